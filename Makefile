@@ -1,0 +1,59 @@
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= python3
+BIN := .venv/bin
+
+help: ## Show this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: .venv/runtime ## Make .venv with the program in it (.venv/bin/holdfast)
+
+.venv/runtime: requirements/base.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Holdfast needs Python 3.11 or later; run: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements/base.txt
+	$(BIN)/pip install -q --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+.venv/dev: requirements/dev.txt .venv/runtime
+	$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@touch $@
+
+.venv/bench: requirements/bench.txt .venv/dev
+	$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements/bench.txt
+	@touch $@
+
+up: install ## Run the example end to end on the embedded database and show its table
+	@examples/up
+
+test: .venv/dev ## Run every test, on SQLite and on a real PostgreSQL that the tests start
+	@tests/servers
+	$(BIN)/pytest
+
+test-fast: .venv/dev ## Run the tests that need no server
+	$(BIN)/pytest -m "not postgres and not slow"
+
+check: .venv/dev ## Format, lint, types and import directions
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv/dev ## Format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: .venv/bench ## Measure Holdfast beside raw SQL floors and its peers
+	@bench/servers
+	$(BIN)/python -m bench
+
+docs: .venv/dev ## Build the documentation into site/
+	$(BIN)/mkdocs build --strict -q
+
+pins: ## Compile requirements/*.txt again (needs uv)
+	for name in base dev bench; do uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate requirements/$$name.in -o requirements/$$name.txt; done
+
+clean: ## Remove what the build made
+	rm -rf .venv site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+
+.PHONY: help install up test test-fast check format bench docs pins clean

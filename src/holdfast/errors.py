@@ -1,0 +1,184 @@
+"""Error codes, their categories and retry classes, and every exception.
+
+HoldfastError
+├── UserError              a mistake a person can mend; shown without a stack trace
+│   ├── InputError         a file or record that cannot be read
+│   ├── SettingsError      a setting that is unknown or out of bounds
+│   ├── PipelineError      a pipeline that cannot be loaded or breaks its contract
+│   └── SchemaError        the database's schema does not fit the program
+├── DiscoveryError         a source that cannot be walked further (repeated cursor …)
+├── IllegalTransition      a state change that `model` does not allow
+├── LeaseLost              the range was taken over, cancelled or settled already
+├── DatabaseGone           the database cannot be reached now; waiting may help
+├── GateWait               an item has to wait for a gate and gives its place up
+└── ItemError              one record's failure, with its code
+
+What a pipeline may return or raise besides a result: NotFound, Skip, Retry, Failed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class HoldfastError(Exception):
+    """Base of every error that Holdfast raises itself."""
+
+
+class UserError(HoldfastError):
+    """A mistake a person can mend: what is wrong, and what to do next."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class InputError(UserError):
+    """A file or record that cannot be read."""
+
+
+class SettingsError(UserError):
+    """A setting that is unknown or out of bounds."""
+
+
+class PipelineError(UserError):
+    """A pipeline that cannot be loaded or breaks its contract."""
+
+
+class SchemaError(UserError):
+    """The database's schema does not fit this program."""
+
+
+class DiscoveryError(HoldfastError):
+    """A source that cannot be walked further without risking loss."""
+
+
+class IllegalTransition(HoldfastError):
+    """A state change that the model does not allow."""
+
+
+class LeaseLost(HoldfastError):
+    """The range was taken over, cancelled or settled already; nothing was written."""
+
+
+class DatabaseGone(HoldfastError):
+    """The database cannot be reached now."""
+
+
+class GateWait(HoldfastError):
+    """The gate lets nobody through before `seconds` from now."""
+
+    def __init__(self, gate: str, seconds: float, reason: str) -> None:
+        super().__init__(f"{gate}: {reason}, {seconds:.1f} s")
+        self.gate = gate
+        self.seconds = seconds
+        self.reason = reason
+
+
+class ItemError(HoldfastError):
+    """One record's failure. Its code decides whether and when it is tried again."""
+
+    def __init__(self, code: str, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
+        self.message = message
+        self.retry_after = retry_after
+
+
+class NotFound(Exception):
+    """The record was looked for and is not there."""
+
+
+class Skip(Exception):
+    """The record needs no work; give the reason as text."""
+
+
+class Retry(Exception):
+    """Try the record again, at the earliest after so many seconds."""
+
+    def __init__(self, reason: str = "asked for by the pipeline", *, after: float | None = None):
+        super().__init__(reason)
+        self.reason = reason
+        self.after = after
+
+
+class Failed(Exception):
+    """The record failed with a code of the taxonomy or one of the pipeline's own."""
+
+    def __init__(self, code: str = "UNKNOWN_ERROR", message: str = "") -> None:
+        super().__init__(message or code)
+        self.code = code
+        self.message = message or code
+
+
+class Category(StrEnum):
+    RATE_LIMITING = "rate_limiting"
+    CONTENT = "content"
+    NETWORK = "network"
+    PARSING = "parsing"
+    MEDIA = "media"
+    STORAGE = "storage"
+    GENERIC = "generic"
+
+
+class RetryClass(StrEnum):
+    """How an error is tried again."""
+
+    THROTTLE = "throttle"  # wait as told; uses up no attempt
+    SOON = "soon"  # a hiccup: full-jitter backoff from seconds
+    LATER = "later"  # a state that changes slowly: backoff from minutes
+    NEVER = "never"  # permanent
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorCode:
+    code: str
+    category: Category
+    retry: RetryClass
+    alert: bool = False  # somebody has to look: credentials, a changed format
+
+
+def _table(*rows: tuple[str, Category, RetryClass, bool]) -> dict[str, ErrorCode]:
+    return {row[0]: ErrorCode(*row) for row in rows}
+
+
+_C, _R = Category, RetryClass
+
+#: The 21 codes of the crawler events' taxonomy in 7 categories, then the engine's own.
+ERROR_CODES: dict[str, ErrorCode] = _table(
+    ("RATE_LIMITED", _C.RATE_LIMITING, _R.THROTTLE, False),
+    ("AUTH_FAILED", _C.RATE_LIMITING, _R.NEVER, True),
+    ("ACCESS_DENIED", _C.RATE_LIMITING, _R.NEVER, True),
+    ("CONTENT_REMOVED", _C.CONTENT, _R.NEVER, False),
+    ("CONTENT_NOT_FOUND", _C.CONTENT, _R.NEVER, False),
+    ("CONTENT_UNAVAILABLE", _C.CONTENT, _R.LATER, False),
+    ("NETWORK_ERROR", _C.NETWORK, _R.SOON, False),
+    ("TIMEOUT", _C.NETWORK, _R.SOON, False),
+    ("CONNECTION_REFUSED", _C.NETWORK, _R.SOON, False),
+    ("DNS_ERROR", _C.NETWORK, _R.SOON, False),
+    ("PARSE_ERROR", _C.PARSING, _R.NEVER, True),
+    ("INVALID_URL", _C.PARSING, _R.NEVER, False),
+    ("INVALID_RESPONSE", _C.PARSING, _R.NEVER, True),
+    ("MEDIA_DOWNLOAD_FAILED", _C.MEDIA, _R.NEVER, False),
+    ("MEDIA_TOO_LARGE", _C.MEDIA, _R.NEVER, False),
+    ("MEDIA_FORMAT_ERROR", _C.MEDIA, _R.NEVER, False),
+    ("STORAGE_ERROR", _C.STORAGE, _R.SOON, True),
+    ("UPLOAD_FAILED", _C.STORAGE, _R.SOON, True),
+    ("DATABASE_ERROR", _C.STORAGE, _R.SOON, True),
+    ("UNKNOWN_ERROR", _C.GENERIC, _R.SOON, False),
+    ("INTERNAL_ERROR", _C.GENERIC, _R.SOON, True),
+    ("CRASHED", _C.GENERIC, _R.NEVER, True),
+    ("INVALID_RESULT", _C.PARSING, _R.NEVER, True),
+    ("TOO_LARGE", _C.PARSING, _R.NEVER, False),
+    ("ROBOTS_DISALLOWED", _C.CONTENT, _R.NEVER, False),
+    ("PRIVATE_ADDRESS", _C.NETWORK, _R.NEVER, True),
+    ("CANCELLED", _C.GENERIC, _R.NEVER, False),
+)
+
+
+def error_code(code: str, extra: dict[str, ErrorCode] | None = None) -> ErrorCode:
+    """The code's entry; an unknown code keeps its name and counts as generic."""
+    known = (extra or {}).get(code) or ERROR_CODES.get(code)
+    return known or ErrorCode(code, Category.GENERIC, RetryClass.SOON)

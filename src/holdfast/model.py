@@ -1,0 +1,202 @@
+"""The words of Holdfast as types: states, their legal transitions, and what travels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from holdfast.errors import IllegalTransition
+
+Json = dict[str, Any]
+
+
+class JobState(StrEnum):
+    QUEUED = "QUEUED"
+    RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
+    DONE = "DONE"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+
+
+#: verb -> (states it may start from, state it leads to). The same verb names the SQL query,
+#: the method, the log event and the command.
+JOB_TRANSITIONS: dict[str, tuple[frozenset[JobState], JobState]] = {
+    "start": (frozenset({JobState.QUEUED}), JobState.RUNNING),
+    "pause": (frozenset({JobState.QUEUED, JobState.RUNNING}), JobState.PAUSED),
+    "resume": (
+        frozenset({JobState.PAUSED, JobState.FAILED, JobState.DONE}),
+        JobState.RUNNING,
+    ),
+    "reprocess": (
+        frozenset({JobState.RUNNING, JobState.PAUSED, JobState.DONE, JobState.FAILED}),
+        JobState.RUNNING,
+    ),
+    "finish": (frozenset({JobState.RUNNING}), JobState.DONE),
+    "fail": (frozenset({JobState.QUEUED, JobState.RUNNING}), JobState.FAILED),
+    "cancel": (
+        frozenset({JobState.QUEUED, JobState.RUNNING, JobState.PAUSED, JobState.FAILED}),
+        JobState.CANCELLED,
+    ),
+}
+
+
+def next_job_state(verb: str, state: JobState) -> JobState:
+    """Where `verb` leads from `state`; reprocessing a paused job leaves it paused."""
+    allowed, target = JOB_TRANSITIONS[verb]
+    if state not in allowed:
+        raise IllegalTransition(f"cannot {verb} a job that is {state}")
+    if verb == "reprocess" and state is JobState.PAUSED:
+        return JobState.PAUSED
+    return target
+
+
+class ItemStatus(StrEnum):
+    PENDING = "PENDING"
+    PROCESSING = "PROCESSING"  # never stored: an open item under a live lease
+    DONE = "DONE"
+    ERROR = "ERROR"
+    NOT_FOUND = "NOT_FOUND"
+    SKIPPED = "SKIPPED"
+
+
+FINAL = frozenset({ItemStatus.DONE, ItemStatus.ERROR, ItemStatus.NOT_FOUND, ItemStatus.SKIPPED})
+OPEN = frozenset({ItemStatus.PENDING, ItemStatus.PROCESSING})
+
+#: status -> statuses that may follow it. A final item is opened again only by reprocess.
+ITEM_TRANSITIONS: dict[ItemStatus, frozenset[ItemStatus]] = {
+    ItemStatus.PENDING: frozenset({ItemStatus.PROCESSING, ItemStatus.SKIPPED}),
+    ItemStatus.PROCESSING: FINAL | {ItemStatus.PENDING},
+    ItemStatus.DONE: frozenset({ItemStatus.PENDING}),
+    ItemStatus.ERROR: frozenset({ItemStatus.PENDING}),
+    ItemStatus.NOT_FOUND: frozenset({ItemStatus.PENDING}),
+    ItemStatus.SKIPPED: frozenset({ItemStatus.PENDING}),
+}
+
+
+class StreamState(StrEnum):
+    RUNNING = "RUNNING"  # has more pages
+    COMPLETE = "COMPLETE"  # the source said explicitly that it ended
+    CAPPED = "CAPPED"  # stopped at a cap; the cursor stands where it stopped
+    FAILED = "FAILED"  # an error that waiting does not mend
+
+
+class Lane(StrEnum):
+    SENTINEL = "SENTINEL"
+    BACKFILL = "BACKFILL"
+    UPLOAD = "UPLOAD"
+    EVENT = "EVENT"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record of a page, as the source gave it."""
+
+    input: Json
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a source yields. `next_cursor` is plain JSON; `end` is the source's explicit
+    word that nothing follows. A page with neither is an error, never an end."""
+
+    records: list[Record]
+    next_cursor: Any = None
+    end: bool = False
+    expected_count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One record of a job, as a worker gets it."""
+
+    seq: int
+    input: bytes | str
+    tries: int = 0
+    attempts: int = 0
+    misses: int = 0
+
+
+@dataclass(slots=True)
+class Lease:
+    """A worker's hold on a range. `settled` counts the settlements under any lease of it."""
+
+    range_id: int
+    job_id: int
+    lo: int
+    hi: int
+    again: bool
+    token: str
+    settled: int
+    expiries: int
+    alone: bool
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one try of an item, ready to be settled.
+
+    `status` PENDING means another try: due after `delay` seconds.
+    """
+
+    seq: int
+    status: ItemStatus
+    tries: int = 1
+    attempts: int = 1
+    misses: int = 0
+    result: str | None = None
+    normalized: str | None = None
+    error_code: str | None = None
+    error_message: str | None = None
+    delay: float = 0.0
+    seconds: float = 0.0
+    log_try: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    id: int
+    pipeline: str
+    name: str
+    state: JobState
+    owner_id: str = "local"
+    mode: str | None = None
+    lane: Lane = Lane.UPLOAD
+    reference: str | None = None
+    input_key: str | None = None
+    columns: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    max_items: int | None = None
+    error: str | None = None
+    created_at: datetime | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    updated_at: datetime | None = None
+    discovered_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """accepted = done + not_found + skipped + error + open, at any moment."""
+
+    accepted: int = 0
+    done: int = 0
+    not_found: int = 0
+    skipped: int = 0
+    error: int = 0
+    retried: int = 0
+    throttled: int = 0
+    known: int = 0  # records that made no item, because their key is known
+
+    @property
+    def finished(self) -> int:
+        return self.done + self.not_found + self.skipped + self.error
+
+    @property
+    def open(self) -> int:
+        return self.accepted - self.finished

@@ -1,0 +1,189 @@
+"""What a user writes: a decorated function, or a class with more to say.
+
+@pipeline(columns=["title", "price"])
+async def prices(row, ctx):
+    reply = await ctx.http.get("https://shop.example/search", params={"q": row["title"]})
+    ...
+    return {"title": row["title"], "price": 12}      # or NotFound, Retry(after=60), Skip("why")
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+from holdfast.errors import ErrorCode, PipelineError
+from holdfast.model import ItemStatus, Job, Json, Lane, Page
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A shared limit on one domain or provider, held across all workers.
+
+    Requests start at least `spacing` seconds apart, plus up to `jitter` more, with at most
+    `concurrency` in flight (0: no limit).
+    """
+
+    name: str
+    spacing: float = 0.0
+    jitter: float = 0.0
+    concurrency: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Dedupe:
+    """Identity across jobs: a record whose key is known makes no new item.
+
+    `changed` and `failed` decide what becomes of a known key whose content differs, or whose
+    item ended otherwise than DONE: "again" makes a new item, "skip" only counts it.
+    """
+
+    scope: str
+    changed: str = "again"
+    failed: str = "again"
+
+
+class Http(Protocol):
+    """The polite HTTP client, as pipelines see it."""
+
+    async def get(self, url: str, **options: Any) -> Any: ...
+
+    async def post(self, url: str, **options: Any) -> Any: ...
+
+    async def request(self, method: str, url: str, **options: Any) -> Any: ...
+
+
+class Tx(Protocol):
+    """The settling transaction, as `save` sees it. Parameters are written `:name`."""
+
+    async def execute(self, sql: str, params: Mapping[str, Any] | None = None) -> None: ...
+
+    async def execute_many(self, sql: str, rows: Sequence[Mapping[str, Any]]) -> None: ...
+
+    async def fetch(
+        self, sql: str, params: Mapping[str, Any] | None = None
+    ) -> list[tuple[Any, ...]]: ...
+
+
+class Context:
+    """What an item's processing is given besides its row."""
+
+    __slots__ = ("_gates", "attempt", "http", "job", "log", "seq")
+
+    def __init__(
+        self, job: Job, seq: int, attempt: int, http: Http, gates: Callable[[str], Any], log: Any
+    ) -> None:
+        self.job = job
+        self.seq = seq
+        self.attempt = attempt  # 1 at the first try; counts throttled tries too
+        self.http = http
+        self.log = log
+        self._gates = gates
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """What was given with --option NAME=VALUE when the job was made."""
+        return self.job.options
+
+    def gate(self, name: str) -> Any:
+        """`async with ctx.gate("provider"):` passes a gate for work that is not ctx.http's."""
+        return self._gates(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """One item as `save` sees it, in the transaction that settles it."""
+
+    seq: int
+    status: ItemStatus
+    row: Json
+    result: Any
+
+
+class Pipeline:
+    """A named recipe: where records come from, how one is processed, what columns result.
+
+    Subclass it and set what differs; `process` is all that is required.
+    """
+
+    name: ClassVar[str] | str = ""
+    columns: Sequence[str] = ()
+    timeout: float | None = None  # seconds for one item; None: the setting ITEM_TIMEOUT_SECONDS
+    min_concurrency: int = 1
+    max_concurrency: int | None = None  # None: the setting CONCURRENCY_MAX
+    gates: Sequence[Gate] = ()
+    dedupe: Dedupe | None = None
+    lane: Lane = Lane.UPLOAD
+    error_codes: Mapping[str, ErrorCode] = {}
+    max_attempts: int | None = None  # None: the setting MAX_ATTEMPTS_ERROR
+    max_attempts_not_found: int | None = None
+    schema: Sequence[str] = ()  # statements that make the tables `save` writes, if missing
+
+    def __init__(self) -> None:
+        self.name = self.name or _snake_case(type(self).__name__)
+        self.threaded = not inspect.iscoroutinefunction(self.process)
+        self.normalizes = type(self).normalize is not Pipeline.normalize
+        self.saves = type(self).save is not Pipeline.save
+        self.discovers = type(self).discover is not Pipeline.discover
+
+    def sources(self, options: Mapping[str, Any]) -> Sequence[str]:
+        """The names of the sources to walk; each becomes a stream of its own."""
+        return (self.name,)
+
+    def fingerprint(self, source: str, options: Mapping[str, Any]) -> str:
+        """Names the query behind the cursor: a stored cursor is refused when this changed."""
+        return source
+
+    def discover(self, source: str, cursor: Any, ctx: Context) -> AsyncIterator[Page]:
+        """Yields the pages of a source from `cursor` (None: from the beginning)."""
+        raise NotImplementedError
+
+    def key(self, row: Json) -> str | None:
+        """The record's identity across jobs, where `dedupe` is set."""
+        return None
+
+    def normalize(self, row: Json) -> Json:
+        """The row in canonical form; kept beside it, and what `process` is given."""
+        return row
+
+    def process(self, row: Json, ctx: Context) -> Any:
+        """One record to one result. May be `async def`; a plain `def` runs in a thread."""
+        raise NotImplementedError
+
+    async def save(self, tx: Tx, settled: Sequence[Settled]) -> None:
+        """Writes domain rows in the transaction that settles the items."""
+
+
+class _FunctionPipeline(Pipeline):
+    def __init__(self, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
+        self.process = function  # type: ignore[method-assign]
+        for name, value in options.items():
+            setattr(self, name, value)
+        self.name = options.get("name") or function.__name__
+        self.__doc__ = function.__doc__
+        super().__init__()
+
+
+_OPTIONS = frozenset(
+    name
+    for name in vars(Pipeline)["__annotations__"]
+    if name not in ("threaded", "normalizes", "saves", "discovers")
+)
+
+
+def pipeline(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Makes a pipeline of a function; the options are the attributes of `Pipeline`."""
+    unknown = sorted(set(options) - _OPTIONS)
+    if unknown:
+        raise PipelineError(
+            f"@pipeline has no option {unknown[0]!r}", f"It takes: {', '.join(sorted(_OPTIONS))}."
+        )
+    if function is not None:
+        return _FunctionPipeline(function, options)
+    return lambda decorated: _FunctionPipeline(decorated, options)
+
+
+def _snake_case(name: str) -> str:
+    return "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")
