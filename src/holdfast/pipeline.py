@@ -12,7 +12,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from holdfast.errors import ErrorCode, PipelineError
 from holdfast.model import ItemStatus, Job, Json, Lane, Page
@@ -108,7 +108,7 @@ class Pipeline:
     Subclass it and set what differs; `process` is all that is required.
     """
 
-    name: ClassVar[str] | str = ""
+    name: str = ""
     columns: Sequence[str] = ()
     timeout: float | None = None  # seconds for one item; None: the setting ITEM_TIMEOUT_SECONDS
     min_concurrency: int = 1
