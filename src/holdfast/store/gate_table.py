@@ -115,7 +115,7 @@ async def _hold(
     slots = max(0, min(want, share, concurrency - int(held)))
     params = {"gate": name, "worker": worker, "slots": slots, "seconds": hold}
     await tx.run("hold_slots", params)
-    return slots
+    return int(slots)
 
 
 def _limits(name: str, gate: Gate) -> dict[str, object]:

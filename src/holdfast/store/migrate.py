@@ -18,8 +18,8 @@ from sqlalchemy import Connection, create_engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import create_async_engine
 
+from holdfast.database_url import sqlite_file
 from holdfast.errors import DatabaseGone, SchemaError
-from holdfast.store.address import is_sqlite, sqlite_path
 
 T = TypeVar("T")
 
@@ -46,7 +46,8 @@ def downgrade(url: str, revision: str) -> None:
 
 
 def status(url: str) -> SchemaStatus:
-    if is_sqlite(url) and not sqlite_path(url).exists():
+    file = sqlite_file(url)
+    if file is not None and not file.exists():
         return _status_of(None)
     return _status_of(_on_connection(url, _current))
 
@@ -92,15 +93,15 @@ def _config(connection: Connection | None) -> Config:
 
 def _on_connection(url: str, action: Callable[[Connection], T]) -> T:
     try:
-        if is_sqlite(url):
-            return _on_sqlite(url, action)
+        file = sqlite_file(url)
+        if file is not None:
+            return _on_sqlite(file, action)
         return asyncio.run(_on_postgres(url, action))
     except (OSError, DBAPIError) as error:
         raise DatabaseGone(str(error).split("\n")[0]) from error
 
 
-def _on_sqlite(url: str, action: Callable[[Connection], T]) -> T:
-    path = sqlite_path(url)
+def _on_sqlite(path: Path, action: Callable[[Connection], T]) -> T:
     path.parent.mkdir(parents=True, exist_ok=True)
     _create_private(path)
     engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": 30})

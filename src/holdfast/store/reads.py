@@ -16,6 +16,7 @@ from holdfast.store.driver import Row
 from holdfast.store.instants import parse_instant, seconds_between
 
 _PAGE = 1000
+_INSTANTS = ("at", "_until", "since")
 _LAST_ID = 2**62
 
 
@@ -293,7 +294,7 @@ class Reads:
         rows = await self._database.fetch(query, params)
         return [
             {
-                name: parse_instant(value) if name.endswith(("_at", "_until")) else value
+                name: parse_instant(value) if name.endswith(_INSTANTS) else value
                 for name, value in zip(names, row, strict=True)
             }
             for row in rows

@@ -7,8 +7,8 @@ import secrets
 from dataclasses import dataclass
 
 from holdfast.clock import Clock, SystemClock, system_random
+from holdfast.database_url import sqlite_file
 from holdfast.pipeline import Gate
-from holdfast.store.address import is_sqlite, sqlite_path
 from holdfast.store.database import Database
 from holdfast.store.driver import Driver, Fault, Observe, no_fault, no_observe
 from holdfast.store.gate_table import GateTable
@@ -20,7 +20,6 @@ from holdfast.store.reads import Reads
 from holdfast.store.settling import Settling
 from holdfast.store.sqlite import open_sqlite
 from holdfast.store.upkeep_table import UpkeepTable
-
 
 _DEFAULT_GATE = Gate("", concurrency=8)
 
@@ -53,8 +52,9 @@ async def open_store(
     clock = clock or SystemClock()
     rng = rng or system_random()
     driver: Driver
-    if is_sqlite(url):
-        driver = await open_sqlite(sqlite_path(url), clock, fault, observe)
+    file = sqlite_file(url)
+    if file is not None:
+        driver = await open_sqlite(file, clock, fault, observe)
     else:
         driver = await open_postgres(url, pool_size, clock, fault, observe)
     database = Database(driver, rng)
