@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.command import HoldfastCommand
-from tests.postgres import PostgresError, PostgresServer, database_name
+from tests.postgres import POSTGRES_MISSING, PostgresServer, database_name, find_binaries
 
 on_each_database = pytest.fixture(
     params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
@@ -42,11 +42,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
     """The session's PostgreSQL server, started when the first test needs it."""
-    try:
-        server = PostgresServer()
-    except PostgresError as missing:
-        pytest.fail(str(missing), pytrace=False)
-    with server:
+    if find_binaries() is None:
+        pytest.fail(POSTGRES_MISSING, pytrace=False)
+    with PostgresServer() as server:
         yield server
 
 

@@ -17,6 +17,10 @@ from tests.ports import free_port
 
 SUPERUSER = "holdfast"
 PATIENCE_SECONDS = 60.0
+POSTGRES_MISSING = (
+    "PostgreSQL's server programs are not on this machine. "
+    "Run `make test`, which installs them, or `apt-get install postgresql`."
+)
 
 
 class PostgresError(RuntimeError):
@@ -215,10 +219,7 @@ def database_name(url: str) -> str:
 def _require_binaries() -> Path:
     found = find_binaries()
     if found is None:
-        raise PostgresError(
-            "PostgreSQL's server programs are not on this machine. "
-            "Run `make test`, which installs them, or `apt-get install postgresql`."
-        )
+        raise PostgresError(POSTGRES_MISSING)
     return found
 
 
