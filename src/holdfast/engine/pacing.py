@@ -8,12 +8,10 @@ from collections.abc import Sequence
 from holdfast.engine.concurrency import ConcurrencyBounds, ConcurrencyPace
 from holdfast.engine.pace import ClaimBounds, ClaimPace, RetrySpacing, SpacingBounds
 from holdfast.errors import Category, ErrorCode, error_code
-from holdfast.metrics import Metrics, item_bucket
+from holdfast.metrics import ITEM_SECONDS_BOUNDS, Metrics, item_bucket
 from holdfast.model import ItemStatus, Outcome
 from holdfast.pipeline import Pipeline
 from holdfast.store import DecisionRow
-
-_BUCKETS = 32
 
 
 class PipelinePace:
@@ -102,5 +100,5 @@ class PipelinePace:
                     self._metrics.throttles.labels(name).inc()
         seconds = [outcome.seconds for outcome in tried]
         buckets = Counter(map(item_bucket, seconds))
-        counts = [buckets[place] for place in range(self._metrics.item_buckets)]
+        counts = [buckets[place] for place in range(len(ITEM_SECONDS_BOUNDS) + 1)]
         self._metrics.observe_items(name, counts, sum(seconds), len(seconds))

@@ -21,7 +21,7 @@ class DueSchedule:
     cron: str
     zone: str
     options: Mapping[str, Any]
-    next_at: Any
+    next_at: Any  # as the database gave it, to be compared by it
     now: datetime
 
 
@@ -105,22 +105,22 @@ class UpkeepTable:
             due.append(DueSchedule(*values))
         return due
 
-    async def fire_schedule(
-        self, due: DueSchedule, next_at: datetime, job_id: int | None, error: str | None
-    ) -> bool:
+    async def fire_schedule(self, due: DueSchedule, next_at: datetime) -> bool:
         """Moves a schedule on; False when another sweeper did so first."""
-        params = {
-            "name": due.name,
-            "was": due.next_at,
-            "next_at": self._instant(next_at),
-            "job_id": job_id,
-            "error": error,
-        }
+        params = {"name": due.name, "was": due.next_at, "next_at": self._instant(next_at)}
 
         async def body(tx: Transaction) -> bool:
             return bool(await tx.take("fire_schedule", params))
 
         return await self._database.write("fire_schedule", body)
+
+    async def note_schedule(self, name: str, job_id: int | None, error: str | None) -> None:
+        """What came of the last firing."""
+
+        async def body(tx: Transaction) -> None:
+            await tx.run("note_schedule", {"name": name, "job_id": job_id, "error": error})
+
+        await self._database.write("note_schedule", body)
 
     def _instant(self, value: datetime) -> Any:
         if self._database.driver.dialect == "postgres":

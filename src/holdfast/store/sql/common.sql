@@ -572,9 +572,15 @@ where  enabled = 1 and next_at <= @now
 -- name: fire_schedule
 -- Compare and set on next_at: of two sweepers, one fires it.
 update schedules
-set    next_at = :next_at, last_at = @now, last_job_id = :job_id, error = cast(:error as text)
+set    next_at = :next_at, last_at = @now
 where  name = :name and next_at = :was
 returning name;
+
+-- name: note_schedule
+-- What came of the last firing.
+update schedules
+set    last_job_id = coalesce(cast(:job_id as bigint), last_job_id), error = cast(:error as text)
+where  name = :name;
 
 -- name: add_decision
 insert into decisions (job_id, worker, what, was, became, why, at)
