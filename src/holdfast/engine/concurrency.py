@@ -190,7 +190,8 @@ class ConcurrencyPace:
             self._tripped_at = self._limit
             return self._limit * gradient
         self._congested_rounds += 1
-        if self._congested_rounds >= _PATIENCE:
+        latency_did_not_follow = self._limit <= self._tripped_at / 2
+        if latency_did_not_follow or self._congested_rounds >= _PATIENCE:
             self._limit_before_probe = self._limit
             return self._limit * _PROBE
         smoothing = self._bounds.smoothing

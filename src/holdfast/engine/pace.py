@@ -28,22 +28,27 @@ class Decision:
 class Decisions:
     """Keeps the changes worth telling: of 10 % and with a dwell between, or of a factor of two."""
 
-    __slots__ = ("_dwell", "_kept", "_since", "_told", "_what")
+    __slots__ = ("_dwell", "_kept", "_since", "_told", "_value", "_what", "_why")
 
     def __init__(self, what: str, value: float, dwell: int = 4) -> None:
         self._what = what
         self._told = value
+        self._value = value
+        self._why = ""
         self._dwell = dwell
         self._since = dwell
         self._kept: deque[Decision] = deque(maxlen=100)
 
     def note(self, value: float, why: str) -> None:
+        """Takes the present value at every observation; `why` belongs to a change of it."""
         self._since += 1
+        if value != self._value:
+            self._value, self._why = value, why
         change = max(value, 1e-9) / max(self._told, 1e-9)
         drastic = change >= 2.0 or change <= 0.5
         noticeable = change >= 1.1 or change <= 0.9
         if drastic or (noticeable and self._since >= self._dwell):
-            self._kept.append(Decision(self._what, self._told, value, why))
+            self._kept.append(Decision(self._what, self._told, value, self._why))
             self._told = value
             self._since = 0
 
@@ -69,7 +74,6 @@ class IngestBounds:
 _CONFIRMING = 2  # one slow batch is a cold connection or a checkpoint; two are a finding
 _DWELL = 4
 _CALM = 0.8  # grow only below this share of a target: between it and the target, hold
-_MAX_STRETCH = 4.0
 
 
 class IngestPace:
@@ -80,7 +84,7 @@ class IngestPace:
     a passing matter, and doubling is allowed again. A failed batch divides the size by four.
 
     Where even the smallest batches miss the target (a slow disk, a far database), smaller ones
-    would only be slower: the targets are stretched to twice that fixed cost, at most fourfold.
+    would only be slower: the targets are stretched to twice that fixed cost.
     """
 
     def __init__(self, bounds: IngestBounds) -> None:
@@ -111,18 +115,15 @@ class IngestPace:
         if trip:
             self._tripped_at = self._rows
             self._resize(self._rows * 3 // 4)
-            self._decisions.note(self.rows, trip)
         elif rows * 2 >= self.rows and self._may_grow(seconds):
             self._grow()
-            self._decisions.note(self.rows, "latency and pool wait are well within their targets")
-        else:
-            self._decisions.note(self.rows, self._bytes_reason())
+        self._note(trip or "latency and pool wait are well within their targets")
 
     def failed(self) -> None:
         """Takes one batch that the database refused or did not answer."""
         self._tripped_at = self._rows
         self._resize(self._rows // 4)
-        self._decisions.note(self.rows, "a batch failed")
+        self._note("a batch failed")
 
     def decisions(self) -> list[Decision]:
         return self._decisions.drain()
@@ -187,14 +188,13 @@ class IngestPace:
         return int(self._bounds.max_bytes / self._row_bytes.mean)
 
     def _stretch(self) -> float:
-        wanted = 2.0 * self._fixed_cost / self._bounds.p50_seconds
-        return min(_MAX_STRETCH, max(1.0, wanted))
+        return max(1.0, 2.0 * self._fixed_cost / self._bounds.p50_seconds)
 
-    def _bytes_reason(self) -> str:
-        return (
-            f"at {self._row_bytes.mean:,.0f} bytes a row a batch may not pass "
-            f"{self._bounds.max_bytes:,} bytes"
-        )
+    def _note(self, why: str) -> None:
+        if self._rows_by_bytes() <= self.rows:
+            row_bytes, most = self._row_bytes.mean, self._bounds.max_bytes
+            why = f"at {row_bytes:,.0f} bytes a row a batch may not pass {most:,} bytes"
+        self._decisions.note(self.rows, why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,10 +244,11 @@ class ClaimPace:
 
     def size(self, concurrency: int, pressure: float = 0.0, spacing: float = 1.0) -> int:
         """Items for the next claim. `pressure` comes from `pressure()`, `spacing` from
-        `RetrySpacing.multiplier`. A change under 10 % is not worth making."""
+        `RetrySpacing.multiplier`. A change under 10 % is not made, except to reach a bound."""
         shrink = self._pressure_shrink(pressure) / max(1.0, spacing)
         size = self._clamp(self._clamp(self._ideal(concurrency)) * shrink)
-        if abs(size - self._size) >= 0.1 * self._size:
+        at_bound = size in (self._bounds.min_items, self._bounds.max_items)
+        if at_bound or abs(size - self._size) >= 0.1 * self._size:
             self._size = size
         self._decisions.note(self._size, self._reason(concurrency, pressure, spacing))
         return self._size
