@@ -127,9 +127,7 @@ class World:
             self._tasks.discard(task)
             writer.transport.abort()
 
-    async def _serve_one(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> bool:
+    async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Whether the connection stays open."""
         request = await _read_request(reader)
         self.requests.append(request)
