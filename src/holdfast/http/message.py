@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,6 +13,7 @@ import orjson
 
 from holdfast.errors import ItemError
 
+_HOST = re.compile(rb"[a-z0-9._-]+|[0-9a-fA-F:.]+")  # the second is IPv6
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 # What a caller's headers keep on the way to another origin. Anything else may be a secret
 # that was meant for the first one.
@@ -29,7 +31,7 @@ class Message:
     @property
     def host(self) -> str:
         """Names the gate: the host in lower case, with its port unless that is the default."""
-        name = self.url.raw_host.decode("ascii").rstrip(".")
+        name = self.url.raw_host.decode("ascii").rstrip(".").lower()
         name = f"[{name}]" if ":" in name else name
         return name if self.url.port is None else f"{name}:{self.url.port}"
 
@@ -71,8 +73,8 @@ def checked_url(url: str | httpx2.URL) -> httpx2.URL:
         raise ItemError(
             "INVALID_URL", f"{str(url)[:200]!r} does not start with http:// or https://"
         )
-    if not parsed.raw_host:
-        raise ItemError("INVALID_URL", f"{str(url)[:200]!r} names no host")
+    if not _HOST.fullmatch(parsed.raw_host) or not _can_be_port(parsed.port):
+        raise ItemError("INVALID_URL", f"{str(url)[:200]!r} names no host that can be asked")
     if parsed.userinfo:
         raise ItemError(
             "INVALID_URL", f"the URL of {parsed.host} holds a password; use an Authorization header"
@@ -111,6 +113,10 @@ def check_hop(message: Message, following: Message, passed: Sequence[str], off_h
 
 def same_origin(one: httpx2.URL, other: httpx2.URL) -> bool:
     return (one.scheme, one.netloc) == (other.scheme, other.netloc)
+
+
+def _can_be_port(port: int | None) -> bool:
+    return port is None or 0 < port < 65536
 
 
 def _becomes_get(method: str, status: int) -> bool:

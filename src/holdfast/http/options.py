@@ -11,7 +11,7 @@ class HttpOptions:
     timeout_seconds: float = 30.0  # a whole call with its redirects; not the wait at a gate
     connect_timeout_seconds: float = 10.0
     max_bytes: int = 20 * 1024 * 1024  # of a body, as sent and as decoded
-    max_redirects: int = 10
+    max_redirects: int = 5
     max_connections: int = 100
     obey_robots: bool = True
     follow_off_host: bool = True
