@@ -13,6 +13,7 @@ import ipaddress
 import socket
 from collections.abc import Awaitable, Callable, Iterable
 
+import anyio
 import httpcore2
 
 from holdfast.errors import ItemError
@@ -75,7 +76,7 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
         try:
-            async with asyncio.timeout(timeout):
+            with anyio.fail_after(timeout):
                 addresses = self._allowed(host, await self._addresses(host, port))
                 share = None if timeout is None else timeout / len(addresses)
                 return await self._connect_any(host, addresses, port, share)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
@@ -81,25 +80,19 @@ class HttpClient:
         method: str,
         url: str,
         *,
-        params: Mapping[str, Any] | None = None,
-        headers: Mapping[str, str] | None = None,
-        json: Any = None,
-        data: Mapping[str, Any] | None = None,
-        content: bytes | str | None = None,
         timeout: float | None = None,
         max_bytes: int | None = None,
         raise_for_status: bool = True,
         robots: bool | None = None,
         follow_off_host: bool | None = None,
+        **sent: Any,
     ) -> Reply:
         """Asks politely, and returns a whole reply or raises ItemError with a code.
 
-        `params` are added to the URL's own, without those that are None. `robots` and
-        `follow_off_host` override the client's options for this call.
+        What is sent may have `params`, `headers` and one of `json`, `data` and `content`. The
+        other options override the client's for this call.
         """
-        message = compose(
-            method, url, params=params, headers=headers, json=json, data=data, content=content
-        )
+        message = compose(method, url, **sent)
         defaults = self._options
         walk = _Walk(
             seconds=defaults.timeout_seconds if timeout is None else timeout,

@@ -6,6 +6,7 @@ import asyncio
 from contextlib import aclosing
 from dataclasses import dataclass
 
+import anyio
 import httpcore2
 import httpx2
 
@@ -27,7 +28,12 @@ class Answer:
 
 class Wire:
     """The pooled connections. Cookies are not kept, and no proxy is taken from the
-    environment: it would resolve names itself, past the address check."""
+    environment: it would resolve names itself, past the address check.
+
+    Each exchange is a task of its own, which is only ever cancelled through its scope: the
+    pool cleans up under such cancellation, but a task's own `cancel` can interrupt its
+    clean-up and lose the connection for good.
+    """
 
     def __init__(self, options: HttpOptions, network: httpcore2.AsyncNetworkBackend) -> None:
         self._pool = httpcore2.AsyncConnectionPool(
@@ -37,6 +43,7 @@ class Wire:
             keepalive_expiry=_KEEPALIVE_SECONDS,
             network_backend=network,
         )
+        self._running: set[asyncio.Task[Answer]] = set()
         self._extensions = {"timeout": {"connect": options.connect_timeout_seconds}}
         self._headers = {
             "user-agent": options.user_agent,
@@ -49,20 +56,38 @@ class Wire:
     ) -> Answer:
         """The reply to one request. Its body is whole, unless `cut` asks for the beginning
         or the status is no success: then it is what fits into `max_bytes`."""
+        scope = anyio.CancelScope(deadline=anyio.current_time() + seconds)
+        task = asyncio.create_task(self._coded(scope, message, max_bytes, cut))
+        self._running.add(task)
+        task.add_done_callback(self._finished)
         try:
-            async with asyncio.timeout(seconds):
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            scope.cancel()
+            raise
+
+    async def aclose(self) -> None:
+        await asyncio.gather(*self._running, return_exceptions=True)
+        await self._pool.aclose()
+
+    async def _coded(
+        self, scope: anyio.CancelScope, message: Message, max_bytes: int, cut: bool
+    ) -> Answer:
+        try:
+            with scope:
                 return await self._exchange(message, max_bytes, cut)
-        except TimeoutError as error:
-            raise ItemError("TIMEOUT", f"{message.label}: not answered in time") from error
         except httpcore2.TimeoutException as error:
             raise ItemError("TIMEOUT", f"{message.label}: no connection in time") from error
         except httpcore2.LocalProtocolError as error:
             raise ItemError("INVALID_URL", f"{message.label}: cannot be sent ({error})") from error
         except (httpcore2.ProtocolError, httpcore2.NetworkError, OSError) as error:
             raise ItemError("NETWORK_ERROR", f"{message.label}: {error}") from error
+        raise ItemError("TIMEOUT", f"{message.label}: not answered in time")
 
-    async def aclose(self) -> None:
-        await self._pool.aclose()
+    def _finished(self, task: asyncio.Task[Answer]) -> None:
+        self._running.discard(task)
+        if not task.cancelled():
+            task.exception()  # seen: nobody waits for what became of an abandoned exchange
 
     async def _exchange(self, message: Message, max_bytes: int, cut: bool) -> Answer:
         response = await self._pool.handle_async_request(self._request(message))
