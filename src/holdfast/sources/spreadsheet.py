@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import struct
 import subprocess
@@ -104,6 +105,7 @@ class Child:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=self._complaints,
+            env={**os.environ, "RUST_BACKTRACE": "0"},
             # Ctrl-C is for this process to act on; it would kill the child first.
             start_new_session=True,
         )
@@ -145,7 +147,7 @@ class Child:
     def _death(self) -> InputError:
         code = self._process.wait()
         self._complaints.seek(0)
-        words = self._complaints.read()[-2000:].decode(errors="replace").strip()
+        words = self._complaints.read(100_000).decode(errors="replace").strip()
         self.stop()
         if "memory allocation" in words or "MemoryError" in words:
             return _too_wide(self._path, self._options.max_workbook_bytes)
