@@ -49,9 +49,16 @@ _FOREIGN = (
 #: Encodings that tables are really saved in. Guessing among all that exist finds
 #: mainframe and DOS code pages in short samples.
 _LIKELY = [
-    *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258"),
-    *("cp932", "euc_jp", "gb18030", "big5", "cp949", "koi8_r", "iso8859_2", "iso8859_15"),
+    *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1258"),
+    *("cp932", "euc_jp", "gb18030", "big5", "cp949", "koi8_r"),
 ]
+#: Bytes that are letters inside Czech, Polish, Croatian … words and symbols in Western text.
+_CENTRAL_EUROPEAN = re.compile(
+    rb"[\x8a\x8d-\x8f\x9a\x9d-\x9f\xa3\xa5\xb3\xb9\xbc\xbe](?=[a-z\xc0-\xff])"
+    rb"|(?<=[a-z\xc0-\xff])[\x9a\x9d-\x9f\xbe\xbf]",
+    re.IGNORECASE,
+)
+_CENTRAL_EUROPEAN_SHARE = 0.08
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +190,16 @@ def _guess_encoding(path: Path, offset: int) -> str:
         sample = file.read(HEAD_BYTES)
     telling = b"\n".join(line for line in sample.splitlines() if not line.isascii())
     best = from_bytes(telling, cp_isolation=_LIKELY).best()
-    return best.encoding if best else "cp1252"
+    if best is None or best.encoding in ("cp1250", "cp1252"):
+        return _western_or_central(telling)
+    return best.encoding
+
+
+def _western_or_central(sample: bytes) -> str:
+    """The two share most bytes, and short samples of them are taken for each other."""
+    beyond_ascii = sum(byte > 127 for byte in sample)
+    share = len(_CENTRAL_EUROPEAN.findall(sample)) / beyond_ascii
+    return "cp1250" if share > _CENTRAL_EUROPEAN_SHARE else "cp1252"
 
 
 def _unreadable(path: Path, head: bytes, encoding: str, flaw: Flaw) -> InputError:
