@@ -6,6 +6,7 @@ import csv
 import io
 import itertools
 import sys
+from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -37,7 +38,7 @@ class GuardedFile(io.RawIOBase):
         self._file = path.open("rb", buffering=0)
         self._progress = progress
         self._limit = max_row_bytes
-        self._row = 0
+        self._rows = 0
         self._since_row = 0
 
     def readable(self) -> bool:
@@ -45,13 +46,14 @@ class GuardedFile(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         count = self._file.readinto(buffer) or 0
-        if self._progress.row != self._row:
-            self._row = self._progress.row
+        rows = self._progress.row + self._progress.blank
+        if rows != self._rows:
+            self._rows = rows
             self._since_row = 0
         self._since_row += count
         # What was read ahead may hold many rows that nobody asked for yet: one buffer's worth.
         if self._since_row > self._limit + 2 * len(buffer):
-            raise row_too_large(self._row + 1, self._limit)
+            raise row_too_large(self._progress.row + 1, self._limit)
         return count
 
     def close(self) -> None:
@@ -76,14 +78,13 @@ class DelimitedReader:
         self._delimiter = find_delimiter(text, options.delimiter, self._separator)
         self._columns: tuple[str, ...] = ()
         self.progress = Progress()
+        self.problems: Counter[str] = Counter()
         with closing(self._open()) as file, self._errors_named():
             rows = self._rows(file)
             self._columns, notes = name_columns(self._header(rows))
-            if not any(not is_blank(row) and row[0] != CLEAN_END for row in rows):
+            self._encoder = RowEncoder(self._columns, options, self.progress, self.problems)
+            if next(self._encoder.encode(rows, skip=0), None) is None:
                 notes.append(NO_ROWS)
-        self._encoder = RowEncoder(self._columns, options)
-        self.progress = self._encoder.progress
-        self.problems = self._encoder.problems
         self.detected = self._describe(notes)
 
     def _describe(self, notes: list[str]) -> Detected:

@@ -82,6 +82,10 @@ class Flaw:
 
 
 def read_head(path: Path) -> bytes:
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise InputError(
+            f"{path} is not a regular file.", "Save the content to a file first: it is read twice."
+        )
     try:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
@@ -135,7 +139,8 @@ def _stated_encoding(head: bytes, wanted: str | None) -> tuple[str, str, tuple[s
 
 
 def _same_encoding(wanted: str, found: str) -> bool:
-    return codecs.lookup(wanted).name == codecs.lookup(found).name
+    """utf-16-le names what a UTF-16 mark says, only more exactly."""
+    return codecs.lookup(wanted).name.startswith(codecs.lookup(found).name)
 
 
 def _check_known(wanted: str) -> None:

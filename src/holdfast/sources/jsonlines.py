@@ -42,11 +42,12 @@ class JsonLinesReader:
 
     def records(self, skip: int) -> Generator[bytes, None, None]:
         self.problems.clear()
-        self.progress.row = 0
+        self.progress.row = self.progress.blank = 0
         with closing(self._open()) as file:
             for number, line in enumerate(file, start=1):
                 record = line.strip(" \t\r\n\ufeff")
                 if not record:
+                    self.progress.blank += 1
                     self.problems[BLANK_ROWS] += 1
                     continue
                 self.progress.row += 1

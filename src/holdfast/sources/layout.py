@@ -52,6 +52,7 @@ class Progress:
     """How many rows were read so far; what the reader of raw bytes measures itself by."""
 
     row: int = 0
+    blank: int = 0
 
 
 class TableReader(Protocol):

@@ -57,16 +57,22 @@ def is_blank(cells: Sequence[str]) -> bool:
 class RowEncoder:
     """Turns rows of cells into encoded records."""
 
-    def __init__(self, columns: tuple[str, ...], options: TableOptions) -> None:
+    def __init__(
+        self,
+        columns: tuple[str, ...],
+        options: TableOptions,
+        progress: Progress,
+        problems: Counter[str],
+    ) -> None:
         self.columns = columns
         self.options = options
-        self.problems: Counter[str] = Counter()
-        self.progress = Progress()
+        self.progress = progress
+        self.problems = problems
 
     def restart(self) -> None:
         """Counts anew: the file is read from its first row again."""
         self.problems.clear()
-        self.progress.row = 0
+        self.progress.row = self.progress.blank = 0
 
     def encode(self, rows: Iterable[list[str]], skip: int) -> Generator[bytes, None, None]:
         """The hot path: whatever is not a plain row of the expected width leaves it."""
@@ -80,6 +86,7 @@ class RowEncoder:
                     continue
                 encoded = dumps(dict(zip(columns, row)))  # noqa: B905 - the widths were compared
             elif is_blank(row):
+                progress.blank += 1
                 self.problems[BLANK_ROWS] += 1
                 continue
             elif row[-1] == END_CELL:

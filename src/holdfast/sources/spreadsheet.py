@@ -10,6 +10,7 @@ import sys
 import tempfile
 import weakref
 import zipfile
+from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -18,7 +19,7 @@ import orjson
 
 from holdfast.errors import InputError
 from holdfast.sources import spreadsheet_child
-from holdfast.sources.layout import Detected, TableOptions
+from holdfast.sources.layout import Detected, Progress, TableOptions
 from holdfast.sources.records import NO_ROWS, RowEncoder, name_columns
 
 #: Sheets shrink 5 to 20 times when zipped; what shrinks more than this was made to explode.
@@ -44,9 +45,9 @@ class SpreadsheetReader:
                 "Name another one with --sheet, or fill it: its first row names the columns.",
             )
         columns, notes = name_columns(header)
-        self._encoder = RowEncoder(columns, options)
-        self.progress = self._encoder.progress
-        self.problems = self._encoder.problems
+        self.progress = Progress()
+        self.problems: Counter[str] = Counter()
+        self._encoder = RowEncoder(columns, options, self.progress, self.problems)
         if not self._child.has_rows():
             notes.append(NO_ROWS)
         self.detected = Detected(
@@ -62,10 +63,16 @@ class SpreadsheetReader:
         self._encoder.restart()
         child = self._waiting_child()
         try:
-            yield from self._encoder.encode(child.rows(), skip)
+            yield from self._encoder.encode(self._full_rows(child), skip)
             self.problems.update(child.problems)
         finally:
             child.stop()
+
+    def _full_rows(self, child: Child) -> Iterator[list[str]]:
+        """The child leaves the empty end of a row away; in a grid nothing is missing there."""
+        width = len(self.detected.columns)
+        for row in child.rows():
+            yield row if len(row) >= width else row + [""] * (width - len(row))
 
     def _waiting_child(self) -> Child:
         """The child that told the header, or a new one that is past it."""

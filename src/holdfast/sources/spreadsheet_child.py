@@ -11,6 +11,7 @@ or at any point {"error", "hint"}.
 from __future__ import annotations
 
 import datetime
+import math
 import os
 import re
 import resource
@@ -220,7 +221,7 @@ def text_of(value: Any, problems: Counter[str]) -> str:
 
 
 def number_text(value: float, problems: Counter[str]) -> str:
-    if value != int(value):
+    if not math.isfinite(value) or value != int(value):
         return repr(value)
     if abs(value) < 1e15:
         return str(int(value))

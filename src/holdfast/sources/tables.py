@@ -12,6 +12,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
@@ -33,6 +34,12 @@ from holdfast.sources.spreadsheet import SpreadsheetReader
 __all__ = ["Detected", "TableBatch", "TableFile", "TableOptions", "content_key"]
 
 _DEFAULTS = TableOptions()
+_FORMAT_NAMES = {"csv": "delimited text", "xlsx": "an XLSX workbook", "jsonl": "JSON lines"}
+_FORMAT_OF_SUFFIX = {
+    **dict.fromkeys((".csv", ".tsv"), "csv"),
+    **dict.fromkeys((".xlsx", ".xlsm"), "xlsx"),
+    **dict.fromkeys((".jsonl", ".ndjson"), "jsonl"),
+}
 
 
 def content_key(path: Path) -> str:
@@ -55,10 +62,7 @@ class TableFile:
     def __init__(self, path: Path, options: TableOptions = _DEFAULTS) -> None:
         self.path = path
         self._reader = _open_reader(path, options)
-
-    @property
-    def detected(self) -> Detected:
-        return self._reader.detected
+        self.detected = _with_name_note(path, self._reader.detected)
 
     @property
     def problems(self) -> Counter[str]:
@@ -111,6 +115,14 @@ def _open_reader(path: Path, options: TableOptions) -> TableReader:
     if looks_like_json_lines(path, text):
         return JsonLinesReader(path, text, options)
     return DelimitedReader(path, text, options)
+
+
+def _with_name_note(path: Path, detected: Detected) -> Detected:
+    named = _FORMAT_OF_SUFFIX.get(path.suffix.lower(), detected.format)
+    if named == detected.format:
+        return detected
+    note = f"In spite of its name, {path.name} holds {_FORMAT_NAMES[detected.format]}."
+    return replace(detected, notes=(note, *detected.notes))
 
 
 def _take(records: Iterator[bytes], first_row: int, rows: int, max_bytes: int) -> TableBatch:
