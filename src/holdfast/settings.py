@@ -154,8 +154,20 @@ class Settings:
     workers: int = setting(
         _worker_count, "Worker processes.", 1, 256, shown="as many as CPUs, at most 4"
     )
-    cpu_pressure: float = setting(0.95, "Claims shrink above this share of the CPUs.", 0.01, 1)
-    memory_pressure: float = setting(0.9, "Claims shrink above this share of the memory.", 0.01, 1)
+    pressure_threshold: float = setting(
+        0.8, "Claims shrink when processor or memory is pressed harder than this.", 0.01, 0.99
+    )
+    claim_warmup: int = setting(64, "Items of a claim before anything was measured.", 1, 1_000_000)
+    claim_max_bytes: int = setting(
+        32 * MIB, "Most bytes of inputs that one claim reads.", 1024, 1024 * MIB
+    )
+    lease_margin: float = setting(2.0, "Leases last so many times what a claim takes.", 1, 100)
+    error_spike_share: float = setting(
+        0.2, "Share of failing tries above which retries are spaced out.", 0.01, 0.99
+    )
+    retry_spacing_max: float = setting(
+        8.0, "Most times that retry delays grow while errors spike.", 1, 1000
+    )
 
     http_user_agent: str = setting(
         _user_agent,

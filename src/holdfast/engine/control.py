@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast.errors import IllegalTransition, UserError
 from holdfast.model import FINAL, ItemStatus, JobState, Lane
 from holdfast.pipeline import Pipeline
 from holdfast.store import NewJob, NewStream, Store
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class Caps:
     max_items: int | None = None
     max_items_per_source: int | None = None
+
+
+NO_CAPS = Caps()
 
 
 class Control:
@@ -34,7 +39,7 @@ class Control:
         caps: Caps,
     ) -> int:
         """A job over a file's rows. The file stays where it is until all rows are kept."""
-        await self._prepare(pipeline)
+        await self.prepare(pipeline)
         job = NewJob(
             pipeline=pipeline.name,
             name=path.name,
@@ -54,7 +59,7 @@ class Control:
         pipeline: Pipeline,
         options: Mapping[str, Any],
         actor: str | None = None,
-        caps: Caps = Caps(),
+        caps: Caps = NO_CAPS,
     ) -> int:
         """A job whose records the pipeline finds by itself."""
         if not pipeline.discovers:
@@ -62,7 +67,7 @@ class Control:
                 f"the pipeline {pipeline.name} has no `discover`",
                 "Give an input file: holdfast run PIPELINE.py INPUT",
             )
-        await self._prepare(pipeline)
+        await self.prepare(pipeline)
         streams = [
             NewStream(source, pipeline.fingerprint(source, options), caps.max_items_per_source)
             for source in pipeline.sources(options)
@@ -124,13 +129,14 @@ class Control:
     async def switch(self, scope: str, on: bool, reason: str) -> bool:
         return await self._store.jobs.switch(scope, on, self._owner, reason)
 
-    async def _prepare(self, pipeline: Pipeline) -> None:
+    async def prepare(self, pipeline: Pipeline) -> None:
+        """Makes the pipeline's own tables and declares its gates."""
         if pipeline.schema:
             await self._store.jobs.prepare(pipeline.schema)
         for gate in pipeline.gates:
             await self._store.gates.declare(gate)
 
-    async def _ordered(self, order: Any) -> Any:
+    async def _ordered(self, order: Awaitable[T]) -> T:
         try:
             return await order
         except IllegalTransition as error:

@@ -197,9 +197,7 @@ async def discovered_pages(
             skip = 0
 
 
-def _ingest_page(
-    pipeline: Pipeline, page: Page, skip: int, max_input_bytes: int
-) -> IngestPage:
+def _ingest_page(pipeline: Pipeline, page: Page, skip: int, max_input_bytes: int) -> IngestPage:
     if not page.end and page.next_cursor is None:
         raise DiscoveryError("a page has neither a next cursor nor an end signal")
     items = [_new_item(pipeline, record, max_input_bytes) for record in page.records[skip:]]

@@ -66,7 +66,7 @@ class Execute:
         self._log = log
         self._columns = frozenset(pipeline.columns)
         self._codes = dict(pipeline.error_codes)
-        self._process = pipeline.process
+        self._process: Callable[[Any, Context], Any] = pipeline.process
         self._http = http
         self._gates = gates
         if pipeline.threaded:
@@ -86,15 +86,13 @@ class Execute:
             if self.pipeline.normalizes:
                 record = self.pipeline.normalize(record)
                 normalized = orjson.dumps(record).decode()
-            ctx = Context(
-                self.job, item.seq, item.tries + 1, self._http, self._gates, self._log
-            )
+            ctx = Context(self.job, item.seq, item.tries + 1, self._http, self._gates, self._log)
             value = await self._process(record, ctx)
             result = self._encoded(value)
         except Exception as error:
             outcome = self._failed(item, error)
         else:
-            if type(result) is not str:
+            if isinstance(result, Exception):
                 outcome = self._failed(item, result)
             else:
                 outcome = Outcome(
@@ -106,9 +104,7 @@ class Execute:
                     normalized,
                     result,
                 )
-        return outcome._replace(
-            seconds=self._clock.monotonic() - started, normalized=normalized
-        )
+        return outcome._replace(seconds=self._clock.monotonic() - started, normalized=normalized)
 
     def timed_out(self, row: Row) -> Outcome:
         """The outcome of an item that was stopped after its time."""
@@ -210,9 +206,7 @@ class Execute:
             self._policy, misses=misses, rng=self._rng, spacing=self._spacing()
         )
         if not verdict.retry:
-            return Outcome(
-                item.seq, ItemStatus.NOT_FOUND, item.tries + 1, item.attempts, misses
-            )
+            return Outcome(item.seq, ItemStatus.NOT_FOUND, item.tries + 1, item.attempts, misses)
         again = self._again(item, verdict, "NOT_FOUND", verdict.why)
         return again._replace(attempts=item.attempts, misses=misses)
 

@@ -126,9 +126,7 @@ class Gates:
             return
         self._take(local, reservation, asked, answered)
 
-    def _take(
-        self, local: _Local, reservation: Reservation, asked: float, answered: float
-    ) -> None:
+    def _take(self, local: _Local, reservation: Reservation, asked: float, answered: float) -> None:
         """The database's clock read somewhere between `asked` and `answered`: a start that is
         right for both ends of that stretch keeps its distance in any case."""
         local.slots = reservation.slots

@@ -19,9 +19,7 @@ from holdfast.store import Store
 from holdfast.store.upkeep_table import DueSchedule
 
 
-async def every(
-    seconds: float, action: Callable[[], Awaitable[None]], log: Any, name: str
-) -> None:
+async def every(seconds: float, action: Callable[[], Awaitable[None]], log: Any, name: str) -> None:
     """The one periodic loop. A database that is gone is waited for; other failures are logged,
     and the loop goes on."""
     while True:

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import orjson
@@ -129,36 +130,26 @@ class ProcessingSlice:
         self._more.set()
         self._changed.set()
 
-    async def finish(self, grace_seconds: float | None = None) -> None:
-        """Lets what runs come to its end (or for so long at most), settles it and releases the
-        rest."""
+    async def finish(self) -> None:
+        """Lets what runs come to its end, settles it and releases the rest."""
         self.stop("finished")
         if self._claiming is not None:
             await asyncio.wait([self._claiming])
         self._ready.clear()
-        places = [place.task for place in self._places]
-        if places:
-            await asyncio.wait(places, timeout=grace_seconds)
-            for task in places:
-                task.cancel()
-            await asyncio.wait(places, timeout=1.0)
-        await self._hand_over(grace_seconds)
+        if self._places:
+            await asyncio.wait([place.task for place in self._places])
+        await self._end_settling()
+        left = [held.lease for held in self._held if not held.lost]
+        if left:
+            await self._store.leases.release(left, self._wait_seconds, self._waiting_for)
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
 
-    async def _hand_over(self, grace_seconds: float | None) -> None:
-        try:
-            async with asyncio.timeout(grace_seconds):
-                await self._end_settling()
-                left = [held.lease for held in self._held if not held.lost]
-                if left:
-                    await self._store.leases.release(
-                        left, self._wait_seconds, self._waiting_for
-                    )
-        except (TimeoutError, DatabaseGone) as error:
-            # The leases run out by themselves; nothing is lost but their time.
-            self._log.warning("slice.abandoned", error=str(error) or "no time left")
+    def abandon(self) -> None:
+        """Stops what still runs; its items go back uncharged."""
+        for place in self._places:
+            place.task.cancel()
 
     async def _end_settling(self) -> None:
         """Not by cancelling: a settlement under way is let through."""
@@ -243,9 +234,9 @@ class ProcessingSlice:
             task = asyncio.create_task(self._run_items(now))
             place = _Place(task, now)
             self._places.add(place)
-            task.add_done_callback(lambda _, place=place: self._close_place(place))
+            task.add_done_callback(partial(self._close_place, place))
 
-    def _close_place(self, place: _Place) -> None:
+    def _close_place(self, place: _Place, _: asyncio.Task[None]) -> None:
         self._places.discard(place)
         self._changed.set()
         if not place.task.cancelled() and place.task.exception() is not None:
@@ -402,9 +393,7 @@ class ProcessingSlice:
 
         return save
 
-    async def _settle_one_by_one(
-        self, batches: Sequence[tuple[_Held, Settlement]]
-    ) -> list[Lease]:
+    async def _settle_one_by_one(self, batches: Sequence[tuple[_Held, Settlement]]) -> list[Lease]:
         """One record's rows were refused: each is settled on its own, so that it harms only
         itself."""
         lost: list[Lease] = []
@@ -424,9 +413,7 @@ class ProcessingSlice:
     async def _settle_alone(self, held: _Held, one: Settlement) -> list[Lease]:
         settle = self._store.settling.settle
         try:
-            return await settle(
-                self._job_id, self._worker, [one], save=self._save([(held, one)])
-            )
+            return await settle(self._job_id, self._worker, [one], save=self._save([(held, one)]))
         except SaveFailed as failure:
             failed = self._execute.save_failed(one.outcomes[0], failure)
             return await settle(

@@ -136,8 +136,12 @@ class Reads:
         rows = await self._database.fetch("runnable_jobs", {"pipelines": list(pipelines)})
         return [(row[0], row[1], row[2]) for row in rows]
 
-    async def discovering_jobs(self, pipelines: Sequence[str]) -> list[int]:
+    async def discovering_jobs(self, pipelines: Sequence[str]) -> list[tuple[int, str]]:
         rows = await self._database.fetch("discovering_jobs", {"pipelines": list(pipelines)})
+        return [(row[0], row[1]) for row in rows]
+
+    async def running_jobs(self, pipelines: Sequence[str]) -> list[int]:
+        rows = await self._database.fetch("running_jobs", {"pipelines": list(pipelines)})
         return [row[0] for row in rows]
 
     async def job_controls(self, job_ids: Sequence[int]) -> dict[int, tuple[JobState, str | None]]:

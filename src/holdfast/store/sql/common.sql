@@ -452,7 +452,7 @@ where  id = :job_id;
 
 -- name: discovering_jobs
 -- Jobs with a stream to walk, of the pipelines a worker has loaded.
-select distinct j.id
+select distinct j.id, j.lane
 from   jobs j
        join streams s on s.job_id = j.id
 where  j.state = 'RUNNING' and j.pipeline in (@each(:pipelines, text))

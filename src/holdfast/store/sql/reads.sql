@@ -23,6 +23,11 @@ where    pipeline = :pipeline and input_key = :input_key and state <> 'CANCELLED
 order by id desc
 limit    1;
 
+-- name: running_jobs
+select id
+from   jobs
+where  state = 'RUNNING' and pipeline in (@each(:pipelines, text));
+
 -- name: counters
 select coalesce(cast(sum(accepted) as bigint), 0), coalesce(cast(sum(done) as bigint), 0),
        coalesce(cast(sum(not_found) as bigint), 0), coalesce(cast(sum(skipped) as bigint), 0),
