@@ -137,6 +137,12 @@ def test_error_cells_are_read_as_their_text_and_counted(workbook) -> None:
         assert file.problems == {ERROR_CELLS: 2}
 
 
+def test_error_cell_without_a_value_does_not_take_its_neighbours(rewritten) -> None:
+    cells = b'<c r="A2" t="e"/><c r="B2"><v>5</v></c>'
+    path = rewritten(SHEET, lambda xml: re.sub(rb'<c r="A2".*</c>(?=</row>)', cells, xml))
+    assert read(path) == [{"a": "", "b": "5"}]
+
+
 def test_table_may_stand_anywhere_and_holds_no_blank_rows(tmp_path: Path) -> None:
     book = openpyxl.Workbook()
     for cell, value in {"C4": "a", "E4": "b", "C6": 1, "E9": 2, "F9": "more"}.items():
@@ -201,6 +207,16 @@ def test_one_far_cell_is_named_and_harms_nobody(tmp_path: Path) -> None:
     error = refusal(tmp_path / "far.xlsx")
     assert "XFD1048576" in error.message
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000
+
+
+def test_child_keeps_to_its_memory_limit(tmp_path: Path) -> None:
+    """The grid would take about a gigabyte, which the machine could well give."""
+    book = openpyxl.Workbook()
+    book.active["A1"], book.active["BXX20000"] = "a", "far"
+    book.save(tmp_path / "far.xlsx")
+    error = refusal(tmp_path / "far.xlsx", max_workbook_bytes=300_000_000)
+    assert "more than 300,000,000 bytes of memory" in error.message
+    assert "BXX20000" in error.message
 
 
 def test_zip_bomb_is_refused_unread(rewritten) -> None:

@@ -44,10 +44,11 @@ OVERLAP_BYTES = 1 << 14
 LONG_NUMBERS = "numbers of more than 15 digits, whose last digits the workbook does not hold"
 ERROR_CELLS = "error cells (such as #N/A), read as their text"
 
-_ERROR_CELL = re.compile(rb'<(?:\w+:)?c\s([^>]*\bt="e"[^>]*)>(.*?)</(?:\w+:)?c>', re.DOTALL)
+_ERROR_CELL = re.compile(rb'<(?:\w+:)?c\s([^>]*\bt="e"[^>/]*)>(.*?)</(?:\w+:)?c>', re.DOTALL)
 _REFERENCE = re.compile(rb'\br="([A-Z]{1,3})(\d+)"')
 _VALUE = re.compile(rb"<(?:\w+:)?v>([^<]*)</")
-_FORMULA = re.compile(rb"<(?:\w+:)?f[\s>/]")
+#: With and without a namespace prefix.
+_FORMULA_TAGS = (b"<f>", b"<f ", b":f>", b":f ")
 _RELATIONS = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 
 
@@ -128,7 +129,7 @@ class Findings:
         with archive.open(member) as part:
             while block := part.read(BLOCK_BYTES):
                 data = tail + block
-                self.formulas = self.formulas or _FORMULA.search(data) is not None
+                self.formulas = self.formulas or any(tag in data for tag in _FORMULA_TAGS)
                 if b't="e"' in data:
                     self._collect_errors(data)
                 tail = data[-OVERLAP_BYTES:]
