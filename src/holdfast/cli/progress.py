@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from dataclasses import dataclass
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.markup import escape
 from rich.progress_bar import ProgressBar
@@ -96,7 +96,7 @@ def _display(snapshot: Snapshot) -> Group:
     head.add_column()
     head.add_column(justify="right")
     head.add_row(f"[bold]{escape(snapshot.job.name)}[/]", _speed(snapshot))
-    lines = [head, bar, Text.from_markup(_counts(counters))]
+    lines: list[RenderableType] = [head, bar, Text.from_markup(_counts(counters))]
     waiting = _waiting(snapshot)
     if waiting:
         lines.append(Text.from_markup(f"[yellow]{escape(waiting)}[/]"))

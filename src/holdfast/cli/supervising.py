@@ -13,10 +13,11 @@ from typing import Any
 import psutil
 
 from holdfast.cli.working import worker_name
-from holdfast.errors import DatabaseGone
+from holdfast.errors import DatabaseGone, UserError
 from holdfast.store import Store
 
 _RESTART_SECONDS = (0.2, 5.0)
+_ERRORS_IN_A_ROW = 3
 _HARD_STOP_SECONDS = 3.0
 
 
@@ -55,7 +56,7 @@ class Supervisor:
             _signal(process, signal.SIGKILL)
 
     async def _keep_one(self, number: int) -> None:
-        wait = _RESTART_SECONDS[0]
+        wait, errors = _RESTART_SECONDS[0], 0
         while not self._stopping:
             name = worker_name()
             code = await self._run_one(name, number)
@@ -64,9 +65,22 @@ class Supervisor:
             self.deaths += 1
             self._log.warning("worker.died", worker=name, code=code)
             await self._return_leases(name)
+            # A signal is an item's doing or the machine's; an error exit is the program's own.
+            errors = errors + 1 if code > 0 else 0
+            if errors == _ERRORS_IN_A_ROW:
+                raise self._gave_up(number)
             if not self._stopping:
                 await asyncio.sleep(wait)
                 wait = min(_RESTART_SECONDS[1], wait * 2)
+
+    def _gave_up(self, number: int) -> UserError:
+        self.kill()
+        path = self._log_dir / f"worker-{number + 1}.log"
+        lines = path.read_text(errors="replace").strip().splitlines()
+        return UserError(
+            f"the workers end with an error: {lines[-1] if lines else 'no message'}",
+            f"Their output is in {path}. Nothing is lost; the same command continues.",
+        )
 
     async def _run_one(self, name: str, number: int) -> int:
         with (self._log_dir / f"worker-{number + 1}.log").open("ab") as output:

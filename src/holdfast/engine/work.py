@@ -7,12 +7,13 @@ running, settles them and gives the rest back.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
@@ -50,11 +51,13 @@ class _Held:
     inputs: dict[int, str] = field(default_factory=dict)
 
 
-class _Place(NamedTuple):
+@dataclass(slots=True, eq=False)
+class _Place:
     """One of the places where an item can run."""
 
-    task: asyncio.Task[None]
-    now: list[Any]  # [the moment its item is overdue, whether it was stopped for that]
+    overdue_at: float = math.inf
+    timed_out: bool = False
+    task: asyncio.Task[None] | None = None
 
 
 class ProcessingSlice:
@@ -136,8 +139,9 @@ class ProcessingSlice:
         if self._claiming is not None:
             await asyncio.wait([self._claiming])
         self._ready.clear()
-        if self._places:
-            await asyncio.wait([place.task for place in self._places])
+        running = [place.task for place in self._places if place.task is not None]
+        if running:
+            await asyncio.wait(running)
         await self._end_settling()
         left = [held.lease for held in self._held if not held.lost]
         if left:
@@ -149,7 +153,8 @@ class ProcessingSlice:
     def abandon(self) -> None:
         """Stops what still runs; its items go back uncharged."""
         for place in self._places:
-            place.task.cancel()
+            if place.task is not None:
+                place.task.cancel()
 
     async def _end_settling(self) -> None:
         """Not by cancelling: a settlement under way is let through."""
@@ -230,19 +235,18 @@ class ProcessingSlice:
         elsewhere = self._pace.running - self._running
         want = min(self._pace.concurrency - elsewhere, len(self._ready) + self._running)
         while len(self._places) < want:
-            now: list[Any] = [float("inf"), False]
-            task = asyncio.create_task(self._run_items(now))
-            place = _Place(task, now)
+            place = _Place()
             self._places.add(place)
-            task.add_done_callback(partial(self._close_place, place))
+            place.task = asyncio.create_task(self._run_items(place))
+            place.task.add_done_callback(partial(self._close_place, place))
 
-    def _close_place(self, place: _Place, _: asyncio.Task[None]) -> None:
+    def _close_place(self, place: _Place, task: asyncio.Task[None]) -> None:
         self._places.discard(place)
         self._changed.set()
-        if not place.task.cancelled() and place.task.exception() is not None:
-            self._log.error("place.failed", exc_info=place.task.exception())
+        if not task.cancelled() and task.exception() is not None:
+            self._log.error("place.failed", exc_info=task.exception())
 
-    async def _run_items(self, now: list[Any]) -> None:
+    async def _run_items(self, place: _Place) -> None:
         """One place: item after item, until there are more places than wanted."""
         execute, clock, timeout = self._execute, self._clock, self._execute.timeout
         yielded = clock.monotonic()
@@ -257,20 +261,20 @@ class ProcessingSlice:
             if held.lost:
                 continue
             started = clock.monotonic()
-            now[:] = started + timeout, False
+            place.overdue_at, place.timed_out = started + timeout, False
             self._running += 1
             self._pace.running += 1
             try:
                 outcome = await execute(row)
             except asyncio.CancelledError:
-                if not now[1]:
+                if not place.timed_out:
                     raise
                 asyncio.current_task().uncancel()  # type: ignore[union-attr]
                 outcome = execute.timed_out(row)
             finally:
                 self._running -= 1
                 self._pace.running -= 1
-                now[0] = float("inf")
+                place.overdue_at = math.inf
             self._hand_in(held, outcome)
             if started - yielded > _YIELD_SECONDS:
                 await asyncio.sleep(0)
@@ -312,9 +316,9 @@ class ProcessingSlice:
             await asyncio.sleep(min(_WATCH_SECONDS, self._execute.timeout / 2))
             moment = self._clock.monotonic()
             for place in list(self._places):
-                if moment > place.now[0]:
-                    place.now[1] = True
-                    place.now[0] = float("inf")
+                if moment > place.overdue_at and place.task is not None:
+                    place.timed_out = True
+                    place.overdue_at = math.inf
                     place.task.cancel()
 
     # Settling.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -193,7 +193,7 @@ class Reads:
 
     async def items(
         self, job_id: int, statuses: Sequence[ItemStatus] = ()
-    ) -> AsyncIterator[list[ItemView]]:
+    ) -> AsyncGenerator[list[ItemView]]:
         """Pages of items: all of them by seq, or those of some statuses by (updated_at, seq)."""
         if not statuses:
             async for page in self._items_by_seq(job_id):
