@@ -145,7 +145,7 @@ class Metrics:
             "pool_wait_seconds", "Wait for a database connection.", WAIT_SECONDS_BOUNDS
         )
         self.gate_wait_seconds = self._histogram(
-            "gate_wait_seconds", "Wait at a gate.", WAIT_SECONDS_BOUNDS, "pipeline"
+            "gate_wait_seconds", "Wait at a gate.", WAIT_SECONDS_BOUNDS
         )
 
     def observe_items(

@@ -56,7 +56,7 @@ def test_every_metric_can_be_read_by_a_prometheus_parser() -> None:
     metrics.ingest_rows.labels("prices").inc(256)
     metrics.database_seconds.labels("settle").observe(0.01)
     metrics.pool_wait_seconds.observe(0.02)
-    metrics.gate_wait_seconds.labels("prices").observe(1.5)
+    metrics.gate_wait_seconds.observe(1.5)
     metrics.observe_items("prices", bucketed([0.02]), 0.02, 1)
     metrics.set_queue({"prices": QueueReading(7, 1.5)})
 

@@ -63,8 +63,8 @@ class Gates:
             await self._enter(name, local, asked + self._max_wait)
         finally:
             local.waiting -= 1
-        self._observe_wait(self._clock.monotonic() - asked)
         try:
+            self._observe_wait(self._clock.monotonic() - asked)
             yield
         finally:
             local.in_flight -= 1
