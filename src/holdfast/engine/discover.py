@@ -95,9 +95,22 @@ class Walk:
             return await self._fail(
                 DiscoveryError(f"{type(error).__name__} in the pipeline's discover: {error}")
             )
+        self._tell(end)
         if end is WalkEnd.TIME:
             await self._store.ingesting.release_stream(self._stream)
         return end
+
+    def _tell(self, end: WalkEnd) -> None:
+        stream = self._stream
+        if end is WalkEnd.COMPLETE:
+            self._log.info(
+                "discovery.complete",
+                source=stream.source,
+                pages=stream.pages_count,
+                rows=stream.items_count,
+            )
+        elif end is WalkEnd.CAPPED:
+            self._log.warning("discovery.capped", source=stream.source, rows=stream.items_count)
 
     async def _walk(self, pages: AsyncIterator[IngestPage]) -> WalkEnd:
         ahead = asyncio.create_task(_next_page(pages))
@@ -138,8 +151,12 @@ class Walk:
                 self._log.warning("database.gone", error=str(error))
                 await asyncio.sleep(0.5)
         self._pace.observe(len(page.items), size, self._clock.monotonic() - started)
+        seconds = self._clock.monotonic() - started
         self._metrics.ingest_rows.labels(self._pipeline.name).inc(done.accepted)
         stream = self._stream
+        self._log.debug(
+            "ingest.page", source=stream.source, rows=done.accepted, bytes=size, seconds=seconds
+        )
         stream.pages_count += 1
         stream.records_count += len(page.items)
         stream.items_count += done.accepted
@@ -157,6 +174,9 @@ class Walk:
             return await self._fail(error)
         asked = getattr(error, "retry_after", None) or 0.0
         delay = max(asked, min(self._limits.retry_cap_seconds, 2.0**self._stream.failures))
+        self._log.warning(
+            "discovery.waits", source=self._stream.source, error=str(error), seconds=delay
+        )
         await self._store.ingesting.release_stream(
             self._stream, delay, None if throttled else str(error)
         )
