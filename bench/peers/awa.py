@@ -1,0 +1,69 @@
+"""awa-pg: PostgreSQL carries the jobs; a job's row stays, what it returns is not kept."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from awa import AsyncClient
+
+from bench import data
+from bench.peers import task
+
+DSN = os.environ["BENCH_DSN"]
+QUEUE = "bench"
+BATCH = 5_000
+WORKERS = 256
+
+
+@dataclass
+class Item:
+    id: str
+    title: str
+    brand: str
+    sku: str
+    gtin: str
+    note: str
+
+
+def enqueue(count: int) -> None:
+    asyncio.run(_enqueue(count))
+
+
+async def _enqueue(count: int) -> None:
+    client = AsyncClient(DSN)
+    await client.migrate()
+    for start in range(0, count, BATCH):
+        size = min(BATCH, count - start)
+        items = [Item(**item) for item in data.rows(size, start)]
+        await client.enqueue_many_copy(items, queue=QUEUE)
+    await client.close()
+
+
+def work() -> None:
+    asyncio.run(_work())
+
+
+async def _work() -> None:
+    client = AsyncClient(DSN)
+    chosen = task.chosen()
+
+    @client.task(Item, queue=QUEUE)
+    async def handle(job: Any) -> None:
+        await chosen(asdict(job.args))
+
+    await client.start([(QUEUE, WORKERS)])
+    await asyncio.Event().wait()
+
+
+def kept() -> int:
+    return asyncio.run(_kept())
+
+
+async def _kept() -> int:
+    client = AsyncClient(DSN)
+    stats = await client.queue_stats()
+    await client.close()
+    return sum(stat.completed for stat in stats)
