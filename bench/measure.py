@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -174,7 +174,7 @@ def postgres_rate(dsn: str, table: str, where: str = "true") -> Rate:
 
 
 def sqlite_rate(path: Path, table: str, where: str = "true") -> Rate:
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection:
         first, last = connection.execute(
             f"select min(updated_at), max(updated_at) from {table} where {where}"
         ).fetchone()

@@ -116,9 +116,7 @@ def _rabbit(folder: Path) -> Iterator[int]:
         "RABBITMQ_GENERATED_CONFIG_DIR": str(folder / "generated"),
         "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "plugins"),
         "RABBITMQ_PID_FILE": str(folder / "pid"),
-        "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": (
-            "-kernel inet_dist_use_interface {127,0,0,1}"
-        ),
+        "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": ("-kernel inet_dist_use_interface {127,0,0,1}"),
     }
     serve = [RABBIT_SCRIPTS / "rabbitmq-server"]
     try:
@@ -157,9 +155,7 @@ def _process(
             process.wait()
 
 
-def _wait(
-    process: subprocess.Popen[bytes], folder: Path, ready: Callable[[], bool]
-) -> None:
+def _wait(process: subprocess.Popen[bytes], folder: Path, ready: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 90
     while not ready():
         if process.poll() is not None or time.monotonic() > deadline:
