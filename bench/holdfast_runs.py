@@ -59,7 +59,7 @@ class Postgres:
 
     def _number(self, query: str) -> int:
         with psycopg.connect(self.url) as connection:
-            found = connection.execute(query).fetchone()  # type: ignore[arg-type]
+            found = connection.execute(query).fetchone()
         return int(found[0] or 0) if found else 0
 
 

@@ -168,7 +168,7 @@ def postgres_rate(dsn: str, table: str, where: str = "true") -> Rate:
             select count(*) filter (where at > first),
                    extract(epoch from max(last) - min(first))::float8
               from times, ends
-            """  # type: ignore[arg-type]
+            """
         ).fetchone()
     return Rate(found[0], found[1] or 0.0) if found else Rate(0, 0.0)
 

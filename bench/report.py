@@ -85,7 +85,7 @@ def show(console: Console, result: Result) -> None:
 
 
 def show_targets(console: Console, results: list[Result]) -> None:
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (target.name, target.wanted, target.seen, _met(target.met))
         for result in results
         for target in result.targets

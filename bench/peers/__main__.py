@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from importlib import import_module
 
 KEPT_WITHIN_SECONDS = 5.0
@@ -19,10 +20,9 @@ def main(verb: str, peer: str, count: int = 0) -> None:
         print(_settled(module.kept, count))
 
 
-def _settled(kept: object, count: int) -> int:
-    assert callable(kept)
+def _settled(kept: Callable[[], int], count: int) -> int:
     deadline = time.monotonic() + KEPT_WITHIN_SECONDS
-    found: int = kept()
+    found = kept()
     while found < count and time.monotonic() < deadline:
         time.sleep(0.1)
         found = kept()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import redis
-from celery import Celery
+from celery import Celery  # type: ignore[import-untyped]
 
 from bench import data
 from bench.peers import task

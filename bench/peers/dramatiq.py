@@ -16,9 +16,9 @@ from bench.peers import task
 RESULTS = os.environ["BENCH_REDIS_URL"] + "/2"
 
 broker = RabbitmqBroker(url=os.environ["BENCH_AMQP_URL"])
-broker.add_middleware(Results(backend=RedisBackend(url=RESULTS), store_results=True))
+broker.add_middleware(Results(backend=RedisBackend(url=RESULTS), store_results=True))  # type: ignore[no-untyped-call]
 dramatiq.set_broker(broker)
-handle = dramatiq.actor(task.noop, queue_name=os.environ["BENCH_QUEUE"], max_retries=0)
+handle = dramatiq.actor(queue_name=os.environ["BENCH_QUEUE"], max_retries=0)(task.noop)
 
 
 def enqueue(count: int) -> None:

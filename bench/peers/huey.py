@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from huey import RedisHuey
+from huey import RedisHuey  # type: ignore[import-untyped]
 
 from bench import data
 from bench.peers import task

@@ -30,7 +30,7 @@ async def _enqueue(count: int) -> None:
     await queries.install()
     for start in range(0, count, BATCH):
         size = min(BATCH, count - start)
-        payloads = [orjson.dumps(item) for item in data.rows(size, start)]
+        payloads: list[bytes | None] = [orjson.dumps(item) for item in data.rows(size, start)]
         await queries.enqueue(["handle"] * size, payloads, [0] * size)
 
 

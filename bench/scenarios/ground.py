@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from bench import data
 from bench.measure import RunFailed
 from bench.report import Result
 from bench.servers import Servers
 
+Given = ParamSpec("Given")
 Found = TypeVar("Found")
 
 
@@ -61,11 +62,18 @@ class Ground:
         path = self.folder / f"rows-{count}.csv"
         return path if path.exists() else data.write_csv(path, count)
 
-    def attempt(self, result: Result, what: str, run: Callable[[], Found]) -> Found | None:
+    def attempt(
+        self,
+        result: Result,
+        what: str,
+        run: Callable[Given, Found],
+        *given: Given.args,
+        **named: Given.kwargs,
+    ) -> Found | None:
         """Says what runs; a contender that fails is noted and does not stop the others."""
         self.say(what)
         try:
-            return run()
+            return run(*given, **named)
         except RunFailed as failure:
             result.failures.append(f"{what}: {failure}")
             return None

@@ -18,7 +18,7 @@ def run(ground: Ground) -> Result:
     job, levels = ground.sizes.growth_job, ground.sizes.growth_levels
     columns = ("items in the table", "items/s", "µs an item", "of the first")
     table = Table(f"A job of {job:,} no-op items as the table grows, one worker", columns)
-    costs = ground.attempt(result, "growth", lambda: _costs(ground, levels))
+    costs = ground.attempt(result, "growth", _costs, ground, levels)
     for level, cost in costs or ():
         result.figures[f"µs an item at {level}"] = cost
         first = result.figures[f"µs an item at {levels[0]}"]

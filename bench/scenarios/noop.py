@@ -33,32 +33,20 @@ def _own_and_floors(ground: Ground, result: Result) -> Rates:
     """Floors and Holdfast in turn, round by round: a busy moment hits both alike."""
     count, found = ground.sizes.noop_items, defaultdict[str, list[float]](list)
     floor_dsn = ground.servers.fresh_database("floor")
+    floor_path = ground.folder / "floor.db"
     floors.fill_postgres(floor_dsn, count)
 
-    def measure(name: str, run: Callable[[], Rate]) -> None:
-        rate = ground.attempt(result, name, run)
+    def note(name: str, run: Callable[..., Rate], *given: object) -> None:
+        rate = ground.attempt(result, name, run, *given)
         if rate is not None:
             found[name].append(rate.per_second)
 
     for _ in range(ground.sizes.rounds):
         for workers in WORKERS:
-            measure(
-                f"floor PostgreSQL {workers}",
-                lambda workers=workers: floors.postgres_ranges(floor_dsn, count, workers),
-            )
-            measure(
-                f"Holdfast PostgreSQL {workers}",
-                lambda workers=workers: _on_postgres(ground, workers),
-            )
-            measure(
-                f"floor SQLite {workers}",
-                lambda workers=workers: floors.sqlite_ranges(
-                    ground.folder / "floor.db", count, workers
-                ),
-            )
-            measure(
-                f"Holdfast SQLite {workers}", lambda workers=workers: _on_sqlite(ground, workers)
-            )
+            note(f"floor PostgreSQL {workers}", floors.postgres_ranges, floor_dsn, count, workers)
+            note(f"Holdfast PostgreSQL {workers}", _on_postgres, ground, workers)
+            note(f"floor SQLite {workers}", floors.sqlite_ranges, floor_path, count, workers)
+            note(f"Holdfast SQLite {workers}", _on_sqlite, ground, workers)
     return {name: median(values) for name, values in found.items()}
 
 
@@ -82,12 +70,9 @@ def _peers(ground: Ground, result: Result) -> Rates:
     rates: Rates = {}
     for peer in PEERS:
         count = int(peer.noop_count * ground.sizes.peer_share)
+        what = f"{peer.name}, {count:,} tasks"
         found = ground.attempt(
-            result,
-            f"{peer.name}, {count:,} tasks",
-            lambda peer=peer, count=count: peers.run(
-                peer, "noop", count, ground.servers, ground.folder
-            ),
+            result, what, peers.run, peer, "noop", count, ground.servers, ground.folder
         )
         if found is not None:
             rates[peer.name] = found.rate.per_second

@@ -36,7 +36,10 @@ def _add_own(ground: Ground, result: Result, table: Table, concurrency: int) -> 
     worked = ground.attempt(
         result,
         f"Holdfast, concurrency {concurrency}, {count:,} items",
-        lambda: _on_postgres(ground, concurrency, count),
+        _on_postgres,
+        ground,
+        concurrency,
+        count,
     )
     result.targets.append(_target(concurrency, worked, allowed))
     if worked is None:
@@ -73,10 +76,9 @@ def _target(concurrency: int, worked: Worked | None, allowed: float) -> Target:
 
 def _add_peer(ground: Ground, result: Result, table: Table, peer: peers.Peer) -> None:
     count = int(peer.waiting_count * ground.sizes.peer_share)
+    what = f"{peer.name}, {count:,} waiting tasks"
     found = ground.attempt(
-        result,
-        f"{peer.name}, {count:,} waiting tasks",
-        lambda: peers.run(peer, "waiting", count, ground.servers, ground.folder),
+        result, what, peers.run, peer, "waiting", count, ground.servers, ground.folder
     )
     if found is not None:
         rate = found.rate.per_second

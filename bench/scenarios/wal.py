@@ -16,7 +16,7 @@ def run(ground: Ground) -> Result:
     columns = ("", "ingest", "processing", "file to outcome")
     title = f"Bytes of write-ahead log per no-op item of {data.ROW_BYTES} bytes"
     table = Table(title, columns)
-    found = ground.attempt(result, "WAL", lambda: _cycles(ground, count)) or []
+    found = ground.attempt(result, "WAL", _cycles, ground, count) or []
     for name, ingested, processed in found:
         total = ingested + processed
         result.figures[name] = total
