@@ -42,7 +42,7 @@ POSTGRES_SCHEMA = """
         id bigint primary key,
         status smallint not null,
         result jsonb,
-        updated_at timestamptz not null default clock_timestamp()
+        updated_at timestamptz not null default now()
     );
 """
 POSTGRES_CLAIM = """

@@ -46,6 +46,10 @@ class Postgres:
             connection.execute("vacuum analyze")
             connection.execute("checkpoint")
 
+    def checkpoint(self) -> None:
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute("checkpoint")
+
     def counts(self, job_id: int) -> tuple[int, int]:
         items = self._number(f"select count(*) from items where job_id = {job_id}")
         done = f"select count(*) from outcomes where job_id = {job_id} and status = 'DONE'"

@@ -11,6 +11,7 @@ import os
 import asyncpg
 import orjson
 import psycopg
+import uvloop
 from pgqueuer import AsyncpgDriver, PgQueuer, Queries
 from pgqueuer.models import Job
 
@@ -35,7 +36,7 @@ async def _enqueue(count: int) -> None:
 
 
 def work() -> None:
-    asyncio.run(_work())
+    uvloop.run(_work())
 
 
 async def _work() -> None:

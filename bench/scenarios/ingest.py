@@ -8,7 +8,7 @@ from statistics import median
 
 from bench import floors, holdfast_runs
 from bench.measure import Watch
-from bench.report import Result, Table, Target, at_most, ratio, times
+from bench.report import Result, Table, Target, at_most, per_second, ratio, times
 from bench.scenarios.ground import Ground
 
 MEGABYTE = 1_000_000
@@ -19,12 +19,12 @@ FLAT = 1.15  # the most that memory may grow from the small file to the large on
 def run(ground: Ground) -> Result:
     result = Result("ingest")
     small, large = ground.sizes.ingest_rows
-    columns = ("rows", "Holdfast s", "rows/s", "peak MB", "bare loop s", "bare MB", "of its time")
+    columns = ("rows", "Holdfast s", "rows/s", "MB", "bare loop s", "rows/s", "MB", "of its time")
     for kind in ("PostgreSQL", "SQLite"):
         table = Table(f"Ingest of a CSV file into {kind}", columns)
         for count in (small, large):
             _add_row(ground, result, table, kind, count)
-        table.notes.append("Whole processes, from start to end. Memory of the process tree.")
+        table.notes.append("Whole processes, from start to end. MB: most resident memory.")
         result.tables.append(table)
         _add_targets(result, kind, small, large)
     return result
@@ -34,17 +34,15 @@ def _add_row(ground: Ground, result: Result, table: Table, kind: str, count: int
     file = ground.file(count)
     own = _median(ground, result, f"{kind} {count}", lambda: _own(ground, kind, file))
     bare = _median(ground, result, f"bare {kind} {count}", lambda: _bare(ground, kind, file))
-    if own is None or bare is None:
-        return
-    table.add(
-        f"{count:,}",
-        f"{own.seconds:.1f}",
-        f"{count / own.seconds:,.0f}",
-        f"{own.peak_bytes / MEGABYTE:.0f}",
-        f"{bare.seconds:.1f}",
-        f"{bare.peak_bytes / MEGABYTE:.0f}",
-        times(own.seconds / bare.seconds),
-    )
+    slower = ratio(own and own.seconds, bare and bare.seconds)
+    table.add(f"{count:,}", *_cells(own, count), *_cells(bare, count), times(slower))
+
+
+def _cells(watch: Watch | None, count: int) -> tuple[str, str, str]:
+    if watch is None:
+        return ("—",) * 3
+    rate, megabytes = count / watch.seconds, watch.peak_bytes / MEGABYTE
+    return f"{watch.seconds:.1f}", per_second(rate), f"{megabytes:.0f}"
 
 
 def _median(ground: Ground, result: Result, name: str, run: Callable[[], Watch]) -> Watch | None:

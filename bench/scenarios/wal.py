@@ -42,12 +42,12 @@ def _cycles(ground: Ground, count: int) -> list[tuple[str, float, float]]:
 
 def _cycle(ground: Ground, database: Postgres, count: int, checkpoint: bool) -> tuple[float, float]:
     if checkpoint:
-        database.settle_down()
+        database.checkpoint()
     before = database.wal_bytes()
     holdfast_runs.ingest(database, ground.file(count), ground.folder)
     ingested = database.wal_bytes()
     if checkpoint:
-        database.settle_down()
+        database.checkpoint()
     processing_from = database.wal_bytes()
     holdfast_runs.work(database, 2, ground.folder)
     done = database.wal_bytes()
