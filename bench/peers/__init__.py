@@ -65,7 +65,7 @@ PEERS = (
         setup="RabbitMQ, 2 processes, 8 threads",
         stores="Redis",
         worker=tuple(python("dramatiq", "bench.peers.dramatiq", "-p", 2, "-t", 8)),
-        noop_count=15_000,
+        noop_count=25_000,
     ),
     Peer(
         name="Taskiq",
@@ -88,7 +88,7 @@ PEERS = (
             *python("huey.bin.huey_consumer", "bench.peers.huey.huey", "-k", "process"),
             *("-w", "2", "-q", "-n"),
         ),
-        noop_count=20_000,
+        noop_count=25_000,
     ),
     Peer(
         name="pgqueuer",
@@ -97,7 +97,7 @@ PEERS = (
         stores="",
         worker=_own_runner("pgqueuer"),
         workers=2,
-        noop_count=120_000,
+        noop_count=150_000,
         waiting_count=120_000,
     ),
     Peer(

@@ -34,7 +34,7 @@ def _add_row(ground: Ground, result: Result, table: Table, kind: str, count: int
     file = ground.file(count)
     own = _median(ground, result, f"{kind} {count}", lambda: _own(ground, kind, file))
     bare = _median(ground, result, f"bare {kind} {count}", lambda: _bare(ground, kind, file))
-    slower = ratio(own and own.seconds, bare and bare.seconds)
+    slower = own.seconds / bare.seconds if own and bare else None
     table.add(f"{count:,}", *_cells(own, count), *_cells(bare, count), times(slower))
 
 
