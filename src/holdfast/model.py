@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.errors import IllegalTransition
 
@@ -110,15 +110,20 @@ class Page:
     expected_count: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(NamedTuple):
     """One record of a job, as a worker gets it."""
 
     seq: int
-    input: bytes | str
+    input: str
     tries: int = 0
     attempts: int = 0
     misses: int = 0
+
+
+#: Expiries after which a range is cut in pieces, each of which runs alone.
+ALONE_AFTER = 2
+#: Deaths of its worker while alone in its range that make an item a dead letter.
+LONE_EXPIRIES = 3
 
 
 @dataclass(slots=True)
@@ -133,29 +138,35 @@ class Lease:
     token: str
     settled: int
     expiries: int
-    alone: bool
     seconds: float
 
+    @property
+    def alone(self) -> bool:
+        """A range whose lease ran out twice runs alone: whatever kills its worker is in it."""
+        return self.expiries >= ALONE_AFTER
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What came of one try of an item, ready to be settled.
 
-    `status` PENDING means another try: due after `delay` seconds.
+class Outcome(NamedTuple):
+    """What came of one try of an item, ready to be settled; its fields stand in the order of
+    the table's columns.
+
+    Status PENDING means another try, due after `delay` seconds; `logged` keeps this one in the
+    item's history.
     """
 
     seq: int
     status: ItemStatus
-    tries: int = 1
-    attempts: int = 1
-    misses: int = 0
-    result: str | None = None
+    tries: int
+    attempts: int
+    misses: int
     normalized: str | None = None
+    result: str | None = None
     error_code: str | None = None
     error_message: str | None = None
-    delay: float = 0.0
     seconds: float = 0.0
-    log_try: bool = True
+    delay: float = 0.0
+    charged: bool = True
+    logged: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,8 +63,8 @@ class Tx(Protocol):
     async def execute_many(self, sql: str, rows: Sequence[Mapping[str, Any]]) -> None: ...
 
     async def fetch(
-        self, sql: str, params: Mapping[str, Any] | None = None
-    ) -> list[tuple[Any, ...]]: ...
+        self, query: str, params: Mapping[str, Any] | None = None
+    ) -> list[Sequence[Any]]: ...
 
 
 class Context:

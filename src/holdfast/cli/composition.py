@@ -1,0 +1,189 @@
+"""Builds the parts from the settings. The only place that reads the environment."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import uvloop
+
+from holdfast.database_url import sqlite_file
+from holdfast.engine.concurrency import ConcurrencyBounds
+from holdfast.engine.discover import DiscoverLimits
+from holdfast.engine.execute import ExecuteLimits
+from holdfast.engine.pace import ClaimBounds, IngestBounds, SpacingBounds
+from holdfast.engine.retry import RetryPolicy
+from holdfast.engine.work import WorkLimits
+from holdfast.engine.worker import WorkerOptions
+from holdfast.http import HttpOptions
+from holdfast.log import configure
+from holdfast.metrics import Metrics
+from holdfast.pipeline import Gate
+from holdfast.settings import Settings, load_settings
+from holdfast.store import Store, open_store
+from holdfast.store.driver import Fault, no_fault
+from holdfast.store.migrate import require_current, status, upgrade
+
+T = TypeVar("T")
+
+
+def settings_from_environment() -> Settings:
+    settings = load_settings(os.environ)
+    configure(settings.log_level, settings.log_format)
+    return settings
+
+
+def run_async(main: Coroutine[Any, Any, T]) -> T:
+    return uvloop.run(main)
+
+
+def ensure_schema(settings: Settings) -> None:
+    """Makes or raises the schema where that surprises nobody: a file of our own, or an empty
+    database. A server's schema is raised only by `holdfast migrate up`."""
+    url = settings.database_url
+    if sqlite_file(url) is not None or status(url).current is None:
+        upgrade(url)
+    else:
+        require_current(url)
+
+
+@asynccontextmanager
+async def opened_store(settings: Settings, metrics: Metrics | None = None) -> AsyncIterator[Store]:
+    def observe(verb: str, seconds: float, waited: float) -> None:
+        if metrics is not None:
+            metrics.database_seconds.labels(verb).observe(seconds)
+            metrics.pool_wait_seconds.observe(waited)
+
+    store = await open_store(
+        settings.database_url,
+        pool_size=settings.pool_size,
+        default_gate=Gate(
+            "",
+            settings.http_spacing_seconds,
+            settings.http_jitter_seconds,
+            settings.http_concurrency,
+        ),
+        fault=_fault(),
+        observe=observe,
+    )
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+def _fault() -> Fault:
+    """For tests: HOLDFAST_FAULT=verb/query@n kills this process at the n-th such write."""
+    wanted = os.environ.get("HOLDFAST_FAULT")
+    if not wanted:
+        return no_fault
+    point, _, number = wanted.partition("@")
+    left = [int(number or 1)]
+
+    def fault(verb: str, query: str) -> None:
+        if f"{verb}/{query}" == point:
+            left[0] -= 1
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    return fault
+
+
+def ingest_bounds(settings: Settings) -> IngestBounds:
+    return IngestBounds(
+        min_rows=settings.ingest_min_rows,
+        max_rows=settings.ingest_max_rows,
+        max_bytes=settings.ingest_max_batch_bytes,
+        p50_seconds=settings.db_p50_seconds,
+        p95_seconds=settings.db_p95_seconds,
+        pool_wait_seconds=settings.pool_wait_seconds,
+    )
+
+
+def discover_limits(settings: Settings) -> DiscoverLimits:
+    return DiscoverLimits(
+        lease_seconds=settings.stale_stream_seconds,
+        max_input_bytes=settings.max_input_bytes,
+        max_failures=settings.max_attempts_error,
+        retry_cap_seconds=settings.retry_soon_cap_seconds,
+    )
+
+
+def worker_options(settings: Settings, only_job: int | None, until_idle: bool) -> WorkerOptions:
+    return WorkerOptions(
+        work=WorkLimits(
+            slice_seconds=settings.target_slice_seconds,
+            flush_items=settings.flush_items,
+            flush_seconds=settings.flush_seconds,
+            max_claim_bytes=settings.claim_max_bytes,
+        ),
+        execute=ExecuteLimits(
+            timeout_seconds=settings.item_timeout_seconds,
+            max_result_bytes=settings.max_result_bytes,
+            threads=settings.threads,
+        ),
+        discover=discover_limits(settings),
+        claim=_claim_bounds(settings),
+        ingest=ingest_bounds(settings),
+        concurrency=ConcurrencyBounds(
+            minimum=settings.concurrency_min,
+            maximum=settings.concurrency_max,
+            start=settings.concurrency_start,
+        ),
+        spacing=SpacingBounds(
+            spike_share=settings.error_spike_share,
+            max_multiplier=settings.retry_spacing_max,
+        ),
+        retry=_retry_policy(settings),
+        http=_http_options(settings),
+        gate_max_wait_seconds=settings.gate_max_wait_seconds,
+        sweep_seconds=settings.sweep_seconds,
+        drain_seconds=settings.drain_seconds,
+        backfill_enabled=settings.backfill_enabled,
+        only_job=only_job,
+        until_idle=until_idle,
+    )
+
+
+def _claim_bounds(settings: Settings) -> ClaimBounds:
+    return ClaimBounds(
+        min_items=settings.claim_min,
+        max_items=settings.claim_max,
+        warmup_items=settings.claim_warmup,
+        target_slice_seconds=settings.target_slice_seconds,
+        safety=settings.safety_factor,
+        pressure_threshold=settings.pressure_threshold,
+        lock_floor_seconds=settings.lock_floor_seconds,
+        lock_cap_seconds=settings.lock_cap_seconds,
+        lease_margin=settings.lease_margin,
+    )
+
+
+def _retry_policy(settings: Settings) -> RetryPolicy:
+    return RetryPolicy(
+        max_attempts_error=settings.max_attempts_error,
+        max_attempts_not_found=settings.max_attempts_not_found,
+        soon_base=settings.retry_soon_base_seconds,
+        soon_cap=settings.retry_soon_cap_seconds,
+        later_base=settings.retry_later_base_seconds,
+        later_cap=settings.retry_later_cap_seconds,
+        throttle_base=settings.retry_throttle_base_seconds,
+        throttle_cap=settings.retry_throttle_cap_seconds,
+        not_found_base=settings.retry_not_found_base_seconds,
+        not_found_cap=settings.retry_not_found_cap_seconds,
+    )
+
+
+def _http_options(settings: Settings) -> HttpOptions:
+    return HttpOptions(
+        user_agent=settings.http_user_agent,
+        timeout_seconds=settings.http_timeout_seconds,
+        connect_timeout_seconds=settings.http_connect_timeout_seconds,
+        max_bytes=settings.http_max_bytes,
+        max_redirects=settings.http_max_redirects,
+        obey_robots=settings.http_obey_robots,
+        allow_private_addresses=settings.allow_private_addresses,
+    )

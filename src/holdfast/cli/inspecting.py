@@ -1,0 +1,274 @@
+"""`jobs`, `show`, `items`, `export`: what there is, and what became of it."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import orjson
+import typer
+
+from holdfast.cli.composition import opened_store, run_async, settings_from_environment
+from holdfast.cli.exporting import grid_columns, grid_row, print_export, write_export
+from holdfast.cli.output import JSON_OPTION, cell, console, errors, instant, print_json, print_table
+from holdfast.engine.why import why_not_running
+from holdfast.errors import UserError
+from holdfast.export import FORMATS, format_of
+from holdfast.model import ItemStatus, Job
+from holdfast.settings import Settings
+from holdfast.store import Store
+from holdfast.store.migrate import require_current
+
+_JOB = typer.Argument(..., metavar="JOB", help="The job's number, as `holdfast jobs` shows it.")
+_STATUS = typer.Option(None, "--status", help="Only these, e.g. ERROR,NOT_FOUND.")
+
+
+def register(app: typer.Typer) -> None:
+    app.command("jobs")(jobs)
+    app.command("show")(show)
+    app.command("items")(items)
+    app.command("export")(export)
+
+
+def statuses_of(text: str | None) -> list[ItemStatus]:
+    """ERROR,NOT_FOUND as statuses; an unknown one is refused with the known ones."""
+    found = []
+    for word in (text or "").split(","):
+        name = word.strip().upper().replace("-", "_")
+        if not name:
+            continue
+        if name not in ItemStatus.__members__:
+            raise UserError(
+                f"there is no status {word.strip()!r}", f"Statuses: {', '.join(ItemStatus)}."
+            )
+        found.append(ItemStatus(name))
+    return found
+
+
+def ready_settings() -> Settings:
+    settings = settings_from_environment()
+    require_current(settings.database_url)
+    return settings
+
+
+def jobs(
+    limit: int = typer.Option(50, "--limit", min=1, help="So many, the newest first."),
+    as_json: bool = JSON_OPTION,
+) -> None:
+    """List the jobs, the newest first."""
+    settings = ready_settings()
+
+    async def main() -> None:
+        async with opened_store(settings) as store:
+            found = await store.reads.jobs(limit)
+            rows = [(job, await store.reads.counters(job.id)) for job in found]
+        if as_json:
+            print_json([_job_json(job, counters) for job, counters in rows])
+            return
+        print_table(
+            ("job", "pipeline", "name", "state", "accepted", "done", "not found", "error", "open",
+             "created"),
+            [
+                (job.id, job.pipeline, job.name, job.state, c.accepted, c.done, c.not_found,
+                 c.error, c.open, job.created_at)
+                for job, c in rows
+            ],
+            "No jobs yet. Start one: holdfast run PIPELINE.py INPUT.csv --out RESULTS.xlsx",
+            right=("job", "accepted", "done", "not found", "error", "open"),
+        )  # fmt: skip
+
+    run_async(main())
+
+
+def show(
+    job_id: int = _JOB,
+    verify: bool = typer.Option(False, "--verify", help="Count the rows and compare."),
+    as_json: bool = JSON_OPTION,
+) -> None:
+    """Show a job: its state and counters, its streams and ranges, and why it is not running."""
+    settings = ready_settings()
+
+    async def main() -> int:
+        async with opened_store(settings) as store:
+            told = await _tell_job(store, settings, job_id, verify)
+        if as_json:
+            print_json(told)
+        else:
+            _print_job(told)
+        return 1 if told.get("problems") else 0
+
+    raise typer.Exit(run_async(main()))
+
+
+async def _tell_job(store: Store, settings: Settings, job_id: int, verify: bool) -> dict[str, Any]:
+    job = await store.reads.job(job_id)
+    told = _job_json(job, await store.reads.counters(job_id))
+    told["heartbeat_at"] = await store.reads.heartbeat(job_id)
+    told["why"] = await why_not_running(
+        store, job, settings.worker_lost_seconds, settings.backfill_enabled
+    )
+    told["streams"] = await store.reads.streams(job_id)
+    told["ranges_count"] = await store.reads.count_ranges(job_id)
+    told["ranges"] = await store.reads.ranges(job_id, 20)
+    told["errors"] = await store.reads.errors_by_code(job_id)
+    told["decisions"] = await store.reads.decisions(job_id, 10)
+    if verify:
+        told["problems"] = (await store.reads.verify(job_id)).problems
+    return told
+
+
+def _job_json(job: Job, counters: Any) -> dict[str, Any]:
+    names = ("id", "pipeline", "name", "state", "owner_id", "mode", "lane", "max_items", "error",
+             "created_at", "started_at", "finished_at", "updated_at", "discovered_at")  # fmt: skip
+    counts = {name: getattr(counters, name) for name in
+              ("accepted", "done", "not_found", "skipped", "error", "open", "retried",
+               "throttled", "known")}  # fmt: skip
+    return {name: getattr(job, name) for name in names} | {"counters": counts}
+
+
+def _print_job(told: dict[str, Any]) -> None:
+    counts = told["counters"]
+    console.print(
+        f"[bold]Job {told['id']}[/] {cell(told['state'])} · {cell(told['pipeline'])} · "
+        f"{cell(told['name'])}"
+    )
+    console.print(" · ".join(f"{n.replace('_', ' ')} {c:,}" for n, c in counts.items()))
+    for name in ("created_at", "started_at", "finished_at", "heartbeat_at"):
+        if told[name]:
+            console.print(f"{name.removesuffix('_at')} {instant(told[name])}")
+    if told["error"]:
+        console.print(f"[red]{cell(told['error'])}[/]")
+    why = told["why"]
+    if why is not None:
+        until = f" {instant(why.until)}" if why.until else ""
+        console.print(f"[yellow]Not running: {why.kind}{until}[/]: {cell(why.text)}")
+    if "problems" in told:
+        verdict = "; ".join(told["problems"]) or "the counters equal the rows"
+        console.print(f"Verified: {verdict}")
+    _print_details(told)
+
+
+def _print_details(told: dict[str, Any]) -> None:
+    console.print()
+    print_table(
+        ("stream", "state", "pages", "records", "items", "error"),
+        [(s.source, s.state, s.pages_count, s.records_count, s.items_count, s.error)
+         for s in told["streams"]],
+        "No streams.",
+    )  # fmt: skip
+    if told["ranges"]:
+        console.print(f"\n{told['ranges_count']:,} ranges; the first:")
+        print_table(
+            ("range", "items", "kind", "due", "leased by", "until", "expiries"),
+            [(r.id, f"{r.lo}..{r.hi}", "again" if r.again else "fresh", r.available_at, r.worker,
+              r.expires_at, r.expiries) for r in told["ranges"]],
+            "",
+        )  # fmt: skip
+    if told["errors"]:
+        console.print()
+        print_table(
+            ("error", "items", "first", "last", "for example"),
+            [(e["code"], e["count"], e["first_at"], e["last_at"], (e["sample"] or "")[:60])
+             for e in told["errors"]],
+            "",
+        )  # fmt: skip
+    if told["decisions"]:
+        console.print("\nHow it adapted, the latest first:")
+        for found in told["decisions"]:
+            console.print(
+                f"  {found['what']} {found['was']:g} → {found['became']:g}: {cell(found['why'])}"
+            )
+
+
+def items(
+    job_id: int = _JOB,
+    status: str | None = _STATUS,
+    item: int | None = typer.Option(None, "--item", help="One item with its whole story."),
+    limit: int = typer.Option(50, "--limit", min=0, help="So many at most; 0 for all."),
+    as_json: bool = JSON_OPTION,
+) -> None:
+    """List a job's items and what became of each, or one item's whole story."""
+    settings = ready_settings()
+    statuses = statuses_of(status)
+
+    async def main() -> None:
+        async with opened_store(settings) as store:
+            job = await store.reads.job(job_id)
+            if item is not None:
+                _print_item(await _tell_item(store, job_id, item), as_json)
+                return
+            found, more = [], False
+            async with aclosing(store.reads.items(job_id, statuses)) as pages:
+                async for page in pages:
+                    found += page
+                    if limit and len(found) > limit:
+                        found, more = found[:limit], True
+                        break
+            columns = await grid_columns(store, job)
+        rows = [grid_row(one) for one in found]
+        if as_json:
+            print_json([one._asdict() | {"input": orjson.loads(one.input)} for one in found])
+            return
+        print_table(columns, [[row.get(name) for name in columns] for row in rows], "No items.")
+        if more:
+            errors.print(f"The first {limit}; --limit 0 shows all.")
+
+    run_async(main())
+
+
+async def _tell_item(store: Store, job_id: int, seq: int) -> dict[str, Any]:
+    told = await store.reads.item(job_id, seq)
+    if told is None:
+        raise UserError(f"job {job_id} has no item {seq}", "`holdfast items` lists them.")
+    for name in ("input", "normalized", "result"):
+        told[name] = None if told[name] is None else orjson.loads(told[name])
+    told["status"] = told["status"] or ItemStatus.PENDING
+    told["tries_before"] = await store.reads.attempts(job_id, seq)
+    return told
+
+
+def _print_item(told: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(told)
+        return
+    for name, value in told.items():
+        if name != "tries_before" and value is not None:
+            text = orjson.dumps(value).decode() if isinstance(value, (dict, list)) else cell(value)
+            console.print(f"[bold]{name}[/] {text}", soft_wrap=True)
+    for tried in told["tries_before"]:
+        console.print(
+            f"  try {tried['number']} at {instant(tried['at'])}: {tried['status']} "
+            f"{cell(tried['error_code'])} {cell(tried['error_message'])}",
+            soft_wrap=True,
+        )
+
+
+def export(
+    job_id: int = _JOB,
+    format: str | None = typer.Option(None, "--format", help=f"One of {', '.join(FORMATS)}."),
+    out: Path | None = typer.Option(None, "--out", help="The file; without it, standard output."),
+    status: str | None = _STATUS,
+    with_input: bool = typer.Option(False, "--with-input", help="Also the columns that went in."),
+) -> None:
+    """Write a job's results again: the same values in the same order as `items` shows."""
+    settings = ready_settings()
+    statuses = statuses_of(status)
+    if out is None and format is None:
+        raise UserError("say which format", f"--format {'|'.join(FORMATS)}, or --out FILE.csv")
+    chosen = format_of(out or Path("export"), format)
+    if out is None and chosen == "xlsx" and sys.stdout.isatty():
+        raise UserError("a workbook on the screen helps nobody", "Give --out FILE.xlsx.")
+
+    async def main() -> None:
+        async with opened_store(settings) as store:
+            job = await store.reads.job(job_id)
+            if out is None:
+                await print_export(store, job, chosen, statuses, with_input)
+                return
+            for note in await write_export(store, job, out, chosen, statuses, with_input):
+                errors.print(note, markup=False)
+        errors.print(f"Written: {out}", markup=False)
+
+    run_async(main())

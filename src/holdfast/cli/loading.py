@@ -1,0 +1,111 @@
+"""Finds the pipelines in a user's file."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from holdfast.errors import PipelineError
+from holdfast.pipeline import Pipeline
+
+_FIRST = """Write one, for example:
+
+    from holdfast import pipeline
+
+    @pipeline(columns=["title"])
+    async def titles(row, ctx):
+        return {"title": row["title"].strip()}"""
+
+
+def load_pipeline(reference: str) -> Pipeline:
+    """The one pipeline of FILE.py, or the one that FILE.py:name names."""
+    path, name = _split(reference)
+    found = load_pipelines(path)
+    if name:
+        if name not in found:
+            raise PipelineError(
+                f"{path} has no pipeline {name!r}", f"It has: {', '.join(sorted(found))}."
+            )
+        return found[name]
+    if len(found) > 1:
+        names = ", ".join(sorted(found))
+        raise PipelineError(
+            f"{path} has several pipelines: {names}", f"Choose one: {path}:{sorted(found)[0]}"
+        )
+    return next(iter(found.values()))
+
+
+def load_pipelines(path: Path) -> dict[str, Pipeline]:
+    module = _import(path)
+    found: dict[str, Pipeline] = {}
+    for value in list(vars(module).values()):
+        if isinstance(value, type) and issubclass(value, Pipeline):
+            if value.__module__ != module.__name__:
+                continue
+            value = _made(value)
+        if isinstance(value, Pipeline):
+            if found.get(value.name, value) is not value:
+                raise PipelineError(f"{path} has two pipelines named {value.name!r}")
+            found[value.name] = value
+    if not found:
+        raise PipelineError(f"{path} has no pipeline in it", _FIRST)
+    return found
+
+
+def _made(kind: type[Pipeline]) -> Pipeline:
+    try:
+        return kind()
+    except Exception as error:
+        raise PipelineError(
+            f"the pipeline {kind.__name__} cannot be made: {error}",
+            "Its __init__ must work without arguments; use ctx.options for options.",
+        ) from error
+
+
+def _split(reference: str) -> tuple[Path, str]:
+    path, separator, name = reference.rpartition(":")
+    if separator and path.endswith(".py"):
+        return Path(path), name
+    return Path(reference), ""
+
+
+def _import(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise PipelineError(f"there is no file {path}", "Name a Python file with a pipeline in it.")
+    name = f"holdfast_pipeline_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise PipelineError(f"{path} is not a Python file", "Its name must end in .py.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    sys.path.insert(0, str(path.resolve().parent))
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        where = f"{error.filename}, line {error.lineno}"
+        raise PipelineError(f"{where}: {error.msg}", _pointed_at(error)) from error
+    except PipelineError:
+        raise
+    except Exception as error:
+        raise PipelineError(
+            f"{path} cannot be imported: {type(error).__name__}: {error}", _line_of(error, path)
+        ) from error
+    finally:
+        sys.path.pop(0)
+    return module
+
+
+def _pointed_at(error: SyntaxError) -> str | None:
+    return error.text.rstrip() if error.text else None
+
+
+def _line_of(error: Exception, path: Path) -> str | None:
+    trace = error.__traceback__
+    line = None
+    while trace is not None:
+        if Path(trace.tb_frame.f_code.co_filename) == path:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return None if line is None else f"See line {line} of {path}."

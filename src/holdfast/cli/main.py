@@ -1,0 +1,65 @@
+"""The program: its commands, and how mistakes are shown."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from holdfast import __version__
+from holdfast.cli import inspecting, orders, running, schedules, setting_up, working
+from holdfast.errors import DatabaseGone, HoldfastError, UserError
+
+app = typer.Typer(
+    name="holdfast",
+    help="Pull large sets of records from places that fail: nothing is lost, nothing is done "
+    "twice, every row is explained.\n\n"
+    "Start with: holdfast run PIPELINE.py INPUT.csv --out RESULTS.xlsx",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"holdfast {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Show the version."
+    ),
+) -> None:
+    pass
+
+
+for family in (running, inspecting, orders, working, schedules, setting_up):
+    family.register(app)
+
+
+def main() -> None:
+    try:
+        app()
+    except UserError as error:
+        _tell(error.message, error.hint)
+    except DatabaseGone as error:
+        _tell(
+            f"the database cannot be reached: {error}",
+            "Start it, or mend HOLDFAST_DATABASE_URL; `holdfast doctor` checks the set-up.",
+        )
+    except HoldfastError as error:
+        _tell(str(error), None)
+
+
+def _tell(message: str, hint: str | None) -> None:
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console.print(f"[bold red]Error:[/] {escape(message)}")
+    if hint:
+        console.print(escape(hint))
+    sys.exit(1)

@@ -1,0 +1,178 @@
+"""`pause`, `resume`, `cancel`, `reprocess`, `dead`, `kill-switch`: what people order."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import typer
+
+from holdfast.cli.composition import opened_store, run_async
+from holdfast.cli.inspecting import ready_settings, statuses_of
+from holdfast.cli.output import JSON_OPTION, errors, print_json, print_table
+from holdfast.engine.control import Control
+from holdfast.errors import UserError
+
+_JOB = typer.Argument(..., metavar="JOB", help="The job's number.")
+_REASON = typer.Option("", "--reason", help="Why, for the audit and for those who wonder.")
+
+
+def register(app: typer.Typer) -> None:
+    app.command("pause")(pause)
+    app.command("resume")(resume)
+    app.command("cancel")(cancel)
+    app.command("reprocess")(reprocess)
+    dead = typer.Typer(no_args_is_help=True, help="Dead letters: items that were set aside.")
+    dead.command("list")(dead_list)
+    dead.command("replay")(dead_replay)
+    dead.command("drop")(dead_drop)
+    app.add_typer(dead, name="dead")
+    app.command("kill-switch")(kill_switch)
+
+
+def _order(action: Callable[[Control], Awaitable[str]]) -> None:
+    settings = ready_settings()
+
+    async def main() -> str:
+        async with opened_store(settings) as store:
+            return await action(Control(store, settings.owner))
+
+    errors.print(run_async(main()), markup=False)
+
+
+def pause(job_id: int = _JOB) -> None:
+    """Pause a job: no further item starts, what runs may settle."""
+
+    async def action(control: Control) -> str:
+        return f"Job {job_id} is {await control.pause(job_id)}."
+
+    _order(action)
+
+
+def resume(
+    job_id: int = _JOB,
+    max_items: int | None = typer.Option(None, "--max-items", min=1, help="Raise the cap to this."),
+) -> None:
+    """Go on with a job: after a pause, a failed discovery, or a cap that is raised."""
+
+    async def action(control: Control) -> str:
+        return f"Job {job_id} is {await control.resume(job_id, max_items)}."
+
+    _order(action)
+
+
+def cancel(job_id: int = _JOB) -> None:
+    """Cancel a job for good: its open items count as SKIPPED."""
+
+    async def action(control: Control) -> str:
+        return f"Job {job_id} is {await control.cancel(job_id)}."
+
+    _order(action)
+
+
+def reprocess(
+    job_id: int = _JOB,
+    status: str | None = typer.Option(None, "--status", help="E.g. ERROR,NOT_FOUND."),
+    item: list[int] = typer.Option([], "--item", help="An item's number. May be repeated."),
+    keep_attempts: bool = typer.Option(
+        False, "--keep-attempts", help="Count on from the attempts made, instead of from zero."
+    ),
+) -> None:
+    """Open finished items again; what they came to before is kept as history."""
+    statuses = statuses_of(status)
+    if bool(statuses) == bool(item):
+        raise UserError("say what to reprocess", "Either --status ERROR,NOT_FOUND or --item N.")
+
+    async def action(control: Control) -> str:
+        if item:
+            opened = await control.reprocess_items(job_id, item, not keep_attempts)
+        else:
+            opened = await control.reprocess(job_id, statuses, not keep_attempts)
+        if not opened:
+            return f"Job {job_id} has no such items; nothing was opened."
+        return f"{opened:,} items of job {job_id} are open again; a worker takes them."
+
+    _order(action)
+
+
+def dead_list(
+    state: str = typer.Option("OPEN", "--state", help="OPEN, REPLAYED or DROPPED."),
+    limit: int = typer.Option(100, "--limit", min=1),
+    as_json: bool = JSON_OPTION,
+) -> None:
+    """List the dead letters."""
+    settings = ready_settings()
+
+    async def main() -> None:
+        async with opened_store(settings) as store:
+            found = await store.reads.dead_letters(state.upper(), limit)
+        if as_json:
+            print_json(found)
+            return
+        names = ("id", "job_id", "seq", "pipeline", "code", "message", "created_at")
+        rows = [[letter[name] for name in names] for letter in found]
+        print_table(
+            ("id", "job", "item", "pipeline", "code", "message", "since"),
+            rows,
+            "No dead letters: nothing was set aside.",
+        )
+
+    run_async(main())
+
+
+def dead_replay(letter_id: int = typer.Argument(..., metavar="ID")) -> None:
+    """Try a dead letter's item again."""
+
+    async def action(control: Control) -> str:
+        await control.replay(letter_id)
+        return f"Dead letter {letter_id} is open again; a worker takes it."
+
+    _order(action)
+
+
+def dead_drop(letter_id: int = typer.Argument(..., metavar="ID")) -> None:
+    """Take a dead letter off the list; its item stays an error."""
+
+    async def action(control: Control) -> str:
+        await control.drop(letter_id)
+        return f"Dead letter {letter_id} is dropped."
+
+    _order(action)
+
+
+def kill_switch(
+    position: str = typer.Argument(..., metavar="on|off|list"),
+    pipeline: str | None = typer.Option(None, "--pipeline", help="Only this pipeline."),
+    source: str | None = typer.Option(None, "--source", help="Only this source or host."),
+    reason: str = _REASON,
+    as_json: bool = JSON_OPTION,
+) -> None:
+    """Stop everything, one pipeline or one source, for all workers, until switched off."""
+    if position not in ("on", "off", "list"):
+        raise UserError(f"{position!r} is not a position", "Use on, off or list.")
+    if pipeline and source:
+        raise UserError("one switch has one scope", "Give --pipeline or --source, not both.")
+    if position == "list":
+        _list_switches(as_json)
+        return
+    scope = f"pipeline:{pipeline}" if pipeline else f"source:{source}" if source else "all"
+
+    async def action(control: Control) -> str:
+        changed = await control.switch(scope, position == "on", reason)
+        return f"Kill switch {scope} {'is' if changed else 'was already'} {position}."
+
+    _order(action)
+
+
+def _list_switches(as_json: bool) -> None:
+    settings = ready_settings()
+
+    async def main() -> None:
+        async with opened_store(settings) as store:
+            found = await store.reads.kill_switches()
+        if as_json:
+            print_json(found)
+            return
+        rows = [(one["scope"], one["since"], one["actor"], one["reason"]) for one in found]
+        print_table(("scope", "since", "by", "reason"), rows, "No kill switch is on.")
+
+    run_async(main())

@@ -1,0 +1,342 @@
+"""`holdfast run`: ingest, work, export; stopped at any moment, continued by the same command."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import structlog
+import typer
+
+from holdfast.cli.composition import (
+    discover_limits,
+    ensure_schema,
+    ingest_bounds,
+    opened_store,
+    run_async,
+    settings_from_environment,
+)
+from holdfast.cli.exporting import write_export
+from holdfast.cli.loading import load_pipeline
+from holdfast.cli.output import errors, seconds_left
+from holdfast.cli.progress import Progress
+from holdfast.cli.supervising import Supervisor, reap_dead_workers
+from holdfast.cli.working import worker_name
+from holdfast.clock import SystemClock
+from holdfast.engine.control import Caps, Control, discovery_key
+from holdfast.engine.discover import Walk, WalkEnd, open_upload, uploaded_pages
+from holdfast.engine.pace import IngestPace
+from holdfast.engine.why import why_not_running
+from holdfast.errors import InputError, UserError
+from holdfast.export import format_of
+from holdfast.metrics import Metrics
+from holdfast.model import JobState
+from holdfast.pipeline import Pipeline
+from holdfast.settings import Settings
+from holdfast.sources.tables import TableFile, content_key
+from holdfast.store import Store
+
+SOME_ITEMS_FAILED = 3
+
+
+def register(app: typer.Typer) -> None:
+    app.command("run")(run)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What was asked for on the command line."""
+
+    reference: str
+    pipeline: Pipeline
+    input: Path | None
+    out: Path | None
+    new: bool
+    work: bool
+    workers: int
+    table: dict[str, Any]
+    options: dict[str, str]
+    caps: Caps
+
+
+def run(
+    pipeline: str = typer.Argument(
+        ..., metavar="PIPELINE.py", help="The file with the pipeline; FILE.py:name for one of many."
+    ),
+    input: Path | None = typer.Argument(
+        None,
+        metavar="[INPUT]",
+        help="CSV, TSV, XLSX or JSON lines; none if the pipeline discovers.",
+    ),
+    out: Path | None = typer.Option(
+        None, "--out", help="Write the results there: .csv, .xlsx or .jsonl."
+    ),
+    new: bool = typer.Option(False, "--new", help="A fresh job, even if one is there to continue."),
+    encoding: str | None = typer.Option(None, "--encoding", help="The input's encoding."),
+    delimiter: str | None = typer.Option(None, "--delimiter", help="The input's delimiter."),
+    sheet: str | None = typer.Option(None, "--sheet", help="The workbook's sheet."),
+    option: list[str] = typer.Option(
+        [], "--option", metavar="NAME=VALUE", help="For the pipeline: ctx.options. May be repeated."
+    ),
+    max_items: int | None = typer.Option(None, "--max-items", min=1, help="Stop after so many."),
+    max_per_source: int | None = typer.Option(
+        None, "--max-per-source", min=1, help="Stop each source after so many."
+    ),
+    workers: int | None = typer.Option(None, "--workers", min=1, help="Worker processes."),
+    work: bool = typer.Option(
+        True, "--work/--no-work", help="--no-work: take the records in only."
+    ),
+) -> None:
+    """Take records in, work through them and write the results.
+
+    Stop it with Ctrl-C, a power cut or kill -9: the same command continues where it stopped. The
+    job is found by its pipeline and the content of its input; --new makes a fresh one.
+
+    Exit code 0: done; 3: done, but some items ended as ERROR; 1: it could not be done; 130 or
+    143: stopped by Ctrl-C or SIGTERM.
+    """
+    settings = settings_from_environment()
+    request = Request(
+        reference=pipeline,
+        pipeline=load_pipeline(pipeline),
+        input=input,
+        out=out,
+        new=new,
+        work=work,
+        workers=workers or settings.workers,
+        table={"encoding": encoding, "delimiter": delimiter, "sheet": sheet},
+        options=parse_options(option),
+        caps=Caps(
+            max_items or settings.max_urls_per_run,
+            max_per_source or settings.max_urls_per_source,
+        ),
+    )
+    if out is not None:
+        format_of(out, None)
+    file = None if input is None else open_upload(input, request.table)
+    ensure_schema(settings)
+    code = run_async(_Run(settings, request, file).run())
+    sys.stdout.flush()
+    raise typer.Exit(code)
+
+
+def parse_options(pairs: list[str]) -> dict[str, str]:
+    options = {}
+    for pair in pairs:
+        name, separator, value = pair.partition("=")
+        if not separator or not name:
+            raise UserError(f"--option {pair!r} is not NAME=VALUE")
+        options[name] = value
+    return options
+
+
+class _Run:
+    def __init__(self, settings: Settings, request: Request, file: TableFile | None) -> None:
+        self._settings = settings
+        self._request = request
+        self._file = file
+        self._clock = SystemClock()
+        self._log = structlog.get_logger()
+        self._name = worker_name()
+        self._stopped = asyncio.Event()
+        self._signal: signal.Signals | None = None
+        self._supervisor: Supervisor | None = None
+
+    async def run(self) -> int:
+        started = self._clock.monotonic()
+        async with opened_store(self._settings) as store:
+            await reap_dead_workers(store, self._settings.worker_lost_seconds * 10)
+            job_id = await self._find_or_start(store)
+            self._catch_signals()
+            await store.upkeep.add_worker(self._name, socket.gethostname(), os.getpid(), [])
+            try:
+                await self._ingest_and_work(store, job_id)
+            finally:
+                await store.leases.return_leases(self._name)
+                await store.upkeep.stop_worker(self._name)
+            return await self._conclude(store, job_id, self._clock.monotonic() - started)
+
+    # Finding the job.
+
+    async def _find_or_start(self, store: Store) -> int:
+        request = self._request
+        key = self._key()
+        found = None
+        if not request.new:
+            found = await store.reads.job_by_input(request.pipeline.name, key)
+        if found is not None:
+            await self._continue(store, found)
+            return found
+        control = Control(store, self._settings.owner)
+        if request.input is None:
+            return await control.start_discovery(
+                request.pipeline, request.options, caps=request.caps
+            )
+        self._tell_detected()
+        return await control.start_upload(
+            request.pipeline, request.input, key, request.table, request.options, request.caps
+        )
+
+    def _key(self) -> str:
+        if self._request.input is None:
+            return discovery_key(self._request.pipeline, self._request.options)
+        return content_key(self._request.input)
+
+    async def _continue(self, store: Store, job_id: int) -> None:
+        job = await store.reads.job(job_id)
+        control = Control(store, self._settings.owner)
+        cap = self._request.caps.max_items
+        if job.state is JobState.PAUSED:
+            raise UserError(
+                f"job {job_id} on this input is paused",
+                f"Continue it with `holdfast resume {job_id}`, or start afresh with --new.",
+            )
+        raised = cap is not None and (job.max_items or cap) < cap
+        if job.state is JobState.FAILED or raised:
+            await control.resume(job_id, cap)
+        if job.state is JobState.DONE and not raised:
+            errors.print(f"Job {job_id} on this input is done already; --new works it again.")
+        else:
+            errors.print(f"Continuing job {job_id}.")
+        await control.prepare(self._request.pipeline)
+
+    def _tell_detected(self) -> None:
+        if self._file is None:
+            return
+        found = self._file.detected
+        parts = [found.format.upper(), found.encoding, found.sheet and f"sheet {found.sheet!r}"]
+        if found.delimiter:
+            parts.append(f"delimiter {found.delimiter!r}")
+        told = ", ".join(part for part in parts if part)
+        errors.print(f"{self._file.path.name}: {told}, {len(found.columns)} columns", markup=False)
+        for note in found.notes:
+            errors.print(f"  {note}", markup=False)
+
+    # Doing the work.
+
+    def _catch_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._stop, number)
+
+    def _stop(self, number: signal.Signals) -> None:
+        """The first asks for a clean stop, a second ends it at once."""
+        if self._stopped.is_set() and self._supervisor is not None:
+            self._supervisor.kill()
+        self._signal = number
+        self._stopped.set()
+
+    async def _ingest_and_work(self, store: Store, job_id: int) -> None:
+        progress = Progress(store, job_id, self._settings.worker_lost_seconds, self._clock, errors)
+        showing = asyncio.create_task(progress.show())
+        stopped = asyncio.create_task(self._stopped.wait())
+        working = asyncio.create_task(self._work(store, job_id))
+        try:
+            await asyncio.wait([stopped, working], return_when=asyncio.FIRST_COMPLETED)
+            if self._supervisor is not None and self._stopped.is_set():
+                await self._supervisor.stop()
+            await working
+        finally:
+            for task in (showing, stopped):
+                task.cancel()
+            await asyncio.gather(showing, stopped, return_exceptions=True)
+
+    async def _work(self, store: Store, job_id: int) -> None:
+        parts = [self._ingest(store, job_id)]
+        if self._request.work:
+            self._supervisor = Supervisor(
+                store,
+                [self._path(), "--job", str(job_id), "--until-idle"],
+                self._request.workers,
+                self._settings.data_dir / "logs",
+                self._log,
+            )
+            parts.append(self._supervisor.run())
+        results = await asyncio.gather(*parts, return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+
+    def _path(self) -> str:
+        path, separator, name = self._request.reference.rpartition(":")
+        return path if separator and path.endswith(".py") and name else self._request.reference
+
+    async def _ingest(self, store: Store, job_id: int) -> None:
+        """Takes the file's rows in. Discovery of other sources is the workers' business."""
+        if self._file is None:
+            return
+        limits = discover_limits(self._settings)
+        stream = await store.ingesting.lease_stream(job_id, self._name, limits.lease_seconds)
+        if stream is None:
+            return
+        pace = IngestPace(ingest_bounds(self._settings))
+        walk = Walk(
+            store,
+            stream,
+            self._request.pipeline,
+            self._name,
+            limits,
+            pace,
+            self._clock,
+            Metrics(),
+            self._log,
+            lambda: not self._stopped.is_set(),
+        )
+        pages = uploaded_pages(self._file, self._request.pipeline, stream, pace)
+        end = await walk.run(pages)
+        await store.settling.complete(job_id)
+        for problem, count in sorted(self._file.problems.items()):
+            errors.print(f"  {problem}: {count:,}", markup=False)
+        if end is WalkEnd.FAILED:
+            job = await store.reads.streams(job_id)
+            raise InputError(
+                job[0].error or "the input could not be read",
+                f"{stream.items_count:,} rows before it are kept. Mend the file and run again.",
+            )
+
+    # The end.
+
+    async def _conclude(self, store: Store, job_id: int, seconds: float) -> int:
+        job = await store.reads.job(job_id)
+        counters = await store.reads.counters(job_id)
+        if self._request.out is not None and counters.accepted and not self._signal:
+            notes = await write_export(
+                store, job, self._request.out, format_of(self._request.out, None)
+            )
+            for note in notes:
+                errors.print(note, markup=False)
+        self._summarize(job.state, job_id, counters, seconds)
+        reason = await why_not_running(store, job, self._settings.worker_lost_seconds)
+        if self._signal is not None:
+            errors.print("Stopped. The same command continues where it stopped.")
+            return 128 + self._signal
+        if reason is not None and job.state is not JobState.DONE and self._request.work:
+            errors.print(f"Not finished: {reason.kind}: {reason.text}", markup=False)
+            return 1
+        if reason is not None and reason.kind == "cap reached":
+            errors.print(reason.text, markup=False)
+        return SOME_ITEMS_FAILED if counters.error else 0
+
+    def _summarize(self, state: JobState, job_id: int, counters: Any, seconds: float) -> None:
+        errors.print(
+            f"Job {job_id} {state}: {counters.accepted:,} accepted, {counters.done:,} done, "
+            f"{counters.not_found:,} not found, {counters.skipped:,} skipped, "
+            f"{counters.error:,} error, {counters.open:,} open, {counters.retried:,} retries, "
+            f"{counters.known:,} known already, in {seconds_left(seconds)}."
+        )
+        if self._request.out is not None and not self._signal and counters.accepted:
+            errors.print(f"Results: {self._request.out}", markup=False)
+        if counters.error:
+            errors.print(f"See them with: holdfast items {job_id} --status ERROR")
+        if self._supervisor is not None and self._supervisor.deaths:
+            errors.print(
+                f"Workers died {self._supervisor.deaths} times; their output is in "
+                f"{self._settings.data_dir / 'logs'}.",
+                markup=False,
+            )

@@ -1,0 +1,138 @@
+"""`migrate` and `doctor`: the set-up, and what is wrong with it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+
+import typer
+
+from holdfast.cli.composition import opened_store, run_async, settings_from_environment
+from holdfast.cli.output import JSON_OPTION, console, errors, print_json
+from holdfast.database_url import sqlite_file
+from holdfast.errors import DatabaseGone, UserError
+from holdfast.settings import Settings, load_settings
+from holdfast.store.migrate import downgrade, require_current, status, upgrade
+
+_LEAST_FREE_BYTES = 1 << 30
+SOMETHING_WRONG = 3
+
+
+def register(app: typer.Typer) -> None:
+    app.command("migrate")(migrate)
+    app.command("doctor")(doctor)
+
+
+def migrate(
+    direction: str = typer.Argument(..., metavar="up|down|status"),
+    yes: bool = typer.Option(False, "--yes", help="Do not ask before data is dropped."),
+    as_json: bool = JSON_OPTION,
+) -> None:
+    """Bring the database to the newest schema, one step back, or say where it stands."""
+    settings = settings_from_environment()
+    url = settings.database_url
+    if direction == "up":
+        upgrade(url)
+    elif direction == "down":
+        if not yes and not typer.confirm("A step back drops the tables it added. Go on?"):
+            raise typer.Exit(1)
+        downgrade(url, "-1")
+    elif direction != "status":
+        raise UserError(f"{direction!r} is not a direction", "Use up, down or status.")
+    found = status(url)
+    if as_json:
+        print_json(found)
+        return
+    state = "up to date" if found.up_to_date else f"the program needs {found.head}"
+    errors.print(f"Schema {found.current or 'empty'}: {state}.", markup=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    what: str
+    ok: bool
+    text: str
+    mend: str | None = None
+
+
+def doctor(as_json: bool = JSON_OPTION) -> None:
+    """Check the set-up, and say what is wrong and how to mend it. Exit code 3 if something is."""
+    findings = list(_examine())
+    if as_json:
+        print_json(findings)
+    else:
+        for found in findings:
+            mark = "[green]ok[/]   " if found.ok else "[red]wrong[/]"
+            console.print(f"{mark} {found.what}: {found.text}", soft_wrap=True)
+            if found.mend and not found.ok:
+                console.print(f"      {found.mend}", soft_wrap=True)
+    if not all(found.ok for found in findings):
+        raise typer.Exit(SOMETHING_WRONG)
+
+
+def _examine() -> Iterator[Finding]:
+    yield Finding(
+        "program", True, f"holdfast {version('holdfast')}, Python {sys.version.split()[0]}"
+    )
+    try:
+        settings = load_settings(os.environ)
+    except UserError as error:
+        yield Finding("settings", False, error.message, error.hint)
+        return
+    yield Finding("settings", True, "all names and values are known")
+    checks: tuple[Callable[[Settings], Finding], ...] = (_folder, _space, _schema, _database)
+    for check in checks:
+        yield _examined(check, settings)
+
+
+def _examined(check: Callable[[Settings], Finding], settings: Settings) -> Finding:
+    name = check.__name__.strip("_")
+    try:
+        return check(settings)
+    except UserError as error:
+        return Finding(name, False, error.message, error.hint)
+    except (DatabaseGone, OSError) as error:
+        return Finding(name, False, str(error), "Start the database, or mend the setting.")
+
+
+def _folder(settings: Settings) -> Finding:
+    folder = settings.data_dir
+    folder.mkdir(parents=True, exist_ok=True)
+    if not os.access(folder, os.W_OK):
+        mend = "Make it writable, or set HOLDFAST_DATA_DIR."
+        return Finding("data folder", False, f"{folder} cannot be written", mend)
+    return Finding("data folder", True, str(folder.resolve()))
+
+
+def _space(settings: Settings) -> Finding:
+    free = shutil.disk_usage(settings.data_dir).free
+    mend = "Make room, or set HOLDFAST_DATA_DIR to a larger disk."
+    return Finding("disk", free >= _LEAST_FREE_BYTES, f"{free / 2**30:,.1f} GiB free", mend)
+
+
+def _schema(settings: Settings) -> Finding:
+    url = settings.database_url
+    file = sqlite_file(url)
+    if file is not None and not file.exists():
+        return Finding("schema", True, f"{file} is made by the first command that needs it")
+    require_current(url)
+    return Finding("schema", True, f"{status(url).current} in {settings.masked_database_url}")
+
+
+def _database(settings: Settings) -> Finding:
+    file = sqlite_file(settings.database_url)
+    if file is not None and not file.exists():
+        return Finding("database", True, "not made yet")
+
+    async def ask() -> tuple[int, int]:
+        async with opened_store(settings) as store:
+            live = await store.reads.live_workers(settings.worker_lost_seconds)
+            return len(live), len(await store.reads.kill_switches())
+
+    workers, switches = run_async(ask())
+    text = f"reachable; {workers} live workers; {switches} kill switches on"
+    return Finding("database", True, text)

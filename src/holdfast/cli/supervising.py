@@ -1,0 +1,120 @@
+"""Runs worker processes: starts them, starts them again when they die, stops them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from holdfast.cli.working import worker_name
+from holdfast.errors import DatabaseGone
+from holdfast.store import Store
+
+_RESTART_SECONDS = (0.2, 5.0)
+_HARD_STOP_SECONDS = 3.0
+
+
+class Supervisor:
+    def __init__(
+        self, store: Store, arguments: list[str], count: int, log_dir: Path, log: Any
+    ) -> None:
+        self._store = store
+        self._arguments = arguments
+        self._count = count
+        self._log_dir = log_dir
+        self._log = log
+        self._processes: dict[str, asyncio.subprocess.Process] = {}
+        self._stopping = False
+        self.deaths = 0
+
+    async def run(self) -> None:
+        """Returns when every worker ended by itself or was stopped."""
+        self._log_dir.mkdir(parents=True, exist_ok=True)
+        await asyncio.gather(*(self._keep_one(number) for number in range(self._count)))
+
+    async def stop(self) -> None:
+        """Asks the workers to hand over; those that do not are killed, and what they held is
+        free at once."""
+        self._stopping = True
+        for process in self._processes.values():
+            _signal(process, signal.SIGTERM)
+        waiting = [asyncio.create_task(p.wait()) for p in self._processes.values()]
+        if waiting:
+            await asyncio.wait(waiting, timeout=_HARD_STOP_SECONDS)
+        self.kill()
+
+    def kill(self) -> None:
+        self._stopping = True
+        for process in self._processes.values():
+            _signal(process, signal.SIGKILL)
+
+    async def _keep_one(self, number: int) -> None:
+        wait = _RESTART_SECONDS[0]
+        while not self._stopping:
+            name = worker_name()
+            code = await self._run_one(name, number)
+            if code == 0:
+                return
+            self.deaths += 1
+            self._log.warning("worker.died", worker=name, code=code)
+            await self._return_leases(name)
+            if not self._stopping:
+                await asyncio.sleep(wait)
+                wait = min(_RESTART_SECONDS[1], wait * 2)
+
+    async def _run_one(self, name: str, number: int) -> int:
+        with (self._log_dir / f"worker-{number + 1}.log").open("ab") as output:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "holdfast",
+                "work",
+                *self._arguments,
+                "--name",
+                name,
+                "--supervised",
+                stdin=asyncio.subprocess.PIPE,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        self._processes[name] = process
+        try:
+            return await process.wait()
+        finally:
+            del self._processes[name]
+
+    async def _return_leases(self, name: str) -> None:
+        try:
+            await self._store.leases.return_leases(name)
+            await self._store.upkeep.stop_worker(name)
+        except DatabaseGone as error:
+            self._log.warning("database.gone", error=str(error))
+
+
+def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
+    if process.returncode is None:
+        process.send_signal(number)
+
+
+async def reap_dead_workers(store: Store, lost_seconds: float) -> None:
+    """Frees what processes of this host held that are no more: after kill -9 or a power cut,
+    nobody has to wait for their leases to run out."""
+    host = socket.gethostname()
+    for worker in await store.reads.live_workers(lost_seconds):
+        if worker["host"] == host and not _is_ours(worker["pid"]):
+            await store.leases.return_leases(worker["name"])
+            await store.upkeep.stop_worker(worker["name"])
+
+
+def _is_ours(pid: int) -> bool:
+    try:
+        return any("holdfast" in part for part in psutil.Process(pid).cmdline())
+    except psutil.Error:
+        return pid == os.getpid()

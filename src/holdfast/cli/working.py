@@ -1,0 +1,124 @@
+"""`holdfast work`: one worker, until it is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import signal
+import socket
+import sys
+from pathlib import Path
+
+import structlog
+import typer
+
+from holdfast.cli.composition import (
+    ensure_schema,
+    opened_store,
+    run_async,
+    settings_from_environment,
+    worker_options,
+)
+from holdfast.cli.loading import load_pipelines
+from holdfast.clock import SystemClock, system_random
+from holdfast.engine.worker import Worker
+from holdfast.errors import PipelineError
+from holdfast.metrics import Metrics, serve
+from holdfast.pipeline import Pipeline
+from holdfast.settings import Settings
+
+
+def register(app: typer.Typer) -> None:
+    app.command("work")(work)
+
+
+def work(
+    pipelines: list[Path] = typer.Argument(
+        ..., metavar="PIPELINE.py …", help="Files whose pipelines this worker runs."
+    ),
+    job: int | None = typer.Option(None, "--job", help="Work on this job only."),
+    until_idle: bool = typer.Option(
+        False, "--until-idle", help="Stop when no job of these pipelines is running any more."
+    ),
+    metrics_port: int | None = typer.Option(
+        None, "--metrics-port", help="Serve Prometheus metrics on this port of 127.0.0.1."
+    ),
+    name: str | None = typer.Option(None, "--name", hidden=True),
+    supervised: bool = typer.Option(False, "--supervised", hidden=True),
+) -> None:
+    """Run a worker: it takes the running jobs of the given pipelines in turn.
+
+    Start as many as you like, on as many hosts as reach the database. SIGTERM or Ctrl-C stops it
+    cleanly: what runs may end for a moment, the rest goes back uncharged.
+    """
+    settings = settings_from_environment()
+    loaded = _load_all(pipelines)
+    ensure_schema(settings)
+    metrics = Metrics()
+    server = None if metrics_port is None else serve(metrics, metrics_port)
+    try:
+        run_async(
+            _work(settings, loaded, metrics, name or worker_name(), job, until_idle, supervised)
+        )
+    finally:
+        if server is not None:
+            server.stop()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # A plain `def` item may still hold a thread that nothing can stop: do not wait for it.
+    os._exit(0)
+
+
+def worker_name() -> str:
+    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
+
+
+def _load_all(paths: list[Path]) -> dict[str, Pipeline]:
+    loaded: dict[str, Pipeline] = {}
+    for path in paths:
+        for name, pipeline in load_pipelines(path).items():
+            if name in loaded:
+                raise PipelineError(f"two of the files have a pipeline named {name!r}")
+            loaded[name] = pipeline
+    return loaded
+
+
+async def _work(
+    settings: Settings,
+    pipelines: dict[str, Pipeline],
+    metrics: Metrics,
+    name: str,
+    job: int | None,
+    until_idle: bool,
+    supervised: bool,
+) -> None:
+    async with opened_store(settings, metrics) as store:
+        worker = Worker(
+            store,
+            name,
+            pipelines,
+            worker_options(settings, job, until_idle),
+            settings.owner,
+            SystemClock(),
+            system_random(),
+            metrics,
+            structlog.get_logger(),
+        )
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, worker.stop)
+        if supervised:
+            _stop_with_supervisor(loop, worker)
+        await worker.run()
+
+
+def _stop_with_supervisor(loop: asyncio.AbstractEventLoop, worker: Worker) -> None:
+    """The supervisor holds the other end of standard input: its end is our end too."""
+
+    def ended() -> None:
+        if not os.read(0, 1024):
+            loop.remove_reader(0)
+            worker.stop()
+
+    loop.add_reader(0, ended)

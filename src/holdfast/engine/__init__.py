@@ -1,0 +1,1 @@
+"""Discovery, work and upkeep: what moves records from source to outcome."""

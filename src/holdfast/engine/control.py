@@ -1,0 +1,149 @@
+"""What people may order: start, pause, resume, cancel, reprocess, switch off."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from holdfast.errors import IllegalTransition, UserError
+from holdfast.model import FINAL, ItemStatus, JobState, Lane
+from holdfast.pipeline import Pipeline
+from holdfast.store import NewJob, NewStream, Store
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    max_items: int | None = None
+    max_items_per_source: int | None = None
+
+
+NO_CAPS = Caps()
+
+
+class Control:
+    def __init__(self, store: Store, owner: str) -> None:
+        self._store = store
+        self._owner = owner
+
+    async def start_upload(
+        self,
+        pipeline: Pipeline,
+        path: Path,
+        key: str,
+        table: Mapping[str, Any],
+        options: Mapping[str, Any],
+        caps: Caps,
+    ) -> int:
+        """A job over a file's rows. The file stays where it is until all rows are kept."""
+        await self.prepare(pipeline)
+        job = NewJob(
+            pipeline=pipeline.name,
+            name=path.name,
+            streams=[NewStream("upload-{job}", key, caps.max_items_per_source)],
+            owner_id=self._owner,
+            lane=Lane.UPLOAD,
+            reference=str(path.resolve()),
+            input_key=key,
+            columns=pipeline.columns,
+            options={**options, "_table": dict(table)},
+            max_items=caps.max_items,
+        )
+        return await self._store.jobs.create(job, self._owner)
+
+    async def start_discovery(
+        self,
+        pipeline: Pipeline,
+        options: Mapping[str, Any],
+        actor: str | None = None,
+        caps: Caps = NO_CAPS,
+    ) -> int:
+        """A job whose records the pipeline finds by itself."""
+        if not pipeline.discovers:
+            raise UserError(
+                f"the pipeline {pipeline.name} has no `discover`",
+                "Give an input file: holdfast run PIPELINE.py INPUT",
+            )
+        await self.prepare(pipeline)
+        streams = [
+            NewStream(source, pipeline.fingerprint(source, options), caps.max_items_per_source)
+            for source in pipeline.sources(options)
+        ]
+        lane = Lane.BACKFILL if pipeline.lane is Lane.UPLOAD else pipeline.lane
+        job = NewJob(
+            pipeline=pipeline.name,
+            name=pipeline.name,
+            streams=streams,
+            owner_id=self._owner,
+            lane=lane,
+            input_key=discovery_key(pipeline, options),
+            columns=pipeline.columns,
+            options=options,
+            max_items=caps.max_items,
+        )
+        return await self._store.jobs.create(job, actor or self._owner)
+
+    async def pause(self, job_id: int) -> JobState:
+        return await self._ordered(self._store.jobs.pause(job_id, self._owner))
+
+    async def resume(self, job_id: int, max_items: int | None = None) -> JobState:
+        return await self._ordered(self._store.jobs.resume(job_id, self._owner, max_items))
+
+    async def cancel(self, job_id: int) -> JobState:
+        return await self._ordered(self._store.jobs.cancel(job_id, self._owner))
+
+    async def reprocess(
+        self, job_id: int, statuses: Sequence[ItemStatus], reset_attempts: bool = True
+    ) -> int:
+        """Opens all items that ended with one of the statuses; returns how many."""
+        refused = [status for status in statuses if status not in FINAL]
+        if refused:
+            raise UserError(
+                f"{refused[0]} items are still open", f"Choose among {', '.join(sorted(FINAL))}."
+            )
+        before = await self._store.jobs.now()
+        total = 0
+        for status in statuses:
+            while opened := await self._ordered(
+                self._store.jobs.reprocess(job_id, status, before, self._owner, reset_attempts)
+            ):
+                total += opened
+        return total
+
+    async def reprocess_items(
+        self, job_id: int, seqs: Sequence[int], reset_attempts: bool = True
+    ) -> int:
+        return await self._ordered(
+            self._store.jobs.reprocess_items(job_id, seqs, self._owner, reset_attempts)
+        )
+
+    async def replay(self, letter_id: int) -> None:
+        await self._ordered(self._store.jobs.act_on_dead_letter(letter_id, True, self._owner))
+
+    async def drop(self, letter_id: int) -> None:
+        await self._ordered(self._store.jobs.act_on_dead_letter(letter_id, False, self._owner))
+
+    async def switch(self, scope: str, on: bool, reason: str) -> bool:
+        return await self._store.jobs.switch(scope, on, self._owner, reason)
+
+    async def prepare(self, pipeline: Pipeline) -> None:
+        """Makes the pipeline's own tables and declares its gates."""
+        if pipeline.schema:
+            await self._store.jobs.prepare(pipeline.schema)
+        for gate in pipeline.gates:
+            await self._store.gates.declare(gate)
+
+    async def _ordered(self, order: Awaitable[T]) -> T:
+        try:
+            return await order
+        except IllegalTransition as error:
+            raise UserError(str(error), "`holdfast show JOB` tells its state.") from error
+
+
+def discovery_key(pipeline: Pipeline, options: Mapping[str, Any]) -> str:
+    """What finds a discovery job again: the queries behind its sources."""
+    names = [f"{s}={pipeline.fingerprint(s, options)}" for s in pipeline.sources(options)]
+    return "discover:" + ";".join(names)

@@ -1,0 +1,248 @@
+"""Discovery: a source's pages become rows, cursor and rows together, within the caps."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from holdfast.clock import Clock
+from holdfast.engine.pace import IngestPace
+from holdfast.errors import (
+    DatabaseGone,
+    DiscoveryError,
+    GateWait,
+    HoldfastError,
+    InputError,
+    ItemError,
+    LeaseLost,
+)
+from holdfast.metrics import Metrics
+from holdfast.model import Page, Record, StreamState
+from holdfast.pipeline import Context, Pipeline
+from holdfast.sources.tables import TableFile, TableOptions
+from holdfast.store import IngestPage, NewItem, Store, StreamLease
+
+_UPLOAD_PAGE_BYTES = 4 * 1024 * 1024
+
+
+class WalkEnd(StrEnum):
+    """Why a walk along a stream ended."""
+
+    COMPLETE = "complete"
+    CAPPED = "capped"
+    TIME = "time"  # the slice is over; the stream goes on later
+    WAITING = "waiting"  # a gate, a throttle or a passing error: later
+    FAILED = "failed"
+    LOST = "lost"  # the lease is another's, or the job takes no more items
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoverLimits:
+    lease_seconds: float
+    max_input_bytes: int
+    max_failures: int
+    retry_cap_seconds: float
+
+
+class Walk:
+    """One walk along one leased stream: fetches the next page while this one is written."""
+
+    def __init__(
+        self,
+        store: Store,
+        stream: StreamLease,
+        pipeline: Pipeline,
+        worker: str,
+        limits: DiscoverLimits,
+        pace: IngestPace,
+        clock: Clock,
+        metrics: Metrics,
+        log: Any,
+        keep_on: Callable[[], bool],
+    ) -> None:
+        self._store = store
+        self._stream = stream
+        self._pipeline = pipeline
+        self._worker = worker
+        self._limits = limits
+        self._pace = pace
+        self._clock = clock
+        self._metrics = metrics
+        self._log = log
+        self._keep_on = keep_on
+
+    async def run(self, pages: AsyncIterator[IngestPage]) -> WalkEnd:
+        try:
+            end = await self._walk(pages)
+        except LeaseLost as lost:
+            self._log.warning("lease.lost", error=str(lost))
+            return WalkEnd.LOST
+        except (GateWait, ItemError, OSError) as error:
+            return await self._later(error)
+        except (DiscoveryError, InputError) as error:
+            return await self._fail(error)
+        except HoldfastError:
+            raise
+        except Exception as error:
+            return await self._fail(
+                DiscoveryError(f"{type(error).__name__} in the pipeline's discover: {error}")
+            )
+        if end is WalkEnd.TIME:
+            await self._store.ingesting.release_stream(self._stream)
+        return end
+
+    async def _walk(self, pages: AsyncIterator[IngestPage]) -> WalkEnd:
+        ahead = asyncio.create_task(_next_page(pages))
+        try:
+            while True:
+                page = await ahead
+                more = not page.end and self._keep_on()
+                if more:
+                    ahead = asyncio.create_task(_next_page(pages))
+                state = await self._write(page)
+                if state is StreamState.COMPLETE:
+                    return WalkEnd.COMPLETE
+                if state is StreamState.CAPPED:
+                    return WalkEnd.CAPPED
+                if state is StreamState.FAILED:
+                    return WalkEnd.FAILED
+                if not more:
+                    return WalkEnd.TIME
+        finally:
+            await _forget(ahead)
+
+    async def _write(self, page: IngestPage) -> StreamState:
+        """Writes a page; where the database is gone, waits and sends the same page again."""
+        size = sum(len(item.input) for item in page.items)
+        while True:
+            started = self._clock.monotonic()
+            try:
+                done = await self._store.ingesting.ingest(
+                    self._stream,
+                    page,
+                    self._worker,
+                    self._limits.lease_seconds,
+                    self._pipeline.dedupe,
+                )
+                break
+            except DatabaseGone as error:
+                self._pace.failed()
+                self._log.warning("database.gone", error=str(error))
+                await asyncio.sleep(0.5)
+        self._pace.observe(len(page.items), size, self._clock.monotonic() - started)
+        self._metrics.ingest_rows.labels(self._pipeline.name).inc(done.accepted)
+        stream = self._stream
+        stream.pages_count += 1
+        stream.records_count += len(page.items)
+        stream.items_count += done.accepted
+        stream.cursor = {"page": page.next_cursor, "skip": 0}
+        stream.failures = 0
+        return done.state
+
+    async def _later(self, error: Exception) -> WalkEnd:
+        """An HTTP error is never an end: the stream is tried again from where it stands."""
+        if isinstance(error, GateWait):
+            await self._store.ingesting.release_stream(self._stream, error.seconds)
+            return WalkEnd.WAITING
+        throttled = isinstance(error, ItemError) and error.code == "RATE_LIMITED"
+        if not throttled and self._stream.failures + 1 >= self._limits.max_failures:
+            return await self._fail(error)
+        asked = getattr(error, "retry_after", None) or 0.0
+        delay = max(asked, min(self._limits.retry_cap_seconds, 2.0**self._stream.failures))
+        await self._store.ingesting.release_stream(
+            self._stream, delay, None if throttled else str(error)
+        )
+        return WalkEnd.WAITING
+
+    async def _fail(self, error: Exception) -> WalkEnd:
+        self._log.error("discovery.failed", source=self._stream.source, error=str(error))
+        await self._store.ingesting.fail_stream(self._stream, str(error))
+        return WalkEnd.FAILED
+
+
+async def _next_page(pages: AsyncIterator[IngestPage]) -> IngestPage:
+    try:
+        return await anext(pages)
+    except StopAsyncIteration:
+        raise DiscoveryError(
+            "the source's pages ended without an end signal (Page(..., end=True))"
+        ) from None
+
+
+async def _forget(ahead: asyncio.Task[IngestPage]) -> None:
+    ahead.cancel()
+    with suppress(asyncio.CancelledError, Exception):
+        await ahead
+
+
+async def discovered_pages(
+    pipeline: Pipeline, stream: StreamLease, ctx: Context, max_input_bytes: int
+) -> AsyncIterator[IngestPage]:
+    """The pages that the pipeline's `discover` yields from the stream's cursor on."""
+    cursor = stream.cursor or {"page": None, "skip": 0}
+    skip = cursor["skip"]
+    async with aclosing(pipeline.discover(stream.source, cursor["page"], ctx)) as pages:  # type: ignore[type-var]
+        async for page in pages:
+            yield _ingest_page(pipeline, page, skip, max_input_bytes)
+            if page.end:
+                return
+            skip = 0
+
+
+def _ingest_page(pipeline: Pipeline, page: Page, skip: int, max_input_bytes: int) -> IngestPage:
+    if not page.end and page.next_cursor is None:
+        raise DiscoveryError("a page has neither a next cursor nor an end signal")
+    items = [_new_item(pipeline, record, max_input_bytes) for record in page.records[skip:]]
+    return IngestPage(items, page.next_cursor, page.end, page.expected_count)
+
+
+def _new_item(pipeline: Pipeline, record: Record, max_input_bytes: int) -> NewItem:
+    try:
+        text = orjson.dumps(record.input)
+    except (TypeError, ValueError) as error:
+        raise DiscoveryError(f"a record is not JSON: {error}") from error
+    if len(text) > max_input_bytes:
+        raise DiscoveryError(
+            f"a record has {len(text):,} bytes, more than HOLDFAST_MAX_INPUT_BYTES="
+            f"{max_input_bytes}; raise it and resume the job"
+        )
+    key = record.key or (pipeline.key(record.input) if pipeline.dedupe else None)
+    return NewItem(text.decode(), key, content_hash(text) if key else "")
+
+
+def content_hash(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()[:32]
+
+
+async def uploaded_pages(
+    file: TableFile, pipeline: Pipeline, stream: StreamLease, pace: IngestPace
+) -> AsyncIterator[IngestPage]:
+    """The rows of an uploaded file from the stream's cursor on, read in a thread."""
+    cursor = stream.cursor or {"page": {"row": 0}, "skip": 0}
+    row = cursor["page"]["row"] + cursor["skip"]
+    batches = file.pages(row, lambda: pace.rows, _UPLOAD_PAGE_BYTES)
+    while True:
+        batch = await asyncio.to_thread(next, batches)
+        items = [NewItem(text) for text in batch.inputs]
+        if pipeline.dedupe is not None:
+            items = [_keyed(pipeline, text) for text in batch.inputs]
+        yield IngestPage(items, {"row": batch.next_row}, batch.end)
+        if batch.end:
+            return
+
+
+def _keyed(pipeline: Pipeline, text: str) -> NewItem:
+    key = pipeline.key(orjson.loads(text))
+    return NewItem(text, key, content_hash(text.encode()) if key else "")
+
+
+def open_upload(path: Path, options: dict[str, Any]) -> TableFile:
+    return TableFile(path, TableOptions(**options))

@@ -1,0 +1,252 @@
+"""One item to one Outcome: runs the pipeline's function and maps what it gave or raised."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import random
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from holdfast.clock import Clock
+from holdfast.engine.blocking import BlockingHttp, blocking_gate
+from holdfast.engine.retry import RetryPolicy, Verdict, decide, decide_not_found
+from holdfast.errors import (
+    Failed,
+    GateWait,
+    HoldfastError,
+    ItemError,
+    NotFound,
+    Retry,
+    Skip,
+    error_code,
+)
+from holdfast.model import Item, ItemStatus, Job, Outcome
+from holdfast.pipeline import Context, Http, Pipeline
+from holdfast.store.driver import Row
+
+_MESSAGE_CHARACTERS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class ExecuteLimits:
+    timeout_seconds: float
+    max_result_bytes: int
+    threads: int
+
+
+class Execute:
+    """Runs the items of one job. Cheap: a no-op item costs it a few microseconds."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        job: Job,
+        http: Http,
+        gates: Callable[[str], Any],
+        policy: RetryPolicy,
+        spacing: Callable[[], float],
+        limits: ExecuteLimits,
+        clock: Clock,
+        rng: random.Random,
+        log: Any,
+    ) -> None:
+        self.pipeline = pipeline
+        self.job = job
+        self.timeout = pipeline.timeout or limits.timeout_seconds
+        self._policy = policy
+        self._spacing = spacing
+        self._limits = limits
+        self._clock = clock
+        self._rng = rng
+        self._log = log
+        self._columns = frozenset(pipeline.columns)
+        self._codes = dict(pipeline.error_codes)
+        self._process: Callable[[Any, Context], Any] = pipeline.process
+        self._http = http
+        self._gates = gates
+        if pipeline.threaded:
+            loop = asyncio.get_running_loop()
+            self._http = BlockingHttp(http, loop)
+            self._gates = lambda name: blocking_gate(gates(name), loop)
+            self._process = self._in_thread
+            self._threads = ThreadPoolExecutor(limits.threads, thread_name_prefix="item")
+            self._stuck = 0
+
+    async def __call__(self, row: Row) -> Outcome:
+        item = Item(*row)
+        started = self._clock.monotonic()
+        normalized = None
+        try:
+            record = orjson.loads(item.input)
+            if self.pipeline.normalizes:
+                record = self.pipeline.normalize(record)
+                normalized = orjson.dumps(record).decode()
+            ctx = Context(self.job, item.seq, item.tries + 1, self._http, self._gates, self._log)
+            value = await self._process(record, ctx)
+            result = self._encoded(value)
+        except Exception as error:
+            outcome = self._failed(item, error)
+        else:
+            if isinstance(result, Exception):
+                outcome = self._failed(item, result)
+            else:
+                outcome = Outcome(
+                    item.seq,
+                    ItemStatus.DONE,
+                    item.tries + 1,
+                    item.attempts + 1,
+                    item.misses,
+                    normalized,
+                    result,
+                )
+        return outcome._replace(seconds=self._clock.monotonic() - started, normalized=normalized)
+
+    def timed_out(self, row: Row) -> Outcome:
+        """The outcome of an item that was stopped after its time."""
+        if self.pipeline.threaded:
+            self._replace_stuck_threads()
+        error = ItemError("TIMEOUT", f"took longer than {self.timeout:g} s")
+        return self._failed(Item(*row), error)._replace(seconds=self.timeout)
+
+    def save_failed(self, outcome: Outcome, error: Exception) -> Outcome:
+        """The outcome of an item whose domain rows could not be written."""
+        item = Item(
+            outcome.seq, "", outcome.tries - 1, max(0, outcome.attempts - 1), outcome.misses
+        )
+        return self._failed(item, ItemError("DATABASE_ERROR", f"save: {error}"))
+
+    async def _in_thread(self, record: Any, ctx: Context) -> Any:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, self.pipeline.process, record, ctx)
+
+    def _replace_stuck_threads(self) -> None:
+        """A thread cannot be stopped: when all are stuck in items that timed out, new ones are
+        needed."""
+        self._stuck += 1
+        if self._stuck >= self._limits.threads:
+            self._threads.shutdown(wait=False)
+            self._threads = ThreadPoolExecutor(self._limits.threads, thread_name_prefix="item")
+            self._stuck = 0
+
+    def _encoded(self, value: Any) -> str | Exception:
+        """The result as JSON text, or what else the pipeline said."""
+        if isinstance(value, (NotFound, Skip, Retry, Failed)):
+            return value
+        if inspect.isclass(value) and issubclass(value, (NotFound, Skip, Retry, Failed)):
+            return value()
+        try:
+            text = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
+        except (TypeError, ValueError) as error:
+            return ItemError("INVALID_RESULT", f"the result is not JSON: {error}")
+        if len(text) > self._limits.max_result_bytes:
+            limit = self._limits.max_result_bytes
+            return ItemError(
+                "TOO_LARGE",
+                f"the result has {len(text):,} bytes, more than HOLDFAST_MAX_RESULT_BYTES={limit}",
+            )
+        if self._columns and not (isinstance(value, dict) and self._columns <= value.keys()):
+            return ItemError("INVALID_RESULT", self._missing_columns(value))
+        return text
+
+    def _missing_columns(self, value: Any) -> str:
+        if not isinstance(value, dict):
+            return f"the result is {type(value).__name__}, not a dict with the pipeline's columns"
+        missing = [name for name in self.pipeline.columns if name not in value]
+        return f"the result lacks the column {', '.join(missing)}"
+
+    def _failed(self, item: Item, error: Exception) -> Outcome:
+        match error:
+            case NotFound():
+                return self._not_found(item)
+            case Skip():
+                return self._final(item, ItemStatus.SKIPPED, None, str(error) or None)
+            case GateWait():
+                return self._waiting(item, error)
+            case Retry():
+                problem = ItemError("UNKNOWN_ERROR", error.reason, retry_after=error.after)
+            case Failed():
+                problem = ItemError(error.code, error.message)
+            case ItemError():
+                problem = error
+            case TimeoutError():
+                problem = ItemError("TIMEOUT", str(error) or "timed out")
+            case ConnectionRefusedError():
+                problem = ItemError("CONNECTION_REFUSED", str(error))
+            case ConnectionError():
+                problem = ItemError("NETWORK_ERROR", str(error))
+            case HoldfastError():
+                problem = ItemError("INTERNAL_ERROR", str(error))
+            case _:
+                problem = ItemError("UNKNOWN_ERROR", f"{type(error).__name__}: {error}")
+        return self._problem(item, problem)
+
+    def _problem(self, item: Item, problem: ItemError) -> Outcome:
+        verdict = decide(
+            self._policy,
+            error_code(problem.code, self._codes),
+            attempts=item.attempts + 1,
+            throttles=item.tries - item.attempts - item.misses,
+            retry_after=problem.retry_after,
+            rng=self._rng,
+            spacing=self._spacing(),
+        )
+        message = problem.message[:_MESSAGE_CHARACTERS]
+        if not verdict.retry:
+            return self._final(item, ItemStatus.ERROR, problem.code, message)
+        return self._again(item, verdict, problem.code, message)
+
+    def _not_found(self, item: Item) -> Outcome:
+        misses = item.misses + 1
+        verdict = decide_not_found(
+            self._policy, misses=misses, rng=self._rng, spacing=self._spacing()
+        )
+        if not verdict.retry:
+            return Outcome(item.seq, ItemStatus.NOT_FOUND, item.tries + 1, item.attempts, misses)
+        again = self._again(item, verdict, "NOT_FOUND", verdict.why)
+        return again._replace(attempts=item.attempts, misses=misses)
+
+    def _final(
+        self, item: Item, status: ItemStatus, code: str | None, message: str | None
+    ) -> Outcome:
+        return Outcome(
+            item.seq,
+            status,
+            item.tries + 1,
+            item.attempts + 1,
+            item.misses,
+            error_code=code,
+            error_message=message,
+        )
+
+    def _again(self, item: Item, verdict: Verdict, code: str, message: str) -> Outcome:
+        return Outcome(
+            item.seq,
+            ItemStatus.PENDING,
+            item.tries + 1,
+            item.attempts + verdict.charged,
+            item.misses,
+            error_code=code,
+            error_message=message,
+            delay=verdict.delay,
+            charged=verdict.charged,
+        )
+
+    def _waiting(self, item: Item, wait: GateWait) -> Outcome:
+        """The item gives its place up; this was no try."""
+        return Outcome(
+            item.seq,
+            ItemStatus.PENDING,
+            item.tries,
+            item.attempts,
+            item.misses,
+            error_code="GATE",
+            error_message=f"{wait.gate}: {wait.reason}",
+            delay=wait.seconds,
+            charged=False,
+            logged=False,
+        )

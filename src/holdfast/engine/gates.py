@@ -1,0 +1,161 @@
+"""A worker's side of the shared gates: permits reserved in batches, places counted in flight."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from holdfast.clock import Clock
+from holdfast.errors import GateWait
+from holdfast.store import Store
+from holdfast.store.gate_table import Reservation
+
+# A start may come so much later than its time and still keep its distance to the next.
+_SLACK_SECONDS = 0.1
+# How long a reservation without spacing holds: the kill switch and a closed gate are seen by then.
+_FRESH_SECONDS = 1.0
+_HOLD_SECONDS = 60.0
+_BATCH = 64
+
+
+@dataclass(slots=True)
+class _Local:
+    """What this worker holds of a gate."""
+
+    windows: deque[tuple[float, float]] = field(default_factory=deque)
+    spaced: bool = False
+    slots: int | None = 0
+    fresh_until: float = 0.0
+    shut_until: float = 0.0
+    shut_reason: str = ""
+    in_flight: int = 0
+    waiting: int = 0
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    freed: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Gates:
+    def __init__(
+        self,
+        store: Store,
+        worker: str,
+        max_wait_seconds: float,
+        clock: Clock,
+        observe_wait: Callable[[float], None],
+    ) -> None:
+        self._store = store
+        self._worker = worker
+        self._max_wait = max_wait_seconds
+        self._clock = clock
+        self._observe_wait = observe_wait
+        self._gates: dict[str, _Local] = {}
+
+    @asynccontextmanager
+    async def passing(self, name: str) -> AsyncIterator[None]:
+        """Waits shortly for a permit, or raises GateWait for the item to give its place up."""
+        local = self._gates.setdefault(name, _Local())
+        asked = self._clock.monotonic()
+        local.waiting += 1
+        try:
+            await self._enter(name, local, asked + self._max_wait)
+        finally:
+            local.waiting -= 1
+        self._observe_wait(self._clock.monotonic() - asked)
+        try:
+            yield
+        finally:
+            local.in_flight -= 1
+            local.freed.set()
+
+    async def close(self, name: str, seconds: float, reason: str) -> None:
+        local = self._gates.setdefault(name, _Local())
+        self._shut(local, seconds, reason)
+        local.windows.clear()
+        await self._store.gates.close(name, seconds, reason)
+
+    async def slow_down(self, name: str, spacing: float) -> None:
+        await self._store.gates.slow_down(name, spacing)
+        self._gates.setdefault(name, _Local()).fresh_until = 0.0
+
+    async def _enter(self, name: str, local: _Local, give_up_at: float) -> None:
+        """Takes a place in flight, then a start time; both under the gate's local lock, so that
+        those who wait pass in their order."""
+        while True:
+            async with local.lock:
+                begin = await self._permit(name, local, give_up_at)
+                if begin is not None:
+                    await self._sleep_until(begin)
+                    local.in_flight += 1
+                    return
+                local.freed.clear()
+            left = give_up_at - self._clock.monotonic()
+            if left <= 0:
+                raise GateWait(name, 1.0, "all places are taken")
+            await _wait(local.freed, min(left, _FRESH_SECONDS))
+
+    async def _permit(self, name: str, local: _Local, give_up_at: float) -> float | None:
+        """When the next may start; None while all our places are taken."""
+        while True:
+            now = self._clock.monotonic()
+            if local.shut_until > now:
+                await self._wait_or_give_way(name, local, give_up_at)
+                continue
+            if now >= local.fresh_until or (local.spaced and not local.windows):
+                await self._reserve(name, local)
+                continue
+            if local.slots is not None and local.in_flight >= local.slots:
+                return None
+            if not local.spaced:
+                return now
+            begin, end = local.windows.popleft()
+            if now <= end and begin <= end:
+                return begin
+
+    async def _reserve(self, name: str, local: _Local) -> None:
+        asked = self._clock.monotonic()
+        want = max(1, min(_BATCH, local.waiting + local.in_flight))
+        reservation = await self._store.gates.reserve(
+            name, self._worker, want, self._max_wait, _SLACK_SECONDS, _HOLD_SECONDS
+        )
+        answered = self._clock.monotonic()
+        if reservation.wait:
+            self._shut(local, reservation.wait, reservation.reason)
+            return
+        self._take(local, reservation, asked, answered)
+
+    def _take(self, local: _Local, reservation: Reservation, asked: float, answered: float) -> None:
+        """The database's clock read somewhere between `asked` and `answered`: a start that is
+        right for both ends of that stretch keeps its distance in any case."""
+        local.slots = reservation.slots
+        local.spaced = reservation.starts is not None
+        local.fresh_until = answered + _FRESH_SECONDS
+        if reservation.starts is not None:
+            local.fresh_until = answered + self._max_wait + _FRESH_SECONDS
+            local.windows = deque(
+                (answered + start, asked + start + _SLACK_SECONDS) for start in reservation.starts
+            )
+
+    async def _wait_or_give_way(self, name: str, local: _Local, give_up_at: float) -> None:
+        now = self._clock.monotonic()
+        if local.shut_until > give_up_at:
+            raise GateWait(name, local.shut_until - now, local.shut_reason)
+        await asyncio.sleep(local.shut_until - now)
+
+    def _shut(self, local: _Local, seconds: float, reason: str) -> None:
+        local.shut_until = max(local.shut_until, self._clock.monotonic() + seconds)
+        local.shut_reason = reason
+
+    async def _sleep_until(self, begin: float) -> None:
+        left = begin - self._clock.monotonic()
+        if left > 0:
+            await asyncio.sleep(left)
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    try:
+        await asyncio.wait_for(event.wait(), seconds)
+    except TimeoutError:
+        return

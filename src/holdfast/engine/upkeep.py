@@ -1,0 +1,108 @@
+"""Upkeep: what a worker does besides items, again and again. Everything is read anew from the
+database each time, so any number of workers may do it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from cronsim import CronSim, CronSimError
+
+from holdfast.engine.control import Control
+from holdfast.errors import DatabaseGone, HoldfastError, UserError
+from holdfast.metrics import Metrics, QueueReading
+from holdfast.pipeline import Pipeline
+from holdfast.store import Store
+from holdfast.store.upkeep_table import DueSchedule
+
+
+async def every(seconds: float, action: Callable[[], Awaitable[None]], log: Any, name: str) -> None:
+    """The one periodic loop. A database that is gone is waited for; other failures are logged,
+    and the loop goes on."""
+    while True:
+        try:
+            await action()
+        except DatabaseGone as error:
+            log.warning("database.gone", error=str(error))
+        except HoldfastError as error:
+            log.error("upkeep.failed", name=name, error=str(error))
+        await asyncio.sleep(seconds)
+
+
+class Upkeep:
+    def __init__(
+        self,
+        store: Store,
+        control: Control,
+        pipelines: Mapping[str, Pipeline],
+        metrics: Metrics,
+        log: Any,
+    ) -> None:
+        self._store = store
+        self._control = control
+        self._pipelines = pipelines
+        self._metrics = metrics
+        self._log = log
+
+    async def sweep(self) -> None:
+        """Expired leases, finished jobs that nobody ended, ranges of cancelled jobs."""
+        rescued = await self._store.leases.rescue()
+        finished = await self._store.upkeep.finishable_jobs()
+        for job_id in {*rescued, *finished}:
+            await self._store.settling.complete(job_id)
+        cancelled = await self._store.upkeep.cancelled_jobs_with_ranges()
+        for job_id in cancelled:
+            await self._store.jobs.drop_ranges(job_id)
+        await self._store.upkeep.forget_workers()
+        if rescued or cancelled:
+            self._log.info("sweep.acted", rescued=rescued, cancelled=cancelled)
+
+    async def fire_schedules(self) -> None:
+        for due in await self._store.upkeep.due_schedules():
+            if due.reference in self._pipelines:
+                await self._fire(due)
+
+    async def read_queue(self) -> None:
+        readings = {
+            pipeline: QueueReading(depth, age)
+            for pipeline, depth, age in await self._store.reads.queue_depth()
+        }
+        self._metrics.set_queue(readings)
+
+    async def _fire(self, due: DueSchedule) -> None:
+        """Moves the schedule on first: of two workers, the one that did so starts the job."""
+        next_at = next_fire(due.cron, due.zone, due.now)
+        if not await self._store.upkeep.fire_schedule(due, next_at):
+            return
+        pipeline = self._pipelines[due.reference]
+        try:
+            job_id = await self._control.start_discovery(
+                pipeline, dict(due.options), f"schedule:{due.name}"
+            )
+        except UserError as error:
+            await self._store.upkeep.note_schedule(due.name, None, error.message)
+            self._log.error("schedule.failed", name=due.name, error=error.message)
+            return
+        await self._store.upkeep.note_schedule(due.name, job_id, None)
+        self._log.info("schedule.fired", name=due.name, job_id=job_id)
+
+
+def next_fire(cron: str, zone: str, now: datetime) -> datetime:
+    """The next time after `now`, in UTC; right across changes of daylight saving time."""
+    try:
+        local = now.astimezone(ZoneInfo(zone))
+    except (ZoneInfoNotFoundError, ValueError):
+        raise UserError(
+            f"there is no time zone {zone!r}", "Use a name such as Europe/Zagreb or UTC."
+        ) from None
+    try:
+        found: datetime = next(CronSim(cron, local))
+    except (CronSimError, StopIteration):
+        raise UserError(
+            f"{cron!r} is not a cron expression",
+            'Five fields: minute hour day month weekday, e.g. "0 6 * * *" for six every morning.',
+        ) from None
+    return found.astimezone(ZoneInfo("UTC"))

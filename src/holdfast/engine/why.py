@@ -1,0 +1,94 @@
+"""The one reason why a job is not moving, in the words of `holdfast show`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from holdfast.model import Job, JobState, Lane, StreamState
+from holdfast.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    kind: str
+    text: str
+    until: datetime | None = None
+
+
+async def why_not_running(
+    store: Store, job: Job, lost_seconds: float, backfill_enabled: bool = True
+) -> Reason | None:
+    """None when nothing is in the way: a worker will take the job, or nothing is left."""
+    if job.state is JobState.PAUSED:
+        return Reason("paused", f"paused; continue with: holdfast resume {job.id}")
+    if job.state is JobState.FAILED:
+        return Reason("discovery failed", f"discovery failed: {job.error}")
+    capped = await _capped(store, job)
+    if job.state in (JobState.DONE, JobState.CANCELLED):
+        return capped if job.state is JobState.DONE else None
+    return (
+        await _switched_off(store, job, backfill_enabled)
+        or await _discovery(store, job)
+        or await _waiting(store, job, lost_seconds)
+        or capped
+    )
+
+
+async def _switched_off(store: Store, job: Job, backfill_enabled: bool) -> Reason | None:
+    if job.lane is Lane.BACKFILL and not backfill_enabled:
+        return Reason("kill switch", "BACKFILL_ENABLED is false where this command runs")
+    sources = {f"source:{stream.source}" for stream in await store.reads.streams(job.id)}
+    covering = {"all", f"pipeline:{job.pipeline}"} | sources
+    for switch in await store.reads.kill_switches():
+        if switch["scope"] in covering:
+            why = f" ({switch['reason']})" if switch["reason"] else ""
+            text = f"kill switch {switch['scope']} is on since {switch['since']:%H:%M}{why}"
+            return Reason("kill switch", text)
+    return None
+
+
+async def _discovery(store: Store, job: Job) -> Reason | None:
+    for stream in await store.reads.streams(job.id):
+        if stream.state == StreamState.FAILED:
+            return Reason("discovery failed", f"{stream.source}: {stream.error}")
+        if stream.state == StreamState.RUNNING and not stream.due:
+            text = f"{stream.source}: {stream.error or 'waits for a gate'}"
+            return Reason("retry at", text, stream.available_at)
+    return None
+
+
+async def _waiting(store: Store, job: Job, lost_seconds: float) -> Reason | None:
+    holders = await store.reads.lease_holders(job.id)
+    due = await store.reads.next_due(job.id)
+    if due is None:
+        return _leased(holders)
+    if not due.due:
+        if holders:
+            return None
+        if due.waiting_for:
+            return Reason("gate closed until", due.waiting_for, due.available_at)
+        return Reason("retry at", "all open items wait to be tried again", due.available_at)
+    workers = await store.reads.live_workers(lost_seconds)
+    if not any(job.pipeline in worker["pipelines"] for worker in workers):
+        text = f"no live worker has the pipeline {job.pipeline}; start one: holdfast work FILE.py"
+        return Reason("no live worker", text)
+    return _leased(holders)
+
+
+def _leased(holders: list[tuple[str, int, datetime | None]]) -> Reason | None:
+    if not holders:
+        return None
+    names = ", ".join(worker for worker, _, _ in holders)
+    return Reason("leased by", names, holders[0][2])
+
+
+async def _capped(store: Store, job: Job) -> Reason | None:
+    for stream in await store.reads.streams(job.id):
+        if stream.state == StreamState.CAPPED:
+            text = (
+                f"{stream.source} stopped at the cap after {stream.records_count:,} records; "
+                f"go on with: holdfast resume {job.id} --max-items N"
+            )
+            return Reason("cap reached", text)
+    return None

@@ -1,0 +1,373 @@
+"""A worker: takes jobs in turn, a slice of each, and keeps itself seen."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import socket
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import psutil
+
+from holdfast.clock import Clock
+from holdfast.engine.concurrency import ConcurrencyBounds
+from holdfast.engine.control import Control
+from holdfast.engine.discover import DiscoverLimits, Walk, WalkEnd, discovered_pages
+from holdfast.engine.execute import Execute, ExecuteLimits
+from holdfast.engine.gates import Gates
+from holdfast.engine.pace import ClaimBounds, IngestBounds, IngestPace, SpacingBounds, pressure
+from holdfast.engine.pacing import PipelinePace
+from holdfast.engine.retry import RetryPolicy
+from holdfast.engine.upkeep import Upkeep, every
+from holdfast.engine.work import ProcessingSlice, WorkLimits
+from holdfast.errors import DatabaseGone
+from holdfast.http import HttpClient, HttpOptions
+from holdfast.metrics import Metrics
+from holdfast.model import Job, JobState, Lane
+from holdfast.pipeline import Context, Pipeline
+from holdfast.store import Store
+
+_HEARTBEAT_SECONDS = 5.0
+_IDLE_SECONDS = (0.05, 0.5)
+_GONE_SECONDS = (0.2, 5.0)
+_WALKS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerOptions:
+    """Values, not settings: the composition root reads those."""
+
+    work: WorkLimits
+    execute: ExecuteLimits
+    discover: DiscoverLimits
+    claim: ClaimBounds
+    ingest: IngestBounds
+    concurrency: ConcurrencyBounds
+    spacing: SpacingBounds
+    retry: RetryPolicy
+    http: HttpOptions
+    gate_max_wait_seconds: float
+    sweep_seconds: float
+    drain_seconds: float
+    backfill_enabled: bool
+    only_job: int | None = None
+    until_idle: bool = False
+
+
+class Worker:
+    def __init__(
+        self,
+        store: Store,
+        name: str,
+        pipelines: Mapping[str, Pipeline],
+        options: WorkerOptions,
+        owner: str,
+        clock: Clock,
+        rng: random.Random,
+        metrics: Metrics,
+        log: Any,
+    ) -> None:
+        self._store = store
+        self._name = name
+        self._pipelines = pipelines
+        self._options = options
+        self._clock = clock
+        self._rng = rng
+        self._metrics = metrics
+        self._log = log
+        self._gates = Gates(
+            store, name, options.gate_max_wait_seconds, clock, metrics.gate_wait_seconds.observe
+        )
+        self._http = HttpClient(self._gates, options.http, clock, rng)
+        self._control = Control(store, owner)
+        self._upkeep = Upkeep(store, self._control, pipelines, metrics, log)
+        self._paces: dict[str, PipelinePace] = {}
+        self._executes: dict[int, Execute] = {}
+        self._served: dict[int, float] = {}
+        self._tails: set[asyncio.Task[None]] = set()
+        self._slice: ProcessingSlice | None = None
+        self._finishing: set[ProcessingSlice] = set()
+        self._walks: dict[int, asyncio.Task[None]] = {}
+        self._stop = asyncio.Event()
+
+    def stop(self) -> None:
+        """Starts nothing more; `run` then hands over within the drain time."""
+        self._stop.set()
+        if self._slice is not None:
+            self._slice.stop("worker stops")
+
+    async def run(self) -> None:
+        """Works until stopped or, with `until_idle`, until nothing is left to do."""
+        await self._while_gone(self._register)
+        upkeep = [asyncio.create_task(task) for task in self._upkeep_tasks()]
+        self._log.info("worker.started", worker=self._name, pipelines=sorted(self._pipelines))
+        try:
+            await self._work_in_turns()
+        finally:
+            await self._drain()
+            for task in upkeep:
+                task.cancel()
+            await asyncio.gather(*upkeep, return_exceptions=True)
+            await self._leave()
+
+    # Turns.
+
+    async def _work_in_turns(self) -> None:
+        idle = _IDLE_SECONDS[0]
+        while not self._stop.is_set():
+            try:
+                self._start_walks(await self._discovering())
+                job_id = await self._next_job()
+                if job_id is not None:
+                    await self._work_slice(job_id)
+                    idle = _IDLE_SECONDS[0]
+                    continue
+                if self._options.until_idle and await self._all_done():
+                    return
+            except DatabaseGone as error:
+                self._log.warning("database.gone", error=str(error))
+                idle = _GONE_SECONDS[1] / 5
+            await self._pause(idle)
+            idle = min(_IDLE_SECONDS[1], idle * 1.5)
+
+    async def _next_job(self) -> int | None:
+        """Of the jobs with due work, the one that was served longest ago."""
+        runnable = await self._runnable()
+        if not runnable:
+            return None
+        chosen = min(runnable, key=lambda job_id: (self._served.get(job_id, 0.0), job_id))
+        self._served[chosen] = self._clock.monotonic()
+        return chosen
+
+    async def _runnable(self) -> list[int]:
+        found = await self._store.reads.runnable_jobs(list(self._pipelines))
+        return [job_id for job_id, _, lane in found if self._may_run(job_id, lane)]
+
+    def _may_run(self, job_id: int, lane: str) -> bool:
+        if self._options.only_job not in (None, job_id):
+            return False
+        return self._options.backfill_enabled or lane != Lane.BACKFILL
+
+    async def _work_slice(self, job_id: int) -> None:
+        execute = await self._execute_for(job_id)
+        started = self._clock.monotonic()
+        current = ProcessingSlice(
+            self._store,
+            self._name,
+            execute,
+            self._pace_for(execute.pipeline),
+            self._options.work,
+            self._clock,
+            self._log.bind(job_id=job_id, pipeline=execute.pipeline.name, worker=self._name),
+            self._pressure,
+            lambda: not self._finishing,
+        )
+        self._slice = current
+        try:
+            await current.work(lambda: self._others_wait(job_id))
+        finally:
+            self._slice = None
+            self._finish_later(current)
+            seconds = self._clock.monotonic() - started
+            self._metrics.slice_seconds.labels(execute.pipeline.name, "process").observe(seconds)
+
+    def _finish_later(self, current: ProcessingSlice) -> None:
+        """Slow items come to their end while the next slice is under way."""
+        self._finishing.add(current)
+        task = asyncio.create_task(current.finish())
+        self._tails.add(task)
+
+        def done(finished: asyncio.Task[None]) -> None:
+            self._tails.discard(finished)
+            self._finishing.discard(current)
+            if not finished.cancelled() and finished.exception() is not None:
+                self._log.error("slice.failed", exc_info=finished.exception())
+
+        task.add_done_callback(done)
+
+    async def _others_wait(self, job_id: int) -> bool:
+        return any(other != job_id for other in await self._runnable())
+
+    async def _all_done(self) -> bool:
+        """Nothing of ours runs, and no job that we may work on is still RUNNING."""
+        if self._tails or self._walks:
+            return False
+        if self._options.only_job is not None:
+            job = await self._store.reads.job(self._options.only_job)
+            return job.state is not JobState.RUNNING
+        return not await self._store.reads.running_jobs(list(self._pipelines))
+
+    async def _pause(self, seconds: float) -> None:
+        waiting = asyncio.ensure_future(self._stop.wait())
+        await asyncio.wait([waiting], timeout=seconds)
+        waiting.cancel()
+
+    # Discovery.
+
+    async def _discovering(self) -> list[int]:
+        ours = [name for name, pipeline in self._pipelines.items() if pipeline.discovers]
+        if not ours or len(self._walks) >= _WALKS:
+            return []
+        found = await self._store.reads.discovering_jobs(ours)
+        return [job_id for job_id, lane in found if self._may_run(job_id, lane)]
+
+    def _start_walks(self, job_ids: list[int]) -> None:
+        for job_id in job_ids:
+            if job_id not in self._walks and len(self._walks) < _WALKS:
+                task = asyncio.create_task(self._walk(job_id))
+                self._walks[job_id] = task
+                task.add_done_callback(partial(self._walked, job_id))
+
+    def _walked(self, job_id: int, done: asyncio.Task[None]) -> None:
+        self._walks.pop(job_id, None)
+        if not done.cancelled() and done.exception() is not None:
+            self._log.error("discovery.failed", source=str(job_id), exc_info=done.exception())
+
+    async def _walk(self, job_id: int) -> None:
+        limits = self._options.discover
+        stream = await self._store.ingesting.lease_stream(job_id, self._name, limits.lease_seconds)
+        if stream is None:
+            return
+        execute = await self._execute_for(job_id)
+        pipeline, job = execute.pipeline, execute.job
+        if stream.fingerprint != pipeline.fingerprint(stream.source, job.options):
+            await self._store.ingesting.fail_stream(
+                stream, f"the query behind {stream.source} changed since its cursor was stored"
+            )
+            await self._store.settling.complete(job_id)
+            return
+        started = self._clock.monotonic()
+        deadline = started + self._options.work.slice_seconds
+        walk = Walk(
+            self._store,
+            stream,
+            pipeline,
+            self._name,
+            limits,
+            IngestPace(self._options.ingest),
+            self._clock,
+            self._metrics,
+            self._log.bind(job_id=job_id, pipeline=pipeline.name, worker=self._name),
+            lambda: self._clock.monotonic() < deadline and not self._stop.is_set(),
+        )
+        ctx = Context(job, 0, stream.failures + 1, self._http, self._gates.passing, self._log)
+        end = await walk.run(discovered_pages(pipeline, stream, ctx, limits.max_input_bytes))
+        seconds = self._clock.monotonic() - started
+        self._metrics.slice_seconds.labels(pipeline.name, "discover").observe(seconds)
+        if end in (WalkEnd.COMPLETE, WalkEnd.CAPPED, WalkEnd.FAILED):
+            await self._store.settling.complete(job_id)
+
+    # Parts.
+
+    async def _execute_for(self, job_id: int) -> Execute:
+        if job_id not in self._executes:
+            job = await self._store.reads.job(job_id)
+            self._executes[job_id] = self._make_execute(job)
+        return self._executes[job_id]
+
+    def _make_execute(self, job: Job) -> Execute:
+        pipeline = self._pipelines[job.pipeline]
+        return Execute(
+            pipeline,
+            job,
+            self._http,
+            self._gates.passing,
+            _policy_of(pipeline, self._options.retry),
+            self._pace_for(pipeline).spacing,
+            self._options.execute,
+            self._clock,
+            self._rng,
+            self._log.bind(job_id=job.id, pipeline=pipeline.name),
+        )
+
+    def _pace_for(self, pipeline: Pipeline) -> PipelinePace:
+        if pipeline.name not in self._paces:
+            self._paces[pipeline.name] = PipelinePace(
+                pipeline,
+                self._options.claim,
+                _concurrency_of(pipeline, self._options.concurrency),
+                self._options.spacing,
+                self._metrics,
+            )
+        return self._paces[pipeline.name]
+
+    def _pressure(self) -> float:
+        return pressure(psutil.cpu_percent(None) / 100, psutil.virtual_memory().percent / 100)
+
+    # Coming and going.
+
+    def _upkeep_tasks(self) -> list[Coroutine[Any, Any, None]]:
+        seconds = self._options.sweep_seconds
+        return [
+            every(_HEARTBEAT_SECONDS, self._heartbeat, self._log, "heartbeat"),
+            every(seconds, self._upkeep.sweep, self._log, "sweep"),
+            every(seconds, self._upkeep.fire_schedules, self._log, "schedules"),
+            every(seconds, self._upkeep.read_queue, self._log, "queue"),
+        ]
+
+    async def _register(self) -> None:
+        for pipeline in self._pipelines.values():
+            await self._control.prepare(pipeline)
+        await self._store.upkeep.add_worker(
+            self._name, socket.gethostname(), os.getpid(), sorted(self._pipelines)
+        )
+
+    async def _heartbeat(self) -> None:
+        await self._store.upkeep.see_worker(self._name)
+
+    async def _drain(self) -> None:
+        """Lets what runs end within the drain time and gives the rest back, uncharged."""
+        grace = self._options.drain_seconds
+        self._log.info("worker.stopping", worker=self._name)
+        if self._tails:
+            await asyncio.wait(self._tails, timeout=grace)
+        for left in self._finishing:
+            left.abandon()
+        if self._tails:
+            await asyncio.wait(self._tails, timeout=1.0)
+        if self._walks:
+            await asyncio.wait(list(self._walks.values()), timeout=grace)
+            for task in self._walks.values():
+                task.cancel()
+        for task in self._tails:
+            task.cancel()
+        await self._http.aclose()
+
+    async def _leave(self) -> None:
+        try:
+            async with asyncio.timeout(1.0):
+                await self._store.upkeep.stop_worker(self._name)
+        except (TimeoutError, DatabaseGone) as error:
+            self._log.warning("database.gone", error=str(error))
+        self._log.info("worker.stopped", worker=self._name)
+
+    async def _while_gone(self, action: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        wait = _GONE_SECONDS[0]
+        while not self._stop.is_set():
+            try:
+                await action()
+                return
+            except DatabaseGone as error:
+                self._log.warning("database.gone", error=str(error))
+                await self._pause(wait)
+                wait = min(_GONE_SECONDS[1], wait * 2)
+
+
+def _policy_of(pipeline: Pipeline, policy: RetryPolicy) -> RetryPolicy:
+    return replace(
+        policy,
+        max_attempts_error=pipeline.max_attempts or policy.max_attempts_error,
+        max_attempts_not_found=pipeline.max_attempts_not_found or policy.max_attempts_not_found,
+    )
+
+
+def _concurrency_of(pipeline: Pipeline, bounds: ConcurrencyBounds) -> ConcurrencyBounds:
+    return replace(
+        bounds,
+        minimum=max(bounds.minimum, pipeline.min_concurrency),
+        maximum=pipeline.max_concurrency or bounds.maximum,
+    )

@@ -1,0 +1,167 @@
+"""How a setting is declared, and read from an environment."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from holdfast.database_url import ACCEPTED, read_database_url
+
+PREFIX = "HOLDFAST_"
+
+
+def setting(
+    default: Any,
+    help: str,
+    low: float | None = None,
+    high: float | None = None,
+    *,
+    aliased: bool = False,
+    choices: tuple[str, ...] = (),
+    kind: str | None = None,
+    secret: bool = False,
+    shown: str | None = None,
+) -> Any:
+    """A field of `Settings`. `kind` is a key of KINDS where the annotation says too little;
+    `shown` stands in the docs for a default that is worked out; a secret is never printed."""
+    about = {
+        "help": help,
+        "low": low,
+        "high": high,
+        "aliased": aliased,
+        "choices": choices,
+        "kind": kind,
+        "secret": secret,
+        "shown": shown or f"`{_written(default)}`",
+    }
+    if callable(default):
+        return field(default_factory=default, repr=not secret, metadata=about)
+    return field(default=default, repr=not secret, metadata=about)
+
+
+def _written(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _read_bool(text: str) -> bool:
+    word = text.lower()
+    if word in ("true", "1", "yes", "on"):
+        return True
+    if word in ("false", "0", "no", "off"):
+        return False
+    raise ValueError(text)
+
+
+def _read_folder(text: str) -> Path:
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as unknown_user:
+        raise ValueError(text) from unknown_user
+
+
+def _read_text(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError(text)
+    return text
+
+
+def _read_header(text: str) -> str:
+    if not text.isascii():
+        raise ValueError(text)
+    return _read_text(text)
+
+
+#: annotation or kind -> (how its text is read, what it accepts)
+KINDS: dict[str, tuple[Callable[[str], Any], str]] = {
+    "int": (int, "a whole number"),
+    "int | None": (int, "a whole number"),
+    "float": (float, "a number"),
+    "bool": (_read_bool, "`true` or `false`"),
+    "str": (_read_text, "printable text"),
+    "Path": (_read_folder, "a folder"),
+    "header": (_read_header, "printable ASCII text"),
+    "database URL": (read_database_url, ACCEPTED),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting, as it is read and documented."""
+
+    field: str
+    annotation: str
+    help: str
+    low: float | None
+    high: float | None
+    aliased: bool
+    choices: tuple[str, ...]
+    kind: str | None
+    secret: bool
+    shown: str
+
+    @property
+    def name(self) -> str:
+        return PREFIX + self.field.upper()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name, self.field.upper()) if self.aliased else (self.name,)
+
+    @property
+    def accepts(self) -> str:
+        if self.choices:
+            return "one of " + ", ".join(f"`{choice}`" for choice in self.choices)
+        kind = KINDS[self.kind or self.annotation][1]
+        return kind if self.low is None else f"{kind} from {self.low:,} to {self.high:,}"
+
+    def read(self, text: str) -> Any:
+        """The value of `text`; ValueError when it is not one."""
+        if self.choices:
+            return self.choices[self.choices.index(text.lower())]
+        value = KINDS[self.kind or self.annotation][0](text)
+        # Written so that "nan", which compares false with everything, is refused.
+        if self.low is not None and self.high is not None and not self.low <= value <= self.high:
+            raise ValueError(text)
+        return value
+
+
+def unknown_names(
+    settings: Sequence[Setting], environ: Mapping[str, str], allowed: frozenset[str]
+) -> list[str]:
+    """A complaint for each prefixed name that is neither a setting nor allowed besides."""
+    known = allowed.union(each.name for each in settings)
+    unknown = sorted(name for name in environ if name.startswith(PREFIX) and name not in known)
+    return [f"{name} is not a setting{_suggestion(name, settings)}" for name in unknown]
+
+
+def _suggestion(name: str, settings: Sequence[Setting]) -> str:
+    # Compared without the prefix, which would make any two names look alike.
+    fields = [each.field for each in settings]
+    nearest = difflib.get_close_matches(name.removeprefix(PREFIX).lower(), fields, 1, cutoff=0.5)
+    return f"; did you mean {PREFIX}{nearest[0].upper()}?" if nearest else ""
+
+
+def read_setting(each: Setting, environ: Mapping[str, str]) -> tuple[list[Any], list[str]]:
+    """The values given under any name of a setting, and what is wrong with them."""
+    values: list[Any] = []
+    complaints: list[str] = []
+    # An empty variable is how compose files and unit files pass on one that is not set.
+    texts = {name: environ[name].strip() for name in each.names if environ.get(name, "").strip()}
+    for name, text in texts.items():
+        try:
+            values.append(each.read(text))
+        except ValueError:
+            accepts = each.accepts.replace("`", "")
+            complaints.append(
+                f"{name} must be {accepts}" + ("" if each.secret else f", not {text!r}")
+            )
+    if len(values) == 2 and values[0] != values[1]:
+        first, second = texts.items()
+        complaints.append(
+            f"{first[0]} ({first[1]}) and {second[0]} ({second[1]}) are one setting, "
+            "but have different values"
+        )
+    return values, complaints

@@ -1,0 +1,299 @@
+"""Writes rows to CSV, XLSX and JSON-lines files, without ever leaving half a file.
+
+with open_writer(Path("prices.xlsx"), "xlsx", ["title", "price"]) as writer:
+    writer.write([{"title": "Chair", "price": 12.5}])
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import date, time
+from pathlib import Path
+from typing import Any, Protocol
+
+import orjson
+import xlsxwriter
+from xlsxwriter.exceptions import XlsxFileError
+
+from holdfast.errors import UserError
+
+FORMATS = ("csv", "xlsx", "jsonl")
+_SUFFIXES = {".csv": "csv", ".xlsx": "xlsx", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+
+#: What a spreadsheet takes for the beginning of a formula, in ASCII and in full-width forms.
+FORMULA_STARTS = frozenset("=+-@\t\r\n＝＋－＠")
+_PLAIN_NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)*(?:[eE][+-]?\d+)?\Z", re.ASCII)
+
+ROWS_PER_SHEET = 1_048_575  # and one for the header
+CELL_CHARACTERS = 32_767
+CUT_MARK = " … [cut]"
+EXACT_INTEGERS = 10**15
+
+
+class TableWriter(Protocol):
+    """Takes rows in order. `notes` says what the format could not hold, in sentences."""
+
+    @property
+    def notes(self) -> list[str]: ...
+
+    def write(self, rows: Sequence[Mapping[str, Any]]) -> None: ...
+
+    def close(self) -> None: ...
+
+    def abandon(self) -> None:
+        """Lets go of what is open; the file is not wanted any more."""
+
+
+def format_of(path: Path, explicit: str | None) -> str:
+    """The format that was asked for, or the one that the file's name ends in."""
+    if explicit is not None:
+        if explicit not in FORMATS:
+            raise UserError(
+                f"There is no export format {explicit!r}.", f"Choose one of: {', '.join(FORMATS)}."
+            )
+        return explicit
+    found = _SUFFIXES.get(path.suffix.lower())
+    if found is None:
+        raise UserError(
+            f"{path.name} does not say which format to write.",
+            f"End its name in {', '.join(_SUFFIXES)}, or give --format.",
+        )
+    return found
+
+
+@contextmanager
+def open_writer(path: Path, format: str, columns: Sequence[str]) -> Iterator[TableWriter]:
+    """A writer whose file takes its place under `path` only when everything was written."""
+    if path.is_dir():
+        raise UserError(f"{path} is a folder.", "Name a file inside it.")
+    make_writer = _WRITERS[format_of(path, format)]
+    with _failures_named(path.name):
+        folder = tempfile.TemporaryDirectory(prefix=".holdfast-export-", dir=path.parent)
+    with folder:
+        unfinished = Path(folder.name) / path.name
+        with _failures_named(path.name):
+            writer = make_writer(unfinished, columns)
+        try:
+            yield writer
+            writer.close()
+        except BaseException:
+            writer.abandon()
+            raise
+        with _failures_named(path.name):
+            _to_disk(unfinished)
+            unfinished.replace(path)
+
+
+@contextmanager
+def _failures_named(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, XlsxFileError) as error:
+        cause = error.args[0] if isinstance(error, XlsxFileError) and error.args else error
+        reason = getattr(cause, "strerror", None) or cause
+        raise UserError(
+            f"{name} cannot be written: {reason}.",
+            "Check the folder, its permissions and the free space; no file was left behind.",
+        ) from error
+
+
+def _to_disk(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+class CsvWriter:
+    """RFC 4180 in UTF-8 without a byte order mark."""
+
+    notes: list[str]
+
+    def __init__(self, path: Path, columns: Sequence[str]) -> None:
+        self.notes = []
+        self._name = path.name
+        self._columns = tuple(columns)
+        # A lone surrogate cannot be encoded; it must not cost the whole export.
+        self._file = path.open("w", encoding="utf-8", errors="backslashreplace", newline="")
+        # Only with both characters in the line's end are cells that hold either one quoted.
+        self._writer = csv.writer(self._file, lineterminator="\r\n")
+        self._writer.writerow([csv_cell(column) for column in columns])
+
+    def write(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        columns, starts = self._columns, FORMULA_STARTS
+        with _failures_named(self._name):
+            self._writer.writerows(
+                [
+                    value if type(value) is str and value[:1] not in starts else csv_cell(value)
+                    for value in map(row.get, columns)
+                ]
+                for row in rows
+            )
+
+    def close(self) -> None:
+        with _failures_named(self._name):
+            self._file.close()
+
+    def abandon(self) -> None:
+        with suppress(OSError):
+            self._file.close()
+
+
+def csv_cell(value: Any) -> str | int | float:
+    """The value as a CSV cell that no spreadsheet takes for a formula."""
+    if type(value) is int or type(value) is float:
+        return value
+    text = plain_text(value)
+    if text[:1] in FORMULA_STARTS and not _PLAIN_NUMBER.match(text):
+        return "'" + text
+    return text
+
+
+def plain_text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, dict | list | tuple):
+        return orjson.dumps(value, default=str).decode()
+    return str(value)
+
+
+class XlsxWriter:
+    """One row in memory at a time; a new sheet when one is full."""
+
+    def __init__(
+        self, path: Path, columns: Sequence[str], rows_per_sheet: int = ROWS_PER_SHEET
+    ) -> None:
+        self._name = path.name
+        self._columns = tuple(columns)
+        self._rows_per_sheet = rows_per_sheet
+        self._cut_cells = 0
+        self._workbook = xlsxwriter.Workbook(
+            str(path),
+            {
+                "constant_memory": True,
+                "tmpdir": str(path.parent),
+                "use_zip64": True,
+                "strings_to_urls": False,
+                "strings_to_formulas": False,
+                "strings_to_numbers": False,
+            },
+        )
+        self._sheets = 0
+        self._add_sheet()
+
+    @property
+    def notes(self) -> list[str]:
+        found = []
+        if self._cut_cells:
+            found.append(
+                f"{self._cut_cells:,} cells were longer than {CELL_CHARACTERS:,} characters, the"
+                f" most that XLSX allows; they are cut and end in {CUT_MARK!r}."
+            )
+        if self._sheets > 1:
+            found.append(f"The rows fill {self._sheets} sheets.")
+        return found
+
+    def write(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        with _failures_named(self._name):
+            for row in rows:
+                if self._row > self._rows_per_sheet:
+                    self._add_sheet()
+                self._write_row([row.get(column) for column in self._columns])
+
+    def _add_sheet(self) -> None:
+        self._sheets += 1
+        name = "Results" if self._sheets == 1 else f"Results {self._sheets}"
+        self._sheet = self._workbook.add_worksheet(name)
+        self._row = 0
+        self._write_row(self._columns)
+
+    def _write_row(self, values: Sequence[Any]) -> None:
+        for column, value in enumerate(values):
+            if value is None or value == "":
+                continue
+            if isinstance(value, bool):
+                self._sheet.write_boolean(self._row, column, value)
+            elif _is_exact_number(value):
+                self._sheet.write_number(self._row, column, value)
+            else:
+                self._sheet.write_string(self._row, column, self._fitting(plain_text(value)))
+        self._row += 1
+
+    def _fitting(self, text: str) -> str:
+        if len(text) > CELL_CHARACTERS // 2 and _utf16_length(text) > CELL_CHARACTERS:
+            self._cut_cells += 1
+            room = (CELL_CHARACTERS - len(CUT_MARK)) * 2
+            kept = text.encode("utf-16-le", "replace")[:room].decode("utf-16-le", "ignore")
+            text = kept + CUT_MARK
+        if text.startswith("<r>") and text.endswith("</r>"):
+            # The library would take such a string for markup and write it unescaped.
+            text += " "
+        return text.encode("utf-8", "replace").decode() if not text.isascii() else text
+
+    def close(self) -> None:
+        with _failures_named(self._name):
+            self._workbook.close()
+
+    def abandon(self) -> None:
+        for sheet in self._workbook.worksheets():
+            with suppress(OSError):
+                sheet._opt_close()
+
+
+def _is_exact_number(value: Any) -> bool:
+    if type(value) is int:
+        return -EXACT_INTEGERS < value < EXACT_INTEGERS
+    return type(value) is float and math.isfinite(value)
+
+
+def _utf16_length(text: str) -> int:
+    return len(text.encode("utf-16-le", "replace")) // 2
+
+
+class JsonLinesWriter:
+    """One object per line, with the values as they are."""
+
+    notes: list[str]
+
+    def __init__(self, path: Path, columns: Sequence[str]) -> None:
+        self.notes = []
+        self._name = path.name
+        self._columns = tuple(columns)
+        self._file = path.open("wb")
+
+    def write(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        columns, dumps = self._columns, orjson.dumps
+        with _failures_named(self._name):
+            self._file.writelines(
+                dumps(
+                    {column: row.get(column) for column in columns},
+                    default=str,
+                    option=orjson.OPT_APPEND_NEWLINE,
+                )
+                for row in rows
+            )
+
+    def close(self) -> None:
+        with _failures_named(self._name):
+            self._file.close()
+
+    def abandon(self) -> None:
+        with suppress(OSError):
+            self._file.close()
+
+
+_WRITERS: dict[str, Callable[[Path, Sequence[str]], TableWriter]] = {
+    "csv": CsvWriter,
+    "xlsx": XlsxWriter,
+    "jsonl": JsonLinesWriter,
+}

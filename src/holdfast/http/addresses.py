@@ -1,0 +1,142 @@
+"""Which addresses may be asked, and a network that connects to no other.
+
+The name is resolved, its addresses are checked, and the connection is made to an address that
+was checked. A second look-up, which could answer differently, never happens; TLS and the Host
+header still see the name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import ipaddress
+import socket
+from collections.abc import Awaitable, Callable, Iterable
+
+import anyio
+import httpcore2
+
+from holdfast.errors import ItemError
+
+Resolve = Callable[[str, int], Awaitable[list[str]]]
+
+_GLOBAL_UNICAST_6 = ipaddress.ip_network("2000::/3")
+# Python counts these as global, or did in one of its versions: relays and tunnels that lead to
+# an IPv4 address of the writer's choice, and blocks set aside later.
+_REFUSED = tuple(
+    ipaddress.ip_network(network)
+    for network in ("192.88.99.0/24", "192.0.0.0/24", "2001::/23", "2002::/16", "3fff::/20")
+)
+_MOST_ADDRESSES = 4
+
+
+def is_public(address: str) -> bool:
+    """Whether the address belongs to the open Internet.
+
+    IPv6 counts only within global unicast, which leaves out IPv4-mapped and NAT64 addresses,
+    loopback, link-local, unique-local and multicast.
+    """
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    if parsed.version == 6 and parsed not in _GLOBAL_UNICAST_6:
+        return False
+    if parsed.is_multicast or parsed.is_reserved or not parsed.is_global:
+        return False
+    return not any(parsed in network for network in _REFUSED if network.version == parsed.version)
+
+
+async def resolve(host: str, port: int) -> list[str]:
+    """The host's addresses in the order in which the system would try them."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+class CheckedNetwork(httpcore2.AsyncNetworkBackend):
+    """Connects to public addresses only, unless private ones are allowed."""
+
+    def __init__(
+        self,
+        *,
+        allow_private: bool,
+        resolve: Resolve = resolve,
+        network: httpcore2.AsyncNetworkBackend | None = None,
+    ) -> None:
+        self._allow_private = allow_private
+        self._resolve = resolve
+        self._network = network or httpcore2.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        try:
+            with anyio.fail_after(timeout):
+                addresses = self._allowed(host, await self._addresses(host, port))
+                share = None if timeout is None else timeout / len(addresses)
+                return await self._connect_any(host, addresses, port, share)
+        except TimeoutError as error:
+            raise ItemError("TIMEOUT", f"{host}: no connection within {timeout} s") from error
+
+    async def _addresses(self, host: str, port: int) -> list[str]:
+        if _is_address(host):
+            return [host]
+        try:
+            return await self._resolve(host, port)
+        except (OSError, UnicodeError) as error:
+            raise ItemError("DNS_ERROR", f"{host}: the name has no address ({error})") from error
+
+    def _allowed(self, host: str, addresses: list[str]) -> list[str]:
+        if self._allow_private:
+            allowed = addresses
+        else:
+            allowed = [address for address in addresses if is_public(address)]
+        if addresses and not allowed:
+            raise ItemError(
+                "PRIVATE_ADDRESS",
+                f"{host} is at {addresses[0]}, which is not a public address; "
+                "set HOLDFAST_ALLOW_PRIVATE_ADDRESSES=true if it is meant to be asked",
+            )
+        if not allowed:
+            raise ItemError("DNS_ERROR", f"{host}: the name has no address")
+        return allowed[:_MOST_ADDRESSES]
+
+    async def _connect_any(
+        self, host: str, addresses: list[str], port: int, timeout: float | None
+    ) -> httpcore2.AsyncNetworkStream:
+        failures: list[Exception] = []
+        for address in addresses:
+            try:
+                return await self._network.connect_tcp(address, port, timeout=timeout)
+            except (httpcore2.NetworkError, httpcore2.TimeoutException, OSError) as error:
+                failures.append(error)
+        raise _failure(host, port, failures[-1]) from failures[-1]
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _failure(host: str, port: int, error: Exception) -> ItemError:
+    if isinstance(error, httpcore2.TimeoutException):
+        return ItemError("TIMEOUT", f"{host}:{port} does not answer")
+    if _is_refusal(error):
+        return ItemError("CONNECTION_REFUSED", f"{host}:{port} refuses connections")
+    return ItemError("NETWORK_ERROR", f"{host}:{port} cannot be reached ({error})")
+
+
+def _is_refusal(error: BaseException | None) -> bool:
+    while error is not None:
+        if isinstance(error, OSError) and error.errno == errno.ECONNREFUSED:
+            return True
+        error = error.__cause__
+    return False

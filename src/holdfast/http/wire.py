@@ -1,0 +1,161 @@
+"""One request out, one reply back, within its time and size; failures get their code."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import dataclass
+
+import anyio
+import httpcore2
+import httpx2
+
+from holdfast.errors import ItemError
+from holdfast.http.body import ACCEPTED_CODINGS, CutShort, decode, decode_beginning
+from holdfast.http.message import Message
+from holdfast.http.options import HttpOptions
+
+_KEEPALIVE_SECONDS = 15.0
+_THREAD_ABOVE_BYTES = 256 * 1024  # unpacking more than this would hold up the event loop
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    headers: httpx2.Headers
+    content: bytes
+
+
+class Wire:
+    """The pooled connections. Cookies are not kept, and no proxy is taken from the
+    environment: it would resolve names itself, past the address check.
+
+    Each exchange is a task of its own, which is only ever cancelled through its scope: the
+    pool cleans up under such cancellation, but a task's own `cancel` can interrupt its
+    clean-up and lose the connection for good.
+    """
+
+    def __init__(self, options: HttpOptions, network: httpcore2.AsyncNetworkBackend) -> None:
+        self._pool = httpcore2.AsyncConnectionPool(
+            ssl_context=httpx2.create_ssl_context(),
+            max_connections=options.max_connections,
+            max_keepalive_connections=options.max_connections,
+            keepalive_expiry=_KEEPALIVE_SECONDS,
+            network_backend=network,
+        )
+        self._running: set[asyncio.Task[Answer]] = set()
+        self._extensions = {"timeout": {"connect": options.connect_timeout_seconds}}
+        self._headers = {
+            "user-agent": options.user_agent,
+            "accept": "*/*",
+            "accept-encoding": ACCEPTED_CODINGS,
+        }
+
+    async def send(
+        self, message: Message, *, seconds: float, max_bytes: int, cut: bool = False
+    ) -> Answer:
+        """The reply to one request. Its body is whole, unless `cut` asks for the beginning
+        or the status is no success: then it is what fits into `max_bytes`."""
+        scope = anyio.CancelScope(deadline=anyio.current_time() + seconds)
+        task = asyncio.create_task(self._coded(scope, message, max_bytes, cut))
+        self._running.add(task)
+        task.add_done_callback(self._finished)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            scope.cancel()
+            raise
+
+    async def aclose(self) -> None:
+        await asyncio.gather(*self._running, return_exceptions=True)
+        await self._pool.aclose()
+
+    async def _coded(
+        self, scope: anyio.CancelScope, message: Message, max_bytes: int, cut: bool
+    ) -> Answer:
+        try:
+            with scope:
+                return await self._exchange(message, max_bytes, cut)
+        except httpcore2.TimeoutException as error:
+            raise ItemError("TIMEOUT", f"{message.label}: no connection in time") from error
+        except httpcore2.LocalProtocolError as error:
+            raise ItemError("INVALID_URL", f"{message.label}: cannot be sent ({error})") from error
+        except (httpcore2.ProtocolError, httpcore2.NetworkError, OSError) as error:
+            raise ItemError("NETWORK_ERROR", f"{message.label}: {error}") from error
+        raise ItemError("TIMEOUT", f"{message.label}: not answered in time")
+
+    def _finished(self, task: asyncio.Task[Answer]) -> None:
+        self._running.discard(task)
+        if not task.cancelled():
+            task.exception()  # seen: nobody waits for what became of an abandoned exchange
+
+    async def _exchange(self, message: Message, max_bytes: int, cut: bool) -> Answer:
+        response = await self._pool.handle_async_request(self._request(message))
+        try:
+            headers = httpx2.Headers(response.headers)
+            cut = cut or not 200 <= response.status < 300
+            body = await _read(message, response, headers, max_bytes, cut)
+        finally:
+            await response.aclose()
+        content = await _decoded(message, headers, body, max_bytes, cut)
+        return Answer(response.status, headers, content)
+
+    def _request(self, message: Message) -> httpcore2.Request:
+        url = message.url
+        headers = {"host": url.netloc.decode("ascii"), **self._headers, **message.headers}
+        if message.body or message.method in ("POST", "PUT", "PATCH"):
+            headers["content-length"] = str(len(message.body))
+        return httpcore2.Request(
+            method=message.method,
+            url=httpcore2.URL(
+                scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
+            ),
+            headers=[(name.encode(), value.encode()) for name, value in headers.items()],
+            content=message.body,
+            extensions=self._extensions,
+        )
+
+
+async def _read(
+    message: Message,
+    response: httpcore2.Response,
+    headers: httpx2.Headers,
+    max_bytes: int,
+    cut: bool,
+) -> bytes:
+    announced = headers.get("content-length", "")
+    if not cut and message.method != "HEAD" and announced.isdigit() and int(announced) > max_bytes:
+        raise _too_large(message, f"{announced} bytes announced, {max_bytes} allowed")
+    parts: list[bytes] = []
+    size = 0
+    async with aclosing(response.aiter_stream()) as stream:
+        async for part in stream:
+            parts.append(part)
+            size += len(part)
+            if size > max_bytes:
+                break
+    if size > max_bytes and not cut:
+        raise _too_large(message, f"more than {max_bytes} bytes")
+    return b"".join(parts)[:max_bytes]
+
+
+async def _decoded(
+    message: Message, headers: httpx2.Headers, body: bytes, max_bytes: int, cut: bool
+) -> bytes:
+    codings = headers.get("content-encoding")
+    if codings is None:
+        return body
+    if cut:
+        return decode_beginning(body, codings, max_bytes)
+    try:
+        if len(body) > _THREAD_ABOVE_BYTES:
+            return await asyncio.to_thread(decode, body, codings, max_bytes)
+        return decode(body, codings, max_bytes)
+    except CutShort as error:
+        raise ItemError("NETWORK_ERROR", f"{message.label}: half a body") from error
+    except ItemError as error:
+        raise ItemError(error.code, f"{message.label}: {error.message}") from error
+
+
+def _too_large(message: Message, what: str) -> ItemError:
+    return ItemError("TOO_LARGE", f"{message.label}: {what}")

@@ -1,0 +1,355 @@
+"""Every setting: its name, alias, default, bounds and help, in one class.
+
+`load_settings` reads them once, in the composition root; everybody else is given values.
+`python -m holdfast.settings` prints the reference page.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from holdfast.database_url import default_database_url, mask_password, sqlite_file
+from holdfast.environment import PREFIX, Setting, read_setting, setting, unknown_names
+from holdfast.errors import SettingsError
+
+#: Read by the fault points that the tests set off; no setting, but not refused either.
+TEST_NAMES = frozenset({"HOLDFAST_FAULT"})
+
+MIB = 1024 * 1024
+HOUR_MS = 3_600_000
+DAY_SECONDS = 86_400
+
+
+def _user_agent() -> str:
+    return f"holdfast/{version('holdfast')} (+contact unset)"
+
+
+def _worker_count() -> int:
+    return min(os.cpu_count() or 1, 4)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    database_url: str = setting(
+        default_database_url(Path(".holdfast")),
+        "The database: an SQLite file, or a PostgreSQL server.",
+        kind="database URL",
+        secret=True,
+        shown="`holdfast.db` under `HOLDFAST_DATA_DIR`",
+    )
+    data_dir: Path = setting(  # noqa: RUF009 - it makes a field, as `field` does
+        Path(".holdfast"), "The folder for the database file and other state."
+    )
+    owner: str = setting("local", "Whose the jobs are that are made here.")
+
+    ingest_min_rows: int = setting(
+        256, "Rows of the first batch of an ingest, and the fewest.", 1, 1_000_000, aliased=True
+    )
+    ingest_max_rows: int = setting(
+        20_000, "Most rows that one batch writes.", 1, 1_000_000, aliased=True
+    )
+    ingest_max_batch_bytes: int = setting(
+        8 * MIB, "Most bytes that one batch writes.", 1024, 1024 * MIB, aliased=True
+    )
+    db_p50_ms: int = setting(
+        150, "Batches stop doubling when half of them take longer.", 1, HOUR_MS, aliased=True
+    )
+    db_p95_ms: int = setting(
+        600, "Batches shrink when one in twenty takes longer.", 1, HOUR_MS, aliased=True
+    )
+    pool_wait_ms: int = setting(
+        50, "Batches stop doubling when a connection is waited for longer.", 1, HOUR_MS
+    )
+
+    worker_target_slice_ms: int = setting(
+        5000, "How long a slice of work should take.", 10, HOUR_MS, aliased=True
+    )
+    claim_min: int = setting(1, "Fewest items that one claim asks for.", 1, 1_000_000, aliased=True)
+    claim_max: int = setting(2000, "Most items that one claim takes.", 1, 1_000_000, aliased=True)
+    safety_factor: float = setting(
+        0.7, "Share of the target slice that a claim is sized for.", 0.01, 1, aliased=True
+    )
+    lock_floor_ms: int = setting(30_000, "Shortest lease.", 100, 24 * HOUR_MS, aliased=True)
+    lock_cap_ms: int = setting(900_000, "Longest lease.", 100, 24 * HOUR_MS, aliased=True)
+    concurrency_min: int = setting(1, "Fewest items in work at once in a worker.", 1, 10_000)
+    concurrency_max: int = setting(64, "Most items in work at once in a worker.", 1, 10_000)
+    concurrency_start: int = setting(
+        8,
+        "Items in work at once before anything was measured.",
+        1,
+        10_000,
+        shown="8, kept between `HOLDFAST_CONCURRENCY_MIN` and `_MAX`",
+    )
+    threads: int = setting(32, "Threads of a worker for plain `def` pipelines.", 1, 1000)
+    flush_items: int = setting(1000, "Outcomes are settled when so many are ready.", 1, 1_000_000)
+    flush_ms: int = setting(500, "Outcomes are settled when one has waited so long.", 1, HOUR_MS)
+    item_timeout_seconds: float = setting(
+        60, "Longest time for one item, where its pipeline sets none.", 0.01, DAY_SECONDS
+    )
+    drain_seconds: float = setting(
+        1.5, "On stopping, how long running items may still finish.", 0, 3600
+    )
+
+    max_attempts_error: int = setting(
+        5, "Tries of an item whose errors deserve another.", 1, 1000, aliased=True
+    )
+    max_attempts_not_found: int = setting(
+        2, "Tries of an item that is not found.", 1, 1000, aliased=True
+    )
+    retry_soon_base_seconds: float = setting(
+        1, "First backoff after a hiccup (network, time-out).", 0, DAY_SECONDS
+    )
+    retry_soon_cap_seconds: float = setting(60, "Longest backoff after a hiccup.", 0, DAY_SECONDS)
+    retry_later_base_seconds: float = setting(
+        60, "First backoff from a state that changes slowly.", 0, DAY_SECONDS
+    )
+    retry_later_cap_seconds: float = setting(
+        3600, "Longest backoff from a state that changes slowly.", 0, DAY_SECONDS
+    )
+    retry_throttle_base_seconds: float = setting(
+        5, "First backoff when throttled without being told how long.", 0, DAY_SECONDS
+    )
+    retry_throttle_cap_seconds: float = setting(
+        600, "Longest backoff when throttled without being told how long.", 0, DAY_SECONDS
+    )
+    retry_not_found_base_seconds: float = setting(
+        5, "First backoff of an item that is not found.", 0, DAY_SECONDS
+    )
+    retry_not_found_cap_seconds: float = setting(
+        60, "Longest backoff of an item that is not found.", 0, DAY_SECONDS
+    )
+
+    max_input_bytes: int = setting(10 * MIB, "Largest input of one item.", 1, 1024 * MIB)
+    max_result_bytes: int = setting(10 * MIB, "Largest result of one item.", 1, 1024 * MIB)
+
+    backfill_enabled: bool = setting(
+        True, "Off stops every backfill, as the kill switch does.", aliased=True
+    )
+    max_urls_per_run: int | None = setting(
+        None, "Most new items of one job.", 1, 10**12, aliased=True, shown="no limit"
+    )
+    max_urls_per_source: int | None = setting(
+        None,
+        "Most new items of one source in one job.",
+        1,
+        10**12,
+        aliased=True,
+        shown="no limit",
+    )
+    sweep_seconds: float = setting(
+        5, "How often expired leases and unfinished jobs are looked for.", 0.01, 3600
+    )
+    stale_stream_seconds: float = setting(
+        120, "A stream that did not move for so long is taken up again.", 1, DAY_SECONDS
+    )
+    worker_lost_seconds: float = setting(
+        30, "A worker that gave no sign for so long counts as lost.", 1, DAY_SECONDS
+    )
+    pool_size: int = setting(6, "Database connections of one process.", 1, 1000)
+    workers: int = setting(
+        _worker_count, "Worker processes.", 1, 256, shown="as many as CPUs, at most 4"
+    )
+    pressure_threshold: float = setting(
+        0.8, "Claims shrink when processor or memory is pressed harder than this.", 0.01, 0.99
+    )
+    claim_warmup: int = setting(64, "Items of a claim before anything was measured.", 1, 1_000_000)
+    claim_max_bytes: int = setting(
+        32 * MIB, "Most bytes of inputs that one claim reads.", 1024, 1024 * MIB
+    )
+    lease_margin: float = setting(2.0, "Leases last so many times what a claim takes.", 1, 100)
+    error_spike_share: float = setting(
+        0.2, "Share of failing tries above which retries are spaced out.", 0.01, 0.99
+    )
+    retry_spacing_max: float = setting(
+        8.0, "Most times that retry delays grow while errors spike.", 1, 1000
+    )
+
+    http_user_agent: str = setting(
+        _user_agent,
+        "How `ctx.http` names itself; say here how to reach you.",
+        kind="header",
+        shown="`holdfast/VERSION (+contact unset)`",
+    )
+    http_timeout_seconds: float = setting(30, "Longest wait for an answer.", 0.01, 3600)
+    http_connect_timeout_seconds: float = setting(10, "Longest wait for a connection.", 0.01, 3600)
+    http_max_bytes: int = setting(20 * MIB, "Largest body that is read.", 1, 1024 * MIB)
+    http_max_redirects: int = setting(5, "Most redirects that are followed.", 0, 50)
+    http_obey_robots: bool = setting(True, "Ask robots.txt before fetching.")
+    http_spacing_seconds: float = setting(
+        0, "Least time between two requests to a host, over all workers.", 0, DAY_SECONDS
+    )
+    http_jitter_seconds: float = setting(
+        0, "Random time of up to so much is added to the spacing.", 0, DAY_SECONDS
+    )
+    http_concurrency: int = setting(
+        8, "Most requests to a host at once, over all workers.", 1, 10_000
+    )
+    gate_max_wait_seconds: float = setting(
+        2, "An item that has to wait longer for a gate gives its place up.", 0, 3600
+    )
+    allow_private_addresses: bool = setting(
+        False, "Let `ctx.http` reach loopback and private addresses."
+    )
+
+    log_level: str = setting(
+        "warning", "The least that is logged.", choices=("debug", "info", "warning", "error")
+    )
+    log_format: str = setting(
+        "auto",
+        "Lines for people or for machines; `auto` is `console` on a terminal, else `json`.",
+        choices=("auto", "console", "json"),
+    )
+
+    @property
+    def is_sqlite(self) -> bool:
+        return sqlite_file(self.database_url) is not None
+
+    @property
+    def is_default_database(self) -> bool:
+        return self.database_url == default_database_url(self.data_dir)
+
+    @property
+    def masked_database_url(self) -> str:
+        return mask_password(self.database_url)
+
+    @property
+    def db_p50_seconds(self) -> float:
+        return self.db_p50_ms / 1000
+
+    @property
+    def db_p95_seconds(self) -> float:
+        return self.db_p95_ms / 1000
+
+    @property
+    def pool_wait_seconds(self) -> float:
+        return self.pool_wait_ms / 1000
+
+    @property
+    def target_slice_seconds(self) -> float:
+        return self.worker_target_slice_ms / 1000
+
+    @property
+    def lock_floor_seconds(self) -> float:
+        return self.lock_floor_ms / 1000
+
+    @property
+    def lock_cap_seconds(self) -> float:
+        return self.lock_cap_ms / 1000
+
+    @property
+    def flush_seconds(self) -> float:
+        return self.flush_ms / 1000
+
+
+SETTINGS = tuple(Setting(f.name, str(f.type), **f.metadata) for f in fields(Settings))
+
+#: pairs of which the first must not be above the second
+ORDERED = (
+    ("ingest_min_rows", "ingest_max_rows"),
+    ("db_p50_ms", "db_p95_ms"),
+    ("claim_min", "claim_max"),
+    ("lock_floor_ms", "lock_cap_ms"),
+    ("concurrency_min", "concurrency_max"),
+    ("concurrency_min", "concurrency_start"),
+    ("concurrency_start", "concurrency_max"),
+    ("retry_soon_base_seconds", "retry_soon_cap_seconds"),
+    ("retry_later_base_seconds", "retry_later_cap_seconds"),
+    ("retry_throttle_base_seconds", "retry_throttle_cap_seconds"),
+    ("retry_not_found_base_seconds", "retry_not_found_cap_seconds"),
+    ("http_connect_timeout_seconds", "http_timeout_seconds"),
+)
+
+
+def load_settings(environ: Mapping[str, str]) -> Settings:
+    """The settings of this environment, or one SettingsError that lists all that is wrong."""
+    problems = unknown_names(SETTINGS, environ, TEST_NAMES)
+    given: dict[str, Any] = {}
+    faulty: set[str] = set()
+    for each in SETTINGS:
+        values, complaints = read_setting(each, environ)
+        if complaints:
+            faulty.add(each.field)
+        elif values:
+            given[each.field] = values[0]
+        problems += complaints
+    settings = Settings(**_worked_out(given))
+    problems += _disorder(settings, faulty, given)
+    if problems:
+        raise _error(problems)
+    return settings
+
+
+def _worked_out(given: dict[str, Any]) -> dict[str, Any]:
+    """Adds the defaults that depend on other settings."""
+    plain = Settings(**given)
+    defaults = {
+        "database_url": default_database_url(plain.data_dir),
+        "concurrency_start": max(
+            plain.concurrency_min, min(plain.concurrency_start, plain.concurrency_max)
+        ),
+    }
+    return defaults | given
+
+
+def _disorder(settings: Settings, faulty: set[str], given: Mapping[str, Any]) -> list[str]:
+    # A start that nobody gave is wrong only because the bounds are, and they say so themselves.
+    silent = faulty if "concurrency_start" in given else faulty | {"concurrency_start"}
+    return [
+        f"{PREFIX}{low.upper()} ({getattr(settings, low)}) must not be above "
+        f"{PREFIX}{high.upper()} ({getattr(settings, high)})"
+        for low, high in ORDERED
+        if not {low, high} & silent and getattr(settings, low) > getattr(settings, high)
+    ]
+
+
+def _error(problems: list[str]) -> SettingsError:
+    hint = "Every setting is listed by: python -m holdfast.settings"
+    if len(problems) == 1:
+        return SettingsError(problems[0], hint)
+    listed = "".join(f"\n  - {problem}" for problem in problems)
+    return SettingsError(f"{len(problems)} things are wrong with the settings:{listed}", hint)
+
+
+#: first setting under a heading of the reference page -> the heading
+HEADINGS = {
+    "database_url": "Database and files",
+    "ingest_min_rows": "Ingest",
+    "worker_target_slice_ms": "Work",
+    "max_attempts_error": "Retries",
+    "max_input_bytes": "Sizes",
+    "backfill_enabled": "Backfills and caps",
+    "sweep_seconds": "Processes and upkeep",
+    "http_user_agent": "HTTP",
+    "log_level": "Logs",
+}
+
+
+def reference() -> str:
+    """The reference page, in Markdown."""
+    lines = [
+        "# Settings",
+        "",
+        "Read from the environment once, when a command starts. A name in the second column is",
+        "accepted too; given both with different values, the command refuses to start, as it",
+        "does for an unknown `HOLDFAST_` name and a value out of bounds. An empty value counts",
+        "as not given.",
+    ]
+    for each in SETTINGS:
+        if each.field in HEADINGS:
+            lines += ["", f"## {HEADINGS[each.field]}", ""]
+            lines += [
+                "| Setting | Also read as | Default | Accepts | Meaning |",
+                "|---|---|---|---|---|",
+            ]
+        alias = f"`{each.field.upper()}`" if each.aliased else ""
+        lines.append(f"| `{each.name}` | {alias} | {each.shown} | {each.accepts} | {each.help} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(reference(), end="")

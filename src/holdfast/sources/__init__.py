@@ -1,0 +1,1 @@
+"""Where records come from. Sources only read; a cursor is plain JSON."""

@@ -1,0 +1,21 @@
+"""The only place that talks to a database."""
+
+from holdfast.store.ingesting import IngestPage, NewItem, StreamLease
+from holdfast.store.jobs import NewJob, NewStream
+from holdfast.store.leases import Claimed
+from holdfast.store.settling import DecisionRow, SaveFailed, Settlement
+from holdfast.store.store import Store, open_store
+
+__all__ = [
+    "Claimed",
+    "DecisionRow",
+    "IngestPage",
+    "NewItem",
+    "NewJob",
+    "NewStream",
+    "SaveFailed",
+    "Settlement",
+    "Store",
+    "StreamLease",
+    "open_store",
+]

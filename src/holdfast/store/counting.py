@@ -1,0 +1,14 @@
+"""Adds to a job's counters: one row for each job and worker, so that nobody waits."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from holdfast.model import Counters
+from holdfast.store.driver import Transaction
+
+_ZERO = {field.name: 0 for field in fields(Counters)}
+
+
+async def add_counts(tx: Transaction, job_id: int, worker: str, **counts: int) -> None:
+    await tx.run("count", {**_ZERO, **counts, "job_id": job_id, "worker": worker})

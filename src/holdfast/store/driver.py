@@ -1,0 +1,70 @@
+"""What the store needs of a database: transactions that run named queries in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
+
+Row = Sequence[Any]
+
+#: Called as (verb, query) before each write and around each commit. Tests kill the process there.
+Fault = Callable[[str, str], None]
+
+#: Called as (verb, seconds, seconds waited for a connection) after each transaction.
+Observe = Callable[[str, float, float], None]
+
+
+class Conflict(Exception):
+    """Another transaction was in the way (deadlock, serialization, busy): run it again."""
+
+
+class Transaction(Protocol):
+    """One transaction. `run`, `run_many`, `take` and `copy` write; `fetch` reads."""
+
+    async def fetch(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]: ...
+
+    async def take(self, query: str, params: Mapping[str, Any]) -> list[Row]:
+        """Writes and returns rows."""
+        ...
+
+    async def run(self, query: str, params: Mapping[str, Any]) -> None: ...
+
+    async def run_many(self, query: str, rows: Sequence[Row]) -> None:
+        """Writes a batch with one statement; the rows' values stand in the query's order."""
+        ...
+
+    async def copy(self, table: str, columns: Sequence[str], rows: Iterable[Row]) -> None: ...
+
+    async def execute(self, sql: str, params: Mapping[str, Any] | None = None) -> None: ...
+
+    async def execute_many(self, sql: str, rows: Sequence[Mapping[str, Any]]) -> None: ...
+
+
+class Driver(Protocol):
+    dialect: str
+
+    def transaction(
+        self, verb: str, *, relaxed: bool = False
+    ) -> AbstractAsyncContextManager[Transaction]:
+        """A writing transaction. `relaxed` may lose its commit in a crash of the database,
+        never its consistency: enough for a lease."""
+        ...
+
+    def reading(self) -> AbstractAsyncContextManager[Transaction]:
+        """A snapshot for reads."""
+        ...
+
+    def is_passing(self, error: Exception) -> bool:
+        """Whether waiting may mend the error: the statement itself was not at fault."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+def no_fault(verb: str, query: str) -> None:
+    """The fault hook of every process that is not under test."""
+
+
+def no_observe(verb: str, seconds: float, waited: float) -> None:
+    """For stores whose latency nobody asks about."""

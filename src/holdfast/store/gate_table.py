@@ -1,0 +1,127 @@
+"""The shared side of gates: start times and places in flight, given out in batches."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from holdfast.pipeline import Gate
+from holdfast.store.database import Database
+from holdfast.store.driver import Row, Transaction
+from holdfast.store.instants import seconds_between
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Start times in seconds from the database's now (None: no spacing), places in flight
+    (None: no limit); or, with neither, how long to wait and why."""
+
+    starts: list[float] | None = None
+    slots: int | None = None
+    wait: float = 0.0
+    reason: str = ""
+
+
+class GateTable:
+    def __init__(self, database: Database, rng: random.Random, default: Gate) -> None:
+        self._database = database
+        self._rng = rng
+        self._default = default
+
+    async def declare(self, gate: Gate) -> None:
+        async def body(tx: Transaction) -> None:
+            await tx.run("declare_gate", _limits(gate.name, gate))
+
+        await self._database.write("declare_gate", body)
+
+    async def reserve(
+        self, name: str, worker: str, want: int, horizon: float, slack: float, hold: float
+    ) -> Reservation:
+        """Reserves up to `want` starts within `horizon` seconds, and places for them.
+
+        Starts lie `slack` further apart than the spacing: a start may come that much late and
+        still keep its distance to the next.
+        """
+
+        async def body(tx: Transaction) -> Reservation:
+            gate = await _gate(tx, name, self._default)
+            spacing, jitter, concurrency, next_at, closed_until, reason, now, killed = gate
+            if killed:
+                return Reservation(wait=horizon, reason=f"kill switch {killed}")
+            if closed_until is not None and seconds_between(now, closed_until) > 0:
+                return Reservation(wait=seconds_between(now, closed_until), reason=reason)
+            slots = await _hold(tx, name, worker, want, concurrency, hold)
+            if slots == 0:
+                return Reservation(wait=min(1.0, hold), reason="all places are taken")
+            if not spacing:
+                return Reservation(slots=slots)
+            starts = self._starts(
+                max(0.0, seconds_between(now, next_at)), want, horizon, spacing + slack, jitter
+            )
+            if len(starts) == 1:
+                return Reservation(wait=starts[0], reason=f"spacing of {spacing:g} s")
+            await tx.run("reserve_gate", {"name": name, "seconds": starts[-1]})
+            return Reservation(starts=starts[:-1], slots=slots)
+
+        return await self._database.write("reserve_gate", body)
+
+    def _starts(
+        self, first: float, want: int, horizon: float, step: float, jitter: float
+    ) -> list[float]:
+        """Start times within the horizon, and after them the one where the next may be."""
+        starts = [first]
+        while len(starts) <= want and starts[-1] <= horizon:
+            starts.append(starts[-1] + step + self._rng.uniform(0, jitter))
+        return starts
+
+    async def close(self, name: str, seconds: float, reason: str) -> None:
+        async def body(tx: Transaction) -> None:
+            await tx.run("default_gate", _limits(name, self._default))
+            await tx.run("close_gate", {"name": name, "seconds": seconds, "reason": reason})
+
+        await self._database.write("close_gate", body)
+
+    async def slow_down(self, name: str, spacing: float) -> None:
+        async def body(tx: Transaction) -> None:
+            await tx.run("default_gate", _limits(name, self._default))
+            await tx.run("slow_gate", {"name": name, "spacing": spacing})
+
+        await self._database.write("slow_gate", body)
+
+    async def drop_slots(self, worker: str) -> None:
+        async def body(tx: Transaction) -> None:
+            await tx.run("drop_slots", {"worker": worker})
+
+        await self._database.write("drop_slots", body)
+
+
+async def _gate(tx: Transaction, name: str, default: Gate) -> Row:
+    rows = await tx.fetch("gate", {"name": name})
+    if not rows:
+        await tx.run("default_gate", _limits(name, default))
+        rows = await tx.fetch("gate", {"name": name})
+    return rows[0]
+
+
+async def _hold(
+    tx: Transaction, name: str, worker: str, want: int, concurrency: int, hold: float
+) -> int | None:
+    """A fair share of the places that are free; a worker that gets none is counted as wanting,
+    so that the others leave it some next time."""
+    if not concurrency:
+        return None
+    held, others = (await tx.fetch("held_slots", {"gate": name, "worker": worker}))[0]
+    share = max(1, concurrency // (others + 1))
+    slots = max(0, min(want, share, concurrency - int(held)))
+    params = {"gate": name, "worker": worker, "slots": slots, "seconds": hold}
+    await tx.run("hold_slots", params)
+    return int(slots)
+
+
+def _limits(name: str, gate: Gate) -> dict[str, object]:
+    return {
+        "name": name,
+        "spacing": float(gate.spacing),
+        "jitter": float(gate.jitter),
+        "concurrency": gate.concurrency,
+    }

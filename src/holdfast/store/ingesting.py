@@ -1,0 +1,374 @@
+"""Ingest: rows, their range, their keys and the cursor in one transaction."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import orjson
+
+from holdfast.errors import DiscoveryError, LeaseLost
+from holdfast.model import ItemStatus, JobState, StreamState
+from holdfast.pipeline import Dedupe
+from holdfast.store.counting import add_counts
+from holdfast.store.database import Database
+from holdfast.store.driver import Transaction
+
+
+@dataclass(slots=True)
+class StreamLease:
+    """A worker's hold on a stream: only its holder advances the cursor, page by page."""
+
+    id: int
+    pipeline: str
+    source: str
+    mode: str
+    job_id: int
+    generation: int
+    cursor: Any  # {"page": the source's cursor, "skip": records of that page already taken}
+    fingerprint: str
+    pages_count: int
+    records_count: int
+    items_count: int
+    max_items: int | None
+    failures: int
+    token: str
+
+
+class NewItem(NamedTuple):
+    """A record as it becomes a row. `key` and `content_hash` matter where keys are deduped."""
+
+    input: str
+    key: str | None = None
+    content_hash: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class IngestPage:
+    items: Sequence[NewItem]
+    next_cursor: Any
+    end: bool
+    expected_count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """What became of a page: `state` is the stream's after it."""
+
+    accepted: int
+    known: int
+    state: StreamState
+
+
+class Ingesting:
+    def __init__(self, database: Database, new_token: Callable[[], str]) -> None:
+        self._database = database
+        self._new_token = new_token
+
+    async def lease_stream(self, job_id: int, worker: str, seconds: float) -> StreamLease | None:
+        """Takes a stream of the job that has more pages and that nobody holds."""
+        token = self._new_token()
+
+        async def body(tx: Transaction) -> StreamLease | None:
+            found = await tx.fetch("leasable_stream", {"job_id": job_id})
+            if not found:
+                return None
+            hold = {"id": found[0][0], "token": token, "worker": worker, "seconds": seconds}
+            rows = await tx.take("lease_stream", hold)
+            return _stream_lease(rows[0], token) if rows else None
+
+        return await self._database.write("lease_stream", body)
+
+    async def ingest(
+        self,
+        stream: StreamLease,
+        page: IngestPage,
+        worker: str,
+        seconds: float,
+        dedupe: Dedupe | None = None,
+    ) -> Ingested:
+        """Writes a page and moves the cursor past it; at a cap, past the part that fits."""
+        first_seq = await self._take_sequence(stream.job_id, len(page.items))
+
+        async def body(tx: Transaction) -> Ingested:
+            room = await _room(tx, stream)
+            chosen = await _choose(tx, stream.job_id, first_seq, page.items, room, dedupe)
+            advanced = await _advance(tx, stream, page, chosen, seconds)
+            if advanced is None:
+                return Ingested(0, 0, StreamState.RUNNING)
+            if not await _remember_cursor(tx, stream, page, chosen):
+                raise DiscoveryError(
+                    f"{stream.source} gave the same cursor twice: {page.next_cursor!r}"
+                )
+            await _add_items(tx, stream.job_id, chosen)
+            counts = {"accepted": len(chosen.rows), "known": chosen.known}
+            await add_counts(tx, stream.job_id, worker, **counts)
+            if advanced is not StreamState.RUNNING:
+                await tx.run("discover_job", {"job_id": stream.job_id})
+            return Ingested(len(chosen.rows), chosen.known, advanced)
+
+        return await self._database.write("ingest", body)
+
+    async def release_stream(
+        self, stream: StreamLease, delay: float = 0.0, error: str | None = None
+    ) -> None:
+        """Ends a slice; with `error`, after a failure that waiting may mend."""
+
+        async def body(tx: Transaction) -> None:
+            params = {
+                "id": stream.id,
+                "token": stream.token,
+                "delay": delay,
+                "failed": 0 if error is None else 1,
+                "error": error,
+            }
+            await tx.run("release_stream", params)
+
+        await self._database.write("release_stream", body)
+
+    async def fail_stream(self, stream: StreamLease, error: str) -> None:
+        """Ends discovery with an error; the cursor stays where it is."""
+
+        async def body(tx: Transaction) -> None:
+            await tx.run("fail_stream", {"id": stream.id, "token": stream.token, "error": error})
+            await tx.run("discover_job", {"job_id": stream.job_id})
+
+        await self._database.write("fail_stream", body)
+
+    async def _take_sequence(self, job_id: int, count: int) -> int:
+        """A block of numbers, taken ahead so that the page's transaction holds no lock on it."""
+
+        async def body(tx: Transaction) -> int:
+            rows = await tx.take("take_sequence", {"job_id": job_id, "count": count})
+            if not rows:
+                raise LeaseLost(f"job {job_id} is gone")
+            return int(rows[0][0])
+
+        return await self._database.write("take_sequence", body, relaxed=False)
+
+
+@dataclass(slots=True)
+class _Chosen:
+    """The rows of a page that become items, and how much of the page they use up."""
+
+    rows: list[tuple[int, NewItem]]
+    known: int
+    consumed: int
+
+
+async def _room(tx: Transaction, stream: StreamLease) -> int | None:
+    """How many new items the caps leave. The job's row is held until the page is committed:
+    shared, so that a cancel waits for the page; alone, where a cap has to be exact."""
+    job = {"job_id": stream.job_id}
+    cap = await tx.fetch("job_cap", job)
+    capped = bool(cap) and cap[0][0] is not None
+    rows = await tx.fetch("job_state" if capped else "share_job", job)
+    if not rows or rows[0][0] not in (JobState.RUNNING, JobState.PAUSED):
+        raise LeaseLost(f"job {stream.job_id} takes no more items")
+    rooms = []
+    if capped:
+        accepted = (await tx.fetch("accepted_count", job))[0][0]
+        rooms.append(rows[0][1] - accepted)
+    if stream.max_items is not None:
+        rooms.append(stream.max_items - stream.items_count)
+    return max(0, min(rooms)) if rooms else None
+
+
+async def _choose(
+    tx: Transaction,
+    job_id: int,
+    first_seq: int,
+    items: Sequence[NewItem],
+    room: int | None,
+    dedupe: Dedupe | None,
+) -> _Chosen:
+    if dedupe is not None:
+        return await _choose_by_key(tx, job_id, first_seq, items, room, dedupe)
+    taken = items if room is None else items[:room]
+    return _Chosen(list(enumerate(taken, first_seq)), 0, len(taken))
+
+
+async def _choose_by_key(
+    tx: Transaction,
+    job_id: int,
+    first_seq: int,
+    items: Sequence[NewItem],
+    room: int | None,
+    dedupe: Dedupe,
+) -> _Chosen:
+    known = await _known_keys(tx, dedupe, items)
+    chosen = _Chosen([], 0, 0)
+    new: dict[str, tuple[int, NewItem]] = {}
+    again: dict[str, tuple[int, NewItem]] = {}
+    for seq, item in enumerate(items, first_seq):
+        if room is not None and len(new) + len(again) + _keyless(chosen) >= room:
+            break
+        chosen.consumed += 1
+        if item.key is None:
+            chosen.rows.append((seq, item))
+        elif item.key in new or item.key in again:
+            chosen.known += 1
+        elif item.key not in known:
+            new[item.key] = (seq, item)
+        elif _takes_again(known[item.key], item, dedupe):
+            again[item.key] = (seq, item)
+        else:
+            chosen.known += 1
+    kept = await _add_keys(tx, job_id, dedupe, new)
+    kept |= await _move_keys(tx, job_id, dedupe, again, known)
+    chosen.known += len(new) + len(again) - len(kept)
+    chosen.rows += [row for key, row in (new | again).items() if key in kept]
+    chosen.rows.sort()
+    return chosen
+
+
+def _keyless(chosen: _Chosen) -> int:
+    return len(chosen.rows)
+
+
+class _Known(NamedTuple):
+    content_hash: str
+    job_id: int
+    seq: int
+    job_state: str | None
+    status: str | None
+
+
+async def _known_keys(
+    tx: Transaction, dedupe: Dedupe, items: Sequence[NewItem]
+) -> dict[str, _Known]:
+    keys = sorted({item.key for item in items if item.key is not None})
+    rows = await tx.fetch("known_keys", {"scope": dedupe.scope, "keys": keys})
+    return {row[0]: _Known(*row[1:]) for row in rows}
+
+
+def _takes_again(known: _Known, item: NewItem, dedupe: Dedupe) -> bool:
+    """A known key is skipped while its item is DONE, or open in a live job, with the same
+    content; otherwise the pipeline's policy decides."""
+    is_open = known.status in (None, ItemStatus.PENDING)
+    live = known.job_state in (JobState.QUEUED, JobState.RUNNING, JobState.PAUSED)
+    settled_well = known.status == ItemStatus.DONE or (is_open and live)
+    if settled_well and known.content_hash == item.content_hash:
+        return False
+    policy = dedupe.changed if settled_well else dedupe.failed
+    return policy == "again"
+
+
+async def _add_keys(
+    tx: Transaction, job_id: int, dedupe: Dedupe, new: dict[str, tuple[int, NewItem]]
+) -> set[str]:
+    if not new:
+        return set()
+    rows = [(key, item.content_hash, seq) for key, (seq, item) in sorted(new.items())]
+    params = {"scope": dedupe.scope, "job_id": job_id, "rows": orjson.dumps(rows).decode()}
+    return {row[0] for row in await tx.take("add_keys", params)}
+
+
+async def _move_keys(
+    tx: Transaction,
+    job_id: int,
+    dedupe: Dedupe,
+    again: dict[str, tuple[int, NewItem]],
+    known: dict[str, _Known],
+) -> set[str]:
+    if not again:
+        return set()
+    rows = [
+        (key, item.content_hash, seq, known[key].job_id, known[key].seq)
+        for key, (seq, item) in sorted(again.items())
+    ]
+    params = {"scope": dedupe.scope, "job_id": job_id, "rows": orjson.dumps(rows).decode()}
+    return {row[0] for row in await tx.take("move_keys", params)}
+
+
+async def _advance(
+    tx: Transaction, stream: StreamLease, page: IngestPage, chosen: _Chosen, seconds: float
+) -> StreamState | None:
+    """Moves the cursor; None when this very page was committed before its reply was lost."""
+    cut = chosen.consumed < len(page.items)
+    records = stream.records_count + chosen.consumed
+    state, error = _state_after(page, cut, records)
+    params = {
+        "id": stream.id,
+        "token": stream.token,
+        "pages_count": stream.pages_count,
+        "cursor": orjson.dumps(_cursor_after(stream, page, chosen, cut)).decode(),
+        "records": chosen.consumed,
+        "items": len(chosen.rows),
+        "state": state,
+        "error": error,
+        "seconds": seconds,
+        "expected_count": page.expected_count,
+    }
+    if await tx.take("advance_stream", params):
+        return state
+    rows = await tx.fetch("stream_pages_count", {"id": stream.id, "token": stream.token})
+    if rows and rows[0][0] == stream.pages_count + 1:
+        return None
+    raise LeaseLost(f"stream {stream.id} was taken over")
+
+
+def _state_after(page: IngestPage, cut: bool, records: int) -> tuple[StreamState, str | None]:
+    if cut:
+        return StreamState.CAPPED, None
+    if not page.end:
+        return StreamState.RUNNING, None
+    if page.expected_count is not None and records < page.expected_count:
+        return (
+            StreamState.FAILED,
+            f"the source says it has {page.expected_count} records, but its pages gave {records}",
+        )
+    return StreamState.COMPLETE, None
+
+
+def _cursor_after(
+    stream: StreamLease, page: IngestPage, chosen: _Chosen, cut: bool
+) -> dict[str, Any]:
+    if not cut:
+        return {"page": page.next_cursor, "skip": 0}
+    before = stream.cursor or {"page": None, "skip": 0}
+    return {"page": before["page"], "skip": before["skip"] + chosen.consumed}
+
+
+async def _remember_cursor(
+    tx: Transaction, stream: StreamLease, page: IngestPage, chosen: _Chosen
+) -> bool:
+    if page.end or chosen.consumed < len(page.items):
+        return True
+    written = orjson.dumps(page.next_cursor, option=orjson.OPT_SORT_KEYS)
+    params = {
+        "stream_id": stream.id,
+        "generation": stream.generation,
+        "cursor_hash": hashlib.sha256(written).hexdigest(),
+        "number": stream.pages_count + 1,
+        "records": chosen.consumed,
+        "items": len(chosen.rows),
+    }
+    return bool(await tx.take("add_stream_page", params))
+
+
+async def _add_items(tx: Transaction, job_id: int, chosen: _Chosen) -> None:
+    if not chosen.rows:
+        return
+    rows = [(job_id, seq, item.key, item.input) for seq, item in chosen.rows]
+    await tx.copy("items", ("job_id", "seq", "key", "input"), rows)
+    params = {
+        "job_id": job_id,
+        "lo": rows[0][1],
+        "hi": rows[-1][1],
+        "again": 0,
+        "delay": 0.0,
+        "settled": 0,
+        "expiries": 0,
+        "item_bytes": sum(len(row[3]) for row in rows) // len(rows),
+        "waiting_for": None,
+    }
+    await tx.take("add_range", params)
+
+
+def _stream_lease(row: Sequence[Any], token: str) -> StreamLease:
+    cursor = orjson.loads(row[6]) if row[6] else None
+    values = [*row[:6], cursor, *row[7:], token]
+    return StreamLease(*values)

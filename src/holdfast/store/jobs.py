@@ -1,0 +1,285 @@
+"""What people order: make, start, pause, resume, cancel, reprocess, switch off."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from holdfast.errors import UserError
+from holdfast.model import ItemStatus, JobState, Lane, next_job_state
+from holdfast.store.counting import add_counts
+from holdfast.store.database import Database
+from holdfast.store.driver import Transaction
+
+_CHUNK = 500
+
+
+@dataclass(frozen=True, slots=True)
+class NewStream:
+    source: str
+    fingerprint: str
+    max_items: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    pipeline: str
+    name: str
+    streams: Sequence[NewStream]
+    owner_id: str = "local"
+    mode: str | None = None
+    lane: Lane = Lane.UPLOAD
+    reference: str | None = None
+    input_key: str | None = None
+    columns: Sequence[str] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    max_items: int | None = None
+
+
+class Jobs:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def create(self, new: NewJob, actor: str) -> int:
+        """Makes a job with its streams and starts it."""
+
+        async def body(tx: Transaction) -> int:
+            job_id = await _add_job(tx, new)
+            for stream in new.streams:
+                await _add_stream(tx, new, job_id, stream)
+            await _move(tx, job_id, "start", actor, {"pipeline": new.pipeline, "name": new.name})
+            return job_id
+
+        return await self._database.write("create", body)
+
+    async def pause(self, job_id: int, actor: str) -> JobState:
+        """No further item starts; what runs may settle."""
+
+        async def body(tx: Transaction) -> JobState:
+            return await _move(tx, job_id, "pause", actor)
+
+        return await self._database.write("pause", body)
+
+    async def resume(self, job_id: int, actor: str, max_items: int | None = None) -> JobState:
+        """Goes on: after a pause, after a failed discovery, or past a cap that was raised."""
+
+        async def body(tx: Transaction) -> JobState:
+            if max_items is not None:
+                await tx.run("set_job_cap", {"job_id": job_id, "max_items": max_items})
+            reopened = await tx.take("reopen_streams", {"job_id": job_id, "max_items": max_items})
+            state = await _state(tx, job_id)
+            if state is JobState.DONE and not reopened:
+                raise UserError(
+                    f"job {job_id} is DONE and has nothing left to do",
+                    "Use `holdfast reprocess` to work finished items again.",
+                )
+            if reopened:
+                await tx.run("undiscover_job", {"job_id": job_id})
+            if state is JobState.RUNNING:
+                return state
+            return await _move(tx, job_id, "resume", actor, {"max_items": max_items})
+
+        return await self._database.write("resume", body)
+
+    async def cancel(self, job_id: int, actor: str) -> JobState:
+        """Commits the new state first and removes the ranges after it: a split that is not yet
+        committed would escape a single transaction."""
+
+        async def mark(tx: Transaction) -> JobState:
+            return await _move(tx, job_id, "cancel", actor)
+
+        state = await self._database.write("cancel", mark)
+        await self.drop_ranges(job_id)
+        return state
+
+    async def drop_ranges(self, job_id: int) -> None:
+        async def body(tx: Transaction) -> None:
+            while await tx.take("drop_ranges", {"job_id": job_id}):
+                pass
+
+        await self._database.write("drop_ranges", body)
+
+    async def now(self) -> Any:
+        """The database's time, in its own form, to be handed back to it."""
+        return (await self._database.fetch("database_now"))[0][0]
+
+    async def reprocess(
+        self, job_id: int, status: ItemStatus, before: Any, actor: str, reset: bool = True
+    ) -> int:
+        """Opens a chunk of the items that ended with `status` before that time; call it until
+        it returns 0."""
+
+        async def body(tx: Transaction) -> int:
+            await _require(tx, job_id, "reprocess")
+            params = {"job_id": job_id, "status": status, "before": before, "limit": _CHUNK}
+            found = await tx.fetch("reprocessable", params)
+            return await _open_again(tx, job_id, found, actor, reset)
+
+        return await self._database.write("reprocess", body)
+
+    async def reprocess_items(
+        self, job_id: int, seqs: Sequence[int], actor: str, reset: bool = True
+    ) -> int:
+        """Opens the named items; an item that is not finished is an error."""
+
+        async def body(tx: Transaction) -> int:
+            await _require(tx, job_id, "reprocess")
+            wanted = sorted(set(seqs))
+            found = await tx.fetch("final_items", {"job_id": job_id, "seqs": wanted})
+            missing = set(wanted) - {row[0] for row in found}
+            if missing:
+                raise UserError(
+                    f"item {min(missing)} of job {job_id} is not finished or does not exist",
+                    "Only finished items can be reprocessed; see `holdfast items`.",
+                )
+            return await _open_again(tx, job_id, found, actor, reset)
+
+        return await self._database.write("reprocess_items", body)
+
+    async def act_on_dead_letter(self, letter_id: int, replay: bool, actor: str) -> None:
+        """Replays a dead letter (its item is open again) or drops it (it stays an error)."""
+
+        async def body(tx: Transaction) -> None:
+            state = "REPLAYED" if replay else "DROPPED"
+            params = {"id": letter_id, "state": state, "actor": actor}
+            rows = await tx.take("act_on_dead_letter", params)
+            if not rows:
+                raise UserError(
+                    f"there is no open dead letter {letter_id}", "See `holdfast dead list`."
+                )
+            job_id, seq = rows[0]
+            if replay:
+                await _require(tx, job_id, "reprocess")
+                found = await tx.fetch("final_items", {"job_id": job_id, "seqs": [seq]})
+                await _open_again(tx, job_id, found, actor, True)
+            await _audit(tx, actor, "dead." + state.lower(), job_id, str(letter_id))
+
+        await self._database.write("act_on_dead_letter", body)
+
+    async def switch(self, scope: str, on: bool, actor: str, reason: str = "") -> bool:
+        """Sets or clears a kill switch; False if it stood so already."""
+
+        async def body(tx: Transaction) -> bool:
+            if on:
+                params = {"scope": scope, "actor": actor, "reason": reason}
+                changed = await tx.take("set_kill_switch", params)
+            else:
+                changed = await tx.take("clear_kill_switch", {"scope": scope})
+            if changed:
+                action = f"kill_switch.{'on' if on else 'off'}"
+                await _audit(tx, actor, action, None, scope, {"reason": reason})
+            return bool(changed)
+
+        return await self._database.write("switch", body)
+
+    async def prepare(self, statements: Sequence[str]) -> None:
+        """Makes the tables that a pipeline's `save` writes."""
+
+        async def body(tx: Transaction) -> None:
+            for statement in statements:
+                await tx.execute(statement)
+
+        await self._database.write("prepare", body)
+
+
+async def _add_job(tx: Transaction, new: NewJob) -> int:
+    params = {
+        "pipeline": new.pipeline,
+        "name": new.name,
+        "owner_id": new.owner_id,
+        "mode": new.mode,
+        "lane": new.lane,
+        "reference": new.reference,
+        "input_key": new.input_key,
+        "columns": orjson.dumps(list(new.columns)).decode(),
+        "options": orjson.dumps(dict(new.options)).decode(),
+        "max_items": new.max_items,
+    }
+    return int((await tx.take("add_job", params))[0][0])
+
+
+async def _add_stream(tx: Transaction, new: NewJob, job_id: int, stream: NewStream) -> None:
+    params = {
+        "pipeline": new.pipeline,
+        "source": stream.source.replace("{job}", str(job_id)),
+        "mode": new.mode or "",
+        "job_id": job_id,
+        "fingerprint": stream.fingerprint,
+        "max_items": stream.max_items,
+    }
+    if not await tx.take("add_stream", params):
+        raise UserError(
+            f"another job is walking {stream.source} of {new.pipeline} now",
+            "Wait for it, or cancel it: `holdfast jobs` lists it.",
+        )
+
+
+async def _state(tx: Transaction, job_id: int) -> JobState:
+    rows = await tx.fetch("job_state", {"job_id": job_id})
+    if not rows:
+        raise UserError(f"there is no job {job_id}", "`holdfast jobs` lists the jobs.")
+    return JobState(rows[0][0])
+
+
+async def _move(
+    tx: Transaction, job_id: int, verb: str, actor: str, detail: Mapping[str, Any] | None = None
+) -> JobState:
+    state = next_job_state(verb, await _state(tx, job_id))
+    await tx.run("set_job_state", {"job_id": job_id, "state": state, "error": None})
+    await _audit(tx, actor, verb, job_id, "", detail)
+    return state
+
+
+async def _require(tx: Transaction, job_id: int, verb: str) -> None:
+    """Locks the job's row, so that it cannot finish between the look and the new range."""
+    next_job_state(verb, await _state(tx, job_id))
+
+
+async def _open_again(
+    tx: Transaction, job_id: int, found: Sequence[Sequence[Any]], actor: str, reset: bool
+) -> int:
+    if not found:
+        return 0
+    seqs = sorted(row[0] for row in found)
+    params = {
+        "job_id": job_id,
+        "lo": seqs[0],
+        "hi": seqs[-1],
+        "again": 1,
+        "delay": 0.0,
+        "settled": 0,
+        "expiries": 0,
+        "item_bytes": 0,
+        "waiting_for": None,
+    }
+    range_id = (await tx.take("add_range", params))[0][0]
+    await tx.run("keep_attempts", {"job_id": job_id, "seqs": seqs})
+    opened = {"job_id": job_id, "seqs": seqs, "range_id": range_id, "reset": int(reset)}
+    await tx.run("open_again", opened)
+    counts: dict[str, int] = {}
+    for _, status in found:
+        counts[status.lower()] = counts.get(status.lower(), 0) - 1
+    await add_counts(tx, job_id, "reprocess", **counts)
+    await _move(tx, job_id, "reprocess", actor, {"items": len(seqs)})
+    return len(seqs)
+
+
+async def _audit(
+    tx: Transaction,
+    actor: str,
+    action: str,
+    job_id: int | None,
+    subject: str,
+    detail: Mapping[str, Any] | None = None,
+) -> None:
+    params = {
+        "actor": actor,
+        "action": action,
+        "job_id": job_id,
+        "subject": subject,
+        "detail": orjson.dumps(dict(detail or {})).decode(),
+    }
+    await tx.run("add_audit", params)

@@ -1,0 +1,81 @@
+"""Loads named queries: common SQL once, and over it the few that differ by database.
+
+A query may use these words, which each database spells in its own way:
+
+@now              the database's clock, finer than a second
+@after(x)         that clock, x seconds later
+@each(:list, t)   the values of a list parameter, for `in (…)`
+@for_update       lock the rows read
+@skip_locked      lock the rows read, passing over those that others hold
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+_SPELLINGS = {
+    "postgres": (
+        (r"@now\b", "(select clock_timestamp())"),
+        (
+            r"@after\(([^()]*(?:\([^()]*\))?[^()]*)\)",
+            r"(select clock_timestamp() + make_interval(secs => cast(\1 as double precision)))",
+        ),
+        (r"@each\((:\w+), (\w+)\)", r"select unnest(cast(\1 as \2[]))"),
+        (r"@for_update\b", "for update"),
+        (r"@skip_locked\b", "for update skip locked"),
+    ),
+    "sqlite": (
+        (r"@now\b", "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"),
+        (
+            r"@after\(([^()]*(?:\([^()]*\))?[^()]*)\)",
+            r"strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', \1))",
+        ),
+        (r"@each\((:\w+), (\w+)\)", r"select value from json_each(\1)"),
+        (r"@for_update\b", ""),
+        (r"@skip_locked\b", ""),
+    ),
+}
+_PARAMETER = re.compile(r"'[^']*'|(?<![:\w]):([a-z_]\w*)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    name: str
+    sql: str
+    parameters: tuple[str, ...]
+
+
+@cache
+def load_queries(dialect: str) -> dict[str, Query]:
+    texts = _read("common") | _read("reads") | _read(dialect)
+    return {name: compile_query(dialect, sql, name) for name, sql in texts.items()}
+
+
+@cache
+def compile_query(dialect: str, sql: str, name: str = "") -> Query:
+    for pattern, spelling in _SPELLINGS[dialect]:
+        sql = re.sub(pattern, spelling, sql)
+    names: list[str] = []
+
+    def number(match: re.Match[str]) -> str:
+        parameter = match.group(1)
+        if parameter is None:
+            return match.group(0)
+        if parameter not in names:
+            names.append(parameter)
+        return f"${names.index(parameter) + 1}" if dialect == "postgres" else match.group(0)
+
+    return Query(name, _PARAMETER.sub(number, sql), tuple(names))
+
+
+def _read(stem: str) -> dict[str, str]:
+    text = (resources.files("holdfast.store") / "sql" / f"{stem}.sql").read_text()
+    queries = {}
+    for part in re.split(r"^-- name: ", text, flags=re.MULTILINE)[1:]:
+        name, _, body = part.partition("\n")
+        lines = [line for line in body.splitlines() if not line.startswith("--")]
+        queries[name.strip()] = "\n".join(lines).strip().rstrip(";")
+    return queries

@@ -1,0 +1,597 @@
+-- Every query that reads the same on both databases. See queries.py for the @ words.
+
+-- name: add_job
+-- A new job, not started yet.
+insert into jobs (pipeline, name, state, owner_id, mode, lane, reference, input_key, columns,
+                  options, max_items, next_seq, created_at, updated_at)
+values (:pipeline, :name, 'QUEUED', :owner_id, :mode, :lane, :reference, :input_key, :columns,
+        :options, :max_items, 1, @now, @now)
+returning id;
+
+-- name: job_state
+-- The job's state, locked until the transaction ends.
+select state, max_items, discovered_at
+from   jobs
+where  id = :job_id
+@for_update;
+
+-- name: set_job_state
+-- One legal transition; the caller has locked the row and asked the model.
+update jobs
+set    state       = :state,
+       error       = :error,
+       started_at  = coalesce(started_at, case when :state = 'RUNNING' then @now end),
+       finished_at = case when :state in ('DONE', 'FAILED', 'CANCELLED') then @now end,
+       updated_at  = @now
+where  id = :job_id;
+
+-- name: set_job_cap
+-- A new cap on the job's items.
+update jobs
+set    max_items = :max_items, updated_at = @now
+where  id = :job_id;
+
+-- name: take_sequence
+-- A block of sequence numbers; a crash leaves a harmless gap.
+update jobs
+set    next_seq = next_seq + :count
+where  id = :job_id
+returning next_seq - :count;
+
+-- name: accepted_count
+-- How many items the job has accepted, for its cap.
+select coalesce(cast(sum(accepted) as bigint), 0)
+from   counters
+where  job_id = :job_id;
+
+-- name: add_range
+-- A stretch of work: fresh from ingest, or again after a retry or a reprocess.
+insert into ranges (job_id, lo, hi, again, available_at, settled, expiries, lone_expiries,
+                    item_bytes, waiting_for, since, owner_id, pipeline)
+select :job_id, :lo, :hi, :again, @after(:delay), :settled, :expiries, 0, :item_bytes,
+       cast(:waiting_for as text), @now, owner_id, pipeline
+from   jobs
+where  id = :job_id
+returning id;
+
+-- name: claimable_ranges
+-- Free ranges that are due, and leases that ran out, of a job that may run.
+select   id, job_id, lo, hi, again, settled, expiries, lone_expiries, item_bytes,
+         case when worker is null then 0 else 1 end
+from     ranges
+where    job_id = :job_id
+         and available_at <= @now
+         and (worker is null or expires_at <= @now)
+         and exists (select 1 from jobs j
+                     where j.id = :job_id and j.state = 'RUNNING'
+                           and not exists (select 1 from kill_switches k
+                                           where k.scope in ('all', 'pipeline:' || j.pipeline)))
+order by available_at, id
+limit    :limit
+@skip_locked;
+
+-- name: cut_range
+-- What is left of a range after its head was split off.
+update ranges
+set    lo = :lo
+where  id = :id;
+
+-- name: add_leased_range
+-- The head that was split off, already leased.
+insert into ranges (job_id, lo, hi, again, available_at, token, settled, worker, expires_at,
+                    expiries, lone_expiries, item_bytes, since, owner_id, pipeline)
+select job_id, :lo, :hi, again, available_at, :token, settled, :worker, @after(:seconds),
+       expiries, lone_expiries, item_bytes, since, owner_id, pipeline
+from   ranges
+where  id = :id
+returning id;
+
+-- name: lease_range
+-- A free range becomes a worker's.
+update ranges
+set    token = :token, worker = :worker, expires_at = @after(:seconds)
+where  id = :id;
+
+-- name: fresh_items
+-- The items of a range that no settlement has touched: none of them has an outcome.
+select   seq, input, 0, 0, 0
+from     items
+where    job_id = :job_id and seq between :lo and :hi
+order by seq;
+
+-- name: remaining_items
+-- The items of a range that came back: those without an outcome.
+select   i.seq, i.input, 0, 0, 0
+from     items i
+where    i.job_id = :job_id and i.seq between :lo and :hi
+         and not exists (select 1 from outcomes o where o.job_id = i.job_id and o.seq = i.seq)
+order by i.seq;
+
+-- name: again_items
+-- The items of an again range: exactly the outcomes that carry its id.
+select   o.seq, i.input, o.tries, o.attempts, o.misses
+from     outcomes o
+         join items i on i.job_id = o.job_id and i.seq = o.seq
+where    o.range_id = :range_id
+order by o.seq;
+
+-- name: remaining_seqs
+-- As remaining_items, the numbers alone.
+select   i.seq
+from     items i
+where    i.job_id = :job_id and i.seq between :lo and :hi
+         and not exists (select 1 from outcomes o where o.job_id = i.job_id and o.seq = i.seq)
+order by i.seq;
+
+-- name: again_seqs
+-- As again_items, the numbers alone.
+select   seq
+from     outcomes
+where    range_id = :range_id
+order by seq;
+
+-- name: renew_leases
+-- Leases that work goes on under; those not returned are lost.
+update ranges
+set    expires_at = @after(:seconds)
+where  id in (@each(:ids, bigint)) and token in (@each(:tokens, text))
+returning id;
+
+-- name: release_range
+-- Unstarted items go back uncharged.
+update ranges
+set    token = null, worker = null, expires_at = null, available_at = @after(:delay),
+       waiting_for = cast(:waiting_for as text)
+where  id = :id and token = :token
+returning id;
+
+-- name: settle_part
+-- The fence: the lease is ours, this settlement is its next, and the job takes results.
+update ranges
+set    settled = settled + 1, expires_at = @after(:seconds)
+where  id = :id and token = :token and settled = :settled
+       and exists (select 1 from jobs j
+                   where j.id = ranges.job_id and j.state in ('RUNNING', 'PAUSED'))
+returning id;
+
+-- name: settle_rest
+-- The same fence for the last settlement of a lease, which ends the range.
+delete from ranges
+where  id = :id and token = :token and settled = :settled
+       and exists (select 1 from jobs j
+                   where j.id = ranges.job_id and j.state in ('RUNNING', 'PAUSED'))
+returning id;
+
+-- name: settled_number
+-- Tells a resent settlement from a lost lease.
+select settled
+from   ranges
+where  id = :id and token = :token;
+
+-- name: count
+-- Adds to the worker's own counters of a job; reading sums over workers.
+insert into counters (job_id, worker, accepted, done, not_found, skipped, error, retried,
+                      throttled, known, updated_at)
+values (:job_id, :worker, :accepted, :done, :not_found, :skipped, :error, :retried,
+        :throttled, :known, @now)
+on conflict (job_id, worker) do update
+set accepted  = counters.accepted + excluded.accepted,
+    done      = counters.done + excluded.done,
+    not_found = counters.not_found + excluded.not_found,
+    skipped   = counters.skipped + excluded.skipped,
+    error     = counters.error + excluded.error,
+    retried   = counters.retried + excluded.retried,
+    throttled = counters.throttled + excluded.throttled,
+    known     = counters.known + excluded.known,
+    updated_at = excluded.updated_at;
+
+-- name: open_range_exists
+-- Whether anything of the job is still to be worked.
+select 1
+from   ranges
+where  job_id = :job_id
+limit  1;
+
+-- name: drop_ranges
+-- Removes a cancelled job's ranges. Repeated until none is left: a split that was not yet
+-- committed shows only in the next statement.
+delete from ranges
+where  job_id = :job_id
+returning id;
+
+-- name: drop_range
+delete from ranges
+where  id = :id;
+
+-- name: free_range
+-- A lease that ran out: the range is free again, with one expiry more.
+update ranges
+set    token = null, worker = null, expires_at = null, expiries = :expiries,
+       lone_expiries = :lone_expiries
+where  id = :id;
+
+-- name: leases_of_worker
+-- What a worker that died held.
+select id, job_id, lo, hi, again, settled, expiries, lone_expiries, item_bytes
+from   ranges
+where  worker = :worker
+@for_update;
+
+-- name: expired_leases
+-- Leases that ran out, of any job.
+select id, job_id, lo, hi, again, settled, expiries, lone_expiries, item_bytes
+from   ranges
+where  worker is not null and expires_at <= @now
+limit  100
+@skip_locked;
+
+-- name: move_to_range
+-- Items of an again range that was cut in pieces.
+update outcomes
+set    range_id = :range_id
+where  job_id = :job_id and seq in (@each(:seqs, bigint));
+
+-- name: quarantine_item
+-- An item that was alone when its worker died, three times.
+insert into outcomes (job_id, seq, status, tries, attempts, misses, error_code, error_message,
+                      seconds, updated_at)
+values (:job_id, :seq, 'ERROR', :tries, 0, 0, 'CRASHED', :message, 0, @now)
+on conflict (job_id, seq) do update
+set status = 'ERROR', tries = outcomes.tries + excluded.tries, error_code = 'CRASHED',
+    error_message = excluded.error_message, range_id = null, updated_at = excluded.updated_at;
+
+-- name: add_dead_letter
+insert into dead_letters (kind, job_id, seq, pipeline, code, message, state, created_at)
+select 'item', :job_id, :seq, pipeline, :code, :message, 'OPEN', @now
+from   jobs
+where  id = :job_id;
+
+-- name: act_on_dead_letter
+-- A person's decision; only an open one can be decided.
+update dead_letters
+set    state = :state, acted_at = @now, actor = :actor
+where  id = :id and state = 'OPEN'
+returning job_id, seq;
+
+-- name: runnable_jobs
+-- Jobs with work that is due, of the pipelines a worker has loaded.
+select j.id, j.pipeline, j.lane
+from   jobs j
+where  j.state = 'RUNNING' and j.pipeline in (@each(:pipelines, text))
+       and not exists (select 1 from kill_switches k
+                       where k.scope in ('all', 'pipeline:' || j.pipeline))
+       and exists (select 1 from ranges r
+                   where r.job_id = j.id and r.available_at <= @now
+                         and (r.worker is null or r.expires_at <= @now))
+order by j.id;
+
+-- name: finishable_jobs
+-- Running jobs without open work, which a completion may have missed.
+select j.id
+from   jobs j
+where  j.state = 'RUNNING'
+       and not exists (select 1 from ranges r where r.job_id = j.id)
+       and not exists (select 1 from streams s where s.job_id = j.id and s.state = 'RUNNING');
+
+-- name: cancelled_jobs_with_ranges
+-- Cancelled jobs whose ranges were not all removed yet.
+select distinct j.id
+from   jobs j
+       join ranges r on r.job_id = j.id
+where  j.state = 'CANCELLED';
+
+-- name: job_controls
+-- What a worker has to know of the jobs it works on: their states and whether they may run.
+select j.id, j.state,
+       (select k.scope from kill_switches k
+        where k.scope in ('all', 'pipeline:' || j.pipeline) limit 1)
+from   jobs j
+where  j.id in (@each(:job_ids, bigint));
+
+-- name: reprocessable
+-- A chunk of finished items, oldest first, that were finished before the reprocess began.
+select   o.seq, o.status
+from     outcomes o
+where    o.job_id = :job_id and o.status = :status and o.updated_at <= :before
+order by o.updated_at, o.seq
+limit    :limit;
+
+-- name: final_items
+-- Those of the named items that are finished.
+select   seq, status
+from     outcomes
+where    job_id = :job_id and seq in (@each(:seqs, bigint)) and status <> 'PENDING'
+order by seq;
+
+-- name: keep_attempts
+-- The outcomes that a reprocess replaces become history.
+insert into attempts (job_id, seq, number, status, result, error_code, error_message, seconds,
+                      worker, at)
+select job_id, seq, tries, status, result, error_code, error_message, seconds, 'reprocess',
+       updated_at
+from   outcomes
+where  job_id = :job_id and seq in (@each(:seqs, bigint))
+on conflict (job_id, seq, number) do nothing;
+
+-- name: open_again
+-- Finished items become open, in the given again range.
+update outcomes
+set    status = 'PENDING', range_id = :range_id, result = null, error_code = null,
+       error_message = null, attempts = case when :reset = 1 then 0 else attempts end,
+       misses = case when :reset = 1 then 0 else misses end, updated_at = @now
+where  job_id = :job_id and seq in (@each(:seqs, bigint));
+
+-- name: database_now
+select @now;
+
+-- name: known_keys
+-- What is known of the page's keys: their content, and how their items stand.
+select k.key, k.content_hash, k.job_id, k.seq, j.state, o.status
+from   keys k
+       left join jobs j on j.id = k.job_id
+       left join outcomes o on o.job_id = k.job_id and o.seq = k.seq
+where  k.scope = :scope and k.key in (@each(:keys, text));
+
+-- name: add_stream
+-- A source's position; a new job on the same source opens a new generation.
+insert into streams (pipeline, source, mode, job_id, state, generation, fingerprint, available_at,
+                     pages_count, records_count, items_count, max_items, failures, updated_at)
+values (:pipeline, :source, :mode, :job_id, 'RUNNING', 1, :fingerprint, @now,
+        0, 0, 0, :max_items, 0, @now)
+on conflict (pipeline, source, mode) do update
+set job_id = excluded.job_id, state = 'RUNNING', generation = streams.generation + 1,
+    cursor = null, fingerprint = excluded.fingerprint, token = null, worker = null,
+    expires_at = null, available_at = excluded.available_at, pages_count = 0,
+    records_count = 0, items_count = 0,
+    max_items = excluded.max_items, expected_count = null, failures = 0, error = null,
+    updated_at = excluded.updated_at
+where not exists (select 1 from jobs j
+                  where j.id = streams.job_id and j.state in ('QUEUED', 'RUNNING', 'PAUSED')
+                        and streams.state = 'RUNNING')
+returning id;
+
+-- name: leasable_stream
+-- A stream with pages to fetch that nobody holds.
+select   s.id
+from     streams s
+         join jobs j on j.id = s.job_id
+where    s.job_id = :job_id and s.state = 'RUNNING' and s.available_at <= @now
+         and (s.worker is null or s.expires_at <= @now)
+         and j.state = 'RUNNING'
+         and not exists (select 1 from kill_switches k
+                         where k.scope in ('all', 'pipeline:' || j.pipeline,
+                                           'source:' || s.source))
+order by s.updated_at, s.id
+limit    1;
+
+-- name: lease_stream
+-- Compare and set: of two workers that saw it free, one gets it.
+update streams
+set    token = :token, worker = :worker, expires_at = @after(:seconds)
+where  id = :id and state = 'RUNNING' and (worker is null or expires_at <= @now)
+returning id, pipeline, source, mode, job_id, generation, cursor, fingerprint, pages_count,
+          records_count, items_count, max_items, failures;
+
+-- name: advance_stream
+-- The fence of ingest: the cursor moves with the rows, only for the lease's holder, only once.
+update streams
+set    cursor = :cursor, pages_count = pages_count + 1,
+       records_count = records_count + :records, items_count = items_count + :items,
+       state = :state, error = cast(:error as text), expires_at = @after(:seconds), failures = 0,
+       expected_count = coalesce(cast(:expected_count as bigint), expected_count),
+       full_completed_at = case when :state = 'COMPLETE' then @now else full_completed_at end,
+       updated_at = @now
+where  id = :id and token = :token and pages_count = :pages_count
+returning id;
+
+-- name: stream_pages_count
+-- Tells a resent page from a lost lease.
+select pages_count
+from   streams
+where  id = :id and token = :token;
+
+-- name: add_stream_page
+-- One page of a stream's history; a cursor that was seen before in this generation conflicts.
+insert into stream_pages (stream_id, generation, cursor_hash, number, records_count, items_count,
+                          at)
+values (:stream_id, :generation, :cursor_hash, :number, :records, :items, @now)
+on conflict (stream_id, generation, cursor_hash) do nothing
+returning number;
+
+-- name: release_stream
+-- The slice ended; the stream goes on later.
+update streams
+set    token = null, worker = null, expires_at = null, available_at = @after(:delay),
+       failures = failures + :failed, error = cast(:error as text), updated_at = @now
+where  id = :id and token = :token;
+
+-- name: fail_stream
+update streams
+set    state = 'FAILED', token = null, worker = null, expires_at = null, error = :error,
+       updated_at = @now
+where  id = :id and token = :token;
+
+-- name: reopen_streams
+-- Streams that failed or stopped at a cap go on from their cursors.
+update streams
+set    state = 'RUNNING', failures = 0, error = null, available_at = @now,
+       max_items = coalesce(cast(:max_items as bigint), max_items), updated_at = @now
+where  job_id = :job_id and state in ('FAILED', 'CAPPED')
+returning id;
+
+-- name: stream_ends
+-- How discovery stands.
+select state, error
+from   streams
+where  job_id = :job_id;
+
+-- name: discover_job
+-- Discovery's end, said in the transaction of its last page.
+update jobs
+set    discovered_at = @now, updated_at = @now
+where  id = :job_id
+       and not exists (select 1 from streams s where s.job_id = :job_id and s.state = 'RUNNING');
+
+-- name: undiscover_job
+update jobs
+set    discovered_at = null, updated_at = @now
+where  id = :job_id;
+
+-- name: job_cap
+-- Whether the job has a cap, to choose the lock that its ingest needs.
+select max_items
+from   jobs
+where  id = :job_id;
+
+-- name: share_job
+-- The job's state for ingest. On PostgreSQL it is held until the page is committed, so that a
+-- cancel waits for the page and then removes its range too.
+select state
+from   jobs
+where  id = :job_id;
+
+-- name: discovering_jobs
+-- Jobs with a stream to walk, of the pipelines a worker has loaded.
+select distinct j.id, j.lane
+from   jobs j
+       join streams s on s.job_id = j.id
+where  j.state = 'RUNNING' and j.pipeline in (@each(:pipelines, text))
+       and s.state = 'RUNNING' and s.available_at <= @now
+       and (s.worker is null or s.expires_at <= @now)
+       and not exists (select 1 from kill_switches k
+                       where k.scope in ('all', 'pipeline:' || j.pipeline, 'source:' || s.source));
+
+-- name: declare_gate
+-- The gate's limits as its pipeline declares them.
+insert into gates (name, spacing, jitter, concurrency, next_at, updated_at)
+values (:name, :spacing, :jitter, :concurrency, @now, @now)
+on conflict (name) do update
+set spacing = excluded.spacing, jitter = excluded.jitter, concurrency = excluded.concurrency,
+    updated_at = excluded.updated_at;
+
+-- name: default_gate
+-- A gate that nobody declared gets the settings' limits.
+insert into gates (name, spacing, jitter, concurrency, next_at, updated_at)
+values (:name, :spacing, :jitter, :concurrency, @now, @now)
+on conflict (name) do nothing;
+
+-- name: slow_gate
+-- A host's own wish (Crawl-delay) raises the spacing and never lowers it.
+update gates
+set    spacing = :spacing, updated_at = @now
+where  name = :name and spacing < :spacing;
+
+-- name: gate
+-- The gate, locked, with the database's time and the kill switch that covers it.
+select g.spacing, g.jitter, g.concurrency, g.next_at, g.closed_until, g.reason, @now,
+       (select k.scope from kill_switches k
+        where k.scope in ('all', 'source:' || g.name) limit 1)
+from   gates g
+where  g.name = :name
+@for_update;
+
+-- name: reserve_gate
+-- Start times up to then are given out.
+update gates
+set    next_at = @after(:seconds)
+where  name = :name;
+
+-- name: held_slots
+-- Places in flight that other workers hold, and how many workers want some.
+select coalesce(cast(sum(slots) as bigint), 0), count(*)
+from   gate_holds
+where  gate = :gate and worker <> :worker and expires_at > @now;
+
+-- name: hold_slots
+insert into gate_holds (gate, worker, slots, expires_at)
+values (:gate, :worker, :slots, @after(:seconds))
+on conflict (gate, worker) do update
+set slots = excluded.slots, expires_at = excluded.expires_at;
+
+-- name: drop_slots
+-- A worker that stops gives its places up.
+delete from gate_holds
+where  worker = :worker;
+
+-- name: close_gate
+-- Nobody passes before then; a later end wins.
+update gates
+set    closed_until = case when closed_until is null or closed_until < @after(:seconds)
+                           then @after(:seconds) else closed_until end,
+       reason = :reason, updated_at = @now
+where  name = :name;
+
+-- name: set_kill_switch
+insert into kill_switches (scope, actor, reason, since)
+values (:scope, :actor, :reason, @now)
+on conflict (scope) do nothing
+returning scope;
+
+-- name: clear_kill_switch
+delete from kill_switches
+where  scope = :scope
+returning scope;
+
+-- name: add_worker
+insert into workers (name, host, pid, pipelines, started_at, seen_at)
+values (:name, :host, :pid, :pipelines, @now, @now);
+
+-- name: see_worker
+update workers
+set    seen_at = @now
+where  name = :name;
+
+-- name: stop_worker
+update workers
+set    stopped_at = @now
+where  name = :name;
+
+-- name: forget_workers
+-- Workers that stopped, or were not seen for a day.
+delete from workers
+where  stopped_at <= @after(-86400) or seen_at <= @after(-86400);
+
+-- name: set_schedule
+insert into schedules (name, reference, cron, zone, options, enabled, next_at)
+values (:name, :reference, :cron, :zone, :options, 1, :next_at)
+on conflict (name) do update
+set reference = excluded.reference, cron = excluded.cron, zone = excluded.zone,
+    options = excluded.options, enabled = 1, next_at = excluded.next_at, error = null;
+
+-- name: remove_schedule
+delete from schedules
+where  name = :name
+returning name;
+
+-- name: due_schedules
+select name, reference, cron, zone, options, next_at, @now
+from   schedules
+where  enabled = 1 and next_at <= @now
+@skip_locked;
+
+-- name: fire_schedule
+-- Compare and set on next_at: of two sweepers, one fires it.
+update schedules
+set    next_at = :next_at, last_at = @now
+where  name = :name and next_at = :was
+returning name;
+
+-- name: note_schedule
+-- What came of the last firing.
+update schedules
+set    last_job_id = coalesce(cast(:job_id as bigint), last_job_id), error = cast(:error as text)
+where  name = :name;
+
+-- name: add_decision
+insert into decisions (job_id, worker, what, was, became, why, at)
+values (:job_id, :worker, :what, :was, :became, :why, @now);
+
+-- name: add_audit
+insert into audit (actor, action, job_id, subject, detail, at)
+values (:actor, :action, cast(:job_id as bigint), :subject, :detail, @now);
+
+-- name: drop_streams_of_worker
+-- A dead worker's streams are free at once.
+update streams
+set    token = null, worker = null, expires_at = null
+where  worker = :worker;

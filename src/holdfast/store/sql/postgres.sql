@@ -1,0 +1,52 @@
+-- Queries that PostgreSQL spells differently: batches are arrays, one for each column.
+
+-- name: add_outcomes
+insert into outcomes (job_id, seq, status, tries, attempts, misses, normalized, result,
+                      error_code, error_message, seconds, range_id, updated_at)
+select *, @now
+from   unnest($1::bigint[], $2::bigint[], $3::text[], $4::int[], $5::int[], $6::int[],
+              $7::json[], $8::json[], $9::text[], $10::text[], $11::real[], $12::bigint[]);
+
+-- name: replace_outcomes
+insert into outcomes (job_id, seq, status, tries, attempts, misses, normalized, result,
+                      error_code, error_message, seconds, range_id, updated_at)
+select *, @now
+from   unnest($1::bigint[], $2::bigint[], $3::text[], $4::int[], $5::int[], $6::int[],
+              $7::json[], $8::json[], $9::text[], $10::text[], $11::real[], $12::bigint[])
+on conflict (job_id, seq) do update
+set status = excluded.status, tries = excluded.tries, attempts = excluded.attempts,
+    misses = excluded.misses, normalized = excluded.normalized, result = excluded.result,
+    error_code = excluded.error_code, error_message = excluded.error_message,
+    seconds = excluded.seconds, range_id = excluded.range_id, updated_at = excluded.updated_at;
+
+-- name: add_attempts
+insert into attempts (job_id, seq, number, status, error_code, error_message, seconds, worker, at)
+select *, @now
+from   unnest($1::bigint[], $2::bigint[], $3::int[], $4::text[], $5::text[], $6::text[],
+              $7::real[], $8::text[])
+on conflict (job_id, seq, number) do nothing;
+
+-- name: add_keys
+-- Of two jobs that meet the same new key, one gets it.
+insert into keys (scope, key, content_hash, job_id, seq)
+select :scope, value ->> 0, value ->> 1, :job_id, cast(value ->> 2 as bigint)
+from   json_array_elements(:rows)
+on conflict (scope, key) do nothing
+returning key;
+
+-- name: move_keys
+-- A known key now names a newer item, if nobody moved it meanwhile.
+update keys
+set    content_hash = value ->> 1, job_id = :job_id, seq = cast(value ->> 2 as bigint)
+from   json_array_elements(:rows) v(value)
+where  keys.scope = :scope and keys.key = value ->> 0
+       and keys.job_id = cast(value ->> 3 as bigint) and keys.seq = cast(value ->> 4 as bigint)
+returning keys.key;
+
+-- name: share_job
+-- The job's state for ingest, held until the page is committed: a cancel waits for the page and
+-- then removes its range too.
+select state
+from   jobs
+where  id = :job_id
+for share;

@@ -1,0 +1,216 @@
+-- Queries behind the command line, the API and the pages. None of them writes.
+
+-- name: job
+select id, pipeline, name, state, owner_id, mode, lane, reference, input_key, columns, options,
+       max_items, error, created_at, started_at, finished_at, updated_at, discovered_at
+from   jobs
+where  id = :job_id;
+
+-- name: jobs
+-- The newest jobs first.
+select   id, pipeline, name, state, owner_id, mode, lane, reference, input_key, columns, options,
+         max_items, error, created_at, started_at, finished_at, updated_at, discovered_at
+from     jobs
+where    id < :before
+order by id desc
+limit    :limit;
+
+-- name: job_by_input
+-- The newest job of a pipeline on the same input that can be continued or looked at.
+select   id
+from     jobs
+where    pipeline = :pipeline and input_key = :input_key and state <> 'CANCELLED'
+order by id desc
+limit    1;
+
+-- name: running_jobs
+select id
+from   jobs
+where  state = 'RUNNING' and pipeline in (@each(:pipelines, text));
+
+-- name: counters
+select coalesce(cast(sum(accepted) as bigint), 0), coalesce(cast(sum(done) as bigint), 0),
+       coalesce(cast(sum(not_found) as bigint), 0), coalesce(cast(sum(skipped) as bigint), 0),
+       coalesce(cast(sum(error) as bigint), 0), coalesce(cast(sum(retried) as bigint), 0),
+       coalesce(cast(sum(throttled) as bigint), 0), coalesce(cast(sum(known) as bigint), 0)
+from   counters
+where  job_id = :job_id;
+
+-- name: heartbeat
+-- When something of the job was last settled or ingested.
+select max(updated_at)
+from   counters
+where  job_id = :job_id;
+
+-- name: count_items
+select count(*)
+from   items
+where  job_id = :job_id;
+
+-- name: count_outcomes
+select   status, count(*)
+from     outcomes
+where    job_id = :job_id
+group by status;
+
+-- name: count_fresh_open
+-- The open items of fresh ranges.
+select count(*)
+from   ranges r
+       join items i on i.job_id = r.job_id and i.seq between r.lo and r.hi
+where  r.job_id = :job_id and r.again = 0
+       and not exists (select 1 from outcomes o where o.job_id = i.job_id and o.seq = i.seq);
+
+-- name: count_again_open
+-- The open items of again ranges.
+select count(*)
+from   ranges r
+       join outcomes o on o.range_id = r.id
+where  r.job_id = :job_id and r.again = 1 and o.status = 'PENDING';
+
+-- name: ranges_of_job
+select   id, lo, hi, again, available_at, worker, expires_at, expiries, settled, waiting_for,
+         since, case when available_at <= @now then 1 else 0 end,
+         case when expires_at > @now then 1 else 0 end
+from     ranges
+where    job_id = :job_id
+order by since, id
+limit    :limit;
+
+-- name: count_ranges
+select count(*)
+from   ranges
+where  job_id = :job_id;
+
+-- name: next_due
+-- The next range that is due, and what it waits for.
+select   available_at, waiting_for, case when available_at <= @now then 1 else 0 end
+from     ranges
+where    job_id = :job_id and worker is null
+order by available_at, id
+limit    1;
+
+-- name: lease_holders
+select   worker, count(*), max(expires_at)
+from     ranges
+where    job_id = :job_id and worker is not null and expires_at > @now
+group by worker
+order by worker;
+
+-- name: streams_of_job
+select   id, source, mode, state, generation, cursor, pages_count, records_count, items_count,
+         max_items, expected_count, failures, error, available_at, worker, updated_at,
+         case when available_at <= @now then 1 else 0 end
+from     streams
+where    job_id = :job_id
+order by id;
+
+-- name: live_workers
+select   name, host, pid, pipelines, started_at, seen_at
+from     workers
+where    stopped_at is null and seen_at > @after(-1.0 * :lost_seconds)
+order by name;
+
+-- name: items_by_seq
+-- A page of all items, in their order.
+select   i.seq, i.input, o.status, o.result, o.error_code, o.error_message, o.tries, o.attempts,
+         o.updated_at
+from     items i
+         left join outcomes o on o.job_id = i.job_id and o.seq = i.seq
+where    i.job_id = :job_id and i.seq > :after
+order by i.seq
+limit    :limit;
+
+-- name: items_by_status
+-- A page of the items with one final status, in the order they came to it.
+select   o.seq, i.input, o.status, o.result, o.error_code, o.error_message, o.tries, o.attempts,
+         o.updated_at
+from     outcomes o
+         join items i on i.job_id = o.job_id and i.seq = o.seq
+where    o.job_id = :job_id and o.status = :status
+         and (o.updated_at, o.seq) > (:updated_at, :seq)
+order by o.updated_at, o.seq
+limit    :limit;
+
+-- name: open_of_fresh
+-- The open items of one fresh range.
+select   i.seq, i.input, null, null, null, null, 0, 0, null
+from     items i
+where    i.job_id = :job_id and i.seq between :lo and :hi
+         and not exists (select 1 from outcomes o where o.job_id = i.job_id and o.seq = i.seq)
+order by i.seq
+limit    :limit;
+
+-- name: open_of_again
+-- The open items of one again range.
+select   o.seq, i.input, o.status, null, o.error_code, o.error_message, o.tries, o.attempts,
+         o.updated_at
+from     outcomes o
+         join items i on i.job_id = o.job_id and i.seq = o.seq
+where    o.range_id = :range_id
+order by o.seq
+limit    :limit;
+
+-- name: item
+select i.seq, i.key, i.input, o.status, o.normalized, o.result, o.error_code, o.error_message,
+       o.tries, o.attempts, o.misses, o.seconds, o.range_id, o.updated_at
+from   items i
+       left join outcomes o on o.job_id = i.job_id and o.seq = i.seq
+where  i.job_id = :job_id and i.seq = :seq;
+
+-- name: attempts_of_item
+select   number, status, result, error_code, error_message, seconds, worker, at
+from     attempts
+where    job_id = :job_id and seq = :seq
+order by number;
+
+-- name: errors_by_code
+select   error_code, count(*), min(updated_at), max(updated_at), min(error_message)
+from     outcomes
+where    job_id = :job_id and status = 'ERROR'
+group by error_code
+order by 2 desc;
+
+-- name: dead_letters
+select   id, kind, job_id, seq, pipeline, code, message, state, created_at, acted_at, actor
+from     dead_letters
+where    state = :state
+order by id
+limit    :limit;
+
+-- name: kill_switches
+select   scope, actor, reason, since
+from     kill_switches
+order by scope;
+
+-- name: gates
+select   name, spacing, jitter, concurrency, next_at, closed_until, reason,
+         case when closed_until > @now then 1 else 0 end
+from     gates
+order by name;
+
+-- name: schedules
+select   name, reference, cron, zone, options, enabled, next_at, last_at, last_job_id, error
+from     schedules
+order by name;
+
+-- name: decisions_of_job
+select   what, was, became, why, worker, at
+from     decisions
+where    job_id = :job_id
+order by id desc
+limit    :limit;
+
+-- name: audit_of_job
+select   actor, action, subject, detail, at
+from     audit
+where    job_id = :job_id
+order by id;
+
+-- name: queue_depth
+-- Open items as the ranges span them (an estimate where a range is partly settled), and the age
+-- of the oldest, by pipeline.
+select   pipeline, cast(sum(hi - lo + 1) as bigint), min(since), @now
+from     ranges
+where    again = 0
+group by pipeline;

@@ -1,0 +1,45 @@
+-- Queries that SQLite spells differently: batches are rows handed over one after the other.
+
+-- name: add_items
+insert into items (job_id, seq, key, input)
+values (?, ?, ?, ?);
+
+-- name: add_outcomes
+insert into outcomes (job_id, seq, status, tries, attempts, misses, normalized, result,
+                      error_code, error_message, seconds, range_id, updated_at)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, @now);
+
+-- name: replace_outcomes
+insert into outcomes (job_id, seq, status, tries, attempts, misses, normalized, result,
+                      error_code, error_message, seconds, range_id, updated_at)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, @now)
+on conflict (job_id, seq) do update
+set status = excluded.status, tries = excluded.tries, attempts = excluded.attempts,
+    misses = excluded.misses, normalized = excluded.normalized, result = excluded.result,
+    error_code = excluded.error_code, error_message = excluded.error_message,
+    seconds = excluded.seconds, range_id = excluded.range_id, updated_at = excluded.updated_at;
+
+-- name: add_attempts
+insert into attempts (job_id, seq, number, status, error_code, error_message, seconds, worker, at)
+values (?, ?, ?, ?, ?, ?, ?, ?, @now)
+on conflict (job_id, seq, number) do nothing;
+
+-- name: add_keys
+-- Of two jobs that meet the same new key, one gets it.
+insert into keys (scope, key, content_hash, job_id, seq)
+select :scope, value ->> 0, value ->> 1, :job_id, value ->> 2
+from   json_each(:rows)
+where  true
+on conflict (scope, key) do nothing
+returning key;
+
+-- name: move_keys
+-- A known key now names a newer item, if nobody moved it meanwhile.
+update keys
+set    content_hash = v.hash, job_id = :job_id, seq = v.seq
+from   (select value ->> 0 as key, value ->> 1 as hash, value ->> 2 as seq,
+               value ->> 3 as was_job, value ->> 4 as was_seq
+        from json_each(:rows)) v
+where  keys.scope = :scope and keys.key = v.key
+       and keys.job_id = v.was_job and keys.seq = v.was_seq
+returning keys.key;

@@ -1,0 +1,201 @@
+"""SQLite: one writer at a time, readers beside it, each connection in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import orjson
+
+from holdfast.clock import Clock
+from holdfast.errors import DatabaseGone, UserError
+from holdfast.store.driver import Conflict, Fault, Observe, Row, Transaction
+from holdfast.store.queries import Query, compile_query, load_queries
+
+T = TypeVar("T")
+_READERS = 2
+_BUSY_SECONDS = 10
+
+
+async def open_sqlite(path: Path, clock: Clock, fault: Fault, observe: Observe) -> SqliteDriver:
+    writer = _Connection(path)
+    readers = [_Connection(path) for _ in range(_READERS)]
+    with _mapped_errors():
+        for connection in (writer, *readers):
+            await connection.open()
+    return SqliteDriver(writer, readers, clock, fault, observe)
+
+
+class SqliteDriver:
+    dialect = "sqlite"
+
+    def __init__(
+        self,
+        writer: _Connection,
+        readers: list[_Connection],
+        clock: Clock,
+        fault: Fault,
+        observe: Observe,
+    ) -> None:
+        self._writer = writer
+        self._readers: asyncio.Queue[_Connection] = asyncio.Queue()
+        for reader in readers:
+            self._readers.put_nowait(reader)
+        self._all = [writer, *readers]
+        self._turn = asyncio.Lock()
+        self._clock = clock
+        self._fault = fault
+        self._observe = observe
+
+    @asynccontextmanager
+    async def transaction(self, verb: str, *, relaxed: bool = False) -> AsyncIterator[Transaction]:
+        asked = self._clock.monotonic()
+        async with self._turn:
+            with _mapped_errors():
+                started = self._clock.monotonic()
+                await self._writer.execute("begin immediate")
+                try:
+                    yield _SqliteTransaction(self._writer, verb, self._fault)
+                    self._fault(verb, "commit")
+                    await self._writer.execute("commit")
+                except BaseException:
+                    await self._writer.roll_back()
+                    raise
+                self._fault(verb, "committed")
+                self._observe(verb, self._clock.monotonic() - started, started - asked)
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[Transaction]:
+        connection = await self._readers.get()
+        try:
+            with _mapped_errors():
+                await connection.execute("begin")
+                try:
+                    yield _SqliteTransaction(connection, "read", self._fault)
+                finally:
+                    await connection.roll_back()
+        finally:
+            self._readers.put_nowait(connection)
+
+    def is_passing(self, error: Exception) -> bool:
+        """Whether the error is the file's or another process's, not the statement's."""
+        return isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
+
+    async def close(self) -> None:
+        for connection in self._all:
+            await connection.close()
+
+
+class _Connection:
+    """A connection and the only thread that touches it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite")
+        self._database: sqlite3.Connection | None = None
+
+    async def open(self) -> None:
+        await self.call(self._open)
+
+    def _open(self, _: Any) -> None:
+        if not self._path.exists():
+            raise DatabaseGone(f"{self._path} is not there")
+        self._database = sqlite3.connect(
+            self._path, timeout=_BUSY_SECONDS, isolation_level=None, cached_statements=256
+        )
+        for pragma in ("journal_mode = wal", "synchronous = full", "cache_size = -32768"):
+            self._database.execute(f"pragma {pragma}")
+
+    async def call(self, action: Callable[[sqlite3.Connection], T]) -> T:
+        future = self._thread.submit(lambda: action(self._database))  # type: ignore[arg-type]
+        waiting = asyncio.wrap_future(future)
+        try:
+            return await asyncio.shield(waiting)
+        except asyncio.CancelledError:
+            # The statement runs to its end before anybody else may use the connection.
+            await asyncio.wait([waiting])
+            raise
+
+    async def execute(self, sql: str, params: Any = ()) -> list[Row]:
+        return await self.call(lambda database: database.execute(sql, params).fetchall())
+
+    async def roll_back(self) -> None:
+        await self.call(lambda database: database.rollback())
+
+    async def close(self) -> None:
+        if self._database is not None:
+            await self.call(lambda database: database.close())
+        self._thread.shutdown()
+
+
+class _SqliteTransaction:
+    def __init__(self, connection: _Connection, verb: str, fault: Fault) -> None:
+        self._connection = connection
+        self._queries = load_queries("sqlite")
+        self._verb = verb
+        self._fault = fault
+
+    async def fetch(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]:
+        compiled = self._queries.get(query) or compile_query("sqlite", query)
+        return await self._connection.execute(compiled.sql, _arguments(compiled, params))
+
+    async def take(self, query: str, params: Mapping[str, Any]) -> list[Row]:
+        self._fault(self._verb, query)
+        return await self.fetch(query, params)
+
+    async def run(self, query: str, params: Mapping[str, Any]) -> None:
+        await self.take(query, params)
+
+    async def run_many(self, query: str, rows: Sequence[Row]) -> None:
+        self._fault(self._verb, query)
+        sql = self._queries[query].sql
+        await self._connection.call(lambda database: database.executemany(sql, rows))
+
+    async def copy(self, table: str, columns: Sequence[str], rows: Iterable[Row]) -> None:
+        self._fault(self._verb, f"copy {table}")
+        marks = ", ".join("?" * len(columns))
+        sql = f"insert into {table} ({', '.join(columns)}) values ({marks})"
+        await self._connection.call(lambda database: database.executemany(sql, rows))
+
+    async def execute(self, sql: str, params: Mapping[str, Any] | None = None) -> None:
+        await self.fetch(sql, params)
+
+    async def execute_many(self, sql: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        compiled = compile_query("sqlite", sql)
+        arguments = [_arguments(compiled, row) for row in rows]
+        await self._connection.call(lambda database: database.executemany(compiled.sql, arguments))
+
+
+def _arguments(query: Query, params: Mapping[str, Any] | None) -> dict[str, Any]:
+    if not params:
+        return {}
+    return {
+        name: orjson.dumps(params[name]).decode()
+        if isinstance(params[name], list)
+        else params[name]
+        for name in query.parameters
+    }
+
+
+class _mapped_errors:
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if not isinstance(error, sqlite3.OperationalError):
+            return
+        code = getattr(error, "sqlite_errorcode", None)
+        if code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise Conflict(str(error)) from error
+        if code == sqlite3.SQLITE_FULL:
+            raise UserError(
+                "the disk is full; nothing was written",
+                "Make room on it, then give the same command again: it continues.",
+            ) from error
+        if code is not None and code & 0xFF in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR):
+            raise DatabaseGone(str(error)) from error

@@ -1,0 +1,74 @@
+"""Opens a store: the verbs of the engine, grouped by what they are about."""
+
+from __future__ import annotations
+
+import random
+import secrets
+from dataclasses import dataclass
+
+from holdfast.clock import Clock, SystemClock, system_random
+from holdfast.database_url import sqlite_file
+from holdfast.pipeline import Gate
+from holdfast.store.database import Database
+from holdfast.store.driver import Driver, Fault, Observe, no_fault, no_observe
+from holdfast.store.gate_table import GateTable
+from holdfast.store.ingesting import Ingesting
+from holdfast.store.jobs import Jobs
+from holdfast.store.leases import Leases
+from holdfast.store.postgres import open_postgres
+from holdfast.store.reads import Reads
+from holdfast.store.settling import Settling
+from holdfast.store.sqlite import open_sqlite
+from holdfast.store.upkeep_table import UpkeepTable
+
+_DEFAULT_GATE = Gate("", concurrency=8)
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    database: Database
+    jobs: Jobs
+    ingesting: Ingesting
+    leases: Leases
+    settling: Settling
+    gates: GateTable
+    upkeep: UpkeepTable
+    reads: Reads
+
+    async def close(self) -> None:
+        await self.database.driver.close()
+
+
+async def open_store(
+    url: str,
+    *,
+    pool_size: int = 6,
+    default_gate: Gate = _DEFAULT_GATE,
+    clock: Clock | None = None,
+    rng: random.Random | None = None,
+    fault: Fault = no_fault,
+    observe: Observe = no_observe,
+) -> Store:
+    clock = clock or SystemClock()
+    rng = rng or system_random()
+    driver: Driver
+    file = sqlite_file(url)
+    if file is not None:
+        driver = await open_sqlite(file, clock, fault, observe)
+    else:
+        driver = await open_postgres(url, pool_size, clock, fault, observe)
+    database = Database(driver, rng)
+    return Store(
+        database=database,
+        jobs=Jobs(database),
+        ingesting=Ingesting(database, _new_token),
+        leases=Leases(database, _new_token),
+        settling=Settling(database),
+        gates=GateTable(database, rng, default_gate),
+        upkeep=UpkeepTable(database),
+        reads=Reads(database),
+    )
+
+
+def _new_token() -> str:
+    return secrets.token_hex(8)

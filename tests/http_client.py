@@ -1,0 +1,92 @@
+"""Clients for the tests: gates that remember, and a network on which public names exist."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+
+import httpcore2
+
+from holdfast.clock import Clock, SystemClock
+from holdfast.errors import GateWait
+from holdfast.http import HttpClient, HttpOptions
+from holdfast.http.addresses import CheckedNetwork
+
+
+class RecordingGates:
+    """Lets everybody through and remembers it; a closed gate tells them to wait."""
+
+    def __init__(self) -> None:
+        self.passed: list[str] = []
+        self.in_flight = 0
+        self.closed: dict[str, tuple[float, str]] = {}
+        self.spacings: dict[str, float] = {}
+
+    @asynccontextmanager
+    async def passing(self, name: str) -> AsyncIterator[None]:
+        if name in self.closed:
+            raise GateWait(name, *self.closed[name])
+        self.passed.append(name)
+        self.in_flight += 1
+        try:
+            yield
+        finally:
+            self.in_flight -= 1
+
+    async def close(self, name: str, seconds: float, reason: str) -> None:
+        self.closed[name] = (seconds, reason)
+
+    async def slow_down(self, name: str, spacing: float) -> None:
+        self.spacings[name] = spacing
+
+
+class PublicNames(httpcore2.AsyncNetworkBackend):
+    """Names that resolve to public addresses, which all lead to one loopback port."""
+
+    def __init__(self, port: int, names: dict[str, list[str]]) -> None:
+        self._port = port
+        self._names = names
+        self._system = httpcore2.AnyIOBackend()
+        self.resolved: list[str] = []
+        self.dialled: list[str] = []
+
+    def checked(self) -> CheckedNetwork:
+        return CheckedNetwork(allow_private=False, resolve=self.resolve, network=self)
+
+    async def resolve(self, host: str, port: int) -> list[str]:
+        self.resolved.append(host)
+        if host not in self._names:
+            raise OSError("Name or service not known")
+        return self._names[host]
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        self.dialled.append(host)
+        return await self._system.connect_tcp("127.0.0.1", self._port, timeout=timeout)
+
+
+@asynccontextmanager
+async def http_client(
+    options: HttpOptions,
+    gates: RecordingGates | None = None,
+    clock: Clock | None = None,
+    network: httpcore2.AsyncNetworkBackend | None = None,
+) -> AsyncIterator[HttpClient]:
+    client = HttpClient(
+        gates or RecordingGates(),
+        options,
+        clock or SystemClock(),
+        random.Random(7),
+        network=network,
+    )
+    try:
+        yield client
+    finally:
+        await client.aclose()

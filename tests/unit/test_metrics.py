@@ -1,0 +1,186 @@
+import re
+import socket
+import urllib.error
+import urllib.request
+from threading import Thread
+
+import pytest
+from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from holdfast.errors import UserError
+from holdfast.metrics import (
+    ITEM_SECONDS_BOUNDS,
+    Metrics,
+    QueueReading,
+    item_bucket,
+    serve,
+)
+
+Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
+
+
+def samples_of(text: str) -> Samples:
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def exposed(metrics: Metrics) -> Samples:
+    return samples_of(generate_latest(metrics.registry).decode())
+
+
+def bucketed(seconds: list[float]) -> list[int]:
+    counts = [0] * (len(ITEM_SECONDS_BOUNDS) + 1)
+    for each in seconds:
+        counts[item_bucket(each)] += 1
+    return counts
+
+
+def fetch(port: int) -> str:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as reply:
+        body: bytes = reply.read()
+        return body.decode()
+
+
+def test_every_metric_can_be_read_by_a_prometheus_parser() -> None:
+    metrics = Metrics()
+    metrics.items.labels("prices", "DONE").inc(3)
+    metrics.slice_seconds.labels("prices", "process").observe(0.4)
+    metrics.claim_items.labels("prices").observe(200)
+    metrics.retries.labels("prices", "network").inc()
+    metrics.throttles.labels("prices").inc()
+    metrics.dead_letters.labels("prices").inc()
+    metrics.ingest_rows.labels("prices").inc(256)
+    metrics.database_seconds.labels("settle").observe(0.01)
+    metrics.pool_wait_seconds.observe(0.02)
+    metrics.gate_wait_seconds.labels("prices").observe(1.5)
+    metrics.observe_items("prices", bucketed([0.02]), 0.02, 1)
+    metrics.set_queue({"prices": QueueReading(7, 1.5)})
+
+    samples = exposed(metrics)
+
+    names = {name for name, _ in samples}
+    for each in metrics.described:
+        suffix = "_count" if each.kind == "histogram" else ""
+        assert each.name + suffix in names
+    assert samples["holdfast_items_total", (("pipeline", "prices"), ("status", "DONE"))] == 3
+    assert samples["holdfast_pool_wait_seconds_count", ()] == 1
+
+
+def test_names_carry_prefix_and_kind_and_no_label_is_unbounded() -> None:
+    bounded = {"pipeline", "status", "kind", "category", "operation"}
+    for each in Metrics().described:
+        assert re.fullmatch(r"holdfast_[a-z_]+", each.name)
+        assert each.name.endswith("_total") is (each.kind == "counter")
+        assert set(each.labels) <= bounded
+
+
+def test_two_processes_worth_of_metrics_do_not_share_state() -> None:
+    one, other = Metrics(), Metrics()
+    one.throttles.labels("prices").inc()
+    key = ("holdfast_throttles_total", (("pipeline", "prices"),))
+    assert exposed(one)[key] == 1
+    assert key not in exposed(other)
+
+
+def test_an_item_time_on_a_bound_belongs_to_that_bounds_bucket() -> None:
+    assert item_bucket(0.0) == 0
+    assert item_bucket(0.001) == 0
+    assert item_bucket(0.0011) == 1
+    assert item_bucket(300.0) == len(ITEM_SECONDS_BOUNDS) - 1
+    assert item_bucket(301.0) == len(ITEM_SECONDS_BOUNDS)
+
+
+def test_batches_of_item_times_add_up_to_one_histogram() -> None:
+    metrics = Metrics()
+    for batch in ([0.0005, 0.02, 0.02], [0.3, 1000.0]):
+        metrics.observe_items("prices", bucketed(batch), sum(batch), len(batch))
+    metrics.observe_items("posts", bucketed([1.0]), 1.0, 1)
+
+    samples = exposed(metrics)
+
+    def below(bound: str) -> float:
+        labels = (("le", bound), ("pipeline", "prices"))
+        return samples["holdfast_item_seconds_bucket", labels]
+
+    assert [below(bound) for bound in ("0.001", "0.01", "0.025", "0.5", "300.0", "+Inf")] == [
+        1, 1, 3, 4, 4, 5,
+    ]  # fmt: skip
+    assert samples["holdfast_item_seconds_count", (("pipeline", "prices"),)] == 5
+    assert samples["holdfast_item_seconds_sum", (("pipeline", "prices"),)] == pytest.approx(
+        1000.3405
+    )
+    assert samples["holdfast_item_seconds_count", (("pipeline", "posts"),)] == 1
+
+
+@pytest.mark.parametrize(("counts", "count"), [([1], 1), (bucketed([1.0]), 2)])
+def test_item_times_that_do_not_fit_the_buckets_are_refused(counts: list[int], count: int) -> None:
+    metrics = Metrics()
+    with pytest.raises(ValueError, match="in the buckets"):
+        metrics.observe_items("prices", counts, 1.0, count)
+    assert not any(name.startswith("holdfast_item_seconds") for name, _ in exposed(metrics))
+
+
+def test_item_times_fed_by_many_threads_lose_none() -> None:
+    metrics = Metrics()
+    batch = bucketed([0.02])
+
+    def feed() -> None:
+        for _ in range(500):
+            metrics.observe_items("prices", batch, 0.02, 1)
+
+    threads = [Thread(target=feed) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert exposed(metrics)["holdfast_item_seconds_count", (("pipeline", "prices"),)] == 2000
+
+
+def test_a_pipeline_whose_queue_emptied_shows_zero() -> None:
+    metrics = Metrics()
+    metrics.set_queue({"prices": QueueReading(7, 90.0), "posts": QueueReading(1, 2.0)})
+    metrics.set_queue({"posts": QueueReading(4, 8.0)})
+    samples = exposed(metrics)
+    assert samples["holdfast_queue_depth", (("pipeline", "prices"),)] == 0
+    assert samples["holdfast_oldest_pending_age_seconds", (("pipeline", "prices"),)] == 0
+    assert samples["holdfast_queue_depth", (("pipeline", "posts"),)] == 4
+
+
+def test_the_server_answers_until_it_is_stopped() -> None:
+    metrics = Metrics()
+    metrics.throttles.labels("prices").inc(2)
+    server = serve(metrics, 0)
+    try:
+        samples = samples_of(fetch(server.port))
+        assert samples["holdfast_throttles_total", (("pipeline", "prices"),)] == 2
+    finally:
+        server.stop()
+    with pytest.raises(urllib.error.URLError):
+        fetch(server.port)
+
+
+def test_a_stopped_servers_port_is_free_again() -> None:
+    first = serve(Metrics(), 0)
+    first.stop()
+    second = serve(Metrics(), first.port)
+    assert second.port == first.port
+    second.stop()
+
+
+def test_a_port_in_use_is_a_mistake_that_can_be_mended() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(UserError, match=f"127.0.0.1:{port}") as caught:
+            serve(Metrics(), port)
+    assert caught.value.hint is not None and "--metrics-port" in caught.value.hint
+
+
+def test_a_port_that_cannot_be_is_a_mistake_that_can_be_mended() -> None:
+    with pytest.raises(UserError, match="70000"):
+        serve(Metrics(), 70000)
