@@ -140,7 +140,8 @@ def _sample(watch: Watch, started: Sequence[subprocess.Popen[bytes]]) -> None:
 
 
 def tail(folder: Path) -> str:
-    return (folder / "run.log").read_text(errors="replace")[-2000:].strip()
+    lines = (folder / "run.log").read_text(errors="replace").splitlines()
+    return "\n".join(lines[-4:])
 
 
 def marked_rate(
