@@ -164,16 +164,15 @@ def marked_rate(
 def postgres_rate(dsn: str, table: str, where: str = "true") -> Rate:
     """The rate at which a table's rows were written, by their `updated_at`."""
     with psycopg.connect(dsn) as connection:
-        found = connection.execute(
-            f"""
-            with times as (select updated_at as at from {table} where {where}),
-                 ends as (select min(at) as first, max(at) as last from times)
-            select count(*) filter (where at > first),
-                   extract(epoch from max(last) - min(first))::float8
-              from times, ends
-            """
+        ends = connection.execute(
+            f"select min(updated_at), max(updated_at) from {table} where {where}"
         ).fetchone()
-    return Rate(found[0], found[1] or 0.0) if found else Rate(0, 0.0)
+        if ends is None or ends[0] is None:
+            return Rate(0, 0.0)
+        later = connection.execute(
+            f"select count(*) from {table} where ({where}) and updated_at > %s", ends[:1]
+        ).fetchone()
+    return Rate(later[0] if later else 0, (ends[1] - ends[0]).total_seconds())
 
 
 def sqlite_rate(path: Path, table: str, where: str = "true") -> Rate:
