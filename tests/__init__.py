@@ -1,0 +1,1 @@
+"""The tests, and the servers they start for themselves."""

@@ -1,0 +1,80 @@
+"""The command line as a real process, in an environment of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+INHERITED = ("HOME", "PATH", "PYTHONPATH", "TMPDIR", "TZ")
+
+
+@dataclass
+class HoldfastCommand:
+    """Runs `holdfast` with nothing of the tester's settings, on a given database."""
+
+    database_url: str
+    folder: Path
+    _started: list[subprocess.Popen[str]] = field(default_factory=list)
+
+    def run(
+        self,
+        *arguments: str | Path,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        timeout: float = 60.0,
+        stdin: str | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs to the end; the caller looks at exit code, stdout and stderr."""
+        return subprocess.run(
+            _command_line(arguments),
+            env=self.environment(env),
+            cwd=cwd or self.folder,
+            timeout=timeout,
+            capture_output=True,
+            text=True,
+            input=stdin or "",
+        )
+
+    def start(
+        self,
+        *arguments: str | Path,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> subprocess.Popen[str]:
+        """Starts a process to signal or kill; whatever still runs at the test's end is killed."""
+        process = subprocess.Popen(
+            _command_line(arguments),
+            env=self.environment(env),
+            cwd=cwd or self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._started.append(process)
+        return process
+
+    def environment(self, extra: Mapping[str, str] | None = None) -> dict[str, str]:
+        inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+        return {
+            **inherited,
+            "LC_ALL": "C.UTF-8",
+            "COLUMNS": "200",
+            "NO_COLOR": "1",
+            "HOLDFAST_DATABASE_URL": self.database_url,
+            "HOLDFAST_DATA_DIR": str(self.folder / ".holdfast"),
+            **(extra or {}),
+        }
+
+    def close(self) -> None:
+        for process in self._started:
+            process.kill()
+            process.communicate()
+
+
+def _command_line(arguments: tuple[str | Path, ...]) -> list[str]:
+    return [sys.executable, "-m", "holdfast", *map(str, arguments)]

@@ -1,0 +1,145 @@
+"""A fresh, migrated database for every test, on SQLite and on a real PostgreSQL.
+
+A test that takes `database_url`, `store` or `run_holdfast` runs once on each database. To keep
+one to SQLite: `@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.command import HoldfastCommand
+from tests.postgres import POSTGRES_MISSING, PostgresServer, database_name, find_binaries
+
+on_each_database = pytest.fixture(
+    params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
+)
+
+
+def pytest_configure() -> None:
+    """The tester's own settings must not reach the tests."""
+    for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
+        del os.environ[name]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Before -m deselects: whatever asks for the server by name needs it."""
+    for item in items:
+        if "postgres_server" in getattr(item, "fixturenames", ()):
+            item.add_marker("postgres")
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """The session's PostgreSQL server, started when the first test needs it."""
+    if find_binaries() is None:
+        pytest.fail(POSTGRES_MISSING, pytrace=False)
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def migrated_template(postgres_server: PostgresServer) -> str:
+    """The name of a PostgreSQL database that was migrated once and is only copied."""
+    from holdfast.store.migrate import upgrade
+
+    url = postgres_server.create_database(name="migrated")
+    upgrade(url)
+    return database_name(url)
+
+
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite file that was migrated once and is only copied."""
+    from holdfast.store.migrate import upgrade
+
+    path = tmp_path_factory.mktemp("migrated") / "holdfast.db"
+    upgrade(sqlite_url_of(path))
+    with closing(sqlite3.connect(path)) as connection:
+        # A copy of the file alone must be whole.
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return path
+
+
+@pytest.fixture
+def sqlite_url(migrated_file: Path, tmp_path: Path) -> str:
+    path = tmp_path / "holdfast.db"
+    shutil.copyfile(migrated_file, path)
+    return sqlite_url_of(path)
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresServer, migrated_template: str) -> Iterator[str]:
+    url = postgres_server.create_database(template=migrated_template)
+    yield url
+    postgres_server.drop_database(url)
+
+
+@pytest.fixture
+def empty_sqlite_url(tmp_path: Path) -> str:
+    return sqlite_url_of(tmp_path / "empty.db")
+
+
+@pytest.fixture
+def empty_postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
+    url = postgres_server.create_database()
+    yield url
+    postgres_server.drop_database(url)
+
+
+@on_each_database
+def database_url(request: pytest.FixtureRequest) -> str:
+    """A fresh database with the newest schema, on each database in turn."""
+    url: str = request.getfixturevalue(f"{request.param}_url")
+    return url
+
+
+@on_each_database
+def empty_database_url(request: pytest.FixtureRequest) -> str:
+    """A fresh database without any schema, for the tests of the migrations."""
+    url: str = request.getfixturevalue(f"empty_{request.param}_url")
+    return url
+
+
+@pytest.fixture
+async def store(database_url: str) -> AsyncIterator[Any]:
+    from holdfast.store import open_store
+
+    store = await open_store(database_url)
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+def holdfast_command(database_url: str, tmp_path: Path) -> Iterator[HoldfastCommand]:
+    command = HoldfastCommand(database_url, tmp_path)
+    yield command
+    command.close()
+
+
+@pytest.fixture
+def run_holdfast(
+    holdfast_command: HoldfastCommand,
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """`run_holdfast("jobs", "--json")` runs the program to its end."""
+    return holdfast_command.run
+
+
+@pytest.fixture
+def start_holdfast(holdfast_command: HoldfastCommand) -> Callable[..., subprocess.Popen[str]]:
+    """`start_holdfast("work")` starts the program, for tests that signal or kill it."""
+    return holdfast_command.start
+
+
+def sqlite_url_of(path: Path) -> str:
+    return f"sqlite:///{path}"

@@ -1,0 +1,83 @@
+"""What the program has, its reference describes."""
+
+import re
+import sqlite3
+from contextlib import closing
+from enum import StrEnum
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import ERROR_CODES, ErrorCode
+from holdfast.model import JOB_TRANSITIONS, ItemStatus, JobState, Lane, StreamState
+from holdfast.pipeline import Pipeline
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+STATES = (DOCS / "reference" / "states.md").read_text()
+TABLE_ROW = re.compile(r"^\| ?(.+?) ?\|$", re.MULTILINE)
+
+
+def rows_of(section: str) -> list[list[str]]:
+    text = STATES.split(f"\n## {section}\n")[1].split("\n## ")[0]
+    return [row.split(" | ") for row in TABLE_ROW.findall(text)]
+
+
+@pytest.mark.parametrize(
+    ("section", "words"),
+    [("Job", JobState), ("Item", ItemStatus), ("Stream", StreamState), ("Lane", Lane)],
+)
+def test_every_state_is_described(section: str, words: type[StrEnum]) -> None:
+    described = {row[0] for row in rows_of(section)}
+    assert set(words) <= described
+
+
+@pytest.mark.parametrize("verb", JOB_TRANSITIONS)
+def test_every_transition_of_a_job_is_described(verb: str) -> None:
+    allowed, target = JOB_TRANSITIONS[verb]
+    origins, result = next(row[1:] for row in rows_of("Job") if row[0] == verb)
+    assert set(origins.split(", ")) == set(allowed)
+    assert result.split(";")[0] == target
+
+
+@pytest.mark.parametrize("code", ERROR_CODES.values(), ids=lambda code: code.code)
+def test_every_error_code_is_described(code: ErrorCode) -> None:
+    alert = "yes" if code.alert else ""
+    rows = [[cell.strip() for cell in row] for row in rows_of("Error codes")]
+    assert [code.code, code.category, code.retry, alert] in [[*row, ""][:4] for row in rows]
+
+
+def test_every_table_is_described(sqlite_url: str) -> None:
+    described = set(re.findall(r"^\*\*`(\w+)`\*\*", _schema(), re.MULTILINE))
+    with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as connection:
+        names = connection.execute(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        ).fetchall()
+    assert described == {name for (name,) in names}
+
+
+def test_tutorial_shows_the_example_as_it_is() -> None:
+    code = (ROOT / "examples" / "prices.py").read_text().split('"""', 2)[2].strip()
+    assert code in (DOCS / "tutorial" / "first-pipeline.md").read_text()
+
+
+@pytest.mark.parametrize(
+    "path", [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))], ids=lambda path: path.stem
+)
+def test_python_in_the_docs_runs(path: Path) -> None:
+    for block in re.findall(r"^```python\n(.*?)^```", path.read_text(), re.MULTILINE | re.DOTALL):
+        if block.startswith(("from ", "import ")):
+            exec(compile(block, str(path), "exec"), {})
+
+
+def test_class_in_the_docs_is_a_pipeline_that_discovers_and_saves() -> None:
+    page = (DOCS / "how-to" / "write-a-pipeline-class.md").read_text()
+    names: dict[str, type[Pipeline]] = {}
+    exec(page.split("```python\n")[1].split("```")[0], names)
+    meetings = names["Meetings"]()
+    assert (meetings.name, meetings.discovers, meetings.saves) == ("meetings", True, True)
+    assert not meetings.threaded
+
+
+def _schema() -> str:
+    return (DOCS / "reference" / "schema.md").read_text()
