@@ -16,7 +16,7 @@ from holdfast.store.driver import Row
 from holdfast.store.instants import parse_instant, seconds_between
 
 _PAGE = 1000
-_INSTANTS = ("at", "_until", "since")
+_INSTANTS = frozenset({"at", "since", "closed_until"})
 _LAST_ID = 2**62
 
 
@@ -294,7 +294,7 @@ class Reads:
         rows = await self._database.fetch(query, params)
         return [
             {
-                name: parse_instant(value) if name.endswith(_INSTANTS) else value
+                name: parse_instant(value) if _is_instant(name) else value
                 for name, value in zip(names, row, strict=True)
             }
             for row in rows
@@ -304,6 +304,10 @@ class Reads:
         if self._database.driver.dialect == "postgres":
             return datetime.fromisoformat("1970-01-01T00:00:00+00:00")
         return ""
+
+
+def _is_instant(name: str) -> bool:
+    return name.endswith("_at") or name in _INSTANTS
 
 
 def _with_cancelled(counters: Counters) -> Counters:
