@@ -96,8 +96,6 @@ class Ingesting:
             room = await _room(tx, stream)
             chosen = await _choose(tx, stream.job_id, first_seq, page.items, room, dedupe)
             advanced = await _advance(tx, stream, page, chosen, seconds)
-            if advanced is None:
-                return Ingested(0, 0, StreamState.RUNNING)
             if not await _remember_cursor(tx, stream, page, chosen):
                 raise DiscoveryError(
                     f"{stream.source} gave the same cursor twice: {page.next_cursor!r}"
@@ -109,7 +107,10 @@ class Ingesting:
                 await tx.run("discover_job", {"job_id": stream.job_id})
             return Ingested(len(chosen.rows), chosen.known, advanced)
 
-        return await self._database.write("ingest", body)
+        try:
+            return await self._database.write("ingest", body)
+        except _TakenBefore as taken:
+            return Ingested(0, 0, taken.state)
 
     async def release_stream(
         self, stream: StreamLease, delay: float = 0.0, error: str | None = None
@@ -147,6 +148,14 @@ class Ingesting:
             return int(rows[0][0])
 
         return await self._database.write("take_sequence", body, relaxed=False)
+
+
+class _TakenBefore(Exception):
+    """This very page was committed and its reply lost. Raised, so that the keys which the second
+    try moved are rolled back."""
+
+    def __init__(self, state: StreamState) -> None:
+        self.state = state
 
 
 @dataclass(slots=True)
@@ -285,8 +294,7 @@ async def _move_keys(
 
 async def _advance(
     tx: Transaction, stream: StreamLease, page: IngestPage, chosen: _Chosen, seconds: float
-) -> StreamState | None:
-    """Moves the cursor; None when this very page was committed before its reply was lost."""
+) -> StreamState:
     cut = chosen.consumed < len(page.items)
     records = stream.records_count + chosen.consumed
     state, error = _state_after(page, cut, records)
@@ -306,7 +314,7 @@ async def _advance(
         return state
     rows = await tx.fetch("stream_pages_count", {"id": stream.id, "token": stream.token})
     if rows and rows[0][0] == stream.pages_count + 1:
-        return None
+        raise _TakenBefore(StreamState(rows[0][1]))
     raise LeaseLost(f"stream {stream.id} was taken over")
 
 

@@ -386,7 +386,7 @@ returning id;
 
 -- name: stream_pages_count
 -- Tells a resent page from a lost lease.
-select pages_count
+select pages_count, state
 from   streams
 where  id = :id and token = :token;
 
