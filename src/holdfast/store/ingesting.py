@@ -302,7 +302,7 @@ async def _advance(
         "id": stream.id,
         "token": stream.token,
         "pages_count": stream.pages_count,
-        "cursor": orjson.dumps(_cursor_after(stream, page, chosen, cut)).decode(),
+        "cursor": orjson.dumps(_cursor_after(stream, page, chosen, state)).decode(),
         "records": chosen.consumed,
         "items": len(chosen.rows),
         "state": state,
@@ -332,9 +332,10 @@ def _state_after(page: IngestPage, cut: bool, records: int) -> tuple[StreamState
 
 
 def _cursor_after(
-    stream: StreamLease, page: IngestPage, chosen: _Chosen, cut: bool
+    stream: StreamLease, page: IngestPage, chosen: _Chosen, state: StreamState
 ) -> dict[str, Any]:
-    if not cut:
+    """Past the page; or, where the stream stopped in it, past the records that were taken."""
+    if state in (StreamState.RUNNING, StreamState.COMPLETE):
         return {"page": page.next_cursor, "skip": 0}
     before = stream.cursor or {"page": None, "skip": 0}
     return {"page": before["page"], "skip": before["skip"] + chosen.consumed}
