@@ -415,6 +415,7 @@ where  id = :id and token = :token;
 -- Streams that failed or stopped at a cap go on from their cursors.
 update streams
 set    state = 'RUNNING', failures = 0, error = null, available_at = @now,
+       token = null, worker = null, expires_at = null,
        max_items = coalesce(cast(:max_items as bigint), max_items), updated_at = @now
 where  job_id = :job_id and state in ('FAILED', 'CAPPED')
 returning id;
