@@ -71,9 +71,9 @@ class Jobs:
                 await tx.run("set_job_cap", {"job_id": job_id, "max_items": max_items})
             reopened = await tx.take("reopen_streams", {"job_id": job_id, "max_items": max_items})
             state = await _state(tx, job_id)
-            if state is JobState.DONE and not reopened:
+            if state in (JobState.DONE, JobState.FAILED) and not reopened:
                 raise UserError(
-                    f"job {job_id} is DONE and has nothing left to do",
+                    f"job {job_id} is {state} and has nothing left to do",
                     "Use `holdfast reprocess` to work finished items again.",
                 )
             if reopened:

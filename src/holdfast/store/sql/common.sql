@@ -347,7 +347,7 @@ set job_id = excluded.job_id, state = 'RUNNING', generation = streams.generation
     updated_at = excluded.updated_at
 where not exists (select 1 from jobs j
                   where j.id = streams.job_id and j.state in ('QUEUED', 'RUNNING', 'PAUSED')
-                        and streams.state = 'RUNNING')
+                        and streams.state in ('RUNNING', 'FAILED'))
 returning id;
 
 -- name: leasable_stream
