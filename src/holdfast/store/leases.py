@@ -124,17 +124,18 @@ async def _lease(
     new_token: Callable[[], str],
 ) -> list[Lease]:
     leases: list[Lease] = []
-    room = size
+    room, room_bytes = size, max_bytes
     for found in free:
-        if leases and (found.alone or room <= 0):
+        if leases and (found.alone or room <= 0 or room_bytes <= 0):
             break
-        fitting = min(room, max(1, max_bytes // max(1, found.item_bytes)))
+        fitting = min(room, max(1, room_bytes // max(1, found.item_bytes)))
         split = not found.again and not found.alone and found.span > fitting
         taken = found._replace(hi=found.lo + fitting - 1) if split else found
         leases.append(await _lease_one(tx, found, taken, worker, seconds, new_token()))
         if found.alone or split:
             break
         room -= taken.span
+        room_bytes -= taken.span * taken.item_bytes
     return leases
 
 
