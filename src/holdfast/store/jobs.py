@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from holdfast.errors import UserError
-from holdfast.model import ItemStatus, JobState, Lane, next_job_state
+from holdfast.model import FINAL, ItemStatus, JobState, Lane, next_job_state
 from holdfast.store.counting import add_counts
 from holdfast.store.database import Database
 from holdfast.store.driver import Transaction
@@ -111,6 +111,11 @@ class Jobs:
     ) -> int:
         """Opens a chunk of the items that ended with `status` before that time; call it until
         it returns 0."""
+
+        if status not in FINAL:
+            raise UserError(
+                f"{status} items are not finished", "Only finished items can be reprocessed."
+            )
 
         async def body(tx: Transaction) -> int:
             await _require(tx, job_id, "reprocess")
