@@ -567,8 +567,7 @@ returning name;
 -- name: due_schedules
 select name, reference, cron, zone, options, next_at, @now
 from   schedules
-where  enabled = 1 and next_at <= @now
-@skip_locked;
+where  enabled = 1 and next_at <= @now;
 
 -- name: fire_schedule
 -- Compare and set on next_at: of two sweepers, one fires it.
