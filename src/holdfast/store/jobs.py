@@ -97,8 +97,10 @@ class Jobs:
 
     async def drop_ranges(self, job_id: int) -> None:
         async def body(tx: Transaction) -> None:
-            while await tx.take("drop_ranges", {"job_id": job_id}):
-                pass
+            job = {"job_id": job_id}
+            await tx.run("drop_ranges", job)
+            while await tx.fetch("open_range_exists", job):
+                await tx.run("drop_ranges", job)
 
         await self._database.write("drop_ranges", body)
 

@@ -193,11 +193,10 @@ where  job_id = :job_id
 limit  1;
 
 -- name: drop_ranges
--- Removes a cancelled job's ranges. Repeated until none is left: a split that was not yet
--- committed shows only in the next statement.
+-- Removes a cancelled job's ranges. Repeated until none is left: it waits for whoever holds a
+-- range, and what that one put in its place shows only in the next statement.
 delete from ranges
-where  job_id = :job_id
-returning id;
+where  job_id = :job_id;
 
 -- name: drop_range
 delete from ranges
