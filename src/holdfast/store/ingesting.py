@@ -209,15 +209,45 @@ async def _choose_by_key(
 ) -> _Chosen:
     known = await _known_keys(tx, dedupe, items)
     chosen = _Chosen([], 0, 0)
-    new: dict[str, tuple[int, NewItem]] = {}
-    again: dict[str, tuple[int, NewItem]] = {}
-    for seq, item in enumerate(items, first_seq):
-        if room is not None and len(new) + len(again) + _keyless(chosen) >= room:
+    seen: set[str] = set()
+    while True:
+        new, again = _pick(chosen, seen, first_seq, items, room, known, dedupe)
+        kept = await _add_keys(tx, job_id, dedupe, new)
+        kept |= await _move_keys(tx, job_id, dedupe, again, known)
+        picked = new | again
+        chosen.known += len(picked) - len(kept)
+        chosen.rows += [row for key, row in picked.items() if key in kept]
+        # Keys that another job got meanwhile leave room for more of the page.
+        if len(kept) == len(picked) or chosen.consumed == len(items):
+            break
+    chosen.rows.sort()
+    return chosen
+
+
+_ByKey = dict[str, tuple[int, NewItem]]
+
+
+def _pick(
+    chosen: _Chosen,
+    seen: set[str],
+    first_seq: int,
+    items: Sequence[NewItem],
+    room: int | None,
+    known: dict[str, _Known],
+    dedupe: Dedupe,
+) -> tuple[_ByKey, _ByKey]:
+    """Goes on through the page until the room is used up: keys that are new, keys to be taken
+    again."""
+    new: _ByKey = {}
+    again: _ByKey = {}
+    start = chosen.consumed
+    for seq, item in enumerate(items[start:], first_seq + start):
+        if room is not None and len(new) + len(again) + len(chosen.rows) >= room:
             break
         chosen.consumed += 1
         if item.key is None:
             chosen.rows.append((seq, item))
-        elif item.key in new or item.key in again:
+        elif item.key in seen:
             chosen.known += 1
         elif item.key not in known:
             new[item.key] = (seq, item)
@@ -225,16 +255,9 @@ async def _choose_by_key(
             again[item.key] = (seq, item)
         else:
             chosen.known += 1
-    kept = await _add_keys(tx, job_id, dedupe, new)
-    kept |= await _move_keys(tx, job_id, dedupe, again, known)
-    chosen.known += len(new) + len(again) - len(kept)
-    chosen.rows += [row for key, row in (new | again).items() if key in kept]
-    chosen.rows.sort()
-    return chosen
-
-
-def _keyless(chosen: _Chosen) -> int:
-    return len(chosen.rows)
+        if item.key is not None:
+            seen.add(item.key)
+    return new, again
 
 
 class _Known(NamedTuple):
@@ -266,7 +289,7 @@ def _takes_again(known: _Known, item: NewItem, dedupe: Dedupe) -> bool:
 
 
 async def _add_keys(
-    tx: Transaction, job_id: int, dedupe: Dedupe, new: dict[str, tuple[int, NewItem]]
+    tx: Transaction, job_id: int, dedupe: Dedupe, new: _ByKey
 ) -> set[str]:
     if not new:
         return set()
@@ -279,7 +302,7 @@ async def _move_keys(
     tx: Transaction,
     job_id: int,
     dedupe: Dedupe,
-    again: dict[str, tuple[int, NewItem]],
+    again: _ByKey,
     known: dict[str, _Known],
 ) -> set[str]:
     if not again:
