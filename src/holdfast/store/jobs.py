@@ -217,7 +217,11 @@ async def _add_stream(tx: Transaction, new: NewJob, job_id: int, stream: NewStre
         "fingerprint": stream.fingerprint,
         "max_items": stream.max_items,
     }
-    if not await tx.take("add_stream", params):
+    if await tx.take("add_stream", params):
+        return
+    # Locked first and judged in the next statement: whoever made it ours meanwhile is seen.
+    await tx.fetch("lock_stream", params)
+    if not await tx.take("take_over_stream", params):
         raise UserError(
             f"another job is walking {stream.source} of {new.pipeline} now",
             "Wait for it, or cancel it: `holdfast jobs` lists it.",

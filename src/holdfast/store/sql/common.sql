@@ -332,21 +332,33 @@ from   keys k
 where  k.scope = :scope and k.key in (@each(:keys, text));
 
 -- name: add_stream
--- A source's position; a new job on the same source opens a new generation.
+-- A source's position, for the first job that walks it.
 insert into streams (pipeline, source, mode, job_id, state, generation, fingerprint, available_at,
                      pages_count, records_count, items_count, max_items, failures, updated_at)
 values (:pipeline, :source, :mode, :job_id, 'RUNNING', 1, :fingerprint, @now,
         0, 0, 0, :max_items, 0, @now)
-on conflict (pipeline, source, mode) do update
-set job_id = excluded.job_id, state = 'RUNNING', generation = streams.generation + 1,
-    cursor = null, fingerprint = excluded.fingerprint, token = null, worker = null,
-    expires_at = null, available_at = excluded.available_at, pages_count = 0,
-    records_count = 0, items_count = 0,
-    max_items = excluded.max_items, expected_count = null, failures = 0, error = null,
-    updated_at = excluded.updated_at
-where not exists (select 1 from jobs j
-                  where j.id = streams.job_id and j.state in ('QUEUED', 'RUNNING', 'PAUSED')
-                        and streams.state in ('RUNNING', 'FAILED'))
+on conflict (pipeline, source, mode) do nothing
+returning id;
+
+-- name: lock_stream
+select id
+from   streams
+where  pipeline = :pipeline and source = :source and mode = :mode
+@for_update;
+
+-- name: take_over_stream
+-- A new job on a source that was walked before opens a new generation, unless a live job needs
+-- the stream to go on or to know how its discovery ended.
+update streams
+set    job_id = :job_id, state = 'RUNNING', generation = generation + 1, cursor = null,
+       fingerprint = :fingerprint, token = null, worker = null, expires_at = null,
+       available_at = @now, pages_count = 0, records_count = 0, items_count = 0,
+       max_items = :max_items, expected_count = null, failures = 0, error = null,
+       updated_at = @now
+where  pipeline = :pipeline and source = :source and mode = :mode
+       and not exists (select 1 from jobs j
+                       where j.id = streams.job_id and j.state in ('QUEUED', 'RUNNING', 'PAUSED')
+                             and streams.state in ('RUNNING', 'FAILED'))
 returning id;
 
 -- name: leasable_stream
