@@ -104,7 +104,7 @@ class Ingesting:
             counts = {"accepted": len(chosen.rows), "known": chosen.known}
             await add_counts(tx, stream.job_id, worker, **counts)
             if advanced is not StreamState.RUNNING:
-                await tx.run("discover_job", {"job_id": stream.job_id})
+                await _end_discovery(tx, stream.job_id)
             return Ingested(len(chosen.rows), chosen.known, advanced)
 
         try:
@@ -134,7 +134,7 @@ class Ingesting:
 
         async def body(tx: Transaction) -> None:
             await tx.run("fail_stream", {"id": stream.id, "token": stream.token, "error": error})
-            await tx.run("discover_job", {"job_id": stream.job_id})
+            await _end_discovery(tx, stream.job_id)
 
         await self._database.write("fail_stream", body)
 
@@ -398,6 +398,13 @@ async def _add_items(tx: Transaction, job_id: int, chosen: _Chosen) -> None:
         "waiting_for": None,
     }
     await tx.take("add_range", params)
+
+
+async def _end_discovery(tx: Transaction, job_id: int) -> None:
+    """Locks the job first and looks in the next statement: of two last pages at once, each
+    would see the other's stream still running."""
+    await tx.fetch("hold_job", {"job_id": job_id})
+    await tx.run("discover_job", {"job_id": job_id})
 
 
 def _stream_lease(row: Sequence[Any], token: str) -> StreamLease:

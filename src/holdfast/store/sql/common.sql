@@ -462,6 +462,12 @@ select state
 from   jobs
 where  id = :job_id;
 
+-- name: hold_job
+-- Keeps others from changing the job, though not from adding pages to it.
+select id
+from   jobs
+where  id = :job_id;
+
 -- name: discovering_jobs
 -- Jobs with a stream to walk, of the pipelines a worker has loaded.
 select distinct j.id
