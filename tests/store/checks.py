@@ -112,9 +112,7 @@ def seqs_of(*claims: Claimed) -> list[int]:
     return [row[0] for claimed in claims for row in claimed.rows]
 
 
-def outcome_of(
-    row: Sequence[Any], status: ItemStatus = ItemStatus.DONE, **fields: Any
-) -> Outcome:
+def outcome_of(row: Sequence[Any], status: ItemStatus = ItemStatus.DONE, **fields: Any) -> Outcome:
     """One more try of the item in a claimed row."""
     seq, _, tries, attempts, misses = row
     if status is ItemStatus.DONE:

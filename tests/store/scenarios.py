@@ -270,7 +270,10 @@ async def _is_ingested(store: Store, state: tuple[Any, Any, Any]) -> None:
     items = await fetch(store, "select key, seq from items where job_id = :j", j=job_id)
     assert sorted(row[0] for row in items) == ["failed", "known", "new"]
     named = await fetch(
-        store, "select key, seq from keys where scope = :s and job_id = :j", s=dedupe.scope, j=job_id
+        store,
+        "select key, seq from keys where scope = :s and job_id = :j",
+        s=dedupe.scope,
+        j=job_id,
     )
     assert sorted(map(tuple, named)) == sorted(map(tuple, items))
     job = await store.reads.job(job_id)
@@ -467,9 +470,7 @@ WORKER = ("workers", "name", 1)
 SCHEDULE = ("schedules", "name", 1)
 _simple("declare_gate", _declare, *GATE)
 _simple("reserve_gate", _reserve, *GATE, _declare)
-_simple(
-    "reserve_gate", lambda store, name: store.gates.reserve(name, "one", 1, 1, 0.1, 30), *GATE
-)
+_simple("reserve_gate", lambda store, name: store.gates.reserve(name, "one", 1, 1, 0.1, 30), *GATE)
 _simple("close_gate", lambda store, name: store.gates.close(name, 9, "busy"), *GATE)
 _simple("slow_gate", lambda store, name: store.gates.slow_down(name, 9.0), *GATE)
 _simple(

@@ -293,9 +293,7 @@ async def test_sweeper_finds_what_a_killed_cancel_left(store: Store) -> None:
     job_id = await filled_job(store, 5)
     await store.database.write(
         "test",
-        lambda tx: tx.run(
-            "set_job_state", {"job_id": job_id, "state": "CANCELLED", "error": None}
-        ),
+        lambda tx: tx.run("set_job_state", {"job_id": job_id, "state": "CANCELLED", "error": None}),
     )
     assert await claim(store, job_id) == []
     assert await store.upkeep.cancelled_jobs_with_ranges() == [job_id]

@@ -84,9 +84,7 @@ async def test_rescued_pieces_that_are_not_committed_do_not_escape_a_cancel(
     await store.leases.rescue()
     await claim_one(store, job_id)
     await expire(store)
-    await _cancel_during(
-        store, database_url, "rescue", job_id, lambda other: other.leases.rescue()
-    )
+    await _cancel_during(store, database_url, "rescue", job_id, lambda other: other.leases.rescue())
 
 
 async def test_page_that_is_not_committed_does_not_escape_a_cancel(
@@ -191,9 +189,7 @@ async def test_job_does_not_end_under_a_reprocess(store: Store, database_url: st
     assert await state_of(store, job_id) is JobState.RUNNING
 
 
-async def test_two_reprocesses_at_once_open_each_item_once(
-    store: Store, database_url: str
-) -> None:
+async def test_two_reprocesses_at_once_open_each_item_once(store: Store, database_url: str) -> None:
     job_id = await finished_job(store, ERROR, ERROR, DONE)
     before = await store.jobs.now()
 
@@ -235,7 +231,9 @@ async def test_expired_lease_is_taken_over_by_one_of_two(store: Store, database_
     job_id = await filled_job(store, 4)
     await claim_one(store, job_id)
     await expire(store)
-    async with stopped(database_url, "claim", "commit", lambda other: claim(other, job_id)) as other:
+    async with stopped(
+        database_url, "claim", "commit", lambda other: claim(other, job_id)
+    ) as other:
         mine = asyncio.create_task(claim(store, job_id, worker="two"))
         await until_blocked(store, mine)
         assert seqs_of(*await other.go_on()) == [1, 2, 3, 4]
@@ -248,7 +246,9 @@ async def test_late_settlement_and_its_takeover_do_not_both_count(
     job_id = await filled_job(store, 4)
     late = await claim_one(store, job_id)
     await expire(store)
-    async with stopped(database_url, "settle", "commit", lambda other: settle(other, late)) as other:
+    async with stopped(
+        database_url, "settle", "commit", lambda other: settle(other, late)
+    ) as other:
         mine = asyncio.create_task(claim(store, job_id, worker="two"))
         await until_blocked(store, mine)
         assert await other.go_on() == []

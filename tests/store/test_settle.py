@@ -34,7 +34,9 @@ async def test_every_kind_of_outcome_is_written_and_counted(store: Store) -> Non
     held = await claim_one(store, job_id)
     kinds = [DONE, ERROR, ItemStatus.NOT_FOUND, ItemStatus.SKIPPED, PENDING]
     outcomes = [outcome_of(row, kind) for row, kind in zip(held.rows, kinds, strict=True)]
-    assert await store.settling.settle(job_id, "one", [Settlement(held.lease, outcomes, True)]) == []
+    assert (
+        await store.settling.settle(job_id, "one", [Settlement(held.lease, outcomes, True)]) == []
+    )
     counters = await store.reads.counters(job_id)
     assert (counters.done, counters.error, counters.not_found, counters.skipped) == (1, 1, 1, 1)
     assert (counters.open, counters.retried, counters.throttled) == (1, 1, 0)
@@ -130,8 +132,7 @@ async def test_retry_is_due_after_its_delay_and_not_before(store: Store) -> None
     held = await claim_one(store, job_id)
     delays = (0.0, 3600.0, 7200.0)
     outcomes = [
-        outcome_of(row, PENDING, delay=delay)
-        for row, delay in zip(held.rows, delays, strict=True)
+        outcome_of(row, PENDING, delay=delay) for row, delay in zip(held.rows, delays, strict=True)
     ]
     await store.settling.settle(job_id, "one", [Settlement(held.lease, outcomes, True)])
     assert seqs_of(*await claim(store, job_id)) == [1]
@@ -191,9 +192,7 @@ async def test_throttled_try_is_counted_and_one_that_waited_for_a_gate_leaves_no
     waits = outcome_of(
         held.rows[1], PENDING, charged=False, logged=False, error_message="api", delay=3600.0
     )
-    await store.settling.settle(
-        job_id, "one", [Settlement(held.lease, [throttled, waits], True)]
-    )
+    await store.settling.settle(job_id, "one", [Settlement(held.lease, [throttled, waits], True)])
     counters = await store.reads.counters(job_id)
     assert (counters.retried, counters.throttled) == (1, 1)
     assert await store.reads.attempts(job_id, 2) == []
@@ -216,7 +215,11 @@ async def test_save_writes_in_the_settling_transaction(store: Store) -> None:
         await tx.execute_many("insert into priced (seq, price) values (:seq, 7)", rows)
 
     await store.settling.settle(job_id, "one", [settlement_of(held)], save=save)
-    assert [row[0] for row in await fetch(store, "select seq from priced order by seq")] == [1, 2, 3]
+    assert [row[0] for row in await fetch(store, "select seq from priced order by seq")] == [
+        1,
+        2,
+        3,
+    ]
 
 
 async def test_failed_save_rolls_everything_back(store: Store) -> None:
