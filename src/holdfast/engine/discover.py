@@ -134,7 +134,7 @@ class Walk:
 
     async def _write(self, page: IngestPage) -> StreamState:
         """Writes a page; where the database is gone, waits and sends the same page again."""
-        size = sum(len(item.input) for item in page.items)
+        size = sum(len(item.input) for item in page.items) + sum(map(len, page.inputs))
         while True:
             started = self._clock.monotonic()
             try:
@@ -150,7 +150,7 @@ class Walk:
                 self._pace.failed()
                 self._log.warning("database.gone", error=str(error))
                 await asyncio.sleep(0.5)
-        self._pace.observe(len(page.items), size, self._clock.monotonic() - started)
+        self._pace.observe(page.records_count, size, self._clock.monotonic() - started)
         seconds = self._clock.monotonic() - started
         self._metrics.ingest_rows.labels(self._pipeline.name).inc(done.accepted)
         stream = self._stream
@@ -158,7 +158,7 @@ class Walk:
             "ingest.page", source=stream.source, rows=done.accepted, bytes=size, seconds=seconds
         )
         stream.pages_count += 1
-        stream.records_count += len(page.items)
+        stream.records_count += page.records_count
         stream.items_count += done.accepted
         stream.cursor = {"page": page.next_cursor, "skip": 0}
         stream.failures = 0
@@ -251,10 +251,12 @@ async def uploaded_pages(
     batches = file.pages(row, lambda: pace.rows, _UPLOAD_PAGE_BYTES)
     while True:
         batch = await asyncio.to_thread(next, batches)
-        items = [NewItem(text) for text in batch.inputs]
-        if pipeline.dedupe is not None:
+        cursor = {"row": batch.next_row}
+        if pipeline.dedupe is None:
+            yield IngestPage((), cursor, batch.end, inputs=batch.inputs)
+        else:
             items = [_keyed(pipeline, text) for text in batch.inputs]
-        yield IngestPage(items, {"row": batch.next_row}, batch.end)
+            yield IngestPage(items, cursor, batch.end)
         if batch.end:
             return
 

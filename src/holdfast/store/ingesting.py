@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import orjson
@@ -47,10 +48,17 @@ class NewItem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class IngestPage:
+    """A page on its way in: `items` where keys matter, else plain `inputs`, which cost less."""
+
     items: Sequence[NewItem]
     next_cursor: Any
     end: bool
     expected_count: int | None = None
+    inputs: Sequence[str] = ()
+
+    @property
+    def records_count(self) -> int:
+        return len(self.items) + len(self.inputs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,22 +98,22 @@ class Ingesting:
         dedupe: Dedupe | None = None,
     ) -> Ingested:
         """Writes a page and moves the cursor past it; at a cap, past the part that fits."""
-        first_seq = await self._take_sequence(stream.job_id, len(page.items))
+        first_seq = await self._take_sequence(stream.job_id, page.records_count)
 
         async def body(tx: Transaction) -> Ingested:
             room = await _room(tx, stream)
-            chosen = await _choose(tx, stream.job_id, first_seq, page.items, room, dedupe)
+            chosen = await _choose(tx, stream.job_id, first_seq, page, room, dedupe)
             advanced = await _advance(tx, stream, page, chosen, seconds)
             if not await _remember_cursor(tx, stream, page, chosen):
                 raise DiscoveryError(
                     f"{stream.source} gave the same cursor twice: {page.next_cursor!r}"
                 )
             await _add_items(tx, stream.job_id, chosen)
-            counts = {"accepted": len(chosen.rows), "known": chosen.known}
+            counts = {"accepted": chosen.count, "known": chosen.known}
             await add_counts(tx, stream.job_id, worker, **counts)
             if advanced is not StreamState.RUNNING:
                 await _end_discovery(tx, stream.job_id)
-            return Ingested(len(chosen.rows), chosen.known, advanced)
+            return Ingested(chosen.count, chosen.known, advanced)
 
         try:
             return await self._database.write("ingest", body)
@@ -165,6 +173,12 @@ class _Chosen:
     rows: list[tuple[int, NewItem]]
     known: int
     consumed: int
+    first_seq: int = 0
+    inputs: Sequence[str] = ()  # instead of rows, numbered from first_seq on
+
+    @property
+    def count(self) -> int:
+        return len(self.rows) + len(self.inputs)
 
 
 async def _room(tx: Transaction, stream: StreamLease) -> int | None:
@@ -189,13 +203,16 @@ async def _choose(
     tx: Transaction,
     job_id: int,
     first_seq: int,
-    items: Sequence[NewItem],
+    page: IngestPage,
     room: int | None,
     dedupe: Dedupe | None,
 ) -> _Chosen:
     if dedupe is not None:
-        return await _choose_by_key(tx, job_id, first_seq, items, room, dedupe)
-    taken = items if room is None else items[:room]
+        return await _choose_by_key(tx, job_id, first_seq, page.items, room, dedupe)
+    if page.inputs:
+        inputs = page.inputs if room is None else page.inputs[:room]
+        return _Chosen([], 0, len(inputs), first_seq, inputs)
+    taken = page.items if room is None else page.items[:room]
     return _Chosen(list(enumerate(taken, first_seq)), 0, len(taken))
 
 
@@ -316,7 +333,7 @@ async def _move_keys(
 async def _advance(
     tx: Transaction, stream: StreamLease, page: IngestPage, chosen: _Chosen, seconds: float
 ) -> StreamState:
-    cut = chosen.consumed < len(page.items)
+    cut = chosen.consumed < page.records_count
     records = stream.records_count + chosen.consumed
     state, error = _state_after(page, cut, records)
     params = {
@@ -325,7 +342,7 @@ async def _advance(
         "pages_count": stream.pages_count,
         "cursor": orjson.dumps(_cursor_after(stream, page, chosen, state)).decode(),
         "records": chosen.consumed,
-        "items": len(chosen.rows),
+        "items": chosen.count,
         "state": state,
         "error": error,
         "seconds": seconds,
@@ -365,7 +382,7 @@ def _cursor_after(
 async def _remember_cursor(
     tx: Transaction, stream: StreamLease, page: IngestPage, chosen: _Chosen
 ) -> bool:
-    if page.end or chosen.consumed < len(page.items):
+    if page.end or chosen.consumed < page.records_count:
         return True
     written = orjson.dumps(page.next_cursor, option=orjson.OPT_SORT_KEYS)
     params = {
@@ -374,25 +391,32 @@ async def _remember_cursor(
         "cursor_hash": hashlib.sha256(written).hexdigest(),
         "number": stream.pages_count + 1,
         "records": chosen.consumed,
-        "items": len(chosen.rows),
+        "items": chosen.count,
     }
     return bool(await tx.take("add_stream_page", params))
 
 
 async def _add_items(tx: Transaction, job_id: int, chosen: _Chosen) -> None:
-    if not chosen.rows:
+    if not chosen.count:
         return
-    rows = [(job_id, seq, item.key, item.input) for seq, item in chosen.rows]
+    seqs: Sequence[int] = range(chosen.first_seq, chosen.first_seq + len(chosen.inputs))
+    inputs = chosen.inputs
+    keys: Iterator[str | None] = repeat(None)
+    if chosen.rows:
+        seqs = [seq for seq, _ in chosen.rows]
+        inputs = [item.input for _, item in chosen.rows]
+        keys = iter([item.key for _, item in chosen.rows])
+    rows = zip(repeat(job_id), seqs, keys, inputs, strict=False)
     await tx.copy("items", ("job_id", "seq", "key", "input"), rows)
     params = {
         "job_id": job_id,
-        "lo": rows[0][1],
-        "hi": rows[-1][1],
+        "lo": seqs[0],
+        "hi": seqs[-1],
         "again": 0,
         "delay": 0.0,
         "settled": 0,
         "expiries": 0,
-        "item_bytes": sum(len(row[3]) for row in rows) // len(rows),
+        "item_bytes": sum(map(len, inputs)) // len(inputs),
         "waiting_for": None,
     }
     await tx.take("add_range", params)

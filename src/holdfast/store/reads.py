@@ -371,7 +371,3 @@ def _item_view(row: Row, state: JobState) -> ItemView:
         row[7] or 0,
         parse_instant(row[8]),
     )
-
-
-def _is_instant(name: str) -> bool:
-    return name in ("at", "since") or name.endswith(("_at", "_until"))
