@@ -315,7 +315,7 @@ class Reads:
 
 
 def _is_instant(name: str) -> bool:
-    return _is_instant(name)
+    return name in ("at", "since") or name.endswith(("_at", "_until"))
 
 
 def _with_cancelled(counters: Counters) -> Counters:
