@@ -288,9 +288,7 @@ def _takes_again(known: _Known, item: NewItem, dedupe: Dedupe) -> bool:
     return policy == "again"
 
 
-async def _add_keys(
-    tx: Transaction, job_id: int, dedupe: Dedupe, new: _ByKey
-) -> set[str]:
+async def _add_keys(tx: Transaction, job_id: int, dedupe: Dedupe, new: _ByKey) -> set[str]:
     if not new:
         return set()
     rows = [(key, item.content_hash, seq) for key, (seq, item) in sorted(new.items())]
