@@ -96,8 +96,6 @@ class Ingesting:
             room = await _room(tx, stream)
             chosen = await _choose(tx, stream.job_id, first_seq, page.items, room, dedupe)
             advanced = await _advance(tx, stream, page, chosen, seconds)
-            if advanced is None:
-                return Ingested(0, 0, StreamState.RUNNING)
             if not await _remember_cursor(tx, stream, page, chosen):
                 raise DiscoveryError(
                     f"{stream.source} gave the same cursor twice: {page.next_cursor!r}"
@@ -106,10 +104,13 @@ class Ingesting:
             counts = {"accepted": len(chosen.rows), "known": chosen.known}
             await add_counts(tx, stream.job_id, worker, **counts)
             if advanced is not StreamState.RUNNING:
-                await tx.run("discover_job", {"job_id": stream.job_id})
+                await _end_discovery(tx, stream.job_id)
             return Ingested(len(chosen.rows), chosen.known, advanced)
 
-        return await self._database.write("ingest", body)
+        try:
+            return await self._database.write("ingest", body)
+        except _TakenBefore as taken:
+            return Ingested(0, 0, taken.state)
 
     async def release_stream(
         self, stream: StreamLease, delay: float = 0.0, error: str | None = None
@@ -133,7 +134,7 @@ class Ingesting:
 
         async def body(tx: Transaction) -> None:
             await tx.run("fail_stream", {"id": stream.id, "token": stream.token, "error": error})
-            await tx.run("discover_job", {"job_id": stream.job_id})
+            await _end_discovery(tx, stream.job_id)
 
         await self._database.write("fail_stream", body)
 
@@ -147,6 +148,14 @@ class Ingesting:
             return int(rows[0][0])
 
         return await self._database.write("take_sequence", body, relaxed=False)
+
+
+class _TakenBefore(Exception):
+    """This very page was committed and its reply lost. Raised, so that the keys which the second
+    try moved are rolled back."""
+
+    def __init__(self, state: StreamState) -> None:
+        self.state = state
 
 
 @dataclass(slots=True)
@@ -200,15 +209,45 @@ async def _choose_by_key(
 ) -> _Chosen:
     known = await _known_keys(tx, dedupe, items)
     chosen = _Chosen([], 0, 0)
-    new: dict[str, tuple[int, NewItem]] = {}
-    again: dict[str, tuple[int, NewItem]] = {}
-    for seq, item in enumerate(items, first_seq):
-        if room is not None and len(new) + len(again) + _keyless(chosen) >= room:
+    seen: set[str] = set()
+    while True:
+        new, again = _pick(chosen, seen, first_seq, items, room, known, dedupe)
+        kept = await _add_keys(tx, job_id, dedupe, new)
+        kept |= await _move_keys(tx, job_id, dedupe, again, known)
+        picked = new | again
+        chosen.known += len(picked) - len(kept)
+        chosen.rows += [row for key, row in picked.items() if key in kept]
+        # Keys that another job got meanwhile leave room for more of the page.
+        if len(kept) == len(picked) or chosen.consumed == len(items):
+            break
+    chosen.rows.sort()
+    return chosen
+
+
+_ByKey = dict[str, tuple[int, NewItem]]
+
+
+def _pick(
+    chosen: _Chosen,
+    seen: set[str],
+    first_seq: int,
+    items: Sequence[NewItem],
+    room: int | None,
+    known: dict[str, _Known],
+    dedupe: Dedupe,
+) -> tuple[_ByKey, _ByKey]:
+    """Goes on through the page until the room is used up: keys that are new, keys to be taken
+    again."""
+    new: _ByKey = {}
+    again: _ByKey = {}
+    start = chosen.consumed
+    for seq, item in enumerate(items[start:], first_seq + start):
+        if room is not None and len(new) + len(again) + len(chosen.rows) >= room:
             break
         chosen.consumed += 1
         if item.key is None:
             chosen.rows.append((seq, item))
-        elif item.key in new or item.key in again:
+        elif item.key in seen:
             chosen.known += 1
         elif item.key not in known:
             new[item.key] = (seq, item)
@@ -216,16 +255,9 @@ async def _choose_by_key(
             again[item.key] = (seq, item)
         else:
             chosen.known += 1
-    kept = await _add_keys(tx, job_id, dedupe, new)
-    kept |= await _move_keys(tx, job_id, dedupe, again, known)
-    chosen.known += len(new) + len(again) - len(kept)
-    chosen.rows += [row for key, row in (new | again).items() if key in kept]
-    chosen.rows.sort()
-    return chosen
-
-
-def _keyless(chosen: _Chosen) -> int:
-    return len(chosen.rows)
+        if item.key is not None:
+            seen.add(item.key)
+    return new, again
 
 
 class _Known(NamedTuple):
@@ -256,9 +288,7 @@ def _takes_again(known: _Known, item: NewItem, dedupe: Dedupe) -> bool:
     return policy == "again"
 
 
-async def _add_keys(
-    tx: Transaction, job_id: int, dedupe: Dedupe, new: dict[str, tuple[int, NewItem]]
-) -> set[str]:
+async def _add_keys(tx: Transaction, job_id: int, dedupe: Dedupe, new: _ByKey) -> set[str]:
     if not new:
         return set()
     rows = [(key, item.content_hash, seq) for key, (seq, item) in sorted(new.items())]
@@ -270,7 +300,7 @@ async def _move_keys(
     tx: Transaction,
     job_id: int,
     dedupe: Dedupe,
-    again: dict[str, tuple[int, NewItem]],
+    again: _ByKey,
     known: dict[str, _Known],
 ) -> set[str]:
     if not again:
@@ -285,8 +315,7 @@ async def _move_keys(
 
 async def _advance(
     tx: Transaction, stream: StreamLease, page: IngestPage, chosen: _Chosen, seconds: float
-) -> StreamState | None:
-    """Moves the cursor; None when this very page was committed before its reply was lost."""
+) -> StreamState:
     cut = chosen.consumed < len(page.items)
     records = stream.records_count + chosen.consumed
     state, error = _state_after(page, cut, records)
@@ -294,7 +323,7 @@ async def _advance(
         "id": stream.id,
         "token": stream.token,
         "pages_count": stream.pages_count,
-        "cursor": orjson.dumps(_cursor_after(stream, page, chosen, cut)).decode(),
+        "cursor": orjson.dumps(_cursor_after(stream, page, chosen, state)).decode(),
         "records": chosen.consumed,
         "items": len(chosen.rows),
         "state": state,
@@ -306,7 +335,7 @@ async def _advance(
         return state
     rows = await tx.fetch("stream_pages_count", {"id": stream.id, "token": stream.token})
     if rows and rows[0][0] == stream.pages_count + 1:
-        return None
+        raise _TakenBefore(StreamState(rows[0][1]))
     raise LeaseLost(f"stream {stream.id} was taken over")
 
 
@@ -324,9 +353,10 @@ def _state_after(page: IngestPage, cut: bool, records: int) -> tuple[StreamState
 
 
 def _cursor_after(
-    stream: StreamLease, page: IngestPage, chosen: _Chosen, cut: bool
+    stream: StreamLease, page: IngestPage, chosen: _Chosen, state: StreamState
 ) -> dict[str, Any]:
-    if not cut:
+    """Past the page; or, where the stream stopped in it, past the records that were taken."""
+    if state in (StreamState.RUNNING, StreamState.COMPLETE):
         return {"page": page.next_cursor, "skip": 0}
     before = stream.cursor or {"page": None, "skip": 0}
     return {"page": before["page"], "skip": before["skip"] + chosen.consumed}
@@ -366,6 +396,13 @@ async def _add_items(tx: Transaction, job_id: int, chosen: _Chosen) -> None:
         "waiting_for": None,
     }
     await tx.take("add_range", params)
+
+
+async def _end_discovery(tx: Transaction, job_id: int) -> None:
+    """Locks the job first and looks in the next statement: of two last pages at once, each
+    would see the other's stream still running."""
+    await tx.fetch("hold_job", {"job_id": job_id})
+    await tx.run("discover_job", {"job_id": job_id})
 
 
 def _stream_lease(row: Sequence[Any], token: str) -> StreamLease:

@@ -16,7 +16,7 @@ from holdfast.store.driver import Row
 from holdfast.store.instants import parse_instant, seconds_between
 
 _PAGE = 1000
-_INSTANTS = ("at", "_until", "since")
+_INSTANTS = frozenset({"at", "since", "closed_until"})
 _LAST_ID = 2**62
 
 
@@ -207,12 +207,14 @@ class Reads:
             async for page in pages:
                 yield page
 
-    async def _items_by_seq(self, job_id: int) -> AsyncIterator[list[ItemView]]:
+    async def _items_by_seq(
+        self, job_id: int, query: str = "items_by_seq"
+    ) -> AsyncIterator[list[ItemView]]:
         job = await self.job(job_id)
         after = 0
         while True:
             params = {"job_id": job_id, "after": after, "limit": _PAGE}
-            rows = await self._database.fetch("items_by_seq", params)
+            rows = await self._database.fetch(query, params)
             if not rows:
                 return
             yield [_item_view(row, job.state) for row in rows]
@@ -227,9 +229,12 @@ class Reads:
             params = {"job_id": job_id, "status": status, "limit": _PAGE, **position}
             rows = await self._database.fetch("items_by_status", params)
             if not rows:
-                return
+                break
             yield [_item_view(row, job.state) for row in rows]
             position = {"updated_at": rows[-1][8], "seq": rows[-1][0]}
+        if job.state is JobState.CANCELLED and status is ItemStatus.SKIPPED:
+            async for page in self._items_by_seq(job_id, "cancelled_items"):
+                yield page
 
     async def _open_items(self, job_id: int, status: ItemStatus) -> AsyncIterator[list[ItemView]]:
         """Open items lie only in ranges, so the cost does not grow with what is finished."""
@@ -298,7 +303,7 @@ class Reads:
         rows = await self._database.fetch(query, params)
         return [
             {
-                name: parse_instant(value) if name.endswith(_INSTANTS) else value
+                name: parse_instant(value) if _is_instant(name) else value
                 for name, value in zip(names, row, strict=True)
             }
             for row in rows
@@ -308,6 +313,10 @@ class Reads:
         if self._database.driver.dialect == "postgres":
             return datetime.fromisoformat("1970-01-01T00:00:00+00:00")
         return ""
+
+
+def _is_instant(name: str) -> bool:
+    return name.endswith("_at") or name in _INSTANTS
 
 
 def _with_cancelled(counters: Counters) -> Counters:

@@ -20,7 +20,8 @@ TYPES = {
         "HOT": "with (fillfactor = 50)",
     },
     "sqlite": {
-        "ID": "integer primary key",
+        # Never the id of a row that is gone: outcomes of a cancelled job keep their range's.
+        "ID": "integer primary key autoincrement",
         "INSTANT": "text",
         "JSON": "text",
         "REAL": "real",
