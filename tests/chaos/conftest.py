@@ -7,24 +7,23 @@ from pathlib import Path
 
 import pytest
 
+from tests.chaos.children import Children
 from tests.chaos.scene import Scene
-from tests.command import HoldfastCommand
 
 
 @pytest.fixture
-def scene(holdfast_command: HoldfastCommand, tmp_path: Path) -> Scene:
-    return Scene(holdfast_command, tmp_path)
+def children(tmp_path: Path) -> Iterator[Children]:
+    started = Children(tmp_path)
+    yield started
+    started.close()
 
 
 @pytest.fixture
-def scene_at(tmp_path: Path) -> Iterator[Callable[[str], Scene]]:
+def scene(scene_at: Callable[[str], Scene], database_url: str) -> Scene:
+    return scene_at(database_url)
+
+
+@pytest.fixture
+def scene_at(tmp_path: Path, children: Children) -> Callable[[str], Scene]:
     """A scene on a database of the test's own, or on the way to one."""
-    commands = []
-
-    def make(url: str) -> Scene:
-        commands.append(HoldfastCommand(url, tmp_path))
-        return Scene(commands[-1], tmp_path)
-
-    yield make
-    for command in commands:
-        command.close()
+    return lambda url: Scene(url, tmp_path, children)

@@ -61,24 +61,18 @@ def own_server() -> Iterator[PostgresServer]:
         yield server
 
 
-def _more_items_started(scene: Scene, more: int = 100) -> None:
-    before = sum(scene.witnessed().values())
-    wait_until(lambda: sum(scene.witnessed().values()) > before + more, "items start")
-
-
 def test_run_outlives_crashes_of_its_server(
     scene_at: Callable[[str], Scene], own_server: PostgresServer
 ) -> None:
     scene = scene_at(own_server.create_database())
     run = scene.start("run", f"{DEEDS}:saving", scene.table(SLOWLY), **FEW_AT_ONCE)
     for _ in range(2):
-        _more_items_started(scene)
+        scene.wait_for_starts(100)
         own_server.stop_hard()
         own_server.start()
     finish(run)
     scene.assert_exact(1, done=ITEMS)
-    saved = own_server.execute("select count(*), count(distinct seq) from saved", "test_1")
-    assert saved == f"{ITEMS}|{ITEMS}"
+    scene.assert_saved_once(ITEMS)
 
 
 async def test_run_waits_for_a_server_that_refuses_and_says_so(
@@ -88,9 +82,9 @@ async def test_run_waits_for_a_server_that_refuses_and_says_so(
     async with Proxy(postgres_url) as proxy:
         scene = scene_at(proxy.url)
         run = scene.start("run", f"{DEEDS}:saving", scene.table(SLOWLY), **FEW_AT_ONCE)
-        await asyncio.to_thread(_more_items_started, scene)
+        await asyncio.to_thread(scene.wait_for_starts, 100)
         await proxy.cut()
-        await asyncio.to_thread(_more_items_started, scene)
+        await asyncio.to_thread(scene.wait_for_starts, 100)
         await proxy.refuse()
         await asyncio.sleep(6)
         await proxy.accept()
@@ -100,7 +94,7 @@ async def test_run_waits_for_a_server_that_refuses_and_says_so(
 
 
 async def test_commit_whose_reply_was_lost_counts_once(
-    scene_at: Callable[[str], Scene], postgres_url: str, postgres_server: PostgresServer
+    scene_at: Callable[[str], Scene], postgres_url: str
 ) -> None:
     direct = scene_at(postgres_url)
     job_id = await asyncio.to_thread(direct.take_in, SLOWLY, "saving")
@@ -113,15 +107,13 @@ async def test_commit_whose_reply_was_lost_counts_once(
         await ended
         assert proxy.cuts > 3
     await asyncio.to_thread(direct.assert_exact, job_id, done=ITEMS)
-    name = postgres_url.rsplit("/", 1)[1]
-    saved = postgres_server.execute("select count(*), count(distinct seq) from saved", name)
-    assert saved == f"{ITEMS}|{ITEMS}"
+    await asyncio.to_thread(direct.assert_saved_once, ITEMS)
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_file_that_another_process_locks_is_waited_for(scene: Scene, sqlite_url: str) -> None:
     run = scene.start("run", f"{DEEDS}:saving", scene.table(SLOWLY), **FEW_AT_ONCE)
-    _more_items_started(scene)
+    scene.wait_for_starts(100)
     with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as other:
         other.execute("begin exclusive")
         with pytest.raises(AssertionError):
