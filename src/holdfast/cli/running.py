@@ -7,9 +7,10 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 import typer
@@ -33,16 +34,18 @@ from holdfast.engine.control import Caps, Control, discovery_key
 from holdfast.engine.discover import Walk, WalkEnd, open_upload, uploaded_pages
 from holdfast.engine.pace import IngestPace
 from holdfast.engine.why import why_not_running
-from holdfast.errors import InputError, UserError
+from holdfast.errors import DatabaseGone, InputError, UserError
 from holdfast.export import format_of
 from holdfast.metrics import Metrics
-from holdfast.model import JobState
+from holdfast.model import JobState, StreamState
 from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
 from holdfast.sources.tables import TableFile, content_key
-from holdfast.store import Store
+from holdfast.store import Store, StreamLease
 
+T = TypeVar("T")
 SOME_ITEMS_FAILED = 3
+_AGAIN_SECONDS = 0.5
 
 
 def register(app: typer.Typer) -> None:
@@ -158,9 +161,24 @@ class _Run:
             try:
                 await self._ingest_and_work(store, job_id)
             finally:
-                await store.leases.return_leases(self._name)
-                await store.upkeep.stop_worker(self._name)
-            return await self._conclude(store, job_id, self._clock.monotonic() - started)
+                await self._patiently(lambda: self._leave(store))
+            seconds = self._clock.monotonic() - started
+            return await self._patiently(lambda: self._conclude(store, job_id, seconds))
+
+    async def _leave(self, store: Store) -> None:
+        await store.leases.return_leases(self._name)
+        await store.upkeep.stop_worker(self._name)
+
+    async def _patiently(self, action: Callable[[], Awaitable[T]]) -> T:
+        """Waits for a database that is gone, unless the user does not want to."""
+        while True:
+            try:
+                return await action()
+            except DatabaseGone as error:
+                if self._stopped.is_set():
+                    raise
+                self._log.warning("database.gone", error=str(error))
+                await asyncio.sleep(_AGAIN_SECONDS)
 
     # Finding the job.
 
@@ -248,7 +266,7 @@ class _Run:
             await asyncio.gather(showing, stopped, return_exceptions=True)
 
     async def _work(self, store: Store, job_id: int) -> None:
-        parts = [self._ingest(store, job_id)]
+        parts = [self._ingest_to_the_end(store, job_id)]
         if self._request.work:
             self._supervisor = Supervisor(
                 store,
@@ -267,12 +285,43 @@ class _Run:
         path, separator, name = self._request.reference.rpartition(":")
         return path if separator and path.endswith(".py") and name else self._request.reference
 
-    async def _ingest(self, store: Store, job_id: int) -> None:
+    async def _ingest_to_the_end(self, store: Store, job_id: int) -> None:
         """Takes the file's rows in. Discovery of other sources is the workers' business."""
         if self._file is None:
             return
+        file = self._file
+
+        async def attempt() -> None:
+            # A lease whose commit was not answered is ours without our knowing its token.
+            await store.leases.return_leases(self._name)
+            await self._ingest(store, job_id, file)
+
+        try:
+            await self._patiently(attempt)
+        except BaseException:
+            # The workers would wait for rows that nobody takes in.
+            if self._supervisor is not None:
+                await self._supervisor.stop()
+            raise
+
+    async def _lease_upload(self, store: Store, job_id: int, seconds: float) -> StreamLease | None:
+        """Waits while another holds the file, which may be a run that was killed on another
+        host; None when there is nothing left to take in."""
+        while not self._stopped.is_set():
+            stream = await store.ingesting.lease_stream(job_id, self._name, seconds)
+            if stream is not None:
+                return stream
+            job = await store.reads.job(job_id)
+            streams = await store.reads.streams(job_id)
+            walked = all(one.state != StreamState.RUNNING for one in streams)
+            if walked or job.state is not JobState.RUNNING:
+                return None
+            await asyncio.sleep(_AGAIN_SECONDS)
+        return None
+
+    async def _ingest(self, store: Store, job_id: int, file: TableFile) -> None:
         limits = discover_limits(self._settings)
-        stream = await store.ingesting.lease_stream(job_id, self._name, limits.lease_seconds)
+        stream = await self._lease_upload(store, job_id, limits.lease_seconds)
         if stream is None:
             return
         pace = IngestPace(ingest_bounds(self._settings))
@@ -288,10 +337,10 @@ class _Run:
             self._log,
             lambda: not self._stopped.is_set(),
         )
-        pages = uploaded_pages(self._file, self._request.pipeline, stream, pace)
+        pages = uploaded_pages(file, self._request.pipeline, stream, pace)
         end = await walk.run(pages)
         await store.settling.complete(job_id)
-        for problem, count in sorted(self._file.problems.items()):
+        for problem, count in sorted(file.problems.items()):
             errors.print(f"  {problem}: {count:,}", markup=False)
         if end is WalkEnd.FAILED:
             job = await store.reads.streams(job_id)
