@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,16 +34,17 @@ from holdfast.engine.control import Caps, Control, discovery_key
 from holdfast.engine.discover import Walk, WalkEnd, open_upload, uploaded_pages
 from holdfast.engine.pace import IngestPace
 from holdfast.engine.why import why_not_running
-from holdfast.errors import InputError, UserError
+from holdfast.errors import DatabaseGone, InputError, UserError
 from holdfast.export import format_of
 from holdfast.metrics import Metrics
-from holdfast.model import JobState
+from holdfast.model import JobState, Lane, StreamState
 from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
 from holdfast.sources.tables import TableFile, content_key
-from holdfast.store import Store
+from holdfast.store import Store, StreamLease
 
 SOME_ITEMS_FAILED = 3
+_INGEST_AGAIN_SECONDS = 0.5
 
 
 def register(app: typer.Typer) -> None:
@@ -119,11 +121,27 @@ def run(
     )
     if out is not None:
         format_of(out, None)
+    _refuse_unfitting(request, settings)
     file = None if input is None else open_upload(input, request.table)
     ensure_schema(settings)
     code = run_async(_Run(settings, request, file).run())
     sys.stdout.flush()
     raise typer.Exit(code)
+
+
+def _refuse_unfitting(request: Request, settings: Settings) -> None:
+    pipeline = request.pipeline
+    if request.input is None and not pipeline.discovers:
+        raise UserError(
+            f"the pipeline {pipeline.name} needs an input file",
+            f"holdfast run {request.reference} INPUT.csv, or give the pipeline a `discover`.",
+        )
+    backfill = request.input is None and pipeline.lane in (Lane.UPLOAD, Lane.BACKFILL)
+    if backfill and not settings.backfill_enabled:
+        raise UserError(
+            f"{pipeline.name} is a backfill, and BACKFILL_ENABLED is false",
+            "Set BACKFILL_ENABLED=true to run it.",
+        )
 
 
 def parse_options(pairs: list[str]) -> dict[str, str]:
@@ -258,7 +276,13 @@ class _Run:
                 self._log,
             )
             parts.append(self._supervisor.run())
-        results = await asyncio.gather(*parts, return_exceptions=True)
+        tasks = [asyncio.create_task(part) for part in parts]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        if self._supervisor is not None and not all(task.done() for task in tasks):
+            # Without the one the other would wait for ever.
+            self._stopped.set()
+            await self._supervisor.stop()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException):
                 raise result
@@ -271,34 +295,54 @@ class _Run:
         """Takes the file's rows in. Discovery of other sources is the workers' business."""
         if self._file is None:
             return
-        limits = discover_limits(self._settings)
-        stream = await store.ingesting.lease_stream(job_id, self._name, limits.lease_seconds)
-        if stream is None:
-            return
+        seconds = discover_limits(self._settings).lease_seconds
+        while not self._stopped.is_set():
+            try:
+                stream = await store.ingesting.lease_stream(job_id, self._name, seconds)
+                if stream is not None:
+                    await self._walk(store, stream, self._file)
+                if not await self._more_to_ingest(store, job_id):
+                    return
+            except DatabaseGone as error:
+                self._log.warning("database.gone", error=str(error))
+            # Another process takes the same rows in, or something is not to be had for now.
+            await self._pause(_INGEST_AGAIN_SECONDS)
+
+    async def _walk(self, store: Store, stream: StreamLease, file: TableFile) -> None:
         pace = IngestPace(ingest_bounds(self._settings))
         walk = Walk(
             store,
             stream,
             self._request.pipeline,
             self._name,
-            limits,
+            discover_limits(self._settings),
             pace,
             self._clock,
             Metrics(),
             self._log,
             lambda: not self._stopped.is_set(),
         )
-        pages = uploaded_pages(self._file, self._request.pipeline, stream, pace)
-        end = await walk.run(pages)
-        await store.settling.complete(job_id)
-        for problem, count in sorted(self._file.problems.items()):
+        end = await walk.run(uploaded_pages(file, self._request.pipeline, stream, pace))
+        await store.settling.complete(stream.job_id)
+        for problem, count in sorted(file.problems.items()):
             errors.print(f"  {problem}: {count:,}", markup=False)
         if end is WalkEnd.FAILED:
-            job = await store.reads.streams(job_id)
+            streams = await store.reads.streams(stream.job_id)
             raise InputError(
-                job[0].error or "the input could not be read",
-                f"{stream.items_count:,} rows before it are kept. Mend the file and run again.",
+                streams[0].error or "the input could not be read",
+                f"The {stream.items_count:,} rows before it are kept, as job {stream.job_id}. "
+                "Mend the file and run again.",
             )
+
+    async def _more_to_ingest(self, store: Store, job_id: int) -> bool:
+        job = await store.reads.job(job_id)
+        if job.state is not JobState.RUNNING:
+            return False
+        return any(s.state == StreamState.RUNNING for s in await store.reads.streams(job_id))
+
+    async def _pause(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._stopped.wait(), seconds)
 
     # The end.
 
@@ -312,7 +356,9 @@ class _Run:
             for note in notes:
                 errors.print(note, markup=False)
         self._summarize(job.state, job_id, counters, seconds)
-        reason = await why_not_running(store, job, self._settings.worker_lost_seconds)
+        reason = await why_not_running(
+            store, job, self._settings.worker_lost_seconds, self._settings.backfill_enabled
+        )
         if self._signal is not None:
             errors.print("Stopped. The same command continues where it stopped.")
             return 128 + self._signal
