@@ -44,7 +44,10 @@ def ensure_schema(settings: Settings) -> None:
     """Makes or raises the schema where that surprises nobody: a file of our own, or an empty
     database. A server's schema is raised only by `holdfast migrate up`."""
     url = settings.database_url
-    if sqlite_file(url) is not None or status(url).current is None:
+    found = status(url)
+    if found.up_to_date:
+        return
+    if found.current is None or (found.known and sqlite_file(url) is not None):
         upgrade(url)
     else:
         require_current(url)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -30,6 +29,8 @@ from holdfast.pipeline import Context, Http, Pipeline
 from holdfast.store.driver import Row
 
 _MESSAGE_CHARACTERS = 2000
+_SAID = (NotFound, Skip, Retry, Failed)
+_DONE = ItemStatus.DONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,33 +79,28 @@ class Execute:
             self._stuck = 0
 
     async def __call__(self, row: Row) -> Outcome:
-        item = Item(*row)
+        seq, text, tries, attempts, misses = row
         started = self._clock.monotonic()
         normalized = None
+        error: Exception
         try:
-            record = orjson.loads(item.input)
+            record = orjson.loads(text)
             if self.pipeline.normalizes:
                 record = self.pipeline.normalize(record)
                 normalized = orjson.dumps(record).decode()
-            ctx = Context(self.job, item.seq, item.tries + 1, self._http, self._gates, self._log)
-            value = await self._process(record, ctx)
-            result = self._encoded(value)
-        except Exception as error:
-            outcome = self._failed(item, error)
-        else:
-            if isinstance(result, Exception):
-                outcome = self._failed(item, result)
-            else:
-                outcome = Outcome(
-                    item.seq,
-                    ItemStatus.DONE,
-                    item.tries + 1,
-                    item.attempts + 1,
-                    item.misses,
-                    normalized,
-                    result,
-                )
-        return outcome._replace(seconds=self._clock.monotonic() - started, normalized=normalized)
+            ctx = Context(self.job, seq, tries + 1, self._http, self._gates, self._log)
+            result = self._encoded(await self._process(record, ctx))
+            seconds = self._clock.monotonic() - started
+            if type(result) is str:
+                return Outcome(
+                    seq, _DONE, tries + 1, attempts + 1, misses, normalized, result,
+                    None, None, seconds,
+                )  # fmt: skip
+            error = result
+        except Exception as caught:
+            error = caught
+        seconds = self._clock.monotonic() - started
+        return self._failed(Item(*row), error)._replace(seconds=seconds, normalized=normalized)
 
     def timed_out(self, row: Row) -> Outcome:
         """The outcome of an item that was stopped after its time."""
@@ -133,12 +129,13 @@ class Execute:
             self._threads = ThreadPoolExecutor(self._limits.threads, thread_name_prefix="item")
             self._stuck = 0
 
-    def _encoded(self, value: Any) -> str | Exception:
+    def _encoded(self, value: Any) -> Any:
         """The result as JSON text, or what else the pipeline said."""
-        if isinstance(value, (NotFound, Skip, Retry, Failed)):
-            return value
-        if inspect.isclass(value) and issubclass(value, (NotFound, Skip, Retry, Failed)):
-            return value()
+        if type(value) is not dict:
+            if isinstance(value, _SAID):
+                return value
+            if isinstance(value, type) and issubclass(value, _SAID):
+                return value()
         try:
             text = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
         except (TypeError, ValueError) as error:
@@ -149,7 +146,7 @@ class Execute:
                 "TOO_LARGE",
                 f"the result has {len(text):,} bytes, more than HOLDFAST_MAX_RESULT_BYTES={limit}",
             )
-        if self._columns and not (isinstance(value, dict) and self._columns <= value.keys()):
+        if self._columns and not (type(value) is dict and self._columns <= value.keys()):
             return ItemError("INVALID_RESULT", self._missing_columns(value))
         return text
 

@@ -88,6 +88,8 @@ class ProcessingSlice:
         self._places: set[_Place] = set()
         self._running = 0
         self._unsettled = 0
+        self._low = pace.claim_size // 2
+        self._backlog = _BACKLOG_FLUSHES * max(limits.flush_items, pace.claim_size)
         self._claiming: asyncio.Task[None] | None = None
         self._exhausted = False
         self._alone: Claimed | None = None
@@ -169,13 +171,15 @@ class ProcessingSlice:
         """Keeps one claim in hand while another is worked on."""
         if self._claiming is not None or self._exhausted or self._alone or self._stopping:
             return
-        if len(self._ready) > self._pace.claim_size // 2:
+        if len(self._ready) > self._low:
             return
         self._claiming = asyncio.create_task(self._claim())
         self._claiming.add_done_callback(self._claimed)
 
     async def _claim(self) -> None:
         size = self._pace.next_claim(self._pressure())
+        self._low = size // 2
+        self._backlog = _BACKLOG_FLUSHES * max(self._limits.flush_items, size)
         claims = await self._store.leases.claim(
             self._job_id,
             self._worker,
@@ -280,10 +284,6 @@ class ProcessingSlice:
                 await asyncio.sleep(0)
                 yielded = clock.monotonic()
 
-    @property
-    def _backlog(self) -> int:
-        return _BACKLOG_FLUSHES * max(self._limits.flush_items, self._pace.claim_size)
-
     async def _await_more(self) -> None:
         self._changed.set()
         self._more.clear()
@@ -296,7 +296,7 @@ class ProcessingSlice:
         self.items += 1
         if self._unsettled >= self._limits.flush_items:
             self._flush.set()
-        if not self._ready or len(self._ready) <= self._pace.claim_size // 2:
+        if len(self._ready) <= self._low and self._claiming is None:
             self._changed.set()
         if outcome.error_code == "GATE":
             self._give_way(outcome)

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import stat
-from collections.abc import Callable
+import sqlite3
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, create_engine
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.ext.asyncio import create_async_engine
+import asyncpg
 
 from holdfast.database_url import sqlite_file
-from holdfast.errors import DatabaseGone, SchemaError
+from holdfast.errors import DatabaseGone, SchemaError, UserError
+from holdfast.store.postgres import mapped_errors
 
-T = TypeVar("T")
+_VERSIONS = Path(__file__).parent / "migrations" / "versions"
+_CURRENT = "select version_num from alembic_version"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +30,24 @@ class SchemaStatus:
 
 
 def upgrade(url: str, revision: str = "head") -> None:
+    from holdfast.store import alembic_runner
+
     _refuse_newer(status(url))
-    _on_connection(url, lambda connection: command.upgrade(_config(connection), revision))
+    alembic_runner.upgrade(url, revision)
 
 
 def downgrade(url: str, revision: str) -> None:
+    from holdfast.store import alembic_runner
+
     _refuse_newer(status(url))
-    _on_connection(url, lambda connection: command.downgrade(_config(connection), revision))
+    alembic_runner.downgrade(url, revision)
 
 
 def status(url: str) -> SchemaStatus:
     file = sqlite_file(url)
-    if file is not None and not file.exists():
-        return _status_of(None)
-    return _status_of(_on_connection(url, _current))
+    current = asyncio.run(_postgres_version(url)) if file is None else _sqlite_version(file)
+    revisions = sorted(path.name.partition("_")[0] for path in _VERSIONS.glob("[0-9]*.py"))
+    return SchemaStatus(current, revisions[-1], current is None or current in revisions)
 
 
 def require_current(url: str) -> None:
@@ -72,62 +70,31 @@ def _refuse_newer(found: SchemaStatus) -> None:
         )
 
 
-def _status_of(current: str | None) -> SchemaStatus:
-    scripts = ScriptDirectory.from_config(_config(None))
-    revisions = {script.revision for script in scripts.walk_revisions()}
-    head = scripts.get_current_head()
-    assert head is not None
-    return SchemaStatus(current, head, current is None or current in revisions)
-
-
-def _current(connection: Connection) -> str | None:
-    return MigrationContext.configure(connection).get_current_revision()
-
-
-def _config(connection: Connection | None) -> Config:
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
-    config.attributes["connection"] = connection
-    return config
-
-
-def _on_connection(url: str, action: Callable[[Connection], T]) -> T:
+def _sqlite_version(file: Path) -> str | None:
+    if not file.exists():
+        return None
     try:
-        file = sqlite_file(url)
-        if file is not None:
-            return _on_sqlite(file, action)
-        return asyncio.run(_on_postgres(url, action))
-    except (OSError, DBAPIError) as error:
-        raise DatabaseGone(str(error).split("\n")[0]) from error
+        with closing(sqlite3.connect(file, timeout=30)) as database:
+            row = database.execute(_CURRENT).fetchone()
+    except sqlite3.OperationalError as error:
+        if "no such table" in str(error):
+            return None
+        raise DatabaseGone(str(error)) from error
+    except sqlite3.DatabaseError as error:
+        raise UserError(
+            f"{file} is not an SQLite database: {error}",
+            "Move it away, or point HOLDFAST_DATABASE_URL at another file.",
+        ) from error
+    return str(row[0]) if row else None
 
 
-def _on_sqlite(path: Path, action: Callable[[Connection], T]) -> T:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _create_private(path)
-    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": 30})
-    try:
-        with engine.connect() as connection:
-            connection.exec_driver_sql("pragma journal_mode = wal")
-            connection.commit()
-            # Two processes that migrate at once: the second waits here and then finds it done.
-            connection.exec_driver_sql("begin immediate")
-            result = action(connection)
-            connection.commit()
-            return result
-    finally:
-        engine.dispose()
-
-
-def _create_private(path: Path) -> None:
-    if not path.exists():
-        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, stat.S_IRUSR | stat.S_IWUSR))
-
-
-async def _on_postgres(url: str, action: Callable[[Connection], T]) -> T:
-    engine = create_async_engine("postgresql+asyncpg" + url[url.index("://") :])
-    try:
-        async with engine.begin() as connection:
-            await connection.exec_driver_sql("select pg_advisory_xact_lock(4601301)")
-            return await connection.run_sync(action)
-    finally:
-        await engine.dispose()
+async def _postgres_version(url: str) -> str | None:
+    with mapped_errors():
+        connection = await asyncpg.connect(url, timeout=10)
+        try:
+            version = await connection.fetchval(_CURRENT)
+            return None if version is None else str(version)
+        except asyncpg.UndefinedTableError:
+            return None
+        finally:
+            await connection.close()

@@ -42,7 +42,7 @@ _GONE = (
 async def open_postgres(
     url: str, pool_size: int, clock: Clock, fault: Fault, observe: Observe
 ) -> PostgresDriver:
-    with _mapped_errors():
+    with mapped_errors():
         pool = await asyncpg.create_pool(
             url,
             min_size=1,
@@ -67,7 +67,7 @@ class PostgresDriver:
     @asynccontextmanager
     async def transaction(self, verb: str, *, relaxed: bool = False) -> AsyncIterator[Transaction]:
         asked = self._clock.monotonic()
-        with _mapped_errors():
+        with mapped_errors():
             async with self._pool.acquire(timeout=30) as connection:
                 started = self._clock.monotonic()
                 transaction = connection.transaction()
@@ -86,7 +86,7 @@ class PostgresDriver:
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[Transaction]:
-        with _mapped_errors():
+        with mapped_errors():
             async with (
                 self._pool.acquire(timeout=30) as connection,
                 connection.transaction(isolation="repeatable_read", readonly=True),
@@ -161,7 +161,7 @@ async def _roll_back(connection: Any, transaction: Any) -> None:
         connection.terminate()
 
 
-class _mapped_errors:
+class mapped_errors:
     def __enter__(self) -> None:
         pass
 

@@ -16,7 +16,6 @@ from holdfast.store.driver import Row
 from holdfast.store.instants import parse_instant, seconds_between
 
 _PAGE = 1000
-_INSTANTS = ("at", "_until", "since")
 _LAST_ID = 2**62
 
 
@@ -298,7 +297,7 @@ class Reads:
         rows = await self._database.fetch(query, params)
         return [
             {
-                name: parse_instant(value) if name.endswith(_INSTANTS) else value
+                name: parse_instant(value) if _is_instant(name) else value
                 for name, value in zip(names, row, strict=True)
             }
             for row in rows
@@ -363,3 +362,7 @@ def _item_view(row: Row, state: JobState) -> ItemView:
         row[7] or 0,
         parse_instant(row[8]),
     )
+
+
+def _is_instant(name: str) -> bool:
+    return name in ("at", "since") or name.endswith(("_at", "_until"))

@@ -15,6 +15,7 @@ from holdfast.store.driver import Row, Transaction
 
 _AGAIN_RANGE_ITEMS = 500
 _COLUMNS = Outcome._fields.index("delay")
+_OUTCOME_COLUMNS = ("job_id", *Outcome._fields[:_COLUMNS], "range_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +128,8 @@ async def _write_outcomes(
             else:
                 rows.append((job_id, *outcome[:_COLUMNS], None))
     if fresh:
-        await tx.run_many("add_outcomes", fresh)
+        # A fresh range's items have no outcomes yet, so nothing can conflict.
+        await tx.copy("outcomes", _OUTCOME_COLUMNS, fresh)
     if retried:
         replaced += await _again(tx, job_id, retried)
         await tx.run_many("add_attempts", _attempts(job_id, worker, retried))

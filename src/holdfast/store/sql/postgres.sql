@@ -1,12 +1,5 @@
 -- Queries that PostgreSQL spells differently: batches are arrays, one for each column.
 
--- name: add_outcomes
-insert into outcomes (job_id, seq, status, tries, attempts, misses, normalized, result,
-                      error_code, error_message, seconds, range_id, updated_at)
-select *, @now
-from   unnest($1::bigint[], $2::bigint[], $3::text[], $4::int[], $5::int[], $6::int[],
-              $7::json[], $8::json[], $9::text[], $10::text[], $11::real[], $12::bigint[]);
-
 -- name: replace_outcomes
 insert into outcomes (job_id, seq, status, tries, attempts, misses, normalized, result,
                       error_code, error_message, seconds, range_id, updated_at)

@@ -1,14 +1,5 @@
 -- Queries that SQLite spells differently: batches are rows handed over one after the other.
 
--- name: add_items
-insert into items (job_id, seq, key, input)
-values (?, ?, ?, ?);
-
--- name: add_outcomes
-insert into outcomes (job_id, seq, status, tries, attempts, misses, normalized, result,
-                      error_code, error_message, seconds, range_id, updated_at)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, @now);
-
 -- name: replace_outcomes
 insert into outcomes (job_id, seq, status, tries, attempts, misses, normalized, result,
                       error_code, error_message, seconds, range_id, updated_at)
