@@ -102,6 +102,11 @@ class Desk:
     def show(self, job_id: int = 1) -> Any:
         return self.json("show", str(job_id), "--verify")
 
+    def show_if_unleased(self, job_id: int = 1) -> Any:
+        """The job, when no worker holds anything of it any more."""
+        told = self.show(job_id)
+        return told if all(found["worker"] is None for found in told["ranges"]) else None
+
     def reason(self, job_id: int = 1) -> Any:
         why = self.show(job_id)["why"]
         return why and why["kind"]

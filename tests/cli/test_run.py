@@ -183,7 +183,7 @@ def test_written_wrongly_is_exit_code_2(desk: Desk) -> None:
     assert "--outt" in desk.fail("run", "upper.py", "--outt", "x.csv", code=2)
     desk.fail("show", "one", code=2)
     desk.fail("shwo", code=2)
-    assert "Show the version" in desk.holdfast().stdout
+    assert "Show the version" in desk.fail(code=2)
 
 
 @on_sqlite

@@ -119,8 +119,6 @@ def run(
             max_per_source or settings.max_urls_per_source,
         ),
     )
-    if out is not None:
-        format_of(out, None)
     _refuse_unfitting(request, settings)
     file = None if input is None else open_upload(input, request.table)
     ensure_schema(settings)
@@ -142,6 +140,19 @@ def _refuse_unfitting(request: Request, settings: Settings) -> None:
             f"{pipeline.name} is a backfill, and BACKFILL_ENABLED is false",
             "Set BACKFILL_ENABLED=true to run it.",
         )
+    if request.out is not None:
+        _refuse_output(request.out)
+
+
+def _refuse_output(out: Path) -> None:
+    """Before the work, not after hours of it."""
+    format_of(out, None)
+    if out.is_dir():
+        raise UserError(f"{out} is a folder", "Name a file inside it.")
+    if not out.parent.is_dir():
+        raise UserError(f"there is no folder {out.parent}", f"Make it: mkdir -p {out.parent}")
+    if not os.access(out.parent, os.W_OK):
+        raise UserError(f"the folder {out.parent} cannot be written", "Choose another for --out.")
 
 
 def parse_options(pairs: list[str]) -> dict[str, str]:
