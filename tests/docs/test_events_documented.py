@@ -68,7 +68,7 @@ def test_the_source_logs_only_known_events_with_their_fields() -> None:
     ("source", "found"),
     [
         ('log.info("slice.claimed", items=1, job_id=2)', []),
-        ('log.exception("job.failed", exc_info=error)', []),
+        ('log.exception("slice.failed", exc_info=error)', []),
         ('math.log(2); page.info("anything")', []),
         ('self._log.info("slice.taken")', ["line 1: slice.taken is not in EVENTS"]),
         ('get_logger().bind(a=1).error("x.y")', ["line 1: x.y is not in EVENTS"]),

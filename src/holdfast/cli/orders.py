@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+import structlog
 import typer
 
 from holdfast.cli.composition import opened_store, run_async
@@ -34,7 +35,7 @@ def _order(action: Callable[[Control], Awaitable[str]]) -> None:
 
     async def main() -> str:
         async with opened_store(settings) as store:
-            return await action(Control(store, settings.owner))
+            return await action(Control(store, settings.owner, structlog.get_logger()))
 
     errors.print(run_async(main()), markup=False)
 

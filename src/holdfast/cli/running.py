@@ -202,7 +202,7 @@ class _Run:
         if found is not None:
             await self._continue(store, found)
             return found
-        control = Control(store, self._settings.owner)
+        control = Control(store, self._settings.owner, self._log)
         if request.input is None:
             return await control.start_discovery(
                 request.pipeline, request.options, caps=request.caps
@@ -219,7 +219,7 @@ class _Run:
 
     async def _continue(self, store: Store, job_id: int) -> None:
         job = await store.reads.job(job_id)
-        control = Control(store, self._settings.owner)
+        control = Control(store, self._settings.owner, self._log)
         cap = self._request.caps.max_items
         if job.state is JobState.PAUSED:
             raise UserError(

@@ -63,7 +63,7 @@ class Supervisor:
             if code == 0:
                 return
             self.deaths += 1
-            self._log.warning("worker.died", worker=name, code=code)
+            self._log.warning("worker.died", worker=name, exit_code=code)
             await self._return_leases(name)
             # A signal is an item's doing or the machine's; an error exit is the program's own.
             errors = errors + 1 if code > 0 else 0

@@ -25,9 +25,10 @@ NO_CAPS = Caps()
 
 
 class Control:
-    def __init__(self, store: Store, owner: str) -> None:
+    def __init__(self, store: Store, owner: str, log: Any) -> None:
         self._store = store
         self._owner = owner
+        self._log = log
 
     async def start_upload(
         self,
@@ -52,7 +53,7 @@ class Control:
             options={**options, "_table": dict(table)},
             max_items=caps.max_items,
         )
-        return await self._store.jobs.create(job, self._owner)
+        return await self._create(job, self._owner)
 
     async def start_discovery(
         self,
@@ -84,16 +85,22 @@ class Control:
             options=options,
             max_items=caps.max_items,
         )
-        return await self._store.jobs.create(job, actor or self._owner)
+        return await self._create(job, actor or self._owner)
 
     async def pause(self, job_id: int) -> JobState:
-        return await self._ordered(self._store.jobs.pause(job_id, self._owner))
+        state = await self._ordered(self._store.jobs.pause(job_id, self._owner))
+        self._log.info("job.paused", job_id=job_id, by=self._owner)
+        return state
 
     async def resume(self, job_id: int, max_items: int | None = None) -> JobState:
-        return await self._ordered(self._store.jobs.resume(job_id, self._owner, max_items))
+        state = await self._ordered(self._store.jobs.resume(job_id, self._owner, max_items))
+        self._log.info("job.resumed", job_id=job_id, by=self._owner)
+        return state
 
     async def cancel(self, job_id: int) -> JobState:
-        return await self._ordered(self._store.jobs.cancel(job_id, self._owner))
+        state = await self._ordered(self._store.jobs.cancel(job_id, self._owner))
+        self._log.info("job.cancelled", job_id=job_id, by=self._owner)
+        return state
 
     async def reprocess(
         self, job_id: int, statuses: Sequence[ItemStatus], reset_attempts: bool = True
@@ -111,6 +118,7 @@ class Control:
                 self._store.jobs.reprocess(job_id, status, before, self._owner, reset_attempts)
             ):
                 total += opened
+        self._log.info("job.reprocessed", job_id=job_id, items=total, by=self._owner)
         return total
 
     async def reprocess_items(
@@ -127,7 +135,17 @@ class Control:
         await self._ordered(self._store.jobs.act_on_dead_letter(letter_id, False, self._owner))
 
     async def switch(self, scope: str, on: bool, reason: str) -> bool:
-        return await self._store.jobs.switch(scope, on, self._owner, reason)
+        changed = await self._store.jobs.switch(scope, on, self._owner, reason)
+        if on:
+            self._log.warning("kill_switch.on", scope=scope, by=self._owner)
+        else:
+            self._log.warning("kill_switch.off", scope=scope, by=self._owner)
+        return changed
+
+    async def _create(self, job: NewJob, actor: str) -> int:
+        job_id = await self._store.jobs.create(job, actor)
+        self._log.info("job.created", job_id=job_id, pipeline=job.pipeline, name=job.name)
+        return job_id
 
     async def prepare(self, pipeline: Pipeline) -> None:
         """Makes the pipeline's own tables and declares its gates."""

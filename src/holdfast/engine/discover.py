@@ -95,9 +95,22 @@ class Walk:
             return await self._fail(
                 DiscoveryError(f"{type(error).__name__} in the pipeline's discover: {error}")
             )
+        self._tell(end)
         if end is WalkEnd.TIME:
             await self._store.ingesting.release_stream(self._stream)
         return end
+
+    def _tell(self, end: WalkEnd) -> None:
+        stream = self._stream
+        if end is WalkEnd.COMPLETE:
+            self._log.info(
+                "discovery.complete",
+                source=stream.source,
+                pages=stream.pages_count,
+                rows=stream.items_count,
+            )
+        elif end is WalkEnd.CAPPED:
+            self._log.warning("discovery.capped", source=stream.source, rows=stream.items_count)
 
     async def _walk(self, pages: AsyncIterator[IngestPage]) -> WalkEnd:
         ahead = asyncio.create_task(_next_page(pages))
@@ -121,7 +134,7 @@ class Walk:
 
     async def _write(self, page: IngestPage) -> StreamState:
         """Writes a page; where the database is gone, waits and sends the same page again."""
-        size = sum(len(item.input) for item in page.items)
+        size = sum(len(item.input) for item in page.items) + sum(map(len, page.inputs))
         while True:
             started = self._clock.monotonic()
             try:
@@ -137,11 +150,15 @@ class Walk:
                 self._pace.failed()
                 self._log.warning("database.gone", error=str(error))
                 await asyncio.sleep(0.5)
-        self._pace.observe(len(page.items), size, self._clock.monotonic() - started)
+        self._pace.observe(page.records_count, size, self._clock.monotonic() - started)
+        seconds = self._clock.monotonic() - started
         self._metrics.ingest_rows.labels(self._pipeline.name).inc(done.accepted)
         stream = self._stream
+        self._log.debug(
+            "ingest.page", source=stream.source, rows=done.accepted, bytes=size, seconds=seconds
+        )
         stream.pages_count += 1
-        stream.records_count += len(page.items)
+        stream.records_count += page.records_count
         stream.items_count += done.accepted
         stream.cursor = {"page": page.next_cursor, "skip": 0}
         stream.failures = 0
@@ -157,6 +174,9 @@ class Walk:
             return await self._fail(error)
         asked = getattr(error, "retry_after", None) or 0.0
         delay = max(asked, min(self._limits.retry_cap_seconds, 2.0**self._stream.failures))
+        self._log.warning(
+            "discovery.waits", source=self._stream.source, error=str(error), seconds=delay
+        )
         await self._store.ingesting.release_stream(
             self._stream, delay, None if throttled else str(error)
         )
@@ -231,10 +251,12 @@ async def uploaded_pages(
     batches = file.pages(row, lambda: pace.rows, _UPLOAD_PAGE_BYTES)
     while True:
         batch = await asyncio.to_thread(next, batches)
-        items = [NewItem(text) for text in batch.inputs]
-        if pipeline.dedupe is not None:
+        cursor = {"row": batch.next_row}
+        if pipeline.dedupe is None:
+            yield IngestPage((), cursor, batch.end, inputs=batch.inputs)
+        else:
             items = [_keyed(pipeline, text) for text in batch.inputs]
-        yield IngestPage(items, {"row": batch.next_row}, batch.end)
+            yield IngestPage(items, cursor, batch.end)
         if batch.end:
             return
 

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from holdfast.clock import Clock
 from holdfast.errors import GateWait
@@ -45,12 +46,14 @@ class Gates:
         max_wait_seconds: float,
         clock: Clock,
         observe_wait: Callable[[float], None],
+        log: Any,
     ) -> None:
         self._store = store
         self._worker = worker
         self._max_wait = max_wait_seconds
         self._clock = clock
         self._observe_wait = observe_wait
+        self._log = log
         self._gates: dict[str, _Local] = {}
 
     @asynccontextmanager
@@ -74,6 +77,7 @@ class Gates:
         local = self._gates.setdefault(name, _Local())
         self._shut(local, seconds, reason)
         local.windows.clear()
+        self._log.warning("gate.closed", gate=name, seconds=seconds, reason=reason)
         await self._store.gates.close(name, seconds, reason)
 
     async def slow_down(self, name: str, spacing: float) -> None:

@@ -28,7 +28,7 @@ async def every(seconds: float, action: Callable[[], Awaitable[None]], log: Any,
         except DatabaseGone as error:
             log.warning("database.gone", error=str(error))
         except HoldfastError as error:
-            log.error("upkeep.failed", name=name, error=str(error))
+            log.error("upkeep.failed", task=name, error=str(error))
         await asyncio.sleep(seconds)
 
 
@@ -84,10 +84,10 @@ class Upkeep:
             )
         except UserError as error:
             await self._store.upkeep.note_schedule(due.name, None, error.message)
-            self._log.error("schedule.failed", name=due.name, error=error.message)
+            self._log.error("schedule.failed", schedule=due.name, error=error.message)
             return
         await self._store.upkeep.note_schedule(due.name, job_id, None)
-        self._log.info("schedule.fired", name=due.name, job_id=job_id)
+        self._log.info("schedule.fired", schedule=due.name, job_id=job_id)
 
 
 def next_fire(cron: str, zone: str, now: datetime) -> datetime:

@@ -23,7 +23,7 @@ from holdfast.engine.pacing import PipelinePace
 from holdfast.errors import DatabaseGone
 from holdfast.model import ItemStatus, JobState, Lease, Outcome
 from holdfast.pipeline import Settled
-from holdfast.store import Claimed, SaveFailed, Settlement, Store
+from holdfast.store import Claimed, DecisionRow, SaveFailed, Settlement, Store
 from holdfast.store.driver import Row, Transaction
 
 _YIELD_SECONDS = 0.005
@@ -148,6 +148,7 @@ class ProcessingSlice:
         left = [held.lease for held in self._held if not held.lost]
         if left:
             await self._store.leases.release(left, self._wait_seconds, self._waiting_for)
+            self._log.debug("slice.released", ranges=len(left), reason=self._stopping)
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
@@ -189,6 +190,8 @@ class ProcessingSlice:
         )
         if not claims:
             self._exhausted = True
+        items = sum(len(claimed.rows) for claimed in claims)
+        self._log.debug("slice.claimed", items=items, ranges=len(claims))
         for claimed in claims:
             if claimed.lease.alone:
                 self._alone = claimed
@@ -275,6 +278,7 @@ class ProcessingSlice:
                     raise
                 asyncio.current_task().uncancel()  # type: ignore[union-attr]
                 outcome = execute.timed_out(row)
+                self._log.warning("item.timeout", seq=row[0], seconds=timeout)
             finally:
                 self._running -= 1
                 self._pace.running -= 1
@@ -348,6 +352,8 @@ class ProcessingSlice:
         next; if the commit's reply is lost, the same is sent again and counts once."""
         batches = [(held, Settlement(held.lease, held.outcomes[:], not held.open)) for held in due]
         settlements = [settlement for _, settlement in batches]
+        decisions = self._pace.decisions()
+        started = self._clock.monotonic()
         save = self._save(batches) if self._execute.pipeline.saves else None
         try:
             lost = await self._store.settling.settle(
@@ -355,17 +361,42 @@ class ProcessingSlice:
                 self._worker,
                 settlements,
                 save=save,
-                decisions=self._pace.decisions(),
+                decisions=decisions,
             )
         except SaveFailed as failure:
             self._log.warning("save.failed", error=str(failure))
             lost = await self._settle_one_by_one(batches)
         for held, settlement in batches:
             self._settled_batch(held, settlement, held.lease in lost)
+        self._tell_settled(settlements, decisions, self._clock.monotonic() - started)
         self._more.set()
         self._changed.set()
         if any(settlement.last for settlement in settlements):
-            await self._store.settling.complete(self._job_id)
+            ended = await self._store.settling.complete(self._job_id)
+            if ended is not None:
+                self._log.info("job.ended", state=ended)
+
+    def _tell_settled(
+        self, settlements: Sequence[Settlement], decisions: Sequence[DecisionRow], seconds: float
+    ) -> None:
+        items = sum(len(settlement.outcomes) for settlement in settlements)
+        again = [
+            outcome
+            for settlement in settlements
+            for outcome in settlement.outcomes
+            if outcome.status is ItemStatus.PENDING
+        ]
+        self._log.debug("slice.settled", items=items, retried=len(again), seconds=seconds)
+        for one in again:
+            self._log.debug("item.retried", seq=one.seq, code=one.error_code, delay=one.delay)
+        for decision in decisions:
+            self._log.info(
+                "pace.decided",
+                controller=decision.what,
+                was=decision.was,
+                became=decision.became,
+                why=decision.why,
+            )
 
     def _settled_batch(self, held: _Held, settlement: Settlement, lost: bool) -> None:
         del held.outcomes[: len(settlement.outcomes)]

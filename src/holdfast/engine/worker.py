@@ -80,10 +80,15 @@ class Worker:
         self._metrics = metrics
         self._log = log
         self._gates = Gates(
-            store, name, options.gate_max_wait_seconds, clock, metrics.gate_wait_seconds.observe
+            store,
+            name,
+            options.gate_max_wait_seconds,
+            clock,
+            metrics.gate_wait_seconds.observe,
+            log,
         )
         self._http = HttpClient(self._gates, options.http, clock, rng)
-        self._control = Control(store, owner)
+        self._control = Control(store, owner, log)
         self._upkeep = Upkeep(store, self._control, pipelines, metrics, log)
         self._paces: dict[str, PipelinePace] = {}
         self._executes: dict[int, Execute] = {}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import orjson
@@ -47,10 +48,17 @@ class NewItem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class IngestPage:
+    """A page on its way in: `items` where keys matter, else plain `inputs`, which cost less."""
+
     items: Sequence[NewItem]
     next_cursor: Any
     end: bool
     expected_count: int | None = None
+    inputs: Sequence[str] = ()
+
+    @property
+    def records_count(self) -> int:
+        return len(self.items) + len(self.inputs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,26 +98,27 @@ class Ingesting:
         dedupe: Dedupe | None = None,
     ) -> Ingested:
         """Writes a page and moves the cursor past it; at a cap, past the part that fits."""
-        first_seq = await self._take_sequence(stream.job_id, len(page.items))
+        first_seq = await self._take_sequence(stream.job_id, page.records_count)
 
         async def body(tx: Transaction) -> Ingested:
             room = await _room(tx, stream)
-            chosen = await _choose(tx, stream.job_id, first_seq, page.items, room, dedupe)
+            chosen = await _choose(tx, stream.job_id, first_seq, page, room, dedupe)
             advanced = await _advance(tx, stream, page, chosen, seconds)
-            if advanced is None:
-                return Ingested(0, 0, StreamState.RUNNING)
             if not await _remember_cursor(tx, stream, page, chosen):
                 raise DiscoveryError(
                     f"{stream.source} gave the same cursor twice: {page.next_cursor!r}"
                 )
             await _add_items(tx, stream.job_id, chosen)
-            counts = {"accepted": len(chosen.rows), "known": chosen.known}
+            counts = {"accepted": chosen.count, "known": chosen.known}
             await add_counts(tx, stream.job_id, worker, **counts)
             if advanced is not StreamState.RUNNING:
-                await tx.run("discover_job", {"job_id": stream.job_id})
-            return Ingested(len(chosen.rows), chosen.known, advanced)
+                await _end_discovery(tx, stream.job_id)
+            return Ingested(chosen.count, chosen.known, advanced)
 
-        return await self._database.write("ingest", body)
+        try:
+            return await self._database.write("ingest", body)
+        except _TakenBefore as taken:
+            return Ingested(0, 0, taken.state)
 
     async def release_stream(
         self, stream: StreamLease, delay: float = 0.0, error: str | None = None
@@ -133,7 +142,7 @@ class Ingesting:
 
         async def body(tx: Transaction) -> None:
             await tx.run("fail_stream", {"id": stream.id, "token": stream.token, "error": error})
-            await tx.run("discover_job", {"job_id": stream.job_id})
+            await _end_discovery(tx, stream.job_id)
 
         await self._database.write("fail_stream", body)
 
@@ -149,6 +158,14 @@ class Ingesting:
         return await self._database.write("take_sequence", body, relaxed=False)
 
 
+class _TakenBefore(Exception):
+    """This very page was committed and its reply lost. Raised, so that the keys which the second
+    try moved are rolled back."""
+
+    def __init__(self, state: StreamState) -> None:
+        self.state = state
+
+
 @dataclass(slots=True)
 class _Chosen:
     """The rows of a page that become items, and how much of the page they use up."""
@@ -156,6 +173,12 @@ class _Chosen:
     rows: list[tuple[int, NewItem]]
     known: int
     consumed: int
+    first_seq: int = 0
+    inputs: Sequence[str] = ()  # instead of rows, numbered from first_seq on
+
+    @property
+    def count(self) -> int:
+        return len(self.rows) + len(self.inputs)
 
 
 async def _room(tx: Transaction, stream: StreamLease) -> int | None:
@@ -180,13 +203,16 @@ async def _choose(
     tx: Transaction,
     job_id: int,
     first_seq: int,
-    items: Sequence[NewItem],
+    page: IngestPage,
     room: int | None,
     dedupe: Dedupe | None,
 ) -> _Chosen:
     if dedupe is not None:
-        return await _choose_by_key(tx, job_id, first_seq, items, room, dedupe)
-    taken = items if room is None else items[:room]
+        return await _choose_by_key(tx, job_id, first_seq, page.items, room, dedupe)
+    if page.inputs:
+        inputs = page.inputs if room is None else page.inputs[:room]
+        return _Chosen([], 0, len(inputs), first_seq, inputs)
+    taken = page.items if room is None else page.items[:room]
     return _Chosen(list(enumerate(taken, first_seq)), 0, len(taken))
 
 
@@ -200,15 +226,45 @@ async def _choose_by_key(
 ) -> _Chosen:
     known = await _known_keys(tx, dedupe, items)
     chosen = _Chosen([], 0, 0)
-    new: dict[str, tuple[int, NewItem]] = {}
-    again: dict[str, tuple[int, NewItem]] = {}
-    for seq, item in enumerate(items, first_seq):
-        if room is not None and len(new) + len(again) + _keyless(chosen) >= room:
+    seen: set[str] = set()
+    while True:
+        new, again = _pick(chosen, seen, first_seq, items, room, known, dedupe)
+        kept = await _add_keys(tx, job_id, dedupe, new)
+        kept |= await _move_keys(tx, job_id, dedupe, again, known)
+        picked = new | again
+        chosen.known += len(picked) - len(kept)
+        chosen.rows += [row for key, row in picked.items() if key in kept]
+        # Keys that another job got meanwhile leave room for more of the page.
+        if len(kept) == len(picked) or chosen.consumed == len(items):
+            break
+    chosen.rows.sort()
+    return chosen
+
+
+_ByKey = dict[str, tuple[int, NewItem]]
+
+
+def _pick(
+    chosen: _Chosen,
+    seen: set[str],
+    first_seq: int,
+    items: Sequence[NewItem],
+    room: int | None,
+    known: dict[str, _Known],
+    dedupe: Dedupe,
+) -> tuple[_ByKey, _ByKey]:
+    """Goes on through the page until the room is used up: keys that are new, keys to be taken
+    again."""
+    new: _ByKey = {}
+    again: _ByKey = {}
+    start = chosen.consumed
+    for seq, item in enumerate(items[start:], first_seq + start):
+        if room is not None and len(new) + len(again) + len(chosen.rows) >= room:
             break
         chosen.consumed += 1
         if item.key is None:
             chosen.rows.append((seq, item))
-        elif item.key in new or item.key in again:
+        elif item.key in seen:
             chosen.known += 1
         elif item.key not in known:
             new[item.key] = (seq, item)
@@ -216,16 +272,9 @@ async def _choose_by_key(
             again[item.key] = (seq, item)
         else:
             chosen.known += 1
-    kept = await _add_keys(tx, job_id, dedupe, new)
-    kept |= await _move_keys(tx, job_id, dedupe, again, known)
-    chosen.known += len(new) + len(again) - len(kept)
-    chosen.rows += [row for key, row in (new | again).items() if key in kept]
-    chosen.rows.sort()
-    return chosen
-
-
-def _keyless(chosen: _Chosen) -> int:
-    return len(chosen.rows)
+        if item.key is not None:
+            seen.add(item.key)
+    return new, again
 
 
 class _Known(NamedTuple):
@@ -256,9 +305,7 @@ def _takes_again(known: _Known, item: NewItem, dedupe: Dedupe) -> bool:
     return policy == "again"
 
 
-async def _add_keys(
-    tx: Transaction, job_id: int, dedupe: Dedupe, new: dict[str, tuple[int, NewItem]]
-) -> set[str]:
+async def _add_keys(tx: Transaction, job_id: int, dedupe: Dedupe, new: _ByKey) -> set[str]:
     if not new:
         return set()
     rows = [(key, item.content_hash, seq) for key, (seq, item) in sorted(new.items())]
@@ -270,7 +317,7 @@ async def _move_keys(
     tx: Transaction,
     job_id: int,
     dedupe: Dedupe,
-    again: dict[str, tuple[int, NewItem]],
+    again: _ByKey,
     known: dict[str, _Known],
 ) -> set[str]:
     if not again:
@@ -285,18 +332,17 @@ async def _move_keys(
 
 async def _advance(
     tx: Transaction, stream: StreamLease, page: IngestPage, chosen: _Chosen, seconds: float
-) -> StreamState | None:
-    """Moves the cursor; None when this very page was committed before its reply was lost."""
-    cut = chosen.consumed < len(page.items)
+) -> StreamState:
+    cut = chosen.consumed < page.records_count
     records = stream.records_count + chosen.consumed
     state, error = _state_after(page, cut, records)
     params = {
         "id": stream.id,
         "token": stream.token,
         "pages_count": stream.pages_count,
-        "cursor": orjson.dumps(_cursor_after(stream, page, chosen, cut)).decode(),
+        "cursor": orjson.dumps(_cursor_after(stream, page, chosen, state)).decode(),
         "records": chosen.consumed,
-        "items": len(chosen.rows),
+        "items": chosen.count,
         "state": state,
         "error": error,
         "seconds": seconds,
@@ -306,7 +352,7 @@ async def _advance(
         return state
     rows = await tx.fetch("stream_pages_count", {"id": stream.id, "token": stream.token})
     if rows and rows[0][0] == stream.pages_count + 1:
-        return None
+        raise _TakenBefore(StreamState(rows[0][1]))
     raise LeaseLost(f"stream {stream.id} was taken over")
 
 
@@ -324,9 +370,10 @@ def _state_after(page: IngestPage, cut: bool, records: int) -> tuple[StreamState
 
 
 def _cursor_after(
-    stream: StreamLease, page: IngestPage, chosen: _Chosen, cut: bool
+    stream: StreamLease, page: IngestPage, chosen: _Chosen, state: StreamState
 ) -> dict[str, Any]:
-    if not cut:
+    """Past the page; or, where the stream stopped in it, past the records that were taken."""
+    if state in (StreamState.RUNNING, StreamState.COMPLETE):
         return {"page": page.next_cursor, "skip": 0}
     before = stream.cursor or {"page": None, "skip": 0}
     return {"page": before["page"], "skip": before["skip"] + chosen.consumed}
@@ -335,7 +382,7 @@ def _cursor_after(
 async def _remember_cursor(
     tx: Transaction, stream: StreamLease, page: IngestPage, chosen: _Chosen
 ) -> bool:
-    if page.end or chosen.consumed < len(page.items):
+    if page.end or chosen.consumed < page.records_count:
         return True
     written = orjson.dumps(page.next_cursor, option=orjson.OPT_SORT_KEYS)
     params = {
@@ -344,28 +391,42 @@ async def _remember_cursor(
         "cursor_hash": hashlib.sha256(written).hexdigest(),
         "number": stream.pages_count + 1,
         "records": chosen.consumed,
-        "items": len(chosen.rows),
+        "items": chosen.count,
     }
     return bool(await tx.take("add_stream_page", params))
 
 
 async def _add_items(tx: Transaction, job_id: int, chosen: _Chosen) -> None:
-    if not chosen.rows:
+    if not chosen.count:
         return
-    rows = [(job_id, seq, item.key, item.input) for seq, item in chosen.rows]
+    seqs: Sequence[int] = range(chosen.first_seq, chosen.first_seq + len(chosen.inputs))
+    inputs = chosen.inputs
+    keys: Iterator[str | None] = repeat(None)
+    if chosen.rows:
+        seqs = [seq for seq, _ in chosen.rows]
+        inputs = [item.input for _, item in chosen.rows]
+        keys = iter([item.key for _, item in chosen.rows])
+    rows = zip(repeat(job_id), seqs, keys, inputs, strict=False)
     await tx.copy("items", ("job_id", "seq", "key", "input"), rows)
     params = {
         "job_id": job_id,
-        "lo": rows[0][1],
-        "hi": rows[-1][1],
+        "lo": seqs[0],
+        "hi": seqs[-1],
         "again": 0,
         "delay": 0.0,
         "settled": 0,
         "expiries": 0,
-        "item_bytes": sum(len(row[3]) for row in rows) // len(rows),
+        "item_bytes": sum(map(len, inputs)) // len(inputs),
         "waiting_for": None,
     }
     await tx.take("add_range", params)
+
+
+async def _end_discovery(tx: Transaction, job_id: int) -> None:
+    """Locks the job first and looks in the next statement: of two last pages at once, each
+    would see the other's stream still running."""
+    await tx.fetch("hold_job", {"job_id": job_id})
+    await tx.run("discover_job", {"job_id": job_id})
 
 
 def _stream_lease(row: Sequence[Any], token: str) -> StreamLease:

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from holdfast.errors import UserError
-from holdfast.model import ItemStatus, JobState, Lane, next_job_state
+from holdfast.model import FINAL, ItemStatus, JobState, Lane, next_job_state
 from holdfast.store.counting import add_counts
 from holdfast.store.database import Database
 from holdfast.store.driver import Transaction
@@ -71,9 +71,9 @@ class Jobs:
                 await tx.run("set_job_cap", {"job_id": job_id, "max_items": max_items})
             reopened = await tx.take("reopen_streams", {"job_id": job_id, "max_items": max_items})
             state = await _state(tx, job_id)
-            if state is JobState.DONE and not reopened:
+            if state in (JobState.DONE, JobState.FAILED) and not reopened:
                 raise UserError(
-                    f"job {job_id} is DONE and has nothing left to do",
+                    f"job {job_id} is {state} and has nothing left to do",
                     "Use `holdfast reprocess` to work finished items again.",
                 )
             if reopened:
@@ -97,8 +97,10 @@ class Jobs:
 
     async def drop_ranges(self, job_id: int) -> None:
         async def body(tx: Transaction) -> None:
-            while await tx.take("drop_ranges", {"job_id": job_id}):
-                pass
+            job = {"job_id": job_id}
+            await tx.run("drop_ranges", job)
+            while await tx.fetch("open_range_exists", job):
+                await tx.run("drop_ranges", job)
 
         await self._database.write("drop_ranges", body)
 
@@ -111,6 +113,11 @@ class Jobs:
     ) -> int:
         """Opens a chunk of the items that ended with `status` before that time; call it until
         it returns 0."""
+
+        if status not in FINAL:
+            raise UserError(
+                f"{status} items are not finished", "Only finished items can be reprocessed."
+            )
 
         async def body(tx: Transaction) -> int:
             await _require(tx, job_id, "reprocess")
@@ -210,7 +217,11 @@ async def _add_stream(tx: Transaction, new: NewJob, job_id: int, stream: NewStre
         "fingerprint": stream.fingerprint,
         "max_items": stream.max_items,
     }
-    if not await tx.take("add_stream", params):
+    if await tx.take("add_stream", params):
+        return
+    # Locked first and judged in the next statement: whoever made it ours meanwhile is seen.
+    await tx.fetch("lock_stream", params)
+    if not await tx.take("take_over_stream", params):
         raise UserError(
             f"another job is walking {stream.source} of {new.pipeline} now",
             "Wait for it, or cancel it: `holdfast jobs` lists it.",

@@ -50,9 +50,13 @@ class Leases:
         """Leases up to `size` items of a job, and reads them."""
 
         async def body(tx: Transaction) -> list[Claimed]:
-            free = await _free_ranges(tx, job_id)
-            leases = await _lease(tx, free, worker, size, max_bytes, seconds, self._new_token)
-            return [Claimed(lease, await _read_items(tx, lease)) for lease in leases]
+            taking = _Taking(tx, worker, seconds, self._new_token, size, max_bytes)
+            # One first: whoever claims at the same time passes over all that is locked here.
+            for limit in (1, _CANDIDATES):
+                await taking.lease(await _free_ranges(tx, job_id, limit))
+                if taking.full:
+                    break
+            return [Claimed(lease, await _read_items(tx, lease)) for lease in taking.leases]
 
         return await self._database.write("claim", body, relaxed=True)
 
@@ -103,9 +107,9 @@ class Leases:
         return await self._database.write("return_leases", body)
 
 
-async def _free_ranges(tx: Transaction, job_id: int) -> list[_Range]:
+async def _free_ranges(tx: Transaction, job_id: int, limit: int) -> list[_Range]:
     """The job's claimable ranges, after those whose lease ran out were freed or cut."""
-    params = {"job_id": job_id, "limit": _CANDIDATES}
+    params = {"job_id": job_id, "limit": limit}
     rows = await tx.fetch("claimable_ranges", params)
     expired = [row[:-1] for row in rows if row[-1]]
     if expired:
@@ -114,28 +118,43 @@ async def _free_ranges(tx: Transaction, job_id: int) -> list[_Range]:
     return [_Range(*row[:-1]) for row in rows if not row[-1]]
 
 
-async def _lease(
-    tx: Transaction,
-    free: Sequence[_Range],
-    worker: str,
-    size: int,
-    max_bytes: int,
-    seconds: float,
-    new_token: Callable[[], str],
-) -> list[Lease]:
-    leases: list[Lease] = []
-    room = size
-    for found in free:
-        if leases and (found.alone or room <= 0):
-            break
-        fitting = min(room, max(1, max_bytes // max(1, found.item_bytes)))
-        split = not found.again and not found.alone and found.span > fitting
-        taken = found._replace(hi=found.lo + fitting - 1) if split else found
-        leases.append(await _lease_one(tx, found, taken, worker, seconds, new_token()))
-        if found.alone or split:
-            break
-        room -= taken.span
-    return leases
+class _Taking:
+    """Leases ranges until the claim has its size, its bytes, or a range that runs alone."""
+
+    def __init__(
+        self,
+        tx: Transaction,
+        worker: str,
+        seconds: float,
+        new_token: Callable[[], str],
+        room: int,
+        room_bytes: int,
+    ) -> None:
+        self._tx = tx
+        self._worker = worker
+        self._seconds = seconds
+        self._new_token = new_token
+        self._room = room
+        self._room_bytes = room_bytes
+        self.leases: list[Lease] = []
+        self.full = False
+
+    async def lease(self, free: Sequence[_Range]) -> None:
+        for found in free:
+            if self.full or (self.leases and found.alone):
+                self.full = True
+                return
+            fitting = min(self._room, max(1, self._room_bytes // max(1, found.item_bytes)))
+            split = not found.again and not found.alone and found.span > fitting
+            taken = found._replace(hi=found.lo + fitting - 1) if split else found
+            self.leases.append(
+                await _lease_one(
+                    self._tx, found, taken, self._worker, self._seconds, self._new_token()
+                )
+            )
+            self._room -= taken.span
+            self._room_bytes -= taken.span * taken.item_bytes
+            self.full = found.alone or split or self._room <= 0 or self._room_bytes <= 0
 
 
 async def _lease_one(

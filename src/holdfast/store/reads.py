@@ -206,12 +206,14 @@ class Reads:
             async for page in pages:
                 yield page
 
-    async def _items_by_seq(self, job_id: int) -> AsyncIterator[list[ItemView]]:
+    async def _items_by_seq(
+        self, job_id: int, query: str = "items_by_seq"
+    ) -> AsyncIterator[list[ItemView]]:
         job = await self.job(job_id)
         after = 0
         while True:
             params = {"job_id": job_id, "after": after, "limit": _PAGE}
-            rows = await self._database.fetch("items_by_seq", params)
+            rows = await self._database.fetch(query, params)
             if not rows:
                 return
             yield [_item_view(row, job.state) for row in rows]
@@ -226,9 +228,12 @@ class Reads:
             params = {"job_id": job_id, "status": status, "limit": _PAGE, **position}
             rows = await self._database.fetch("items_by_status", params)
             if not rows:
-                return
+                break
             yield [_item_view(row, job.state) for row in rows]
             position = {"updated_at": rows[-1][8], "seq": rows[-1][0]}
+        if job.state is JobState.CANCELLED and status is ItemStatus.SKIPPED:
+            async for page in self._items_by_seq(job_id, "cancelled_items"):
+                yield page
 
     async def _open_items(self, job_id: int, status: ItemStatus) -> AsyncIterator[list[ItemView]]:
         """Open items lie only in ranges, so the cost does not grow with what is finished."""
@@ -309,6 +314,10 @@ class Reads:
         return ""
 
 
+def _is_instant(name: str) -> bool:
+    return name in ("at", "since") or name.endswith(("_at", "_until"))
+
+
 def _with_cancelled(counters: Counters) -> Counters:
     values = (
         counters.accepted,
@@ -362,7 +371,3 @@ def _item_view(row: Row, state: JobState) -> ItemView:
         row[7] or 0,
         parse_instant(row[8]),
     )
-
-
-def _is_instant(name: str) -> bool:
-    return name in ("at", "since") or name.endswith(("_at", "_until"))

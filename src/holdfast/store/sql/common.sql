@@ -193,11 +193,10 @@ where  job_id = :job_id
 limit  1;
 
 -- name: drop_ranges
--- Removes a cancelled job's ranges. Repeated until none is left: a split that was not yet
--- committed shows only in the next statement.
+-- Removes a cancelled job's ranges. Repeated until none is left: it waits for whoever holds a
+-- range, and what that one put in its place shows only in the next statement.
 delete from ranges
-where  job_id = :job_id
-returning id;
+where  job_id = :job_id;
 
 -- name: drop_range
 delete from ranges
@@ -333,21 +332,33 @@ from   keys k
 where  k.scope = :scope and k.key in (@each(:keys, text));
 
 -- name: add_stream
--- A source's position; a new job on the same source opens a new generation.
+-- A source's position, for the first job that walks it.
 insert into streams (pipeline, source, mode, job_id, state, generation, fingerprint, available_at,
                      pages_count, records_count, items_count, max_items, failures, updated_at)
 values (:pipeline, :source, :mode, :job_id, 'RUNNING', 1, :fingerprint, @now,
         0, 0, 0, :max_items, 0, @now)
-on conflict (pipeline, source, mode) do update
-set job_id = excluded.job_id, state = 'RUNNING', generation = streams.generation + 1,
-    cursor = null, fingerprint = excluded.fingerprint, token = null, worker = null,
-    expires_at = null, available_at = excluded.available_at, pages_count = 0,
-    records_count = 0, items_count = 0,
-    max_items = excluded.max_items, expected_count = null, failures = 0, error = null,
-    updated_at = excluded.updated_at
-where not exists (select 1 from jobs j
-                  where j.id = streams.job_id and j.state in ('QUEUED', 'RUNNING', 'PAUSED')
-                        and streams.state = 'RUNNING')
+on conflict (pipeline, source, mode) do nothing
+returning id;
+
+-- name: lock_stream
+select id
+from   streams
+where  pipeline = :pipeline and source = :source and mode = :mode
+@for_update;
+
+-- name: take_over_stream
+-- A new job on a source that was walked before opens a new generation, unless a live job needs
+-- the stream to go on or to know how its discovery ended.
+update streams
+set    job_id = :job_id, state = 'RUNNING', generation = generation + 1, cursor = null,
+       fingerprint = :fingerprint, token = null, worker = null, expires_at = null,
+       available_at = @now, pages_count = 0, records_count = 0, items_count = 0,
+       max_items = :max_items, expected_count = null, failures = 0, error = null,
+       updated_at = @now
+where  pipeline = :pipeline and source = :source and mode = :mode
+       and not exists (select 1 from jobs j
+                       where j.id = streams.job_id and j.state in ('QUEUED', 'RUNNING', 'PAUSED')
+                             and streams.state in ('RUNNING', 'FAILED'))
 returning id;
 
 -- name: leasable_stream
@@ -386,7 +397,7 @@ returning id;
 
 -- name: stream_pages_count
 -- Tells a resent page from a lost lease.
-select pages_count
+select pages_count, state
 from   streams
 where  id = :id and token = :token;
 
@@ -415,6 +426,7 @@ where  id = :id and token = :token;
 -- Streams that failed or stopped at a cap go on from their cursors.
 update streams
 set    state = 'RUNNING', failures = 0, error = null, available_at = @now,
+       token = null, worker = null, expires_at = null,
        max_items = coalesce(cast(:max_items as bigint), max_items), updated_at = @now
 where  job_id = :job_id and state in ('FAILED', 'CAPPED')
 returning id;
@@ -447,6 +459,12 @@ where  id = :job_id;
 -- The job's state for ingest. On PostgreSQL it is held until the page is committed, so that a
 -- cancel waits for the page and then removes its range too.
 select state
+from   jobs
+where  id = :job_id;
+
+-- name: hold_job
+-- Keeps others from changing the job, though not from adding pages to it.
+select id
 from   jobs
 where  id = :job_id;
 
@@ -566,8 +584,7 @@ returning name;
 -- name: due_schedules
 select name, reference, cron, zone, options, next_at, @now
 from   schedules
-where  enabled = 1 and next_at <= @now
-@skip_locked;
+where  enabled = 1 and next_at <= @now;
 
 -- name: fire_schedule
 -- Compare and set on next_at: of two sweepers, one fires it.

@@ -38,8 +38,16 @@ returning keys.key;
 
 -- name: share_job
 -- The job's state for ingest, held until the page is committed: a cancel waits for the page and
--- then removes its range too.
+-- then removes its range too. The weakest lock that a cancel respects: sequence numbers are taken
+-- and other pages committed meanwhile.
 select state
 from   jobs
 where  id = :job_id
-for share;
+for key share;
+
+-- name: hold_job
+-- Keeps others from changing the job, though not from adding pages to it.
+select id
+from   jobs
+where  id = :job_id
+for no key update;

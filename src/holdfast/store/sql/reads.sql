@@ -132,6 +132,15 @@ where    o.job_id = :job_id and o.status = :status
 order by o.updated_at, o.seq
 limit    :limit;
 
+-- name: cancelled_items
+-- A page of the items that a cancelled job left open.
+select   i.seq, i.input, o.status, null, null, null, o.tries, o.attempts, o.updated_at
+from     items i
+         left join outcomes o on o.job_id = i.job_id and o.seq = i.seq
+where    i.job_id = :job_id and i.seq > :after and (o.status is null or o.status = 'PENDING')
+order by i.seq
+limit    :limit;
+
 -- name: open_of_fresh
 -- The open items of one fresh range.
 select   i.seq, i.input, null, null, null, null, 0, 0, null

@@ -21,7 +21,8 @@ TYPES = {
         "HOT": "with (fillfactor = 50)",
     },
     "sqlite": {
-        "ID": "integer primary key",
+        # Never the id of a row that is gone: outcomes of a cancelled job keep their range's.
+        "ID": "integer primary key autoincrement",
         "INSTANT": "text",
         "JSON": "text",
         "NOW": "(strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))",

@@ -1,0 +1,17 @@
+"""The scenarios, by the names that `python -m bench` takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bench.report import Result
+from bench.scenarios import growth, ingest, noop, waiting, wal
+from bench.scenarios.ground import Ground
+
+SCENARIOS: dict[str, Callable[[Ground], Result]] = {
+    "noop": noop.run,
+    "waiting": waiting.run,
+    "ingest": ingest.run,
+    "growth": growth.run,
+    "wal": wal.run,
+}

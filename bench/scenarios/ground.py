@@ -1,0 +1,79 @@
+"""What every scenario stands on: servers, a scratch folder, sizes, and a way to carry on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from bench import data
+from bench.measure import RunFailed
+from bench.report import Result
+from bench.servers import Servers
+
+Given = ParamSpec("Given")
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    noop_items: int
+    rounds: int  # each figure is the middle one of so many rounds
+    peer_share: float  # of the peers' own counts, which give each at least 5 s of work
+    waiting_seconds: int
+    ingest_rows: tuple[int, int]
+    growth_levels: tuple[int, ...]
+    growth_job: int
+    wal_items: int
+
+
+FULL = Sizes(
+    noop_items=500_000,
+    rounds=3,
+    peer_share=1.0,
+    waiting_seconds=8,
+    ingest_rows=(250_000, 1_000_000),
+    growth_levels=(10_000, 1_000_000, 5_000_000),
+    growth_job=100_000,
+    wal_items=100_000,
+)
+QUICK = Sizes(
+    noop_items=50_000,
+    rounds=1,
+    peer_share=0.1,
+    waiting_seconds=2,
+    ingest_rows=(20_000, 80_000),
+    growth_levels=(10_000, 50_000, 100_000),
+    growth_job=20_000,
+    wal_items=20_000,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    servers: Servers
+    folder: Path
+    sizes: Sizes
+    say: Callable[[str], None]
+
+    def file(self, count: int) -> Path:
+        """A CSV file of so many rows, written once."""
+        path = self.folder / f"rows-{count}.csv"
+        return path if path.exists() else data.write_csv(path, count)
+
+    def attempt(
+        self,
+        result: Result,
+        what: str,
+        run: Callable[Given, Found],
+        *given: Given.args,
+        **named: Given.kwargs,
+    ) -> Found | None:
+        """Says what runs; a contender that fails is noted and does not stop the others."""
+        self.say(what)
+        try:
+            return run(*given, **named)
+        except RunFailed as failure:
+            result.failures.append(f"{what}: {failure}")
+            return None

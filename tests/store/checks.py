@@ -1,0 +1,265 @@
+"""Steps that the store's tests share, and the promises that hold after every one of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from holdfast.errors import LeaseLost
+from holdfast.model import ItemStatus, JobState, Lease, Outcome
+from holdfast.pipeline import Dedupe
+from holdfast.store import (
+    Claimed,
+    IngestPage,
+    NewItem,
+    NewJob,
+    NewStream,
+    Settlement,
+    Store,
+    StreamLease,
+)
+from holdfast.store.ingesting import Ingested
+
+MANY = 100_000
+MEGABYTES = 100_000_000
+
+
+async def make_job(
+    store: Store,
+    *sources: str,
+    pipeline: str = "demo",
+    max_items: int | None = None,
+    source_cap: int | None = None,
+) -> int:
+    """A running job; without named sources, with one of its own."""
+    streams = [NewStream(source, source, source_cap) for source in sources or ("rows {job}",)]
+    new = NewJob(pipeline, "a job", streams, max_items=max_items)
+    return await store.jobs.create(new, "tester")
+
+
+async def lease_stream(store: Store, job_id: int, worker: str = "walker") -> StreamLease:
+    stream = await store.ingesting.lease_stream(job_id, worker, 3600)
+    assert stream is not None
+    return stream
+
+
+def records(count: int, start: int = 0) -> list[NewItem]:
+    return [NewItem(f'{{"n": {start + number}}}') for number in range(count)]
+
+
+def keyed(*keys: str, content: str = "same") -> list[NewItem]:
+    return [NewItem(orjson.dumps({"k": key}).decode(), key, content) for key in keys]
+
+
+def page_of(stream: StreamLease, items: Sequence[NewItem], **options: Any) -> IngestPage:
+    options.setdefault("next_cursor", {"after": stream.pages_count + 1})
+    options.setdefault("end", False)
+    return IngestPage(items, **options)
+
+
+async def ingest(
+    store: Store,
+    stream: StreamLease,
+    items: Sequence[NewItem],
+    dedupe: Dedupe | None = None,
+    worker: str = "walker",
+    **options: Any,
+) -> Ingested:
+    """Ingests a page and moves the lease on, as its holder does."""
+    page = page_of(stream, items, **options)
+    ingested = await store.ingesting.ingest(stream, page, worker, 3600, dedupe)
+    rows = await fetch(
+        store,
+        "select cursor, pages_count, records_count, items_count from streams where id = :id",
+        id=stream.id,
+    )
+    stream.cursor = orjson.loads(rows[0][0])
+    stream.pages_count, stream.records_count, stream.items_count = rows[0][1:]
+    return ingested
+
+
+async def filled_job(store: Store, *page_sizes: int, **options: Any) -> int:
+    """A job whose source ended after these pages; each page that has records is one range."""
+    job_id = await make_job(store, **options)
+    stream = await lease_stream(store, job_id)
+    for number, size in enumerate(page_sizes):
+        end = number == len(page_sizes) - 1
+        await ingest(store, stream, records(size, number * 1000), end=end)
+    return job_id
+
+
+async def claim(
+    store: Store,
+    job_id: int,
+    size: int = MANY,
+    worker: str = "one",
+    max_bytes: int = MEGABYTES,
+    seconds: float = 3600,
+) -> list[Claimed]:
+    return await store.leases.claim(job_id, worker, size, max_bytes, seconds)
+
+
+async def claim_one(store: Store, job_id: int, size: int = MANY, worker: str = "one") -> Claimed:
+    claims = await claim(store, job_id, size, worker)
+    assert len(claims) == 1
+    return claims[0]
+
+
+def seqs_of(*claims: Claimed) -> list[int]:
+    return [row[0] for claimed in claims for row in claimed.rows]
+
+
+def outcome_of(row: Sequence[Any], status: ItemStatus = ItemStatus.DONE, **fields: Any) -> Outcome:
+    """One more try of the item in a claimed row."""
+    seq, _, tries, attempts, misses = row
+    if status is ItemStatus.DONE:
+        fields.setdefault("result", orjson.dumps({"seq": seq}).decode())
+    if status in (ItemStatus.ERROR, ItemStatus.PENDING):
+        fields.setdefault("error_code", "TIMEOUT")
+        fields.setdefault("error_message", "it took too long")
+    return Outcome(seq, status, tries + 1, attempts + 1, misses, **fields)
+
+
+def settlement_of(
+    claimed: Claimed,
+    status: ItemStatus = ItemStatus.DONE,
+    only: Sequence[int] | None = None,
+    **fields: Any,
+) -> Settlement:
+    """All of the claim, which ends its range, or a part of it, which does not."""
+    rows = [row for row in claimed.rows if only is None or row[0] in only]
+    outcomes = [outcome_of(row, status, **fields) for row in rows]
+    return Settlement(claimed.lease, outcomes, last=only is None)
+
+
+async def settle(
+    store: Store,
+    claimed: Claimed,
+    status: ItemStatus = ItemStatus.DONE,
+    only: Sequence[int] | None = None,
+    worker: str = "one",
+    **fields: Any,
+) -> list[Lease]:
+    settlement = settlement_of(claimed, status, only, **fields)
+    lost = await store.settling.settle(claimed.lease.job_id, worker, [settlement])
+    if not lost:
+        claimed.lease.settled += 1
+    return lost
+
+
+async def work_off(store: Store, job_id: int, status: ItemStatus = ItemStatus.DONE) -> int:
+    """Claims and settles until nothing is due; returns how many items that were."""
+    number = 0
+    while claims := await claim(store, job_id):
+        for claimed in claims:
+            assert await settle(store, claimed, status) == []
+            number += len(claimed.rows)
+    return number
+
+
+async def finished_job(store: Store, *statuses: ItemStatus, **options: Any) -> int:
+    """A DONE job whose items ended so, in this order."""
+    job_id = await filled_job(store, len(statuses), **options)
+    claimed = await claim_one(store, job_id)
+    ended = zip(claimed.rows, statuses, strict=True)
+    outcomes = [outcome_of(row, status) for row, status in ended]
+    settlement = Settlement(claimed.lease, outcomes, last=True)
+    assert await store.settling.settle(job_id, "one", [settlement]) == []
+    assert await store.settling.complete(job_id) is JobState.DONE
+    return job_id
+
+
+async def expire(store: Store, worker: str | None = None) -> None:
+    """Leases run out: of one worker, or of all."""
+    whose = "worker is not null" if worker is None else "worker = :worker"
+    for table in ("ranges", "streams"):
+        sql = f"update {table} set expires_at = @after(-1.0) where {whose}"
+        await execute(store, sql, **({} if worker is None else {"worker": worker}))
+
+
+async def crash(store: Store, job_id: int) -> list[list[int]]:
+    """A worker claims all it can get and dies of it; returns what each of its ranges held."""
+    claims = await claim(store, job_id, worker="doomed")
+    await store.leases.return_leases("doomed")
+    return [seqs_of(claimed) for claimed in claims]
+
+
+async def execute(store: Store, sql: str, **params: Any) -> None:
+    await store.database.write("test", lambda tx: tx.execute(sql, params))
+
+
+async def fetch(store: Store, sql: str, **params: Any) -> list[Any]:
+    return list(await store.database.fetch(sql, params))
+
+
+async def statuses(store: Store, job_id: int) -> dict[int, ItemStatus]:
+    return {item.seq: item.status async for page in store.reads.items(job_id) for item in page}
+
+
+async def status_counts(store: Store, job_id: int) -> dict[str, int]:
+    return dict(Counter(str(status) for status in (await statuses(store, job_id)).values()))
+
+
+async def state_of(store: Store, job_id: int) -> JobState:
+    return (await store.reads.job(job_id)).state
+
+
+async def rows_written(store: Store, job_id: int) -> tuple[Any, ...]:
+    """Everything of a job that a verb which promises to write nothing must leave as it is."""
+    found = []
+    for table in ("items", "outcomes", "attempts", "ranges", "counters", "decisions", "audit"):
+        rows = await fetch(store, f"select * from {table} where job_id = :job_id", job_id=job_id)
+        found.append(sorted(str(tuple(row)) for row in rows))
+    return tuple(found)
+
+
+async def assert_sound(store: Store, job_id: int) -> None:
+    """Counters equal rows, every item is accounted for, an open item is in exactly one range."""
+    verification = await store.reads.verify(job_id)
+    assert verification.problems == []
+    counters = await store.reads.counters(job_id)
+    assert counters.accepted == counters.finished + counters.open
+    assert min(counters.open, counters.done, counters.error, counters.skipped) >= 0
+    await _assert_each_open_item_in_one_range(store, job_id)
+
+
+async def _assert_each_open_item_in_one_range(store: Store, job_id: int) -> None:
+    ranges = await fetch(store, "select id, lo, hi, again from ranges where job_id = :j", j=job_id)
+    items = await fetch(
+        store,
+        "select i.seq, o.status, o.range_id from items i left join outcomes o"
+        " on o.job_id = i.job_id and o.seq = i.seq where i.job_id = :j",
+        j=job_id,
+    )
+    again = {row[0] for row in ranges if row[3]}
+    fresh = [(row[1], row[2]) for row in ranges if not row[3]]
+    cancelled = await state_of(store, job_id) is JobState.CANCELLED
+    if cancelled:
+        assert not ranges, "a cancelled job has no ranges"
+        return
+    for seq, status, range_id in items:
+        if status is None:
+            assert sum(lo <= seq <= hi for lo, hi in fresh) == 1, f"item {seq} in one fresh range"
+        elif status == ItemStatus.PENDING:
+            assert range_id in again, f"item {seq} in one again range"
+        else:
+            assert range_id is None, f"finished item {seq} is in no range"
+
+
+async def assert_all_sound(store: Store) -> None:
+    for row in await fetch(store, "select id from jobs"):
+        await assert_sound(store, row[0])
+
+
+async def assert_takes_no_page(store: Store, stream: StreamLease) -> None:
+    """The page is refused and leaves no trace."""
+    before = await rows_written(store, stream.job_id)
+    try:
+        await store.ingesting.ingest(stream, page_of(stream, records(3)), "walker", 3600)
+    except LeaseLost:
+        assert await rows_written(store, stream.job_id) == before
+    else:
+        raise AssertionError("the page was taken")

@@ -1,0 +1,96 @@
+"""Every write boundary of the store, read from its source.
+
+For each `write("verb", body)`: the queries that its transaction may write, through whatever
+functions it hands the transaction to, then "commit" and "committed". These are exactly the
+pairs (verb, point) that the fault hook of `open_store` is called with.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import holdfast.store
+
+STORE = Path(holdfast.store.__file__).parent
+_WRITES = ("run", "take", "run_many")
+_Function = ast.AsyncFunctionDef | ast.FunctionDef | ast.ClassDef
+
+
+def fault_points() -> dict[str, frozenset[str]]:
+    """Verb -> the points at which its transaction can be stopped."""
+    modules = {path.stem: ast.parse(path.read_text()) for path in sorted(STORE.glob("*.py"))}
+    found: dict[str, set[str]] = {}
+    for tree in modules.values():
+        for verb, body in _transactions(tree):
+            points = found.setdefault(verb, {"commit", "committed"})
+            points |= _points(body, _named(tree), _public(modules), set())
+    return {verb: frozenset(points) for verb, points in sorted(found.items())}
+
+
+def _transactions(tree: ast.Module) -> Iterator[tuple[str, _Function]]:
+    for method in ast.walk(tree):
+        if not isinstance(method, ast.AsyncFunctionDef):
+            continue
+        bodies = {node.name: node for node in method.body if isinstance(node, _Function)}
+        for call in ast.walk(method):
+            if isinstance(call, ast.Call) and _attribute(call) == "write" and bodies:
+                verb, body = call.args[:2]
+                assert isinstance(verb, ast.Constant) and isinstance(body, ast.Name)
+                yield str(verb.value), bodies[body.id]
+
+
+def _points(
+    function: _Function, local: dict[str, _Function], public: dict[str, _Function], seen: set[str]
+) -> set[str]:
+    points: set[str] = set()
+    for call in ast.walk(function):
+        if not isinstance(call, ast.Call):
+            continue
+        if isinstance(call.func, ast.Attribute) and _is_transaction(call.func.value):
+            points |= _written(call)
+        elif isinstance(call.func, ast.Name) and any(map(_is_transaction, call.args)):
+            name = call.func.id
+            called = local.get(name) or public.get(name)
+            if called is not None and name not in seen:
+                points |= _points(called, local, public, seen | {name})
+    return points
+
+
+def _written(call: ast.Call) -> set[str]:
+    name = _attribute(call)
+    if name == "copy":
+        return {f"copy {query}" for query in _constants(call.args[0])}
+    return _constants(call.args[0]) if name in _WRITES else set()
+
+
+def _constants(node: ast.expr) -> set[str]:
+    return {
+        leaf.value
+        for leaf in ast.walk(node)
+        if isinstance(leaf, ast.Constant) and isinstance(leaf.value, str)
+    }
+
+
+def _attribute(call: ast.Call) -> str | None:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else None
+
+
+def _is_transaction(node: ast.expr) -> bool:
+    if isinstance(node, ast.Attribute):
+        return node.attr == "_tx"
+    return isinstance(node, ast.Name) and node.id == "tx"
+
+
+def _named(tree: ast.Module) -> dict[str, _Function]:
+    return {node.name: node for node in tree.body if isinstance(node, _Function)}
+
+
+def _public(modules: dict[str, ast.Module]) -> dict[str, _Function]:
+    return {
+        name: node
+        for tree in modules.values()
+        for name, node in _named(tree).items()
+        if not name.startswith("_")
+    }

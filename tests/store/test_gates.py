@@ -1,0 +1,143 @@
+"""The shared side of gates: spacing, closing and places in flight, across workers."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+
+import pytest
+
+from holdfast.pipeline import Gate
+from holdfast.store import Store, open_store
+from holdfast.store.gate_table import Reservation
+from holdfast.store.instants import seconds_between
+from tests.store.checks import execute, fetch
+
+
+@pytest.fixture
+async def other_worker(database_url: str) -> AsyncIterator[Store]:
+    opened = await open_store(
+        database_url, rng=random.Random(7), default_gate=Gate("", spacing=2, concurrency=3)
+    )
+    yield opened
+    await opened.close()
+
+
+async def _reserve(store: Store, worker: str, want: int = 5, horizon: float = 60) -> Reservation:
+    return await store.gates.reserve("api", worker, want, horizon, slack=0.1, hold=30)
+
+
+async def _now(store: Store) -> object:
+    return (await fetch(store, "select @now"))[0][0]
+
+
+async def test_starts_of_two_workers_keep_the_spacing(store: Store, other_worker: Store) -> None:
+    await store.gates.declare(Gate("api", spacing=1.5, jitter=0.5))
+    began = await _now(store)
+    starts: list[float] = []
+    for turn in range(6):
+        opened, worker = (store, "one") if turn % 2 else (other_worker, "two")
+        # Read before the reservation, so that the sum is at most the true start.
+        passed = seconds_between(began, await _now(store))
+        reservation = await _reserve(opened, worker, want=2)
+        assert reservation.starts is not None and reservation.slots is None
+        starts += [passed + start for start in reservation.starts]
+    assert len(starts) == 12
+    gaps = [later - earlier for earlier, later in zip(starts, starts[1:], strict=False)]
+    # A reservation is made a moment after its `passed` was read: less than the slack.
+    assert min(gaps) >= 1.5
+    assert max(gaps[1::2]) < 1.5 + 0.5 + 0.1 + 1.0
+
+
+async def test_starts_beyond_the_horizon_are_left_to_others(store: Store) -> None:
+    await store.gates.declare(Gate("api", spacing=1.0))
+    first = await _reserve(store, "one", want=100, horizon=2.5)
+    assert first.starts is not None and len(first.starts) == 3
+    second = await _reserve(store, "two", want=1, horizon=2.5)
+    assert second.starts is None
+    assert 2.5 < second.wait <= 3.4 and "spacing" in second.reason
+
+
+async def test_closed_gate_lets_nobody_through_and_says_why(store: Store) -> None:
+    await store.gates.declare(Gate("api", spacing=1.0))
+    await store.gates.close("api", 100, "429 with Retry-After")
+    for worker in ("one", "two"):
+        refused = await _reserve(store, worker)
+        assert refused.starts is None and refused.slots is None
+        assert 90 < refused.wait <= 100 and refused.reason == "429 with Retry-After"
+    assert [(gate["name"], gate["closed"]) for gate in await store.reads.gates()] == [("api", 1)]
+
+
+async def test_later_closing_wins_over_a_shorter_one(store: Store) -> None:
+    await store.gates.close("api", 100, "long")
+    await store.gates.close("api", 5, "short")
+    assert (await _reserve(store, "one")).wait > 90
+
+
+async def test_gate_opens_when_its_time_is_over(store: Store) -> None:
+    await store.gates.close("api", 100, "busy")
+    await execute(store, "update gates set closed_until = @after(-0.1)")
+    assert (await _reserve(store, "one")).wait == 0
+
+
+async def test_kill_switch_closes_the_gate(store: Store) -> None:
+    await store.gates.declare(Gate("api"))
+    await store.jobs.switch("source:api", True, "tester")
+    refused = await _reserve(store, "one", horizon=5)
+    assert (refused.wait, refused.reason) == (5, "kill switch source:api")
+    await store.jobs.switch("source:api", False, "tester")
+    assert (await _reserve(store, "one")).wait == 0
+
+
+async def test_gate_without_limits_lets_everybody_through(store: Store) -> None:
+    await store.gates.declare(Gate("api"))
+    assert await _reserve(store, "one") == Reservation()
+
+
+async def test_places_of_all_workers_together_stay_within_the_concurrency(store: Store) -> None:
+    await store.gates.declare(Gate("api", concurrency=4))
+    held: dict[str, int] = {}
+    for turn in range(12):
+        worker = ("one", "two", "three")[turn % 3]
+        held[worker] = (await _reserve(store, worker, want=4)).slots or 0
+        assert sum(held.values()) <= 4
+    assert min(held.values()) >= 1
+
+
+async def test_worker_that_finds_no_place_gets_a_share_soon(store: Store) -> None:
+    await store.gates.declare(Gate("api", concurrency=4))
+    assert (await _reserve(store, "one", want=8)).slots == 4
+    full = await _reserve(store, "two", want=8)
+    assert full.slots is None and full.wait > 0 and "taken" in full.reason
+    assert (await _reserve(store, "one", want=8)).slots == 2
+    assert (await _reserve(store, "two", want=8)).slots == 2
+
+
+async def test_places_of_a_worker_that_stopped_or_vanished_are_free(store: Store) -> None:
+    await store.gates.declare(Gate("api", concurrency=4))
+    await _reserve(store, "one", want=4)
+    await store.gates.drop_slots("one")
+    assert (await _reserve(store, "two", want=4)).slots == 4
+    await execute(store, "update gate_holds set expires_at = @after(-1.0)")
+    assert (await _reserve(store, "three", want=4)).slots == 4
+    await store.leases.return_leases("three")
+    assert await fetch(store, "select 1 from gate_holds where worker = 'three'") == []
+
+
+async def test_undeclared_gate_gets_the_default_limits(store: Store, other_worker: Store) -> None:
+    reservation = await _reserve(other_worker, "one", want=5, horizon=3)
+    assert reservation.slots == 3
+    assert reservation.starts is not None and len(reservation.starts) == 2
+
+
+async def test_declaring_a_gate_again_changes_its_limits(store: Store) -> None:
+    await store.gates.declare(Gate("api", concurrency=1))
+    await store.gates.declare(Gate("api", concurrency=2))
+    assert (await _reserve(store, "one", want=5)).slots == 2
+
+
+async def test_host_may_only_slow_a_gate_down(store: Store) -> None:
+    await store.gates.declare(Gate("api", spacing=1.0))
+    await store.gates.slow_down("api", 3.0)
+    await store.gates.slow_down("api", 2.0)
+    assert [gate["spacing"] for gate in await store.reads.gates()] == [3.0]

@@ -1,0 +1,169 @@
+"""The schema: up, down and up again with data in it, and what does not fit is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import DatabaseGone, SchemaError
+from holdfast.model import ItemStatus, JobState
+from holdfast.pipeline import Dedupe, Gate
+from holdfast.store import DecisionRow, Store, open_store
+from holdfast.store.migrate import downgrade, require_current, status, upgrade
+from holdfast.store.queries import load_queries
+from tests.store.checks import (
+    assert_sound,
+    claim_one,
+    crash,
+    execute,
+    fetch,
+    filled_job,
+    ingest,
+    keyed,
+    lease_stream,
+    make_job,
+    settle,
+    settlement_of,
+)
+from tests.store.test_upkeep import FUTURE
+
+TABLES = {
+    "jobs", "items", "ranges", "outcomes", "attempts", "counters", "keys", "streams",
+    "stream_pages", "gates", "gate_holds", "kill_switches", "workers", "schedules",
+    "dead_letters", "decisions", "audit",
+}  # fmt: skip
+
+
+async def _tables(store: Store) -> set[str]:
+    if store.database.driver.dialect == "sqlite":
+        rows = await fetch(
+            store, "select name from sqlite_master where type = 'table' and name not like 'sqlite%'"
+        )
+    else:
+        rows = await fetch(store, "select tablename from pg_tables where schemaname = 'public'")
+    return {row[0] for row in rows} - {"alembic_version"}
+
+
+async def _fill(url: str) -> None:
+    """A row in every table."""
+    store = await open_store(url)
+    job_id = await make_job(store)
+    await ingest(store, await lease_stream(store, job_id), keyed("a", "b"), Dedupe("shop"))
+    held = await claim_one(store, job_id, 1)
+    decision = DecisionRow("claim", 1, 2, "faster")
+    retry = settlement_of(held, ItemStatus.PENDING)
+    await store.settling.settle(job_id, "one", [retry], decisions=[decision])
+    crashing = await filled_job(store, 1)
+    while not await store.settling.complete(crashing):
+        await crash(store, crashing)
+    await store.gates.declare(Gate("api", spacing=1.0, concurrency=2))
+    await store.gates.reserve("api", "one", 1, 60, 0.1, 30)
+    await store.jobs.switch("pipeline:other", True, "tester")
+    await store.upkeep.add_worker("one", "host", 1, [])
+    await store.upkeep.set_schedule("nightly", "demo", "0 3 * * *", "UTC", {}, FUTURE)
+    for table in await _tables(store):
+        assert await fetch(store, f"select 1 from {table} limit 1"), f"{table} has data"
+    await store.close()
+
+
+async def _use(url: str) -> None:
+    store = await open_store(url)
+    assert await _tables(store) == TABLES
+    job_id = await filled_job(store, 3)
+    await settle(store, await claim_one(store, job_id))
+    assert await store.settling.complete(job_id) is JobState.DONE
+    await assert_sound(store, job_id)
+    await store.close()
+
+
+def test_up_down_and_up_again_with_data_in_every_table(empty_database_url: str) -> None:
+    url = empty_database_url
+    assert status(url).current is None and not status(url).up_to_date
+    upgrade(url)
+    assert status(url).up_to_date
+    asyncio.run(_fill(url))
+    downgrade(url, "base")
+    assert status(url).current is None
+    upgrade(url)
+    require_current(url)
+    asyncio.run(_use(url))
+
+
+def test_upgrade_of_a_current_database_changes_nothing(database_url: str) -> None:
+    asyncio.run(_fill(database_url))
+    upgrade(database_url)
+
+    async def jobs() -> int:
+        store = await open_store(database_url)
+        count = len(await store.reads.jobs(10))
+        await store.close()
+        return count
+
+    assert asyncio.run(jobs()) == 2
+
+
+def test_downgrade_leaves_no_table_behind(database_url: str) -> None:
+    async def left() -> set[str]:
+        store = await open_store(database_url)
+        tables = await _tables(store)
+        await store.close()
+        return tables
+
+    assert asyncio.run(left()) == TABLES
+    downgrade(database_url, "base")
+    assert asyncio.run(left()) == set()
+
+
+def test_empty_database_is_refused_with_the_command_that_helps(empty_database_url: str) -> None:
+    with pytest.raises(SchemaError, match="schema is empty") as raised:
+        require_current(empty_database_url)
+    assert raised.value.hint == "Run: holdfast migrate up"
+
+
+def test_schema_newer_than_the_program_is_refused(database_url: str) -> None:
+    async def make_newer() -> None:
+        store = await open_store(database_url)
+        await execute(store, "update alembic_version set version_num = '9999'")
+        await store.close()
+
+    asyncio.run(make_newer())
+    assert not status(database_url).known
+    for refused in (require_current, upgrade, lambda url: downgrade(url, "base")):
+        with pytest.raises(SchemaError, match="9999 is newer than this program"):
+            refused(database_url)
+
+
+def test_server_that_is_not_there_is_named_so(tmp_path: Path) -> None:
+    with pytest.raises(DatabaseGone):
+        status("postgresql://nobody@127.0.0.1:1/nothing")
+
+
+def test_sqlite_file_is_made_for_its_owner_alone(empty_sqlite_url: str) -> None:
+    upgrade(empty_sqlite_url)
+    file = Path(empty_sqlite_url.removeprefix("sqlite:///"))
+    assert file.stat().st_mode & 0o077 == 0
+
+
+def test_two_processes_that_migrate_at_once_both_succeed(empty_database_url: str) -> None:
+    command = [
+        sys.executable,
+        "-c",
+        "import sys; from holdfast.store.migrate import upgrade; upgrade(sys.argv[1])",
+        empty_database_url,
+    ]
+    processes = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    errors = [process.communicate(timeout=60)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0], errors
+    asyncio.run(_use(empty_database_url))
+
+
+def test_both_databases_have_the_same_queries_with_the_same_parameters() -> None:
+    sqlite, postgres = load_queries("sqlite"), load_queries("postgres")
+    assert set(sqlite) - {"add_items"} == set(postgres)
+    batches = {"add_outcomes", "replace_outcomes", "add_attempts"}
+    for name in set(postgres) - batches:
+        assert set(sqlite[name].parameters) == set(postgres[name].parameters), name

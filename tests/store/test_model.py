@@ -1,0 +1,37 @@
+"""The store against a simple model, driven at random: every promise after every step."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from holdfast.store import open_store
+from tests.store.model_machine import StoreMachine
+
+#: More to find: HYPOTHESIS_EXAMPLES=1000 pytest tests/store/test_model.py
+EXAMPLES = int(os.environ.get("HYPOTHESIS_EXAMPLES", "0"))
+
+
+@pytest.mark.slow
+def test_store_keeps_its_promises_whatever_happens_in_whatever_order(database_url: str) -> None:
+    loop = asyncio.new_event_loop()
+    store = loop.run_until_complete(open_store(database_url))
+    try:
+        run_state_machine_as_test(
+            lambda: StoreMachine(loop, store),
+            settings=settings(
+                max_examples=EXAMPLES or 25,
+                stateful_step_count=40,
+                deadline=None,
+                derandomize=not EXAMPLES,
+                database=None,
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
+    finally:
+        loop.run_until_complete(store.close())
+        loop.close()

@@ -1,0 +1,168 @@
+"""Query plans: what runs for every batch goes through its index, whatever the planner guesses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from holdfast.model import ItemStatus
+from holdfast.pipeline import Dedupe
+from holdfast.store import Store, open_store
+from holdfast.store.queries import load_queries
+from tests.store.checks import (
+    claim_one,
+    execute,
+    ingest,
+    keyed,
+    lease_stream,
+    make_job,
+    records,
+    settle,
+)
+
+EARLY = "1970-01-01T00:00:00.000Z"
+
+#: query -> (its parameters, the index that serves each large table it reads)
+PLANS: list[tuple[str, dict[str, Any], dict[str, str]]] = [
+    ("claimable_ranges", {"limit": 16}, {"ranges": "ranges_to_claim"}),
+    ("fresh_items", {"lo": 2000, "hi": 2100}, {"items": "items_pkey"}),
+    (
+        "remaining_items",
+        {"lo": 900, "hi": 1100},
+        {"items": "items_pkey", "outcomes": "outcomes_pkey"},
+    ),
+    (
+        "remaining_seqs",
+        {"lo": 900, "hi": 1100},
+        {"items": "items_pkey", "outcomes": "outcomes_pkey"},
+    ),
+    ("again_items", {"range_id": 0}, {"outcomes": "outcomes_by_range", "items": "items_pkey"}),
+    ("again_seqs", {"range_id": 0}, {"outcomes": "outcomes_by_range"}),
+    ("final_items", {"seqs": [1, 5, 9]}, {"outcomes": "outcomes_pkey"}),
+    ("move_to_range", {"seqs": [1, 5, 9], "range_id": 0}, {"outcomes": "outcomes_pkey"}),
+    (
+        "reprocessable",
+        {"status": "ERROR", "before": EARLY, "limit": 500},
+        {"outcomes": "outcomes_by_status"},
+    ),
+    (
+        "items_by_seq",
+        {"after": 1000, "limit": 1000},
+        {"items": "items_pkey", "outcomes": "outcomes_pkey"},
+    ),
+    (
+        "items_by_status",
+        {"status": "DONE", "updated_at": EARLY, "seq": 0, "limit": 1000},
+        {"outcomes": "outcomes_by_status", "items": "items_pkey"},
+    ),
+    (
+        "open_of_fresh",
+        {"lo": 900, "hi": 1100, "limit": 1000},
+        {"items": "items_pkey", "outcomes": "outcomes_pkey"},
+    ),
+    ("open_of_again", {"range_id": 0, "limit": 9}, {"outcomes": "outcomes_by_range"}),
+    ("open_range_exists", {}, {"ranges": "ranges_to_claim"}),
+    ("attempts_of_item", {"seq": 7}, {"attempts": "attempts_pkey"}),
+    ("known_keys", {"scope": "shop", "keys": ["a", "b"]}, {"keys": "keys_pkey"}),
+]
+
+
+@pytest.fixture
+async def filled(database_url: str) -> AsyncIterator[tuple[Store, int]]:
+    """A job half done among others, large enough that its shape matters to the planner."""
+    store = await open_store(database_url)
+    for _ in range(2):
+        job_id = await make_job(store)
+        stream = await lease_stream(store, job_id)
+        for number in range(30):
+            await ingest(store, stream, records(100, number))
+        for status in (ItemStatus.DONE, ItemStatus.PENDING, ItemStatus.ERROR):
+            for _ in range(4):
+                claimed = await claim_one(store, job_id, 100)
+                if not claimed.lease.again:
+                    await settle(store, claimed, status, delay=3600.0)
+    stream = await lease_stream(store, await make_job(store))
+    await ingest(store, stream, keyed(*map(str, range(2000))), Dedupe("shop"))
+    await execute(store, "analyze")
+    yield store, job_id
+    await store.close()
+
+
+async def test_every_query_on_large_tables_goes_through_its_index(
+    filled: tuple[Store, int],
+) -> None:
+    store, job_id = filled
+    wrong = []
+    for query, params, indexes in PLANS:
+        scans = await _scans(store, query, {"job_id": job_id, **params})
+        for table, index in indexes.items():
+            if scans.get(table) != {index}:
+                wrong.append(f"{query} reads {table} by {scans.get(table)}, not {index}")
+    assert wrong == []
+
+
+async def _scans(store: Store, query: str, params: dict[str, Any]) -> dict[str, set[str]]:
+    """Table -> the indexes that it is read through; "scan" where it is read as a whole."""
+    compiled = load_queries(store.database.driver.dialect)[query]
+    if store.database.driver.dialect == "sqlite":
+        return await _sqlite_scans(store, compiled, params)
+    return await _postgres_scans(store, compiled, params)
+
+
+async def _sqlite_scans(store: Store, compiled: Any, params: dict[str, Any]) -> dict[str, set[str]]:
+    rows = await store.database.fetch(f"explain query plan {compiled.sql}", params)
+    aliases = {"i": "items", "o": "outcomes", "r": "ranges", "k": "keys", "j": "jobs"}
+    scans: dict[str, set[str]] = {}
+    for row in rows:
+        words = str(row[3]).split()
+        if words[0] not in ("SEARCH", "SCAN"):
+            continue
+        table = aliases.get(words[1], words[1])
+        how = "scan"
+        if words[0] == "SEARCH":
+            how = words[words.index("INDEX") + 1] if "INDEX" in words else f"{table}_pkey"
+        scans.setdefault(table, set()).add(how)
+    return scans
+
+
+async def _postgres_scans(
+    store: Store, compiled: Any, params: dict[str, Any]
+) -> dict[str, set[str]]:
+    """The plan of the driver's own sessions, for any parameters (a generic plan) and for these."""
+    scans: dict[str, set[str]] = {}
+    async with store.database.driver._pool.acquire() as connection:  # type: ignore[attr-defined]
+        for mode in ("force_generic_plan", "force_custom_plan"):
+            async with connection.transaction():
+                await connection.execute(f"set local plan_cache_mode = {mode}")
+                prepared = await connection.prepare(compiled.sql)
+                arguments = [_literal(params[name]) for name in compiled.parameters]
+                listed = f"({', '.join(arguments)})" if arguments else ""
+                rows = await connection.fetch(
+                    f"explain (format json) execute {prepared.get_name()} {listed}"
+                )
+                _collect(json.loads(rows[0][0])[0]["Plan"], scans)
+    return scans
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, list):
+        return f"array[{', '.join(map(_literal, value))}]"
+    return f"'{value}'"
+
+
+def _collect(node: dict[str, Any], scans: dict[str, set[str]]) -> None:
+    kind, table = node["Node Type"], node.get("Relation Name")
+    if kind in ("Index Scan", "Index Only Scan"):
+        scans.setdefault(table, set()).add(node["Index Name"])
+    elif kind == "Seq Scan":
+        scans.setdefault(table, set()).add("scan")
+    elif kind == "Bitmap Heap Scan":
+        for child in node["Plans"]:
+            scans.setdefault(table, set()).add(child["Index Name"])
+    for child in node.get("Plans", []):
+        _collect(child, scans)

@@ -1,0 +1,145 @@
+"""Reprocess: finished items are opened again, in chunks, each once."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.errors import UserError
+from holdfast.model import ItemStatus, JobState
+from holdfast.store import Store
+from tests.store.checks import (
+    assert_sound,
+    claim,
+    claim_one,
+    filled_job,
+    finished_job,
+    rows_written,
+    seqs_of,
+    settle,
+    state_of,
+    status_counts,
+    work_off,
+)
+
+DONE, ERROR = ItemStatus.DONE, ItemStatus.ERROR
+
+
+async def test_items_of_one_status_are_opened_and_the_job_runs_again(store: Store) -> None:
+    job_id = await finished_job(store, DONE, ERROR, ItemStatus.NOT_FOUND, ERROR)
+    assert await store.jobs.reprocess(job_id, ERROR, await store.jobs.now(), "tester") == 2
+    job = await store.reads.job(job_id)
+    assert job.state is JobState.RUNNING and job.finished_at is None
+    counters = await store.reads.counters(job_id)
+    assert (counters.accepted, counters.error, counters.open) == (4, 0, 2)
+    held = await claim_one(store, job_id)
+    assert seqs_of(held) == [2, 4] and held.lease.again
+    await settle(store, held)
+    assert await store.settling.complete(job_id) is JobState.DONE
+    assert await status_counts(store, job_id) == {"DONE": 3, "NOT_FOUND": 1}
+
+
+async def test_chunks_are_opened_until_none_is_left(store: Store) -> None:
+    job_id = await filled_job(store, 1200)
+    await work_off(store, job_id, ERROR)
+    before = await store.jobs.now()
+    opened = []
+    while count := await store.jobs.reprocess(job_id, ERROR, before, "tester"):
+        opened.append(count)
+        await assert_sound(store, job_id)
+    assert opened == [500, 500, 200]
+    assert sorted(len(claimed.rows) for claimed in await claim(store, job_id)) == [200, 500, 500]
+
+
+async def test_items_that_fail_again_meanwhile_are_not_taken_twice(store: Store) -> None:
+    job_id = await filled_job(store, 1200)
+    await work_off(store, job_id, ERROR)
+    before = await store.jobs.now()
+    total = 0
+    while count := await store.jobs.reprocess(job_id, ERROR, before, "tester"):
+        total += count
+        await work_off(store, job_id, ERROR)
+    assert total == 1200
+
+
+async def test_reprocess_resets_the_attempts_and_keeps_the_history(store: Store) -> None:
+    job_id = await finished_job(store, ERROR)
+    await store.jobs.reprocess(job_id, ERROR, await store.jobs.now(), "tester")
+    held = await claim_one(store, job_id)
+    assert tuple(held.rows[0])[2:] == (1, 0, 0)
+    await settle(store, held)
+    history = await store.reads.attempts(job_id, 1)
+    assert [(one["number"], one["error_code"]) for one in history] == [(1, "TIMEOUT")]
+
+
+async def test_reprocess_without_reset_goes_on_counting_attempts(store: Store) -> None:
+    job_id = await finished_job(store, ERROR)
+    before = await store.jobs.now()
+    await store.jobs.reprocess(job_id, ERROR, before, "tester", reset=False)
+    assert tuple((await claim_one(store, job_id)).rows[0])[2:] == (1, 1, 0)
+
+
+async def test_replaced_result_is_kept_as_history(store: Store) -> None:
+    job_id = await finished_job(store, DONE)
+    await store.jobs.reprocess_items(job_id, [1], "tester")
+    assert (await store.reads.attempts(job_id, 1))[0]["result"] == '{"seq":1}'
+    item = await store.reads.item(job_id, 1)
+    assert item is not None and item["result"] is None
+
+
+async def test_named_items_are_opened(store: Store) -> None:
+    job_id = await finished_job(store, DONE, ERROR, DONE)
+    assert await store.jobs.reprocess_items(job_id, [3, 1, 3], "tester") == 2
+    assert seqs_of(await claim_one(store, job_id)) == [1, 3]
+
+
+@pytest.mark.parametrize("seqs", [[1, 99], [1, 2]])
+async def test_item_that_is_not_finished_is_named_and_nothing_is_opened(
+    store: Store, seqs: list[int]
+) -> None:
+    job_id = await filled_job(store, 2)
+    held = await claim_one(store, job_id)
+    await settle(store, held, only=[1])
+    before = await rows_written(store, job_id)
+    with pytest.raises(UserError, match=f"item {max(seqs)} of job"):
+        await store.jobs.reprocess_items(job_id, seqs, "tester")
+    assert await rows_written(store, job_id) == before
+
+
+async def test_paused_job_stays_paused_when_items_are_opened(store: Store) -> None:
+    job_id = await filled_job(store, 2)
+    await settle(store, await claim_one(store, job_id, 1), ERROR)
+    await store.jobs.pause(job_id, "tester")
+    assert await store.jobs.reprocess(job_id, ERROR, await store.jobs.now(), "tester") == 1
+    assert await state_of(store, job_id) is JobState.PAUSED
+    assert await claim(store, job_id) == []
+
+
+async def test_nothing_to_reprocess_leaves_the_job_done(store: Store) -> None:
+    job_id = await finished_job(store, DONE)
+    assert await store.jobs.reprocess(job_id, ERROR, await store.jobs.now(), "tester") == 0
+    assert await state_of(store, job_id) is JobState.DONE
+
+
+async def test_lists_by_status_are_ordered_by_when_it_was_reached(store: Store) -> None:
+    job_id = await finished_job(store, DONE, ERROR, DONE)
+    await store.jobs.reprocess_items(job_id, [1], "tester")
+    await work_off(store, job_id)
+    done = [item.seq async for page in store.reads.items(job_id, [DONE]) for item in page]
+    assert done == [3, 1]
+    both = [item.seq async for page in store.reads.items(job_id, [ERROR, DONE]) for item in page]
+    assert both == [2, 3, 1]
+    pages = [page async for page in store.reads.items(job_id)]
+    assert [item.seq for item in pages[0]] == [1, 2, 3]
+
+
+async def test_lists_longer_than_a_page_are_whole(store: Store) -> None:
+    job_id = await filled_job(store, 2300)
+    half = await claim_one(store, job_id, 1150)
+    await settle(store, half)
+    everything = [item.seq async for page in store.reads.items(job_id) for item in page]
+    assert everything == list(range(1, 2301))
+    done = [item.seq async for page in store.reads.items(job_id, [DONE]) for item in page]
+    assert done == list(range(1, 1151))
+    waiting = [ItemStatus.PENDING]
+    pending = [item.seq async for page in store.reads.items(job_id, waiting) for item in page]
+    assert pending == list(range(1151, 2301))

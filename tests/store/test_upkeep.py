@@ -1,0 +1,87 @@
+"""Workers and schedules: who is alive, and what fires when, once."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+from holdfast.store import Store
+from holdfast.store.upkeep_table import DueSchedule
+from tests.store.checks import execute, fetch
+
+PAST = datetime(2026, 1, 1, 3, 0, 0, 123000, tzinfo=UTC)
+FUTURE = datetime(2100, 1, 1, tzinfo=UTC)
+
+
+async def test_worker_is_alive_until_it_stops_or_is_not_seen(store: Store) -> None:
+    await store.upkeep.add_worker("one", "host", 42, ["prices", "posts"])
+    await store.upkeep.add_worker("two", "host", 43, [])
+    alive = await store.reads.live_workers(30)
+    assert [(worker["name"], worker["pipelines"]) for worker in alive] == [
+        ("one", ["prices", "posts"]), ("two", []),
+    ]  # fmt: skip
+    await store.upkeep.stop_worker("two")
+    await execute(store, "update workers set seen_at = @after(-60.0)")
+    assert await store.reads.live_workers(30) == []
+    await store.upkeep.see_worker("one")
+    assert [worker["name"] for worker in await store.reads.live_workers(30)] == ["one"]
+
+
+async def test_workers_of_yesterday_are_forgotten(store: Store) -> None:
+    for name in ("alive", "stopped", "vanished"):
+        await store.upkeep.add_worker(name, "host", 1, [])
+    await store.upkeep.stop_worker("stopped")
+    await execute(store, "update workers set stopped_at = @after(-90000.0) where name = 'stopped'")
+    await execute(store, "update workers set seen_at = @after(-90000.0) where name = 'vanished'")
+    await store.upkeep.forget_workers()
+    assert [row[0] for row in await fetch(store, "select name from workers")] == ["alive"]
+
+
+async def _schedule(store: Store, name: str, next_at: datetime) -> None:
+    await store.upkeep.set_schedule(
+        name, "prices.py:prices", "0 3 * * *", "Asia/Ho_Chi_Minh", {"market": "VN"}, next_at
+    )
+
+
+async def test_due_schedule_carries_what_it_was_set_with(store: Store) -> None:
+    await _schedule(store, "nightly", PAST)
+    await _schedule(store, "later", FUTURE)
+    due = await store.upkeep.due_schedules()
+    assert [(one.name, one.cron, one.zone, one.options) for one in due] == [
+        ("nightly", "0 3 * * *", "Asia/Ho_Chi_Minh", {"market": "VN"})
+    ]
+    assert due[0].now > PAST
+    listed = await store.reads.schedules()
+    assert [(one["name"], one["next_at"]) for one in listed] == [
+        ("later", FUTURE), ("nightly", PAST),
+    ]  # fmt: skip
+
+
+async def test_schedule_fires_once_under_two_sweepers(store: Store, other_store: Store) -> None:
+    await _schedule(store, "nightly", PAST)
+    one, two = await store.upkeep.due_schedules(), await other_store.upkeep.due_schedules()
+
+    async def fire(opened: Store, due: DueSchedule) -> bool:
+        return await opened.upkeep.fire_schedule(due, FUTURE, 7, None)
+
+    fired = await asyncio.gather(fire(store, one[0]), fire(other_store, two[0]))
+    assert sorted(fired) == [False, True]
+    assert await store.upkeep.due_schedules() == []
+    schedule = (await store.reads.schedules())[0]
+    assert (schedule["last_job_id"], schedule["next_at"]) == (7, FUTURE)
+
+
+async def test_failed_firing_is_kept_until_the_schedule_is_set_again(store: Store) -> None:
+    await _schedule(store, "nightly", PAST)
+    due = (await store.upkeep.due_schedules())[0]
+    await store.upkeep.fire_schedule(due, PAST + timedelta(days=1), None, "no such file")
+    assert (await store.reads.schedules())[0]["error"] == "no such file"
+    await _schedule(store, "nightly", FUTURE)
+    assert (await store.reads.schedules())[0]["error"] is None
+
+
+async def test_removed_schedule_is_gone(store: Store) -> None:
+    await _schedule(store, "nightly", PAST)
+    assert await store.upkeep.remove_schedule("nightly") is True
+    assert await store.upkeep.remove_schedule("nightly") is False
+    assert await store.upkeep.due_schedules() == []
