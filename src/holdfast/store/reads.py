@@ -216,7 +216,8 @@ class Reads:
             rows = await self._database.fetch(query, params)
             if not rows:
                 return
-            yield [_item_view(row, job.state) for row in rows]
+            leased = await self._database.fetch("leased_ranges", {"job_id": job_id})
+            yield [_item_view(_with_lease(row, 2, row[9], leased), job.state) for row in rows]
             after = rows[-1][0]
 
     async def _items_by_status(

@@ -140,7 +140,7 @@ limit    :limit;
 
 -- name: cancelled_items
 -- A page of the items that a cancelled job left open.
-select   i.seq, i.input, o.status, null, null, null, o.tries, o.attempts, o.updated_at
+select   i.seq, i.input, o.status, null, null, null, o.tries, o.attempts, o.updated_at, o.range_id
 from     items i
          left join outcomes o on o.job_id = i.job_id and o.seq = i.seq
 where    i.job_id = :job_id and i.seq > :after and (o.status is null or o.status = 'PENDING')
