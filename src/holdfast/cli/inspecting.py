@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import aclosing
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,26 @@ import orjson
 import typer
 
 from holdfast.cli.composition import opened_store, run_async, settings_from_environment
-from holdfast.cli.exporting import grid_columns, grid_row, print_export, write_export
-from holdfast.cli.output import JSON_OPTION, cell, console, errors, instant, print_json, print_table
+from holdfast.cli.exporting import grid_of, print_export, write_export
+from holdfast.cli.output import (
+    JSON_OPTION,
+    cell,
+    console,
+    errors,
+    instant,
+    print_json,
+    print_table,
+    text_cell,
+)
+from holdfast.database_url import sqlite_file
 from holdfast.engine.why import why_not_running
 from holdfast.errors import UserError
-from holdfast.export import FORMATS, format_of
+from holdfast.export import FORMATS, format_of, plain_text
 from holdfast.model import ItemStatus, Job
 from holdfast.settings import Settings
 from holdfast.store import Store
 from holdfast.store.migrate import require_current
+from holdfast.store.reads import ItemView
 
 _JOB = typer.Argument(..., metavar="JOB", help="The job's number, as `holdfast jobs` shows it.")
 _STATUS = typer.Option(None, "--status", help="Only these, e.g. ERROR,NOT_FOUND.")
@@ -48,7 +60,15 @@ def statuses_of(text: str | None) -> list[ItemStatus]:
 
 
 def ready_settings() -> Settings:
+    """The settings, where there is a database that fits the program."""
     settings = settings_from_environment()
+    file = sqlite_file(settings.database_url)
+    if file is not None and not file.exists():
+        raise UserError(
+            f"there is no database at {file} yet",
+            "`holdfast run` makes it. If you have one, go to its folder, or name it with "
+            "HOLDFAST_DATABASE_URL or HOLDFAST_DATA_DIR.",
+        )
     require_current(settings.database_url)
     return settings
 
@@ -206,16 +226,26 @@ def items(
                     if limit and len(found) > limit:
                         found, more = found[:limit], True
                         break
-            columns = await grid_columns(store, job)
-        rows = [grid_row(one) for one in found]
         if as_json:
-            print_json([one._asdict() | {"input": orjson.loads(one.input)} for one in found])
+            print_json([_item_json(one) for one in found])
             return
-        print_table(columns, [[row.get(name) for name in columns] for row in rows], "No items.")
+        _print_items(job, found)
         if more:
             errors.print(f"The first {limit}; --limit 0 shows all.")
 
     run_async(main())
+
+
+def _item_json(item: ItemView) -> dict[str, Any]:
+    told = item._asdict() | {"input": orjson.loads(item.input)}
+    return told | {"result": None if item.result is None else orjson.loads(item.result)}
+
+
+def _print_items(job: Job, found: list[ItemView]) -> None:
+    grid = grid_of(job, found)
+    columns = grid.columns
+    rows = ([row.get(name) for name in columns] for row in map(grid.row, found))
+    print_table(columns, rows, "No items.", shown=lambda value: text_cell(plain_text(value)))
 
 
 async def _tell_item(store: Store, job_id: int, seq: int) -> dict[str, Any]:
@@ -235,7 +265,7 @@ def _print_item(told: dict[str, Any], as_json: bool) -> None:
         return
     for name, value in told.items():
         if name != "tries_before" and value is not None:
-            text = orjson.dumps(value).decode() if isinstance(value, (dict, list)) else cell(value)
+            text = cell(value) if isinstance(value, datetime) else text_cell(plain_text(value))
             console.print(f"[bold]{name}[/] {text}", soft_wrap=True)
     for tried in told["tries_before"]:
         console.print(
@@ -265,10 +295,12 @@ def export(
         async with opened_store(settings) as store:
             job = await store.reads.job(job_id)
             if out is None:
-                await print_export(store, job, chosen, statuses, with_input)
-                return
-            for note in await write_export(store, job, out, chosen, statuses, with_input):
-                errors.print(note, markup=False)
-        errors.print(f"Written: {out}", markup=False)
+                notes = await print_export(store, job, chosen, statuses, with_input)
+            else:
+                notes = await write_export(store, job, out, chosen, statuses, with_input)
+        for note in notes:
+            errors.print(note, markup=False)
+        if out is not None:
+            errors.print(f"Written: {out}", markup=False)
 
     run_async(main())

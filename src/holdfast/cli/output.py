@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TextIO
 
 import orjson
 import typer
@@ -26,8 +27,18 @@ STATUS_STYLES = {
     "CANCELLED": "dim",
 }
 
-console = Console(highlight=False)
-errors = Console(stderr=True, highlight=False)
+#: Where nobody looks at the width, nothing is wrapped and no cell is cut.
+_UNBOUNDED = 1_000_000
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+
+
+def _console(stream: TextIO, stderr: bool = False) -> Console:
+    width = None if stream.isatty() else _UNBOUNDED
+    return Console(stderr=stderr, highlight=False, width=width)
+
+
+console = _console(sys.stdout)
+errors = _console(sys.stderr, stderr=True)
 
 
 def print_json(value: Any) -> None:
@@ -45,14 +56,20 @@ def _plain(value: Any) -> Any:
 
 
 def print_table(
-    headers: Sequence[str], rows: Iterable[Sequence[Any]], empty: str, right: Sequence[str] = ()
+    headers: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    empty: str,
+    right: Sequence[str] = (),
+    shown: Callable[[Any], str] | None = None,
 ) -> None:
+    """Headers and cells are other people's text: nothing in them is markup."""
+    shown = shown or cell
     table = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
     for header in headers:
-        table.add_column(header, justify="right" if header in right else "left")
+        table.add_column(text_cell(header), justify="right" if header in right else "left")
     count = 0
     for row in rows:
-        table.add_row(*(cell(value) for value in row))
+        table.add_row(*(shown(value) for value in row))
         count += 1
     if count:
         console.print(table)
@@ -69,9 +86,15 @@ def cell(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, int):
         return f"{value:,}"
-    text = str(value)
+    return text_cell(str(value))
+
+
+def text_cell(text: str) -> str:
+    """Text as it is, on one line; what a terminal would obey is shown instead."""
     style = STATUS_STYLES.get(text)
-    return f"[{style}]{text}[/]" if style else escape(text)
+    if style:
+        return f"[{style}]{text}[/]"
+    return escape(_CONTROL.sub(lambda found: repr(found[0])[1:-1], text))
 
 
 def instant(value: datetime) -> str:

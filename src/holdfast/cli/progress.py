@@ -21,7 +21,7 @@ from holdfast.model import Counters, Job
 from holdfast.store import Store
 
 _REFRESH_SECONDS = 0.25
-_PLAIN_SECONDS = 5.0
+_LINE_SECONDS = (2.0, 60.0)
 _RATE_WINDOW = 40
 
 
@@ -63,10 +63,14 @@ class Progress:
                 await asyncio.sleep(_REFRESH_SECONDS)
 
     async def _show_lines(self) -> None:
+        """For a log: the first line soon, later ones less and less often, none twice."""
+        wait, shown = _LINE_SECONDS[0], ""
         while True:
-            snapshot = await self._snapshot()
-            self._console.print(_line(snapshot), soft_wrap=True)
-            await asyncio.sleep(_PLAIN_SECONDS)
+            await asyncio.sleep(wait)
+            line = _line(await self._snapshot())
+            if line != shown:
+                self._console.print(line, soft_wrap=True)
+            wait, shown = min(_LINE_SECONDS[1], wait * 1.5), line
 
     async def _snapshot(self) -> Snapshot:
         try:

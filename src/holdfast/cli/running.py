@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -37,7 +38,7 @@ from holdfast.engine.why import why_not_running
 from holdfast.errors import DatabaseGone, InputError, UserError
 from holdfast.export import format_of
 from holdfast.metrics import Metrics
-from holdfast.model import JobState, StreamState
+from holdfast.model import JobState, Lane, StreamState
 from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
 from holdfast.sources.tables import TableFile, content_key
@@ -120,13 +121,40 @@ def run(
             max_per_source or settings.max_urls_per_source,
         ),
     )
-    if out is not None:
-        format_of(out, None)
+    _refuse_unfitting(request, settings)
     file = None if input is None else open_upload(input, request.table)
     ensure_schema(settings)
     code = run_async(_Run(settings, request, file).run())
     sys.stdout.flush()
     raise typer.Exit(code)
+
+
+def _refuse_unfitting(request: Request, settings: Settings) -> None:
+    pipeline = request.pipeline
+    if request.input is None and not pipeline.discovers:
+        raise UserError(
+            f"the pipeline {pipeline.name} needs an input file",
+            f"holdfast run {request.reference} INPUT.csv, or give the pipeline a `discover`.",
+        )
+    backfill = request.input is None and pipeline.lane in (Lane.UPLOAD, Lane.BACKFILL)
+    if backfill and not settings.backfill_enabled:
+        raise UserError(
+            f"{pipeline.name} is a backfill, and BACKFILL_ENABLED is false",
+            "Set BACKFILL_ENABLED=true to run it.",
+        )
+    if request.out is not None:
+        _refuse_output(request.out)
+
+
+def _refuse_output(out: Path) -> None:
+    """Before the work, not after hours of it."""
+    format_of(out, None)
+    if out.is_dir():
+        raise UserError(f"{out} is a folder", "Name a file inside it.")
+    if not out.parent.is_dir():
+        raise UserError(f"there is no folder {out.parent}", f"Make it: mkdir -p {out.parent}")
+    if not os.access(out.parent, os.W_OK):
+        raise UserError(f"the folder {out.parent} cannot be written", "Choose another for --out.")
 
 
 def parse_options(pairs: list[str]) -> dict[str, str]:
@@ -178,7 +206,7 @@ class _Run:
                 if self._stopped.is_set():
                     raise
                 self._log.warning("database.gone", error=str(error))
-                await asyncio.sleep(_AGAIN_SECONDS)
+                await self._pause(_AGAIN_SECONDS)
 
     # Finding the job.
 
@@ -266,7 +294,7 @@ class _Run:
             await asyncio.gather(showing, stopped, return_exceptions=True)
 
     async def _work(self, store: Store, job_id: int) -> None:
-        parts = [self._ingest_to_the_end(store, job_id)]
+        parts = [self._ingest(store, job_id)]
         if self._request.work:
             self._supervisor = Supervisor(
                 store,
@@ -276,7 +304,13 @@ class _Run:
                 self._log,
             )
             parts.append(self._supervisor.run())
-        results = await asyncio.gather(*parts, return_exceptions=True)
+        tasks = [asyncio.create_task(part) for part in parts]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        if self._supervisor is not None and not all(task.done() for task in tasks):
+            # Without the one the other would wait for ever.
+            self._stopped.set()
+            await self._supervisor.stop()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException):
                 raise result
@@ -285,69 +319,60 @@ class _Run:
         path, separator, name = self._request.reference.rpartition(":")
         return path if separator and path.endswith(".py") and name else self._request.reference
 
-    async def _ingest_to_the_end(self, store: Store, job_id: int) -> None:
+    async def _ingest(self, store: Store, job_id: int) -> None:
         """Takes the file's rows in. Discovery of other sources is the workers' business."""
         if self._file is None:
             return
-        file = self._file
-
-        async def attempt() -> None:
-            # A lease whose commit was not answered is ours without our knowing its token.
-            await store.leases.return_leases(self._name)
-            await self._ingest(store, job_id, file)
-
-        try:
-            await self._patiently(attempt)
-        except BaseException:
-            # The workers would wait for rows that nobody takes in.
-            if self._supervisor is not None:
-                await self._supervisor.stop()
-            raise
-
-    async def _lease_upload(self, store: Store, job_id: int, seconds: float) -> StreamLease | None:
-        """Waits while another holds the file, which may be a run that was killed on another
-        host; None when there is nothing left to take in."""
+        seconds = discover_limits(self._settings).lease_seconds
         while not self._stopped.is_set():
-            stream = await store.ingesting.lease_stream(job_id, self._name, seconds)
-            if stream is not None:
-                return stream
-            job = await store.reads.job(job_id)
-            streams = await store.reads.streams(job_id)
-            walked = all(one.state != StreamState.RUNNING for one in streams)
-            if walked or job.state is not JobState.RUNNING:
-                return None
-            await asyncio.sleep(_AGAIN_SECONDS)
-        return None
+            try:
+                # A lease whose commit was not answered is ours without our knowing its token.
+                await store.leases.return_leases(self._name)
+                stream = await store.ingesting.lease_stream(job_id, self._name, seconds)
+                if stream is not None:
+                    await self._walk(store, stream, self._file)
+                if not await self._more_to_ingest(store, job_id):
+                    return
+            except DatabaseGone as error:
+                self._log.warning("database.gone", error=str(error))
+            # Another process takes the same rows in, or something is not to be had for now.
+            await self._pause(_AGAIN_SECONDS)
 
-    async def _ingest(self, store: Store, job_id: int, file: TableFile) -> None:
-        limits = discover_limits(self._settings)
-        stream = await self._lease_upload(store, job_id, limits.lease_seconds)
-        if stream is None:
-            return
+    async def _walk(self, store: Store, stream: StreamLease, file: TableFile) -> None:
         pace = IngestPace(ingest_bounds(self._settings))
         walk = Walk(
             store,
             stream,
             self._request.pipeline,
             self._name,
-            limits,
+            discover_limits(self._settings),
             pace,
             self._clock,
             Metrics(),
             self._log,
             lambda: not self._stopped.is_set(),
         )
-        pages = uploaded_pages(file, self._request.pipeline, stream, pace)
-        end = await walk.run(pages)
-        await store.settling.complete(job_id)
+        end = await walk.run(uploaded_pages(file, self._request.pipeline, stream, pace))
+        await store.settling.complete(stream.job_id)
         for problem, count in sorted(file.problems.items()):
             errors.print(f"  {problem}: {count:,}", markup=False)
         if end is WalkEnd.FAILED:
-            job = await store.reads.streams(job_id)
+            streams = await store.reads.streams(stream.job_id)
             raise InputError(
-                job[0].error or "the input could not be read",
-                f"{stream.items_count:,} rows before it are kept. Mend the file and run again.",
+                streams[0].error or "the input could not be read",
+                f"The {stream.items_count:,} rows before it are kept, as job {stream.job_id}. "
+                "Mend the file and run again.",
             )
+
+    async def _more_to_ingest(self, store: Store, job_id: int) -> bool:
+        job = await store.reads.job(job_id)
+        if job.state is not JobState.RUNNING:
+            return False
+        return any(s.state == StreamState.RUNNING for s in await store.reads.streams(job_id))
+
+    async def _pause(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._stopped.wait(), seconds)
 
     # The end.
 
@@ -361,7 +386,9 @@ class _Run:
             for note in notes:
                 errors.print(note, markup=False)
         self._summarize(job.state, job_id, counters, seconds)
-        reason = await why_not_running(store, job, self._settings.worker_lost_seconds)
+        reason = await why_not_running(
+            store, job, self._settings.worker_lost_seconds, self._settings.backfill_enabled
+        )
         if self._signal is not None:
             errors.print("Stopped. The same command continues where it stopped.")
             return 128 + self._signal

@@ -216,7 +216,8 @@ class Reads:
             rows = await self._database.fetch(query, params)
             if not rows:
                 return
-            yield [_item_view(row, job.state) for row in rows]
+            leased = await self._database.fetch("leased_ranges", {"job_id": job_id})
+            yield [_item_view(_with_lease(row, 2, row[9], leased), job.state) for row in rows]
             after = rows[-1][0]
 
     async def _items_by_status(
@@ -253,8 +254,14 @@ class Reads:
             "seq", "key", "input", "status", "normalized", "result", "error_code",
             "error_message", "tries", "attempts", "misses", "seconds", "range_id", "updated_at",
         )  # fmt: skip
-        rows = await self._named("item", names, {"job_id": job_id, "seq": seq})
-        return rows[0] if rows else None
+        params = {"job_id": job_id, "seq": seq}
+        rows = await self._database.fetch("item", params)
+        if not rows:
+            return None
+        leased = await self._database.fetch("leased_ranges", {"job_id": job_id})
+        row = _with_lease(rows[0], 3, rows[0][12], leased)
+        told = dict(zip(names, row, strict=True))
+        return told | {"updated_at": parse_instant(told["updated_at"])}
 
     async def attempts(self, job_id: int, seq: int) -> list[dict[str, Any]]:
         names = ("number", "status", "result", "error_code", "error_message", "seconds",
@@ -353,6 +360,17 @@ def _range_view(row: Row) -> RangeView:
     for place in (4, 6, 10):
         values[place] = parse_instant(row[place])
     return RangeView(*values)
+
+
+def _with_lease(row: Row, place: int, range_id: int | None, leased: Sequence[Row]) -> Row:
+    """The row with its status at `place`: an open item under a live lease is PROCESSING."""
+    status, seq = row[place], row[0]
+    if status not in (None, ItemStatus.PENDING):
+        return row
+    for leased_id, lo, hi, again in leased:
+        if leased_id == range_id if again else status is None and lo <= seq <= hi:
+            return (*row[:place], ItemStatus.PROCESSING, *row[place + 1 :])
+    return row
 
 
 def _item_view(row: Row, state: JobState) -> ItemView:

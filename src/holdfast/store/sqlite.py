@@ -58,8 +58,9 @@ class SqliteDriver:
         async with self._turn:
             with _mapped_errors():
                 started = self._clock.monotonic()
-                await self._writer.execute("begin immediate")
                 try:
+                    # Inside: one that is cancelled while it begins has begun nevertheless.
+                    await self._writer.execute("begin immediate")
                     yield _SqliteTransaction(self._writer, verb, self._fault)
                     self._fault(verb, "commit")
                     await self._writer.execute("commit")
@@ -74,8 +75,8 @@ class SqliteDriver:
         connection = await self._readers.get()
         try:
             with _mapped_errors():
-                await connection.execute("begin")
                 try:
+                    await connection.execute("begin")
                     yield _SqliteTransaction(connection, "read", self._fault)
                 finally:
                     await connection.roll_back()

@@ -97,6 +97,12 @@ where    job_id = :job_id and worker is not null and expires_at > @now
 group by worker
 order by worker;
 
+-- name: leased_ranges
+-- What workers hold now: its open items are PROCESSING.
+select id, lo, hi, again
+from   ranges
+where  job_id = :job_id and expires_at > @now;
+
 -- name: streams_of_job
 select   id, source, mode, state, generation, cursor, pages_count, records_count, items_count,
          max_items, expected_count, failures, error, available_at, worker, updated_at,
@@ -114,7 +120,7 @@ order by name;
 -- name: items_by_seq
 -- A page of all items, in their order.
 select   i.seq, i.input, o.status, o.result, o.error_code, o.error_message, o.tries, o.attempts,
-         o.updated_at
+         o.updated_at, o.range_id
 from     items i
          left join outcomes o on o.job_id = i.job_id and o.seq = i.seq
 where    i.job_id = :job_id and i.seq > :after
@@ -134,7 +140,7 @@ limit    :limit;
 
 -- name: cancelled_items
 -- A page of the items that a cancelled job left open.
-select   i.seq, i.input, o.status, null, null, null, o.tries, o.attempts, o.updated_at
+select   i.seq, i.input, o.status, null, null, null, o.tries, o.attempts, o.updated_at, o.range_id
 from     items i
          left join outcomes o on o.job_id = i.job_id and o.seq = i.seq
 where    i.job_id = :job_id and i.seq > :after and (o.status is null or o.status = 'PENDING')

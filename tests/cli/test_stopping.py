@@ -1,0 +1,127 @@
+"""A run may end at any moment; the same command continues where it stopped."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from tests.cli.desk import SLOW, Desk, kill_all, stop, wait_until
+
+on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+HANGING, AT_ONCE = "60", "0"
+
+
+def start_hanging_run(desk: Desk, rows: int = 30) -> object:
+    desk.write("slow.py", SLOW)
+    desk.write("speed", HANGING)
+    desk.write_rows("in.csv", rows)
+    process = desk.start("run", "slow.py", "in.csv", "--out", "out.csv")
+    wait_until(desk.started)
+    return process
+
+
+def assert_continues(desk: Desk, rows: int = 30) -> None:
+    desk.write("speed", AT_ONCE)
+    done = desk.holdfast("run", "slow.py", "in.csv", "--out", "out.csv")
+    assert done.returncode == 0, done.stderr
+    assert "Continuing job 1." in done.stderr
+    assert desk.counters() | {"throttled": 0} == {
+        "accepted": rows, "done": rows, "not_found": 0, "skipped": 0, "error": 0, "open": 0,
+        "retried": 0, "throttled": 0, "known": 0,
+    }  # fmt: skip
+    assert len((desk.folder / "out.csv").read_text().splitlines()) == rows + 1
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@on_sqlite
+def test_stops_soon_with_items_in_work_and_continues(
+    desk: Desk, number: signal.Signals, code: int
+) -> None:
+    process = start_hanging_run(desk)
+    returncode, said = stop(process, number)  # type: ignore[arg-type]
+    assert returncode == code
+    assert "Traceback" not in said
+    assert "Stopped. The same command continues where it stopped." in said
+    assert not (desk.folder / "out.csv").exists()
+    told = desk.show()
+    assert told["counters"]["open"] == 30
+    assert all(found["worker"] is None for found in told["ranges"])
+    assert_continues(desk)
+
+
+def test_killed_while_working_continues(desk: Desk) -> None:
+    process = start_hanging_run(desk)
+    kill_all(process)  # type: ignore[arg-type]
+    assert_continues(desk)
+    assert set(desk.started()) == {f"t{number}" for number in range(30)}
+
+
+def test_killed_while_taking_rows_in_continues(desk: Desk) -> None:
+    desk.write("slow.py", SLOW)
+    desk.write("speed", AT_ONCE)
+    desk.write_rows("in.csv", 2000)
+    small = {"INGEST_MIN_ROWS": "100", "INGEST_MAX_ROWS": "100"}
+    fault = {"HOLDFAST_FAULT": "ingest/commit@7"}
+    done = desk.holdfast("run", "slow.py", "in.csv", "--no-work", env=small | fault)
+    assert done.returncode == -signal.SIGKILL
+    assert desk.counters()["accepted"] == 600
+    assert_continues(desk, 2000)
+
+
+@on_sqlite
+def test_second_run_of_the_same_job_works_beside_the_first(desk: Desk) -> None:
+    process = start_hanging_run(desk)
+    second = desk.start("run", "slow.py", "in.csv", "--out", "second.csv")
+    wait_until(lambda: len(desk.json("jobs")) == 1)
+    desk.write("speed", AT_ONCE)
+    for each in (process, second):
+        _, said = each.communicate(timeout=60)  # type: ignore[attr-defined]
+        assert each.returncode == 0, said  # type: ignore[attr-defined]
+    assert desk.counters()["done"] == 30
+
+
+@on_sqlite
+def test_worker_stops_on_sigterm_and_gives_its_items_back(desk: Desk) -> None:
+    desk.write("slow.py", SLOW)
+    desk.write("speed", HANGING)
+    desk.write_rows("in.csv", 10)
+    desk.succeed("run", "slow.py", "in.csv", "--no-work")
+    worker = desk.start("work", "slow.py")
+    wait_until(desk.started)
+    returncode, said = stop(worker, signal.SIGTERM)
+    assert (returncode, "Traceback" in said) == (0, False)
+    told = desk.show()
+    assert told["why"]["kind"] == "no live worker"
+    assert told["counters"]["open"] == 10
+    assert all(found["expiries"] == 0 for found in told["ranges"])
+
+
+@on_sqlite
+def test_item_that_kills_its_worker_is_set_aside_and_harms_no_other(desk: Desk) -> None:
+    desk.write(
+        "deadly.py",
+        """
+        import os, signal
+        from holdfast import pipeline
+
+        @pipeline
+        async def deadly(row, ctx):
+            if row["title"] == "t3":
+                os.kill(os.getpid(), signal.SIGKILL)
+            return {"title": row["title"]}
+        """,
+    )
+    desk.write_rows("in.csv", 8)
+    done = desk.holdfast("run", "deadly.py", "in.csv")
+    assert done.returncode == 3, done.stderr
+    assert "Workers died" in done.stderr
+    assert desk.statuses() == ["DONE"] * 3 + ["ERROR"] + ["DONE"] * 4
+    (letter,) = desk.json("dead", "list")
+    assert (letter["job_id"], letter["seq"], letter["code"]) == (1, 4, "CRASHED")
+
+    desk.succeed("dead", "drop", str(letter["id"]))
+    assert desk.json("dead", "list") == []
+    assert desk.json("dead", "list", "--state", "dropped")[0]["actor"] == "local"
+    assert "dead letter" in desk.fail("dead", "drop", str(letter["id"]))
+    assert "dead letter" in desk.fail("dead", "replay", "99")
