@@ -465,10 +465,6 @@ async def _fire(store: Store, name: str) -> None:
         assert await store.upkeep.fire_schedule(due, FUTURE)
 
 
-async def _note(store: Store, name: str) -> None:
-    await store.upkeep.note_schedule(name, 1, None)
-
-
 GATE = ("gates", "name", 1)
 WORKER = ("workers", "name", 1)
 SCHEDULE = ("schedules", "name", 1)
@@ -488,7 +484,11 @@ _simple("stop_worker", lambda store, name: store.upkeep.stop_worker(name), *WORK
 _simple("forget_workers", lambda store, _: store.upkeep.forget_workers(), *WORKER, _add_worker)
 _simple("set_schedule", _set_schedule, *SCHEDULE)
 _simple("fire_schedule", _fire, *SCHEDULE, _set_schedule)
-_simple("note_schedule", _note, *SCHEDULE, _set_schedule)
+_simple(
+    "note_schedule",
+    lambda store, name: store.upkeep.note_schedule(name, 1, None),
+    *SCHEDULE, _set_schedule,
+)  # fmt: skip
 _simple(
     "remove_schedule",
     lambda store, name: store.upkeep.remove_schedule(name),

@@ -245,7 +245,7 @@ class _Run:
             )
         raised = cap is not None and (job.max_items or cap) < cap
         if job.state is JobState.FAILED or raised:
-            await control.resume(job_id, cap)
+            await control.resume(job_id, self._request.caps)
         if job.state is JobState.DONE and not raised:
             errors.print(f"Job {job_id} on this input is done already; --new works it again.")
         else:
