@@ -88,6 +88,11 @@ def _import(path: Path) -> ModuleType:
         raise PipelineError(f"{where}: {error.msg}", _pointed_at(error)) from error
     except PipelineError:
         raise
+    except SystemExit as error:
+        raise PipelineError(
+            f"{path} ends the program while it is imported: sys.exit({error.code!r})",
+            'Put what is not the pipeline under: if __name__ == "__main__":',
+        ) from error
     except Exception as error:
         raise PipelineError(
             f"{path} cannot be imported: {type(error).__name__}: {error}", _line_of(error, path)
@@ -105,7 +110,7 @@ def _line_of(error: Exception, path: Path) -> str | None:
     trace = error.__traceback__
     line = None
     while trace is not None:
-        if Path(trace.tb_frame.f_code.co_filename) == path:
+        if Path(trace.tb_frame.f_code.co_filename) == path.resolve():
             line = trace.tb_lineno
         trace = trace.tb_next
     return None if line is None else f"See line {line} of {path}."
