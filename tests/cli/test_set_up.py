@@ -51,7 +51,7 @@ def test_names_of_the_documents_are_aliases(desk: Desk) -> None:
 @on_sqlite
 def test_backfills_do_not_run_where_they_are_disabled(desk: Desk) -> None:
     desk.write(
-        "numbers.py",
+        "counting.py",
         """
         from holdfast import Page, Pipeline, Record
 
@@ -67,13 +67,13 @@ def test_backfills_do_not_run_where_they_are_disabled(desk: Desk) -> None:
         """,
     )
     assert "BACKFILL_ENABLED is false" in desk.fail(
-        "run", "numbers.py", env={"BACKFILL_ENABLED": "false"}
+        "run", "counting.py", env={"BACKFILL_ENABLED": "false"}
     )
     assert desk.json("jobs") == []
     assert "numbers is a backfill" in desk.fail(
-        "run", "numbers.py", env={"HOLDFAST_BACKFILL_ENABLED": "false"}
+        "run", "counting.py", env={"HOLDFAST_BACKFILL_ENABLED": "false"}
     )
-    desk.succeed("run", "numbers.py", "--max-items", "5", "--no-work")
+    desk.succeed("run", "counting.py", "--max-items", "5", "--no-work")
     why = json.loads(
         desk.succeed("show", "1", "--json", env={"BACKFILL_ENABLED": "false"})
     )["why"]  # fmt: skip

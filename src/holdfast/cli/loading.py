@@ -80,7 +80,7 @@ def _import(path: Path) -> ModuleType:
         raise PipelineError(f"{path} is not a Python file", "Its name must end in .py.")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    sys.path.insert(0, str(path.resolve().parent))
+    _import_from_beside(path)
     try:
         spec.loader.exec_module(module)
     except SyntaxError as error:
@@ -97,9 +97,15 @@ def _import(path: Path) -> ModuleType:
         raise PipelineError(
             f"{path} cannot be imported: {type(error).__name__}: {error}", _line_of(error, path)
         ) from error
-    finally:
-        sys.path.pop(0)
     return module
+
+
+def _import_from_beside(path: Path) -> None:
+    """The pipeline may import files beside it, also later. They come last: a numbers.py there
+    must not stand in for Python's own."""
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.append(folder)
 
 
 def _pointed_at(error: SyntaxError) -> str | None:

@@ -249,8 +249,8 @@ async def uploaded_pages(
     file: TableFile, pipeline: Pipeline, stream: StreamLease, pace: IngestPace
 ) -> AsyncIterator[IngestPage]:
     """The rows of an uploaded file from the stream's cursor on, read in a thread."""
-    cursor = stream.cursor or {"page": {"row": 0}, "skip": 0}
-    row = cursor["page"]["row"] + cursor["skip"]
+    cursor = stream.cursor or {"page": None, "skip": 0}
+    row = (cursor["page"] or {"row": 0})["row"] + cursor["skip"]
     batches = file.pages(row, lambda: pace.rows, _UPLOAD_PAGE_BYTES)
     while True:
         batch = await asyncio.to_thread(next, batches)
