@@ -28,7 +28,9 @@ def register(app: typer.Typer) -> None:
 
 
 def migrate(
-    direction: str = typer.Argument(..., metavar="up|down|status"),
+    direction: str = typer.Argument(
+        ..., metavar="up|down|status", help="To the newest, one step back, or only look."
+    ),
     yes: bool = typer.Option(False, "--yes", help="Do not ask before data is dropped."),
     as_json: bool = JSON_OPTION,
 ) -> None:

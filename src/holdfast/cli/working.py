@@ -42,7 +42,11 @@ def work(
         False, "--until-idle", help="Stop when no job of these pipelines is running any more."
     ),
     metrics_port: int | None = typer.Option(
-        None, "--metrics-port", min=0, max=65535, help="Serve Prometheus metrics on this port of 127.0.0.1."
+        None,
+        "--metrics-port",
+        min=0,
+        max=65535,
+        help="Serve Prometheus metrics on this port of 127.0.0.1.",
     ),
     name: str | None = typer.Option(None, "--name", hidden=True),
     supervised: bool = typer.Option(False, "--supervised", hidden=True),
