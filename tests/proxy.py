@@ -90,7 +90,8 @@ class Proxy:
         self._writers.add(writer)
         self.accepted_count += 1
         try:
-            await self._pass_on(reader, writer)
+            with contextlib.suppress(asyncio.CancelledError):  # it was cut
+                await self._pass_on(reader, writer)
         finally:
             await self._hang_up(writer)
             self._connections.discard(task)

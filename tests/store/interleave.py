@@ -45,15 +45,22 @@ class Stopped:
         finally:
             await store.close()
 
+    @property
+    def is_reached(self) -> bool:
+        return self._reached.is_set()
+
     async def reached(self) -> None:
-        while not self._reached.is_set():
+        while not self.is_reached:
             assert not self._result.done(), "the action ended without reaching its point"
             await asyncio.sleep(0.002)
 
+    def let_go(self) -> asyncio.Future[Any]:
+        self._go.set()
+        return self._result
+
     async def go_on(self) -> Any:
         """Lets the action go on, to its result."""
-        self._go.set()
-        return await self._result
+        return await self.let_go()
 
     def close(self) -> None:
         self._go.set()
@@ -72,15 +79,19 @@ async def stopped(url: str, verb: str, query: str, action: Action) -> AsyncItera
         stop.close()
 
 
-async def until_blocked(store: Store, task: asyncio.Task[Any]) -> None:
-    """Until the task has ended or waits for a lock that somebody else holds."""
+async def until_blocked(store: Store, task: asyncio.Future[Any]) -> None:
+    """Until the task has ended or somebody waits for a lock that somebody else holds."""
     if store.database.driver.dialect == "sqlite":
         # There is one lock, which the stopped transaction holds.
         await asyncio.wait([task], timeout=0.05)
         return
+    while not task.done() and not await is_anybody_blocked(store):
+        await asyncio.wait([task], timeout=0.005)
+
+
+async def is_anybody_blocked(store: Store) -> bool:
     waiting = (
         "select 1 from pg_stat_activity where wait_event_type = 'Lock'"
         " and datname = current_database()"
     )
-    while not task.done() and not await fetch(store, waiting):
-        await asyncio.wait([task], timeout=0.005)
+    return bool(await fetch(store, waiting))

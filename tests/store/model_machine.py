@@ -33,12 +33,14 @@ from tests.store.checks import (
 
 T = TypeVar("T")
 OPEN = ItemStatus.PENDING
-KINDS = [ItemStatus.DONE, ItemStatus.ERROR, ItemStatus.NOT_FOUND, ItemStatus.SKIPPED, OPEN]
+ENDS = [ItemStatus.DONE, ItemStatus.ERROR, ItemStatus.NOT_FOUND, ItemStatus.SKIPPED]
+KINDS = [*ENDS, OPEN]
 LIVE = (JobState.RUNNING, JobState.PAUSED)
 
 which = st.integers(0, 1)
 workers = st.sampled_from(["one", "two"])
 choices = st.integers(0, 1000)
+sizes = st.integers(1, 8)
 outcome_kinds = st.lists(st.sampled_from(KINDS), min_size=1, max_size=6)
 
 
@@ -76,19 +78,24 @@ class StoreMachine(RuleBasedStateMachine):
         self.loop = loop
         self.store = store
         self.jobs: list[JobModel] = []
+        self.steps = 0
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return self.loop.run_until_complete(coroutine)
 
-    @initialize()
-    def make_jobs(self) -> None:
-        for _ in range(2):
+    @initialize(counts=st.tuples(st.integers(9, 20), st.integers(1, 9)), end=st.booleans())
+    def make_jobs(self, counts: tuple[int, int], end: bool) -> None:
+        for count in counts:
             job_id = self.run(make_job(self.store))
-            self.jobs.append(JobModel(job_id, self.run(lease_stream(self.store, job_id))))
+            job = JobModel(job_id, self.run(lease_stream(self.store, job_id)))
+            self.jobs.append(job)
+            self._ingest(job, count, end)
 
     @rule(number=which, count=st.integers(0, 12), end=st.booleans())
     def ingest_page(self, number: int, count: int, end: bool) -> None:
-        job = self.jobs[number]
+        self._ingest(self.jobs[number], count, end)
+
+    def _ingest(self, job: JobModel, count: int, end: bool) -> None:
         if job.ended:
             return
         page = records(count)
@@ -105,7 +112,7 @@ class StoreMachine(RuleBasedStateMachine):
         assert len(new) == count
         job.items |= dict.fromkeys(sorted(new), OPEN)
 
-    @rule(number=which, worker=workers, size=st.integers(1, 8))
+    @rule(number=which, worker=workers, size=sizes)
     def claim(self, number: int, worker: str, size: int) -> None:
         self._claim(self.jobs[number], worker, size)
 
@@ -125,21 +132,42 @@ class StoreMachine(RuleBasedStateMachine):
             job.held.append(Held(claimed, worker, rows))
         assert len(claims) == 1 or not any(claimed.lease.alone for claimed in claims)
 
-    @precondition(lambda self: any(job.held for job in self.jobs))
-    @rule(number=which, choice=choices, kinds=outcome_kinds)
-    def settle(self, number: int, choice: int, kinds: list[ItemStatus]) -> None:
+    @rule(number=which, worker=workers, size=sizes, kinds=outcome_kinds)
+    def work(self, number: int, worker: str, size: int, kinds: list[ItemStatus]) -> None:
+        """Claims and settles at once, as workers mostly do."""
         job = self.jobs[number]
-        if job.held:
-            held = job.held[choice % len(job.held)]
+        before = len(job.held)
+        self._claim(job, worker, size)
+        for held in job.held[before:]:
             self._settle(job, held, _outcomes(list(held.rows.values()), kinds), last=True)
 
-    @precondition(lambda self: any(job.held for job in self.jobs))
-    @rule(number=which, choice=choices, count=st.integers(1, 4), kinds=outcome_kinds)
-    def settle_part(self, number: int, choice: int, count: int, kinds: list[ItemStatus]) -> None:
+    @rule(number=which, kinds=st.lists(st.sampled_from(ENDS), min_size=1, max_size=4))
+    def work_off(self, number: int, kinds: list[ItemStatus]) -> None:
+        """Works all that is free, and ends the job if that was all of it."""
         job = self.jobs[number]
-        if job.held:
-            held = job.held[choice % len(job.held)]
-            self._settle(job, held, _outcomes(list(held.rows.values())[:count], kinds), last=False)
+        before = -1
+        while before != len(job.with_status(OPEN)):
+            before = len(job.with_status(OPEN))
+            self.work(number=number, worker="one", size=100, kinds=kinds)
+        self.complete(number=number)
+
+    @precondition(lambda self: self._held())
+    @rule(choice=choices, kinds=outcome_kinds)
+    def settle(self, choice: int, kinds: list[ItemStatus]) -> None:
+        job, held = _pick(self._held(), choice)
+        self._settle(job, held, _outcomes(list(held.rows.values()), kinds), last=True)
+
+    @precondition(lambda self: self._held())
+    @rule(choice=choices, count=st.integers(1, 4), kinds=outcome_kinds)
+    def settle_part(self, choice: int, count: int, kinds: list[ItemStatus]) -> None:
+        job, held = _pick(self._held(), choice)
+        self._settle(job, held, _outcomes(list(held.rows.values())[:count], kinds), last=False)
+
+    def _held(self) -> list[tuple[JobModel, Held]]:
+        return [(job, held) for job in self.jobs for held in job.held]
+
+    def _lost(self) -> list[tuple[JobModel, Held]]:
+        return [(job, held) for job in self.jobs for held in job.lost]
 
     def _settle(self, job: JobModel, held: Held, outcomes: list[Any], last: bool) -> None:
         settlement = Settlement(replace(held.claimed.lease), outcomes, last)
@@ -158,31 +186,27 @@ class StoreMachine(RuleBasedStateMachine):
             job.held.remove(held)
 
     @precondition(lambda self: any(job.sent for job in self.jobs))
-    @rule(number=which)
-    def send_again(self, number: int) -> None:
-        job = self.jobs[number]
-        if job.sent is not None:
-            self.run(self.store.settling.settle(job.id, "one", [job.sent]))
+    @rule(choice=choices)
+    def send_again(self, choice: int) -> None:
+        job, sent = _pick([(job, job.sent) for job in self.jobs if job.sent], choice)
+        self.run(self.store.settling.settle(job.id, "one", [sent]))
 
-    @precondition(lambda self: any(job.lost for job in self.jobs))
-    @rule(number=which, choice=choices, last=st.booleans())
-    def settle_late(self, number: int, choice: int, last: bool) -> None:
-        job = self.jobs[number]
-        if job.lost:
-            held = job.lost[choice % len(job.lost)]
-            outcomes = _outcomes(list(held.rows.values()), [ItemStatus.DONE])
-            late = Settlement(held.claimed.lease, outcomes, last)
-            lost = self.run(self.store.settling.settle(job.id, held.worker, [late]))
-            assert lost == [held.claimed.lease]
+    @precondition(lambda self: self._lost())
+    @rule(choice=choices, last=st.booleans())
+    def settle_late(self, choice: int, last: bool) -> None:
+        job, held = _pick(self._lost(), choice)
+        outcomes = _outcomes(list(held.rows.values()), [ItemStatus.DONE])
+        late = Settlement(held.claimed.lease, outcomes, last)
+        lost = self.run(self.store.settling.settle(job.id, held.worker, [late]))
+        assert lost == [held.claimed.lease]
 
-    @precondition(lambda self: any(job.held for job in self.jobs))
-    @rule(number=which, choice=choices)
-    def release(self, number: int, choice: int) -> None:
-        job = self.jobs[number]
-        if job.held:
-            held = job.held.pop(choice % len(job.held))
-            self.run(self.store.leases.release([held.claimed.lease]))
-            job.lost.append(held)
+    @precondition(lambda self: self._held())
+    @rule(choice=choices)
+    def release(self, choice: int) -> None:
+        job, held = _pick(self._held(), choice)
+        self.run(self.store.leases.release([held.claimed.lease]))
+        job.held.remove(held)
+        job.lost.append(held)
 
     @rule(worker=workers)
     def expire_and_rescue(self, worker: str) -> None:
@@ -204,6 +228,15 @@ class StoreMachine(RuleBasedStateMachine):
         self.run(self.store.leases.return_leases(worker))
         self._see_deaths()
         assert not self._holds_anything(worker)
+
+    @rule(number=which, size=sizes, deaths=st.integers(2, 5))
+    def die_of_it(self, number: int, size: int, deaths: int) -> None:
+        """What is claimed first kills its worker, again and again."""
+        for _ in range(deaths):
+            self._claim(self.jobs[number], "doomed", size)
+            self.run(self.store.leases.return_leases("doomed"))
+            self._see_deaths()
+        assert not self._holds_anything("doomed")
 
     def _rescue(self) -> None:
         while self.run(self.store.leases.rescue()):
@@ -238,24 +271,22 @@ class StoreMachine(RuleBasedStateMachine):
                 job.lone_deaths[seq] = 0
 
     @rule(number=which)
+    def pause_and_resume(self, number: int) -> None:
+        job = self.jobs[number]
+        self._order(job, "pause")
+        self._claim(job, "one", 5)
+        self._order(job, "resume")
+
+    @precondition(lambda self: all(job.state is not JobState.PAUSED for job in self.jobs))
+    @rule(number=which)
     def pause(self, number: int) -> None:
         self._order(self.jobs[number], "pause")
 
     @rule(number=which)
     def resume(self, number: int) -> None:
-        job = self.jobs[number]
-        if job.state is JobState.RUNNING:
-            assert self.run(self.store.jobs.resume(job.id, "tester")) is JobState.RUNNING
-        elif job.state is JobState.DONE:
-            try:
-                self.run(self.store.jobs.resume(job.id, "tester"))
-            except UserError:
-                return
-            raise AssertionError("a job that is done was resumed")
-        else:
-            self._order(job, "resume")
+        self._order(self.jobs[number], "resume")
 
-    @precondition(lambda self: any(len(job.items) > 20 for job in self.jobs))
+    @precondition(lambda self: self.steps > 20)
     @rule(number=which)
     def cancel(self, number: int) -> None:
         job = self.jobs[number]
@@ -269,9 +300,13 @@ class StoreMachine(RuleBasedStateMachine):
             expected = next_job_state(verb, job.state)
         except IllegalTransition:
             expected = None
+        if verb == "resume" and job.state is JobState.RUNNING:
+            expected = JobState.RUNNING
+        if verb == "resume" and job.state is JobState.DONE:
+            expected = None
         try:
             job.state = self.run(getattr(self.store.jobs, verb)(job.id, "tester"))
-        except IllegalTransition:
+        except (IllegalTransition, UserError):
             assert expected is None
         else:
             assert job.state is expected
@@ -289,20 +324,22 @@ class StoreMachine(RuleBasedStateMachine):
             return
         self._open_again(job, job.with_status(status), opened)
 
-    @rule(number=which, choice=choices)
-    def replay(self, number: int, choice: int) -> None:
-        job = self.jobs[number]
-        letters = [
-            letter
-            for letter in self.run(self.store.reads.dead_letters("OPEN", 10_000))
-            if letter["job_id"] == job.id
-        ]
-        if not letters or job.state is JobState.CANCELLED:
-            return
-        letter = letters[choice % len(letters)]
+    @precondition(lambda self: self._letters())
+    @rule(choice=choices)
+    def replay(self, choice: int) -> None:
+        job, letter = _pick(self._letters(), choice)
         self.run(self.store.jobs.act_on_dead_letter(letter["id"], True, "tester"))
         finished = [letter["seq"]] if job.items[letter["seq"]] in FINAL else []
         self._open_again(job, finished, len(finished))
+
+    def _letters(self) -> list[tuple[JobModel, dict[str, Any]]]:
+        open_letters = self.run(self.store.reads.dead_letters("OPEN", 10_000))
+        return [
+            (job, letter)
+            for job in self.jobs
+            for letter in open_letters
+            if letter["job_id"] == job.id and job.state is not JobState.CANCELLED
+        ]
 
     def _open_again(self, job: JobModel, seqs: list[int], opened: int) -> None:
         assert opened == len(seqs)
@@ -325,8 +362,12 @@ class StoreMachine(RuleBasedStateMachine):
 
     @invariant()
     def store_equals_model(self) -> None:
+        self.steps += 1
         for job in self.jobs:
-            found = self.run(statuses(self.store, job.id))
+            found = {
+                seq: OPEN if status is ItemStatus.PROCESSING else status
+                for seq, status in self.run(statuses(self.store, job.id)).items()
+            }
             cancelled = job.state is JobState.CANCELLED
             assert found == {
                 seq: ItemStatus.SKIPPED if cancelled and status is OPEN else status
@@ -343,6 +384,10 @@ class StoreMachine(RuleBasedStateMachine):
         for job in self.jobs:
             if job.state in (JobState.RUNNING, JobState.PAUSED):
                 self.run(self.store.jobs.cancel(job.id, "tester"))
+
+
+def _pick(choices: list[T], choice: int) -> T:
+    return choices[choice % len(choices)]
 
 
 def _outcomes(rows: list[Sequence[Any]], kinds: list[ItemStatus]) -> list[Any]:

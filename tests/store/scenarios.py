@@ -462,7 +462,7 @@ async def _set_schedule(store: Store, name: str) -> None:
 
 async def _fire(store: Store, name: str) -> None:
     for due in await store.upkeep.due_schedules():
-        assert await store.upkeep.fire_schedule(due, FUTURE, 1, None)
+        assert await store.upkeep.fire_schedule(due, FUTURE)
 
 
 GATE = ("gates", "name", 1)
@@ -484,6 +484,11 @@ _simple("stop_worker", lambda store, name: store.upkeep.stop_worker(name), *WORK
 _simple("forget_workers", lambda store, _: store.upkeep.forget_workers(), *WORKER, _add_worker)
 _simple("set_schedule", _set_schedule, *SCHEDULE)
 _simple("fire_schedule", _fire, *SCHEDULE, _set_schedule)
+_simple(
+    "note_schedule",
+    lambda store, name: store.upkeep.note_schedule(name, 1, None),
+    *SCHEDULE, _set_schedule,
+)  # fmt: skip
 _simple(
     "remove_schedule",
     lambda store, name: store.upkeep.remove_schedule(name),

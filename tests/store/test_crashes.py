@@ -188,7 +188,7 @@ async def test_expired_stream_lease_is_free_for_the_next(store: Store) -> None:
     await lease_stream(store, job_id, "dead")
     assert await store.reads.discovering_jobs(["demo"]) == []
     await expire(store)
-    assert await store.reads.discovering_jobs(["demo"]) == [job_id]
+    assert await store.reads.discovering_jobs(["demo"]) == [(job_id, "UPLOAD")]
     await lease_stream(store, job_id, "next")
 
 
@@ -224,8 +224,10 @@ async def test_dropped_dead_letter_stays_an_error(store: Store) -> None:
         await store.jobs.act_on_dead_letter(letter, True, "tester")
 
 
-async def test_replay_of_an_item_that_was_reprocessed_already_opens_it_once(store: Store) -> None:
+async def test_item_that_is_reprocessed_is_set_aside_no_longer(store: Store) -> None:
     job_id, letter = await _dead_letter(store)
     await store.jobs.reprocess_items(job_id, [1], "tester")
-    await store.jobs.act_on_dead_letter(letter, True, "tester")
+    assert await store.reads.dead_letters("OPEN", 10) == []
+    with pytest.raises(UserError, match="no open dead letter"):
+        await store.jobs.act_on_dead_letter(letter, True, "tester")
     assert await work_off(store, job_id) == 1

@@ -50,7 +50,7 @@ async def faulty_store(database_url: str, fault: Fault) -> AsyncIterator[Store]:
 def test_points_are_read_from_the_source() -> None:
     assert {"settle", "claim", "ingest", "create", "cancel", "reprocess", "complete"} <= set(POINTS)
     assert POINTS["settle"] >= {
-        "settle_part", "settle_rest", "add_outcomes", "replace_outcomes", "add_attempts",
+        "settle_part", "settle_rest", "copy outcomes", "replace_outcomes", "add_attempts",
         "add_range", "count", "add_decision", "commit", "committed",
     }  # fmt: skip
     assert POINTS["claim"] >= {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator
+from itertools import pairwise
 
 import pytest
 
@@ -43,7 +44,7 @@ async def test_starts_of_two_workers_keep_the_spacing(store: Store, other_worker
         assert reservation.starts is not None and reservation.slots is None
         starts += [passed + start for start in reservation.starts]
     assert len(starts) == 12
-    gaps = [later - earlier for earlier, later in zip(starts, starts[1:], strict=False)]
+    gaps = [later - earlier for earlier, later in pairwise(starts)]
     # A reservation is made a moment after its `passed` was read: less than the slack.
     assert min(gaps) >= 1.5
     assert max(gaps[1::2]) < 1.5 + 0.5 + 0.1 + 1.0

@@ -29,7 +29,13 @@ from tests.store.checks import (
     status_counts,
     work_off,
 )
-from tests.store.interleave import Action, stopped, until_blocked
+from tests.store.interleave import (
+    Action,
+    Stopped,
+    is_anybody_blocked,
+    stopped,
+    until_blocked,
+)
 
 DONE, ERROR, PENDING = ItemStatus.DONE, ItemStatus.ERROR, ItemStatus.PENDING
 
@@ -305,9 +311,11 @@ async def test_two_last_pages_at_once_say_that_discovery_ended(
 ) -> None:
     job_id = await make_job(store, "north", "south")
     north, south = await lease_stream(store, job_id), await lease_stream(store, job_id)
-    async with stopped(
-        database_url, "ingest", "commit", lambda other: ingest(other, north, records(1), end=True)
-    ) as other:
+
+    async def last_page(other: Store) -> Any:
+        return await ingest(other, north, records(1), worker="other", end=True)
+
+    async with stopped(database_url, "ingest", "commit", last_page) as other:
         mine = asyncio.create_task(ingest(store, south, records(1), end=True))
         await until_blocked(store, mine)
         await other.go_on()
@@ -330,6 +338,35 @@ async def test_source_goes_to_one_of_two_new_jobs(
         with pytest.raises(UserError, match="another job is walking"):
             await mine
     assert [stream.source for stream in await store.reads.streams(job_id)] == ["site"]
+
+
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+async def test_source_is_not_taken_from_a_job_that_took_it_a_moment_ago(
+    store: Store, database_url: str
+) -> None:
+    """The one is about to take the source over while the other has, but did not commit."""
+    await store.jobs.cancel(await make_job(store, "site"), "tester")
+
+    async def make(other: Store) -> int | None:
+        try:
+            return await make_job(other, "site")
+        except UserError:
+            return None
+
+    second = Stopped()
+    try:
+        async with stopped(database_url, "create", "take_over_stream", make) as first:
+            second.start(database_url, make, ("create", "commit"))
+            while not second.is_reached and not await is_anybody_blocked(store):
+                await asyncio.sleep(0.002)
+            made = first.let_go()
+            await until_blocked(store, made)
+            jobs = [await second.go_on(), await made]
+    finally:
+        second.close()
+    winners = [job_id for job_id in jobs if job_id is not None]
+    assert len(winners) == 1
+    assert len(await store.reads.streams(winners[0])) == 1
 
 
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)

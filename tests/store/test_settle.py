@@ -232,7 +232,7 @@ async def test_failed_save_rolls_everything_back(store: Store) -> None:
         for _ in range(2):
             await tx.execute("insert into priced (seq) values (:seq)", {"seq": 1})
 
-    with pytest.raises(SaveFailed, match="(?i)unique"):
+    with pytest.raises(SaveFailed, match=r"(?i)unique"):
         await store.settling.settle(job_id, "one", [settlement_of(held)], save=save)
     assert await rows_written(store, job_id) == before
     assert await fetch(store, "select seq from priced") == []
@@ -277,7 +277,7 @@ async def test_outcome_that_the_database_refuses_harms_nothing_else(store: Store
     held = await claim_one(store, job_id)
     before = await rows_written(store, job_id)
     broken = [outcome_of(held.rows[0]), outcome_of(held.rows[1])._replace(status=None)]  # type: ignore[arg-type]
-    with pytest.raises(Exception, match="(?i)null"):
+    with pytest.raises(Exception, match=r"(?i)null"):
         await store.settling.settle(job_id, "one", [Settlement(held.lease, broken, True)])
     assert await rows_written(store, job_id) == before
     assert await settle(store, held) == []

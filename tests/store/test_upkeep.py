@@ -62,19 +62,22 @@ async def test_schedule_fires_once_under_two_sweepers(store: Store, other_store:
     one, two = await store.upkeep.due_schedules(), await other_store.upkeep.due_schedules()
 
     async def fire(opened: Store, due: DueSchedule) -> bool:
-        return await opened.upkeep.fire_schedule(due, FUTURE, 7, None)
+        return await opened.upkeep.fire_schedule(due, FUTURE)
 
     fired = await asyncio.gather(fire(store, one[0]), fire(other_store, two[0]))
     assert sorted(fired) == [False, True]
     assert await store.upkeep.due_schedules() == []
     schedule = (await store.reads.schedules())[0]
-    assert (schedule["last_job_id"], schedule["next_at"]) == (7, FUTURE)
+    assert schedule["next_at"] == FUTURE
+    await store.upkeep.note_schedule("nightly", 7, None)
+    assert (await store.reads.schedules())[0]["last_job_id"] == 7
 
 
 async def test_failed_firing_is_kept_until_the_schedule_is_set_again(store: Store) -> None:
     await _schedule(store, "nightly", PAST)
     due = (await store.upkeep.due_schedules())[0]
-    await store.upkeep.fire_schedule(due, PAST + timedelta(days=1), None, "no such file")
+    await store.upkeep.fire_schedule(due, PAST + timedelta(days=1))
+    await store.upkeep.note_schedule("nightly", None, "no such file")
     assert (await store.reads.schedules())[0]["error"] == "no such file"
     await _schedule(store, "nightly", FUTURE)
     assert (await store.reads.schedules())[0]["error"] is None

@@ -10,7 +10,7 @@ import typer
 from holdfast.cli.composition import opened_store, run_async
 from holdfast.cli.inspecting import ready_settings, statuses_of
 from holdfast.cli.output import JSON_OPTION, errors, print_json, print_table
-from holdfast.engine.control import Control
+from holdfast.engine.control import Caps, Control
 from holdfast.errors import UserError
 
 _JOB = typer.Argument(..., metavar="JOB", help="The job's number.")
@@ -53,11 +53,14 @@ def pause(job_id: int = _JOB) -> None:
 def resume(
     job_id: int = _JOB,
     max_items: int | None = typer.Option(None, "--max-items", min=1, help="Raise the cap to this."),
+    max_per_source: int | None = typer.Option(
+        None, "--max-per-source", min=1, help="Raise each source's cap to this."
+    ),
 ) -> None:
     """Go on with a job: after a pause, a failed discovery, or a cap that is raised."""
 
     async def action(control: Control) -> str:
-        return f"Job {job_id} is {await control.resume(job_id, max_items)}."
+        return f"Job {job_id} is {await control.resume(job_id, Caps(max_items, max_per_source))}."
 
     _order(action)
 

@@ -7,10 +7,11 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 import typer
@@ -43,8 +44,9 @@ from holdfast.settings import Settings
 from holdfast.sources.tables import TableFile, content_key
 from holdfast.store import Store, StreamLease
 
+T = TypeVar("T")
 SOME_ITEMS_FAILED = 3
-_INGEST_AGAIN_SECONDS = 0.5
+_AGAIN_SECONDS = 0.5
 
 
 def register(app: typer.Typer) -> None:
@@ -197,9 +199,24 @@ class _Run:
                 if (await store.reads.job(job_id)).state is not JobState.DONE:
                     await self._ingest_and_work(store, job_id)
             finally:
-                await store.leases.return_leases(self._name)
-                await store.upkeep.stop_worker(self._name)
-            return await self._conclude(store, job_id, self._clock.monotonic() - started)
+                await self._patiently(lambda: self._leave(store))
+            seconds = self._clock.monotonic() - started
+            return await self._patiently(lambda: self._conclude(store, job_id, seconds))
+
+    async def _leave(self, store: Store) -> None:
+        await store.leases.return_leases(self._name)
+        await store.upkeep.stop_worker(self._name)
+
+    async def _patiently(self, action: Callable[[], Awaitable[T]]) -> T:
+        """Waits for a database that is gone, unless the user does not want to."""
+        while True:
+            try:
+                return await action()
+            except DatabaseGone as error:
+                if self._stopped.is_set():
+                    raise
+                self._log.warning("database.gone", error=str(error))
+                await self._pause(_AGAIN_SECONDS)
 
     # Finding the job.
 
@@ -240,7 +257,7 @@ class _Run:
             )
         raised = cap is not None and (job.max_items or cap) < cap
         if job.state is JobState.FAILED or raised:
-            await control.resume(job_id, cap)
+            await control.resume(job_id, self._request.caps)
         if job.state is JobState.DONE and not raised:
             errors.print(f"Job {job_id} on this input is done already; --new works it again.")
         else:
@@ -337,6 +354,8 @@ class _Run:
         seconds = discover_limits(self._settings).lease_seconds
         while not self._stopped.is_set():
             try:
+                # A lease whose commit was not answered is ours without our knowing its token.
+                await store.leases.return_leases(self._name)
                 stream = await store.ingesting.lease_stream(job_id, self._name, seconds)
                 if stream is not None:
                     await self._walk(store, stream, self._file)
@@ -345,7 +364,7 @@ class _Run:
             except DatabaseGone as error:
                 self._log.warning("database.gone", error=str(error))
             # Another process takes the same rows in, or something is not to be had for now.
-            await self._pause(_INGEST_AGAIN_SECONDS)
+            await self._pause(_AGAIN_SECONDS)
 
     async def _walk(self, store: Store, stream: StreamLease, file: TableFile) -> None:
         pace = IngestPace(ingest_bounds(self._settings))

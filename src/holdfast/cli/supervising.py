@@ -64,7 +64,10 @@ class Supervisor:
                 return
             self.deaths += 1
             self._log.warning("worker.died", worker=name, exit_code=code)
-            await self._return_leases(name)
+            if await self._return_leases(name):
+                # It was at work: the sooner the next starts, the sooner the item that kills is
+                # found and set aside.
+                wait = _RESTART_SECONDS[0]
             # A signal is an item's doing or the machine's; an error exit is the program's own.
             errors = errors + 1 if code > 0 else 0
             if errors == _ERRORS_IN_A_ROW:
@@ -105,12 +108,15 @@ class Supervisor:
         finally:
             del self._processes[name]
 
-    async def _return_leases(self, name: str) -> None:
+    async def _return_leases(self, name: str) -> bool:
+        """Whether the worker held any."""
         try:
-            await self._store.leases.return_leases(name)
+            held = await self._store.leases.return_leases(name)
             await self._store.upkeep.stop_worker(name)
         except DatabaseGone as error:
             self._log.warning("database.gone", error=str(error))
+            return False
+        return bool(held)
 
 
 def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None:

@@ -92,8 +92,11 @@ class Control:
         self._log.info("job.paused", job_id=job_id, by=self._owner)
         return state
 
-    async def resume(self, job_id: int, max_items: int | None = None) -> JobState:
-        state = await self._ordered(self._store.jobs.resume(job_id, self._owner, max_items))
+    async def resume(self, job_id: int, caps: Caps = NO_CAPS) -> JobState:
+        order = self._store.jobs.resume(
+            job_id, self._owner, caps.max_items, caps.max_items_per_source
+        )
+        state = await self._ordered(order)
         self._log.info("job.resumed", job_id=job_id, by=self._owner)
         return state
 

@@ -238,6 +238,7 @@ def _new_item(pipeline: Pipeline, record: Record, max_input_bytes: int) -> NewIt
             f"{max_input_bytes}; raise it and resume the job"
         )
     key = record.key or (pipeline.key(record.input) if pipeline.dedupe else None)
+    key = storable_key(key)
     return NewItem(text.decode(), key, content_hash(text) if key else "")
 
 
@@ -265,9 +266,16 @@ async def uploaded_pages(
 
 
 def _keyed(pipeline: Pipeline, text: str) -> NewItem:
-    key = pipeline.key(orjson.loads(text))
+    key = storable_key(pipeline.key(orjson.loads(text)))
     return NewItem(text, key, content_hash(text.encode()) if key else "")
 
 
 def open_upload(path: Path, options: dict[str, Any]) -> TableFile:
     return TableFile(path, TableOptions(**options))
+
+
+def storable_key(key: str | None) -> str | None:
+    """A key that any database takes; one that had to be changed stays apart from all others."""
+    if key is None or ("\0" not in key and key.isprintable()):
+        return key
+    return key.encode("unicode_escape").decode()

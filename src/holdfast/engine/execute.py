@@ -161,7 +161,7 @@ class Execute:
             case NotFound():
                 return self._not_found(item)
             case Skip():
-                return self._final(item, ItemStatus.SKIPPED, None, str(error) or None)
+                return self._final(item, ItemStatus.SKIPPED, None, storable(str(error)) or None)
             case GateWait():
                 return self._waiting(item, error)
             case Retry():
@@ -192,7 +192,7 @@ class Execute:
             rng=self._rng,
             spacing=self._spacing(),
         )
-        message = problem.message[:_MESSAGE_CHARACTERS]
+        message = storable(problem.message)
         if not verdict.retry:
             return self._final(item, ItemStatus.ERROR, problem.code, message)
         return self._again(item, verdict, problem.code, message)
@@ -247,3 +247,9 @@ class Execute:
             charged=False,
             logged=False,
         )
+
+
+def storable(text: str) -> str:
+    """Text that any database takes: no NUL, no lone surrogates, not without end."""
+    short = text[:_MESSAGE_CHARACTERS].replace("\0", "\ufffd")
+    return short.encode("utf-8", "replace").decode()

@@ -122,7 +122,13 @@ class Gates:
         asked = self._clock.monotonic()
         want = max(1, min(_BATCH, local.waiting + local.in_flight))
         reservation = await self._store.gates.reserve(
-            name, self._worker, want, self._max_wait, _SLACK_SECONDS, _HOLD_SECONDS
+            name,
+            self._worker,
+            want,
+            self._max_wait,
+            _SLACK_SECONDS,
+            _HOLD_SECONDS,
+            local.in_flight,
         )
         answered = self._clock.monotonic()
         if reservation.wait:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
@@ -26,7 +26,9 @@ from holdfast.pipeline import Settled
 from holdfast.store import Claimed, DecisionRow, SaveFailed, Settlement, Store
 from holdfast.store.driver import Row, Transaction
 
+T = TypeVar("T")
 _YIELD_SECONDS = 0.005
+_GONE_SECONDS = 0.5
 _CONTROL_SECONDS = 0.5
 _WATCH_SECONDS = 0.1
 _BACKLOG_FLUSHES = 4
@@ -103,6 +105,7 @@ class ProcessingSlice:
         self._closing = False
         self._settler: asyncio.Task[None] | None = None
         self._background: list[asyncio.Task[None]] = []
+        self._failure: BaseException | None = None
         self.items = 0
 
     # The slice, step by step.
@@ -110,6 +113,7 @@ class ProcessingSlice:
     async def work(self, others_wait: Callable[[], Coroutine[Any, Any, bool]]) -> None:
         """Starts items until the slice's time is up and another job waits, or nothing is due."""
         self._settler = asyncio.create_task(self._settle_as_they_come())
+        self._settler.add_done_callback(partial(self._note_failure, "settle"))
         self._background = [
             asyncio.create_task(self._keep_leases()),
             asyncio.create_task(self._watch_controls()),
@@ -127,6 +131,8 @@ class ProcessingSlice:
                 deadline = self._clock.monotonic() + self._limits.slice_seconds
             await self._change(deadline)
         self.stop("slice ended")
+        if self._failure is not None:
+            raise self._failure
 
     def stop(self, why: str) -> None:
         """No further item starts."""
@@ -142,16 +148,25 @@ class ProcessingSlice:
             await asyncio.wait([self._claiming])
         self._ready.clear()
         running = [place.task for place in self._places if place.task is not None]
-        if running:
-            await asyncio.wait(running)
-        await self._end_settling()
+        try:
+            if running:
+                await asyncio.wait(running)
+            await self._end_settling()
+            await self._release()
+        finally:
+            # Whatever happened, nobody renews leases that nobody works on.
+            for task in self._background:
+                task.cancel()
+            await asyncio.gather(*self._background, return_exceptions=True)
+
+    async def _release(self) -> None:
         left = [held.lease for held in self._held if not held.lost]
+        if self._alone is not None:
+            left.append(self._alone.lease)
         if left:
-            await self._store.leases.release(left, self._wait_seconds, self._waiting_for)
+            release = self._store.leases.release
+            await self._insist(partial(release, left, self._wait_seconds, self._waiting_for))
             self._log.debug("slice.released", ranges=len(left), reason=self._stopping)
-        for task in self._background:
-            task.cancel()
-        await asyncio.gather(*self._background, return_exceptions=True)
 
     def abandon(self) -> None:
         """Stops what still runs; its items go back uncharged."""
@@ -164,7 +179,7 @@ class ProcessingSlice:
         self._closing = True
         self._flush.set()
         if self._settler is not None:
-            await self._settler
+            await asyncio.wait([self._settler])
 
     # Claiming.
 
@@ -200,13 +215,17 @@ class ProcessingSlice:
 
     def _claimed(self, task: asyncio.Task[None]) -> None:
         self._claiming = None
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            self.stop(f"claim failed: {error}")
-            if not isinstance(error, DatabaseGone):
-                self._log.error("claim.failed", error=str(error), exc_info=error)
+        self._note_failure("claim", task)
         self._more.set()
         self._changed.set()
+
+    def _note_failure(self, what: str, task: asyncio.Task[None]) -> None:
+        """A database that is gone ends the slice; what waiting cannot mend ends the worker."""
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self.stop(f"{what} failed: {error}")
+            if not isinstance(error, DatabaseGone):
+                self._failure = error
 
     def _take(self, claimed: Claimed) -> None:
         held = _Held(claimed.lease, len(claimed.rows))
@@ -294,6 +313,8 @@ class ProcessingSlice:
         await self._more.wait()
 
     def _hand_in(self, held: _Held, outcome: Outcome) -> None:
+        if held.lost:
+            return
         held.outcomes.append(outcome)
         held.open -= 1
         self._unsettled += 1
@@ -337,15 +358,18 @@ class ProcessingSlice:
         await self._settle_until_written()
 
     async def _settle_until_written(self) -> None:
-        while self._due():
+        while due := [held for held in self._held if held.outcomes or held.open == 0]:
+            await self._settle(due)
+
+    async def _insist(self, send: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Sends the very same until the database answers. A settlement whose commit was not
+        answered must not grow meanwhile: its number may be taken, and it then counts as written."""
+        while True:
             try:
-                await self._settle(self._due())
+                return await send()
             except DatabaseGone as error:
                 self._log.warning("database.gone", error=str(error))
-                await asyncio.sleep(0.5)
-
-    def _due(self) -> list[_Held]:
-        return [held for held in self._held if held.outcomes or held.open == 0]
+                await asyncio.sleep(_GONE_SECONDS)
 
     async def _settle(self, due: Sequence[_Held]) -> None:
         """One transaction for all that was handed in. What comes in meanwhile waits for the
@@ -354,15 +378,16 @@ class ProcessingSlice:
         settlements = [settlement for _, settlement in batches]
         decisions = self._pace.decisions()
         started = self._clock.monotonic()
-        save = self._save(batches) if self._execute.pipeline.saves else None
+        settle = partial(
+            self._store.settling.settle,
+            self._job_id,
+            self._worker,
+            settlements,
+            save=self._save(batches) if self._execute.pipeline.saves else None,
+            decisions=decisions,
+        )
         try:
-            lost = await self._store.settling.settle(
-                self._job_id,
-                self._worker,
-                settlements,
-                save=save,
-                decisions=decisions,
-            )
+            lost = await self._insist(settle)
         except SaveFailed as failure:
             self._log.warning("save.failed", error=str(failure))
             lost = await self._settle_one_by_one(batches)
@@ -372,9 +397,14 @@ class ProcessingSlice:
         self._more.set()
         self._changed.set()
         if any(settlement.last for settlement in settlements):
-            ended = await self._store.settling.complete(self._job_id)
-            if ended is not None:
-                self._log.info("job.ended", state=ended)
+            # The sweeper completes it if the database goes just now.
+            with suppress(DatabaseGone):
+                await self._complete()
+
+    async def _complete(self) -> None:
+        ended = await self._store.settling.complete(self._job_id)
+        if ended is not None:
+            self._log.info("job.ended", state=ended)
 
     def _tell_settled(
         self, settlements: Sequence[Settlement], decisions: Sequence[DecisionRow], seconds: float
@@ -402,14 +432,20 @@ class ProcessingSlice:
         del held.outcomes[: len(settlement.outcomes)]
         self._unsettled -= len(settlement.outcomes)
         if lost:
-            held.lost = True
-            self._held.discard(held)
-            self._log.warning("lease.lost", range_id=held.lease.range_id)
+            self._lose(held)
             return
         held.lease.settled += 1
         if settlement.last:
             self._held.discard(held)
         self._pace.settled(settlement.outcomes, self._running)
+
+    def _lose(self, held: _Held) -> None:
+        """Another has the range now: nothing of it is started or handed in any more."""
+        held.lost = True
+        self._unsettled -= len(held.outcomes)
+        held.outcomes.clear()
+        self._held.discard(held)
+        self._log.warning("lease.lost", range_id=held.lease.range_id)
 
     def _save(
         self, batches: Sequence[tuple[_Held, Settlement]]
@@ -446,14 +482,12 @@ class ProcessingSlice:
         return lost
 
     async def _settle_alone(self, held: _Held, one: Settlement) -> list[Lease]:
-        settle = self._store.settling.settle
+        settle = partial(self._store.settling.settle, self._job_id, self._worker)
         try:
-            return await settle(self._job_id, self._worker, [one], save=self._save([(held, one)]))
+            return await self._insist(partial(settle, [one], save=self._save([(held, one)])))
         except SaveFailed as failure:
             failed = self._execute.save_failed(one.outcomes[0], failure)
-            return await settle(
-                self._job_id, self._worker, [Settlement(one.lease, [failed], one.last)]
-            )
+            return await self._insist(partial(settle, [Settlement(one.lease, [failed], one.last)]))
 
     # Watching.
 
@@ -461,17 +495,21 @@ class ProcessingSlice:
         """Renews leases while work goes on, well before they run out."""
         while True:
             await asyncio.sleep(self._pace.lease_seconds() / 3)
-            held = [held for held in self._held if not held.lost]
-            if not held:
+            held = list(self._held)
+            leases = [one.lease for one in held]
+            if self._alone is not None:
+                leases.append(self._alone.lease)
+            if not leases:
                 continue
             try:
-                lost = await self._store.leases.renew(
-                    [one.lease for one in held], self._pace.lease_seconds()
-                )
+                lost = await self._store.leases.renew(leases, self._pace.lease_seconds())
             except DatabaseGone:
                 continue
             for one in held:
-                one.lost = one.lease in lost and one in self._held
+                # Not one that was settled and ended meanwhile, nor one that is in a settlement
+                # now: the fence tells that.
+                if one.lease in lost and one in self._held and not one.outcomes:
+                    self._lose(one)
 
     async def _watch_controls(self) -> None:
         """Pause, cancel and the kill switch, read anew twice a second."""

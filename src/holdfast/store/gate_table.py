@@ -35,9 +35,17 @@ class GateTable:
         await self._database.write("declare_gate", body)
 
     async def reserve(
-        self, name: str, worker: str, want: int, horizon: float, slack: float, hold: float
+        self,
+        name: str,
+        worker: str,
+        want: int,
+        horizon: float,
+        slack: float,
+        hold: float,
+        busy: int = 0,
     ) -> Reservation:
-        """Reserves up to `want` starts within `horizon` seconds, and places for them.
+        """Reserves up to `want` starts within `horizon` seconds, and places for them. The `busy`
+        places, where requests are under way, stay the worker's.
 
         Starts lie `slack` further apart than the spacing: a start may come that much late and
         still keep its distance to the next.
@@ -50,7 +58,7 @@ class GateTable:
                 return Reservation(wait=horizon, reason=f"kill switch {killed}")
             if closed_until is not None and seconds_between(now, closed_until) > 0:
                 return Reservation(wait=seconds_between(now, closed_until), reason=reason)
-            slots = await _hold(tx, name, worker, want, concurrency, hold)
+            slots = await _hold(tx, name, worker, want, busy, concurrency, hold)
             if slots == 0:
                 return Reservation(wait=min(1.0, hold), reason="all places are taken")
             if not spacing:
@@ -104,7 +112,13 @@ async def _gate(tx: Transaction, name: str, default: Gate) -> Row:
 
 
 async def _hold(
-    tx: Transaction, name: str, worker: str, want: int, concurrency: int, hold: float
+    tx: Transaction,
+    name: str,
+    worker: str,
+    want: int,
+    busy: int,
+    concurrency: int,
+    hold: float,
 ) -> int | None:
     """A fair share of the places that are free; a worker that gets none is counted as wanting,
     so that the others leave it some next time."""
@@ -112,7 +126,7 @@ async def _hold(
         return None
     held, others = (await tx.fetch("held_slots", {"gate": name, "worker": worker}))[0]
     share = max(1, concurrency // (others + 1))
-    slots = max(0, min(want, share, concurrency - int(held)))
+    slots = max(busy, min(want, share, concurrency - int(held)))
     params = {"gate": name, "worker": worker, "slots": slots, "seconds": hold}
     await tx.run("hold_slots", params)
     return int(slots)

@@ -63,13 +63,21 @@ class Jobs:
 
         return await self._database.write("pause", body)
 
-    async def resume(self, job_id: int, actor: str, max_items: int | None = None) -> JobState:
+    async def resume(
+        self,
+        job_id: int,
+        actor: str,
+        max_items: int | None = None,
+        max_per_source: int | None = None,
+    ) -> JobState:
         """Goes on: after a pause, after a failed discovery, or past a cap that was raised."""
 
         async def body(tx: Transaction) -> JobState:
             if max_items is not None:
                 await tx.run("set_job_cap", {"job_id": job_id, "max_items": max_items})
-            reopened = await tx.take("reopen_streams", {"job_id": job_id, "max_items": max_items})
+            reopened = await tx.take(
+                "reopen_streams", {"job_id": job_id, "max_items": max_per_source}
+            )
             state = await _state(tx, job_id)
             if state in (JobState.DONE, JobState.FAILED) and not reopened:
                 raise UserError(
@@ -80,7 +88,8 @@ class Jobs:
                 await tx.run("undiscover_job", {"job_id": job_id})
             if state is JobState.RUNNING:
                 return state
-            return await _move(tx, job_id, "resume", actor, {"max_items": max_items})
+            caps = {"max_items": max_items, "max_per_source": max_per_source}
+            return await _move(tx, job_id, "resume", actor, caps)
 
         return await self._database.write("resume", body)
 
@@ -268,6 +277,7 @@ async def _open_again(
     }
     range_id = (await tx.take("add_range", params))[0][0]
     await tx.run("keep_attempts", {"job_id": job_id, "seqs": seqs})
+    await tx.run("replay_dead_letters", {"job_id": job_id, "seqs": seqs, "actor": actor})
     opened = {"job_id": job_id, "seqs": seqs, "range_id": range_id, "reset": int(reset)}
     await tx.run("open_again", opened)
     counts: dict[str, int] = {}

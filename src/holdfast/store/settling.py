@@ -64,7 +64,7 @@ class Settling:
                 if save is not None:
                     await _save(tx, save, held, self._database)
                 await _count(tx, job_id, worker, held)
-            for decision in decisions:
+            for decision in decisions if held else ():
                 params = {"job_id": job_id, "worker": worker, **decision._asdict()}
                 await tx.run("add_decision", params)
             return lost

@@ -252,6 +252,12 @@ set    state = :state, acted_at = @now, actor = :actor
 where  id = :id and state = 'OPEN'
 returning job_id, seq;
 
+-- name: replay_dead_letters
+-- Items that are opened again by any way are set aside no longer.
+update dead_letters
+set    state = 'REPLAYED', acted_at = @now, actor = :actor
+where  job_id = :job_id and seq in (@each(:seqs, bigint)) and state = 'OPEN';
+
 -- name: runnable_jobs
 -- Jobs with work that is due, of the pipelines a worker has loaded.
 select j.id, j.pipeline, j.lane

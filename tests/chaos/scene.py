@@ -1,0 +1,143 @@
+"""A job, the processes that work on it and what must be true of it in the end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from holdfast.store import Store, open_store
+from tests.chaos.children import Child, Children
+from tests.command import HoldfastCommand
+
+DEEDS = Path(__file__).with_name("deeds.py")
+PATIENCE_SECONDS = 60.0
+
+#: Short times, so that a test sees several leases, sweeps and retries in a second.
+HASTE = {
+    "HOLDFAST_LOCK_FLOOR_MS": "1000",
+    "HOLDFAST_LOCK_CAP_MS": "1000",
+    "HOLDFAST_SWEEP_SECONDS": "0.2",
+    "HOLDFAST_FLUSH_MS": "50",
+    "HOLDFAST_RETRY_SOON_BASE_SECONDS": "0.05",
+    "HOLDFAST_RETRY_SOON_CAP_SECONDS": "0.2",
+    "HOLDFAST_STALE_STREAM_SECONDS": "2",
+    "HOLDFAST_WORKERS": "1",
+}
+
+
+class Scene:
+    def __init__(self, database_url: str, folder: Path, children: Children) -> None:
+        self.folder = folder
+        self.witness = folder / "witness.txt"
+        self.children = children
+        self._url = database_url
+        self._command = HoldfastCommand(database_url, folder)
+        self._tables = 0
+
+    def table(self, deeds: Iterable[str]) -> Path:
+        """A file with a row for each deed."""
+        self._tables += 1
+        path = self.folder / f"rows-{self._tables}.csv"
+        lines = [f"{number},{deed}" for number, deed in enumerate(deeds, 1)]
+        path.write_text("\n".join(["n,do", *lines]) + "\n")
+        return path
+
+    def environment(self, more: dict[str, str]) -> dict[str, str]:
+        return self._command.environment({**HASTE, "CHAOS_WITNESS": str(self.witness), **more})
+
+    def start(self, *arguments: str | Path, **more: str) -> Child:
+        return self.children.holdfast(list(map(str, arguments)), self.environment(more))
+
+    def run(self, *arguments: str | Path, **more: str) -> Child:
+        """Runs to the end; the caller looks at the exit code."""
+        child = self.start(*arguments, **more)
+        child.wait(PATIENCE_SECONDS)
+        return child
+
+    def take_in(self, deeds: Iterable[str], pipeline: str = "deeds") -> int:
+        """A job whose rows are all kept, and of which none is worked."""
+        done = self.run("run", f"{DEEDS}:{pipeline}", self.table(deeds), "--no-work")
+        assert done.returncode == 0, done.said()
+        found = re.search(r"Job (\d+)", done.said())
+        assert found, done.said()
+        return int(found[1])
+
+    def start_worker(self, job_id: int, **more: str) -> Child:
+        return self.start("work", DEEDS, "--job", str(job_id), "--until-idle", **more)
+
+    def show(self, job_id: int) -> dict[str, Any]:
+        shown = self.run("show", str(job_id), "--verify", "--json")
+        assert shown.returncode == 0, shown.said()
+        told: dict[str, Any] = json.loads(shown.said())
+        return told
+
+    def assert_exact(self, job_id: int, **counts: int) -> dict[str, Any]:
+        """The job is DONE, its counters equal its rows, and these are the counts."""
+        told = self.show(job_id)
+        assert told["problems"] == []
+        assert told["state"] == "DONE", told
+        expected = {"done": 0, "not_found": 0, "skipped": 0, "error": 0, "open": 0} | counts
+        assert {name: told["counters"][name] for name in expected} == expected
+        assert told["counters"]["accepted"] == sum(expected.values())
+        return told
+
+    def dead_letters(self) -> list[dict[str, Any]]:
+        listed = self.run("dead", "list", "--json")
+        assert listed.returncode == 0, listed.said()
+        letters: list[dict[str, Any]] = json.loads(listed.said())
+        return letters
+
+    def fetch(self, query: str) -> list[Sequence[Any]]:
+        """Rows of the database, read beside everybody who works on it."""
+        return asyncio.run(_fetch(self._url, query))
+
+    def results(self, job_id: int) -> dict[int, dict[str, Any]]:
+        """What each item that is DONE gave."""
+        rows = self.fetch(f"select seq, result from outcomes where job_id = {job_id}")
+        return {row[0]: json.loads(row[1]) for row in rows if row[1] is not None}
+
+    def assert_saved_once(self, count: int) -> None:
+        """The pipeline's own rows: one for each settled item, in the same transaction."""
+        (row,) = self.fetch("select count(*), count(distinct seq) from saved")
+        assert tuple(row) == (count, count)
+
+    def witnessed(self) -> Counter[int]:
+        """How often each item was started."""
+        if not self.witness.exists():
+            return Counter()
+        return Counter(int(line.split()[0]) for line in self.witness.read_text().splitlines())
+
+    def wait_for_starts(self, more: int) -> None:
+        """Waits until so many more items were started."""
+        before = sum(self.witnessed().values())
+        wait_until(lambda: sum(self.witnessed().values()) >= before + more, "items start")
+
+
+async def _fetch(url: str, query: str) -> list[Sequence[Any]]:
+    store: Store = await open_store(url)
+    try:
+        return await store.database.fetch(query)
+    finally:
+        await store.close()
+
+
+def wait_until(
+    condition: Callable[[], object], why: str, seconds: float = PATIENCE_SECONDS
+) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {seconds:g} s in vain: {why}"
+        time.sleep(0.02)
+
+
+def finish(child: Child, seconds: float = PATIENCE_SECONDS) -> str:
+    """Waits for a process that must end well; returns what it said."""
+    child.wait(seconds)
+    assert child.returncode == 0, child.said()
+    return child.said()
