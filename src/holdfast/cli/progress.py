@@ -22,6 +22,7 @@ from holdfast.store import Store
 
 _REFRESH_SECONDS = 0.25
 _LINE_SECONDS = (2.0, 60.0)
+_LOOK_SECONDS = 0.5
 _RATE_WINDOW = 40
 
 
@@ -63,14 +64,21 @@ class Progress:
                 await asyncio.sleep(_REFRESH_SECONDS)
 
     async def _show_lines(self) -> None:
-        """For a log: the first line soon, later ones less and less often, none twice."""
-        wait, shown = _LINE_SECONDS[0], ""
+        """For a log: the first line soon, later ones less and less often, none twice; at once
+        when it begins to wait for something else."""
+        wait, shown, waiting = _LINE_SECONDS[0], "", ""
+        due = self._clock.monotonic() + wait
         while True:
-            await asyncio.sleep(wait)
-            line = _line(await self._snapshot())
-            if line != shown:
+            await asyncio.sleep(_LOOK_SECONDS)
+            snapshot = await self._snapshot()
+            line, now_waiting = _line(snapshot), _waiting(snapshot)
+            due_now = self._clock.monotonic() >= due
+            if line != shown and (due_now or now_waiting not in ("", waiting)):
                 self._console.print(line, soft_wrap=True)
-            wait, shown = min(_LINE_SECONDS[1], wait * 1.5), line
+                shown, waiting = line, now_waiting
+            if due_now:
+                wait = min(_LINE_SECONDS[1], wait * 1.5)
+                due = self._clock.monotonic() + wait
 
     async def _snapshot(self) -> Snapshot:
         try:
