@@ -141,6 +141,10 @@ class ProcessingSlice:
         self._more.set()
         self._changed.set()
 
+    def look_again(self) -> None:
+        """Something outside changed that the slice may wait for."""
+        self._changed.set()
+
     async def finish(self) -> None:
         """Lets what runs come to its end, settles it and releases the rest."""
         self.stop("finished")
@@ -249,6 +253,7 @@ class ProcessingSlice:
             alone, self._alone = self._alone, None
             self._solo = self._exhausted = True
             self._take(alone)
+            self._open_places()
             self._more.set()
             return False
         if self._solo and self._held:
@@ -319,7 +324,7 @@ class ProcessingSlice:
         held.open -= 1
         self._unsettled += 1
         self.items += 1
-        if self._unsettled >= self._limits.flush_items:
+        if self._unsettled >= self._limits.flush_items or (self._solo and not held.open):
             self._flush.set()
         if len(self._ready) <= self._low and self._claiming is None:
             self._changed.set()
