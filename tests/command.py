@@ -77,4 +77,5 @@ class HoldfastCommand:
 
 
 def _command_line(arguments: tuple[str | Path, ...]) -> list[str]:
-    return [sys.executable, "-m", "holdfast", *map(str, arguments)]
+    # -P: as the installed program, it does not import from the folder it is run in.
+    return [sys.executable, "-P", "-m", "holdfast", *map(str, arguments)]

@@ -107,6 +107,7 @@ class Metrics:
         self.registry = CollectorRegistry()
         self.described: list[Described] = []
         self._queued: set[str] = set()
+        self._set_aside: set[str] = set()
         self._work()
         self._queue()
         self._waits()
@@ -128,7 +129,9 @@ class Metrics:
         self.throttles = self._counter(
             "throttles", "Tries that a source put off; they use up no attempt.", "pipeline"
         )
-        self.dead_letters = self._counter("dead_letters", "Items set aside.", "pipeline")
+        self.dead_letters = self._gauge(
+            "dead_letters", "Items set aside, until a person acts.", "pipeline"
+        )
         self.ingest_rows = self._counter("ingest_rows", "Records committed as items.", "pipeline")
 
     def _queue(self) -> None:
@@ -162,6 +165,12 @@ class Metrics:
             reading = readings.get(pipeline, QueueReading(0, 0.0))
             self.queue_depth.labels(pipeline).set(reading.depth)
             self.oldest_pending_age_seconds.labels(pipeline).set(reading.oldest_seconds)
+
+    def set_dead_letters(self, counts: Mapping[str, int]) -> None:
+        """A pipeline that is no longer in the reading stays as a zero."""
+        self._set_aside |= set(counts)
+        for pipeline in self._set_aside:
+            self.dead_letters.labels(pipeline).set(counts.get(pipeline, 0))
 
     def _counter(self, name: str, help: str, *labels: str) -> Counter:
         self._describe(f"{name}_total", "counter", labels, help)

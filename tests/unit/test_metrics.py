@@ -52,7 +52,7 @@ def test_every_metric_can_be_read_by_a_prometheus_parser() -> None:
     metrics.claim_items.labels("prices").observe(200)
     metrics.retries.labels("prices", "network").inc()
     metrics.throttles.labels("prices").inc()
-    metrics.dead_letters.labels("prices").inc()
+    metrics.set_dead_letters({"prices": 1})
     metrics.ingest_rows.labels("prices").inc(256)
     metrics.database_seconds.labels("settle").observe(0.01)
     metrics.pool_wait_seconds.observe(0.02)

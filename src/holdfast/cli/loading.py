@@ -80,7 +80,7 @@ def _import(path: Path) -> ModuleType:
         raise PipelineError(f"{path} is not a Python file", "Its name must end in .py.")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    sys.path.insert(0, str(path.resolve().parent))
+    _import_from_beside(path)
     try:
         spec.loader.exec_module(module)
     except SyntaxError as error:
@@ -88,13 +88,24 @@ def _import(path: Path) -> ModuleType:
         raise PipelineError(f"{where}: {error.msg}", _pointed_at(error)) from error
     except PipelineError:
         raise
+    except SystemExit as error:
+        raise PipelineError(
+            f"{path} ends the program while it is imported: sys.exit({error.code!r})",
+            'Put what is not the pipeline under: if __name__ == "__main__":',
+        ) from error
     except Exception as error:
         raise PipelineError(
             f"{path} cannot be imported: {type(error).__name__}: {error}", _line_of(error, path)
         ) from error
-    finally:
-        sys.path.pop(0)
     return module
+
+
+def _import_from_beside(path: Path) -> None:
+    """The pipeline may import files beside it, also later. They come last: a numbers.py there
+    must not stand in for Python's own."""
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.append(folder)
 
 
 def _pointed_at(error: SyntaxError) -> str | None:
@@ -105,7 +116,7 @@ def _line_of(error: Exception, path: Path) -> str | None:
     trace = error.__traceback__
     line = None
     while trace is not None:
-        if Path(trace.tb_frame.f_code.co_filename) == path:
+        if Path(trace.tb_frame.f_code.co_filename) == path.resolve():
             line = trace.tb_lineno
         trace = trace.tb_next
     return None if line is None else f"See line {line} of {path}."

@@ -14,6 +14,7 @@ from holdfast.engine.control import Caps, Control
 from holdfast.errors import UserError
 
 _JOB = typer.Argument(..., metavar="JOB", help="The job's number.")
+_LETTER = typer.Argument(..., metavar="ID", help="Its number, as `holdfast dead list` shows it.")
 _REASON = typer.Option("", "--reason", help="Why, for the audit and for those who wonder.")
 
 
@@ -100,7 +101,7 @@ def reprocess(
 
 def dead_list(
     state: str = typer.Option("OPEN", "--state", help="OPEN, REPLAYED or DROPPED."),
-    limit: int = typer.Option(100, "--limit", min=1),
+    limit: int = typer.Option(100, "--limit", min=1, help="So many at most."),
     as_json: bool = JSON_OPTION,
 ) -> None:
     """List the dead letters."""
@@ -123,7 +124,7 @@ def dead_list(
     run_async(main())
 
 
-def dead_replay(letter_id: int = typer.Argument(..., metavar="ID")) -> None:
+def dead_replay(letter_id: int = _LETTER) -> None:
     """Try a dead letter's item again."""
 
     async def action(control: Control) -> str:
@@ -133,7 +134,7 @@ def dead_replay(letter_id: int = typer.Argument(..., metavar="ID")) -> None:
     _order(action)
 
 
-def dead_drop(letter_id: int = typer.Argument(..., metavar="ID")) -> None:
+def dead_drop(letter_id: int = _LETTER) -> None:
     """Take a dead letter off the list; its item stays an error."""
 
     async def action(control: Control) -> str:
@@ -144,7 +145,9 @@ def dead_drop(letter_id: int = typer.Argument(..., metavar="ID")) -> None:
 
 
 def kill_switch(
-    position: str = typer.Argument(..., metavar="on|off|list"),
+    position: str = typer.Argument(
+        ..., metavar="on|off|list", help="Switch it, or list the switches that are on."
+    ),
     pipeline: str | None = typer.Option(None, "--pipeline", help="Only this pipeline."),
     source: str | None = typer.Option(None, "--source", help="Only this source or host."),
     reason: str = _REASON,

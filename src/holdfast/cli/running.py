@@ -38,7 +38,7 @@ from holdfast.engine.why import why_not_running
 from holdfast.errors import DatabaseGone, InputError, UserError
 from holdfast.export import format_of
 from holdfast.metrics import Metrics
-from holdfast.model import JobState, Lane, StreamState
+from holdfast.model import Job, JobState, Lane, StreamState
 from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
 from holdfast.sources.tables import TableFile, content_key
@@ -122,7 +122,7 @@ def run(
         ),
     )
     _refuse_unfitting(request, settings)
-    file = None if input is None else open_upload(input, request.table)
+    file = None if input is None else _open_table(input, request.table, settings)
     ensure_schema(settings)
     code = run_async(_Run(settings, request, file).run())
     sys.stdout.flush()
@@ -167,6 +167,15 @@ def parse_options(pairs: list[str]) -> dict[str, str]:
     return options
 
 
+def _open_table(path: Path, table: dict[str, Any], settings: Settings) -> TableFile:
+    limits = dict.fromkeys(("max_cell_bytes", "max_row_bytes"), settings.max_input_bytes)
+    return open_upload(path, {**table, **limits})
+
+
+def _table_of(job: Job) -> dict[str, Any]:
+    return {name: value for name, value in job.options.get("_table", {}).items() if value}
+
+
 class _Run:
     def __init__(self, settings: Settings, request: Request, file: TableFile | None) -> None:
         self._settings = settings
@@ -187,7 +196,8 @@ class _Run:
             self._catch_signals()
             await store.upkeep.add_worker(self._name, socket.gethostname(), os.getpid(), [])
             try:
-                await self._ingest_and_work(store, job_id)
+                if (await store.reads.job(job_id)).state is not JobState.DONE:
+                    await self._ingest_and_work(store, job_id)
             finally:
                 await self._patiently(lambda: self._leave(store))
             seconds = self._clock.monotonic() - started
@@ -236,6 +246,8 @@ class _Run:
 
     async def _continue(self, store: Store, job_id: int) -> None:
         job = await store.reads.job(job_id)
+        self._refuse_other_options(job)
+        self._read_as_before(job)
         control = Control(store, self._settings.owner, self._log)
         cap = self._request.caps.max_items
         if job.state is JobState.PAUSED:
@@ -251,6 +263,22 @@ class _Run:
         else:
             errors.print(f"Continuing job {job_id}.")
         await control.prepare(self._request.pipeline)
+
+    def _refuse_other_options(self, job: Job) -> None:
+        """A job keeps the options it was made with; others must not be dropped in silence."""
+        made_with = {name: value for name, value in job.options.items() if name != "_table"}
+        given = self._request.options
+        table = {name: value for name, value in self._request.table.items() if value}
+        if (given and given != made_with) or (table and table != _table_of(job)):
+            raise UserError(
+                f"job {job.id} on this input was made with other options",
+                f"Leave them out to continue job {job.id}, or start afresh with --new.",
+            )
+
+    def _read_as_before(self, job: Job) -> None:
+        """The rest of a file is read as its beginning was."""
+        if self._request.input is not None and _table_of(job):
+            self._file = _open_table(self._request.input, _table_of(job), self._settings)
 
     def _tell_detected(self) -> None:
         if self._file is None:

@@ -23,11 +23,15 @@ def register(app: typer.Typer) -> None:
 
 
 def add(
-    name: str = typer.Argument(..., metavar="NAME"),
-    pipeline: str = typer.Argument(..., metavar="PIPELINE.py"),
+    name: str = typer.Argument(..., metavar="NAME", help="What to call it; an old one gives way."),
+    pipeline: str = typer.Argument(
+        ..., metavar="PIPELINE.py", help="The file with the pipeline; FILE.py:name for one of many."
+    ),
     cron: str = typer.Option(..., "--cron", help='E.g. "0 6 * * *": six every morning.'),
     zone: str = typer.Option("UTC", "--zone", help="The time zone of the cron expression."),
-    option: list[str] = typer.Option([], "--option", metavar="NAME=VALUE"),
+    option: list[str] = typer.Option(
+        [], "--option", metavar="NAME=VALUE", help="For the pipeline: ctx.options."
+    ),
 ) -> None:
     """Start a pipeline that discovers its records by the clock; a worker has to be running."""
     settings = ready_settings()
@@ -73,7 +77,9 @@ def list_schedules(as_json: bool = JSON_OPTION) -> None:
     run_async(main())
 
 
-def remove(name: str = typer.Argument(..., metavar="NAME")) -> None:
+def remove(
+    name: str = typer.Argument(..., metavar="NAME", help="As `holdfast schedule list` shows it."),
+) -> None:
     """Remove a schedule; the jobs it started stay."""
     settings = ready_settings()
 

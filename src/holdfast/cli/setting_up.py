@@ -12,7 +12,7 @@ from importlib.metadata import version
 import typer
 
 from holdfast.cli.composition import opened_store, run_async, settings_from_environment
-from holdfast.cli.output import JSON_OPTION, console, errors, print_json
+from holdfast.cli.output import JSON_OPTION, console, errors, print_json, text_cell
 from holdfast.database_url import sqlite_file
 from holdfast.errors import DatabaseGone, UserError
 from holdfast.settings import Settings, load_settings
@@ -28,7 +28,9 @@ def register(app: typer.Typer) -> None:
 
 
 def migrate(
-    direction: str = typer.Argument(..., metavar="up|down|status"),
+    direction: str = typer.Argument(
+        ..., metavar="up|down|status", help="To the newest, one step back, or only look."
+    ),
     yes: bool = typer.Option(False, "--yes", help="Do not ask before data is dropped."),
     as_json: bool = JSON_OPTION,
 ) -> None:
@@ -67,9 +69,9 @@ def doctor(as_json: bool = JSON_OPTION) -> None:
     else:
         for found in findings:
             mark = "[green]ok[/]   " if found.ok else "[red]wrong[/]"
-            console.print(f"{mark} {found.what}: {found.text}", soft_wrap=True)
+            console.print(f"{mark} {found.what}: {text_cell(found.text)}", soft_wrap=True)
             if found.mend and not found.ok:
-                console.print(f"      {found.mend}", soft_wrap=True)
+                console.print(f"      {text_cell(found.mend)}", soft_wrap=True)
     if not all(found.ok for found in findings):
         raise typer.Exit(SOMETHING_WRONG)
 
@@ -84,19 +86,29 @@ def _examine() -> Iterator[Finding]:
         yield Finding("settings", False, error.message, error.hint)
         return
     yield Finding("settings", True, "all names and values are known")
-    checks: tuple[Callable[[Settings], Finding], ...] = (_folder, _space, _schema, _database)
-    for check in checks:
-        yield _examined(check, settings)
+    checks: tuple[tuple[str, Callable[[Settings], Finding]], ...] = (
+        ("data folder", _folder),
+        ("disk", _space),
+        ("schema", _schema),
+        ("database", _database),
+    )
+    for name, check in checks:
+        found = _examined(name, check, settings)
+        yield found
+        if name == "schema" and not found.ok:
+            return  # the database would only say the same again
 
 
-def _examined(check: Callable[[Settings], Finding], settings: Settings) -> Finding:
-    name = check.__name__.strip("_")
+def _examined(name: str, check: Callable[[Settings], Finding], settings: Settings) -> Finding:
     try:
         return check(settings)
     except UserError as error:
         return Finding(name, False, error.message, error.hint)
-    except (DatabaseGone, OSError) as error:
-        return Finding(name, False, str(error), "Start the database, or mend the setting.")
+    except DatabaseGone as error:
+        text = f"{settings.masked_database_url} cannot be reached: {error}"
+        return Finding(name, False, text, "Start it, or mend HOLDFAST_DATABASE_URL.")
+    except OSError as error:
+        return Finding(name, False, str(error), "Mend it, or set HOLDFAST_DATA_DIR to another.")
 
 
 def _folder(settings: Settings) -> Finding:

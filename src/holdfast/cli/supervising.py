@@ -89,6 +89,7 @@ class Supervisor:
         with (self._log_dir / f"worker-{number + 1}.log").open("ab") as output:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
+                "-P",  # a user's numbers.py in this folder must not become Python's own
                 "-m",
                 "holdfast",
                 "work",

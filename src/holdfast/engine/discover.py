@@ -23,6 +23,7 @@ from holdfast.errors import (
     InputError,
     ItemError,
     LeaseLost,
+    UserError,
 )
 from holdfast.metrics import Metrics
 from holdfast.model import Page, Record, StreamState
@@ -183,8 +184,10 @@ class Walk:
         return WalkEnd.WAITING
 
     async def _fail(self, error: Exception) -> WalkEnd:
-        self._log.error("discovery.failed", source=self._stream.source, error=str(error))
-        await self._store.ingesting.fail_stream(self._stream, str(error))
+        hint = error.hint if isinstance(error, UserError) else None
+        text = f"{error} {hint}" if hint else str(error)
+        self._log.error("discovery.failed", source=self._stream.source, error=text)
+        await self._store.ingesting.fail_stream(self._stream, text)
         return WalkEnd.FAILED
 
 
@@ -247,8 +250,8 @@ async def uploaded_pages(
     file: TableFile, pipeline: Pipeline, stream: StreamLease, pace: IngestPace
 ) -> AsyncIterator[IngestPage]:
     """The rows of an uploaded file from the stream's cursor on, read in a thread."""
-    cursor = stream.cursor or {"page": {"row": 0}, "skip": 0}
-    row = cursor["page"]["row"] + cursor["skip"]
+    cursor = stream.cursor or {"page": None, "skip": 0}
+    row = (cursor["page"] or {"row": 0})["row"] + cursor["skip"]
     batches = file.pages(row, lambda: pace.rows, _UPLOAD_PAGE_BYTES)
     while True:
         batch = await asyncio.to_thread(next, batches)

@@ -71,6 +71,7 @@ class Upkeep:
             for pipeline, depth, age in await self._store.reads.queue_depth()
         }
         self._metrics.set_queue(readings)
+        self._metrics.set_dead_letters(await self._store.reads.count_dead_letters())
 
     async def _fire(self, due: DueSchedule) -> None:
         """Moves the schedule on first: of two workers, the one that did so starts the job."""

@@ -55,6 +55,9 @@ async def _discovery(store: Store, job: Job) -> Reason | None:
         if stream.state == StreamState.RUNNING and not stream.due:
             text = f"{stream.source}: {stream.error or 'waits for a gate'}"
             return Reason("retry at", text, stream.available_at)
+        if stream.state == StreamState.RUNNING and job.reference and not stream.leased:
+            text = f"nobody takes the rest of the file in: holdfast run PIPELINE.py {job.reference}"
+            return Reason("no live worker", text)
     return None
 
 

@@ -35,6 +35,7 @@ _HEARTBEAT_SECONDS = 5.0
 _IDLE_SECONDS = (0.05, 0.5)
 _GONE_SECONDS = (0.2, 5.0)
 _WALKS = 4
+_PRESSURE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,7 @@ class Worker:
         self._finishing: set[ProcessingSlice] = set()
         self._walks: dict[int, asyncio.Task[None]] = {}
         self._stop = asyncio.Event()
+        self._pressed_at, self._pressed = 0.0, 0.0
 
     def stop(self) -> None:
         """Starts nothing more; `run` then hands over within the drain time."""
@@ -303,7 +305,12 @@ class Worker:
         return self._paces[pipeline.name]
 
     def _pressure(self) -> float:
-        return pressure(psutil.cpu_percent(None) / 100, psutil.virtual_memory().percent / 100)
+        """Measured once a second: more often, it would measure noise."""
+        now = self._clock.monotonic()
+        if now >= self._pressed_at + _PRESSURE_SECONDS:
+            cpu, memory = psutil.cpu_percent(None), psutil.virtual_memory().percent
+            self._pressed_at, self._pressed = now, pressure(cpu / 100, memory / 100)
+        return self._pressed
 
     # Coming and going.
 

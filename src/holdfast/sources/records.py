@@ -126,7 +126,7 @@ class RowEncoder:
                     f"Row {self.progress.row:,}: the cell {name} is larger than"
                     f" {self.options.max_cell_bytes:,} bytes.",
                     "Look for a quotation mark that is opened and not closed, or take the"
-                    " large content out of the table.",
+                    " large content out of the table. HOLDFAST_MAX_INPUT_BYTES sets the limit.",
                 )
         if len(encoded) > self.options.max_row_bytes:
             raise row_too_large(self.progress.row, self.options.max_row_bytes)
@@ -136,7 +136,7 @@ def row_too_large(row: int, limit: int) -> InputError:
     return InputError(
         f"Row {row:,} is larger than {limit:,} bytes.",
         "Look for a quotation mark that is opened and not closed, or for a file that is not"
-        " a table.",
+        " a table. HOLDFAST_MAX_INPUT_BYTES sets the limit.",
     )
 
 

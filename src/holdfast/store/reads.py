@@ -49,6 +49,7 @@ class StreamView(NamedTuple):
     worker: str | None
     updated_at: datetime | None
     due: bool
+    leased: bool
 
 
 class RangeView(NamedTuple):
@@ -277,6 +278,9 @@ class Reads:
                  "created_at", "acted_at", "actor")  # fmt: skip
         return await self._named("dead_letters", names, {"state": state, "limit": limit})
 
+    async def count_dead_letters(self) -> dict[str, int]:
+        return {row[0]: row[1] for row in await self._database.fetch("count_dead_letters")}
+
     async def kill_switches(self) -> list[dict[str, Any]]:
         return await self._named("kill_switches", ("scope", "actor", "reason", "since"), {})
 
@@ -350,7 +354,7 @@ def _job(row: Row) -> Job:
 def _stream_view(row: Row) -> StreamView:
     values = [*row]
     values[13], values[15] = parse_instant(row[13]), parse_instant(row[15])
-    values[16] = bool(row[16])
+    values[16], values[17] = bool(row[16]), bool(row[17])
     return StreamView(*values)
 
 

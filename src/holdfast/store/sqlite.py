@@ -188,9 +188,14 @@ class _mapped_errors:
         pass
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if not isinstance(error, sqlite3.OperationalError):
+        if not isinstance(error, sqlite3.DatabaseError):
             return
         code = getattr(error, "sqlite_errorcode", None)
+        if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+            raise UserError(
+                f"the database file is damaged or no database: {error}",
+                "Restore it from a backup, or point HOLDFAST_DATABASE_URL at another file.",
+            ) from error
         if code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise Conflict(str(error)) from error
         if code == sqlite3.SQLITE_FULL:

@@ -106,7 +106,8 @@ where  job_id = :job_id and expires_at > @now;
 -- name: streams_of_job
 select   id, source, mode, state, generation, cursor, pages_count, records_count, items_count,
          max_items, expected_count, failures, error, available_at, worker, updated_at,
-         case when available_at <= @now then 1 else 0 end
+         case when available_at <= @now then 1 else 0 end,
+         case when expires_at > @now then 1 else 0 end
 from     streams
 where    job_id = :job_id
 order by id;
@@ -192,6 +193,12 @@ from     dead_letters
 where    state = :state
 order by id
 limit    :limit;
+
+-- name: count_dead_letters
+select   pipeline, count(*)
+from     dead_letters
+where    state = 'OPEN'
+group by pipeline;
 
 -- name: kill_switches
 select   scope, actor, reason, since
