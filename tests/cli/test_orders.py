@@ -56,12 +56,12 @@ def test_kill_switch_stops_each_scope_until_it_is_off(desk: Desk) -> None:
         told = wait_until(desk.show_if_unleased)
         assert told["why"]["kind"] == "kill switch"
         assert "(the shop asked)" in told["why"]["text"]
-        begun = len(desk.started())
+        begun = desk.started()
         (switch,) = desk.json("kill-switch", "list")
         assert switch["reason"] == "the shop asked"
-        assert len(desk.started()) == begun
+        assert desk.started() == begun
         desk.succeed("kill-switch", "off", *scope)
-        wait_until(lambda: len(desk.started()) > begun)
+        wait_until(desk.started_since(begun))
     assert desk.json("kill-switch", "list") == []
     assert "not both" in desk.fail("kill-switch", "on", "--pipeline", "a", "--source", "b")
     assert "Use on, off or list" in desk.fail("kill-switch", "maybe")

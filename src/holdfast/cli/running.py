@@ -407,11 +407,9 @@ class _Run:
     async def _conclude(self, store: Store, job_id: int, seconds: float) -> int:
         job = await store.reads.job(job_id)
         counters = await store.reads.counters(job_id)
-        if self._request.out is not None and counters.accepted and not self._signal:
-            notes = await write_export(
-                store, job, self._request.out, format_of(self._request.out, None)
-            )
-            for note in notes:
+        out = None if self._signal else self._request.out
+        if out is not None:
+            for note in await write_export(store, job, out, format_of(out, None)):
                 errors.print(note, markup=False)
         self._summarize(job.state, job_id, counters, seconds)
         reason = await why_not_running(
@@ -434,7 +432,7 @@ class _Run:
             f"{counters.error:,} error, {counters.open:,} open, {counters.retried:,} retries, "
             f"{counters.known:,} known already, in {seconds_left(seconds)}."
         )
-        if self._request.out is not None and not self._signal and counters.accepted:
+        if self._request.out is not None and not self._signal:
             errors.print(f"Results: {self._request.out}", markup=False)
         if counters.error:
             errors.print(f"See them with: holdfast items {job_id} --status ERROR")

@@ -62,6 +62,9 @@ class Supervisor:
             code = await self._run_one(name, number)
             if code == 0:
                 return
+            if self._stopping:
+                await self._return_leases(name)
+                return
             self.deaths += 1
             self._log.warning("worker.died", worker=name, exit_code=code)
             if await self._return_leases(name):
@@ -72,9 +75,8 @@ class Supervisor:
             errors = errors + 1 if code > 0 else 0
             if errors == _ERRORS_IN_A_ROW:
                 raise self._gave_up(number)
-            if not self._stopping:
-                await asyncio.sleep(wait)
-                wait = min(_RESTART_SECONDS[1], wait * 2)
+            await asyncio.sleep(wait)
+            wait = min(_RESTART_SECONDS[1], wait * 2)
 
     def _gave_up(self, number: int) -> UserError:
         self.kill()
@@ -103,6 +105,8 @@ class Supervisor:
                 start_new_session=True,
             )
         self._processes[name] = process
+        if self._stopping:  # said while the process was being started
+            _signal(process, signal.SIGTERM)
         try:
             return await process.wait()
         finally:
