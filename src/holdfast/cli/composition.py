@@ -16,6 +16,7 @@ from holdfast.engine.discover import DiscoverLimits
 from holdfast.engine.execute import ExecuteLimits
 from holdfast.engine.pace import ClaimBounds, IngestBounds, SpacingBounds
 from holdfast.engine.retry import RetryPolicy
+from holdfast.engine.settle import FlushLimits
 from holdfast.engine.work import WorkLimits
 from holdfast.engine.worker import WorkerOptions
 from holdfast.http import HttpOptions
@@ -119,9 +120,8 @@ def worker_options(settings: Settings, only_job: int | None, until_idle: bool) -
     return WorkerOptions(
         work=WorkLimits(
             slice_seconds=settings.target_slice_seconds,
-            flush_items=settings.flush_items,
-            flush_seconds=settings.flush_seconds,
             max_claim_bytes=settings.claim_max_bytes,
+            flush=FlushLimits(settings.flush_items, settings.flush_seconds),
         ),
         execute=ExecuteLimits(
             timeout_seconds=settings.item_timeout_seconds,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -85,23 +86,44 @@ class Gates:
         self._gates.setdefault(name, _Local()).fresh_until = 0.0
 
     async def _enter(self, name: str, local: _Local, give_up_at: float) -> None:
-        """Takes a place in flight, then a start time; both under the gate's local lock, so that
-        those who wait pass in their order."""
+        """Takes a place in flight and a start time. Those who wait get theirs in their order,
+        because permits are given out under a lock; the wait for the start is outside it."""
         while True:
             async with local.lock:
-                begin = await self._permit(name, local, give_up_at)
-                if begin is not None:
-                    await self._sleep_until(begin)
+                window = await self._permit(name, local, give_up_at)
+                if window is not None:
                     local.in_flight += 1
+                else:
+                    local.freed.clear()
+            if window is not None:
+                if await self._start_within(local, window):
                     return
-                local.freed.clear()
+                continue
             left = give_up_at - self._clock.monotonic()
             if left <= 0:
                 raise GateWait(name, 1.0, "all places are taken")
             await _wait(local.freed, min(left, _FRESH_SECONDS))
 
-    async def _permit(self, name: str, local: _Local, give_up_at: float) -> float | None:
-        """When the next may start; None while all our places are taken."""
+    async def _start_within(self, local: _Local, window: tuple[float, float]) -> bool:
+        """Waits for the window's begin; False if it was missed and its distance to the next start
+        is not sure any more."""
+        begin, end = window
+        started = False
+        try:
+            left = begin - self._clock.monotonic()
+            if left > 0:
+                await asyncio.sleep(left)
+            started = self._clock.monotonic() <= end
+        finally:
+            if not started:
+                local.in_flight -= 1
+                local.freed.set()
+        return started
+
+    async def _permit(
+        self, name: str, local: _Local, give_up_at: float
+    ) -> tuple[float, float] | None:
+        """The window of the next start; None while all our places are taken."""
         while True:
             now = self._clock.monotonic()
             if local.shut_until > now:
@@ -113,10 +135,10 @@ class Gates:
             if local.slots is not None and local.in_flight >= local.slots:
                 return None
             if not local.spaced:
-                return now
+                return now, math.inf
             begin, end = local.windows.popleft()
             if now <= end and begin <= end:
-                return begin
+                return begin, end
 
     async def _reserve(self, name: str, local: _Local) -> None:
         asked = self._clock.monotonic()
@@ -157,11 +179,6 @@ class Gates:
     def _shut(self, local: _Local, seconds: float, reason: str) -> None:
         local.shut_until = max(local.shut_until, self._clock.monotonic() + seconds)
         local.shut_reason = reason
-
-    async def _sleep_until(self, begin: float) -> None:
-        left = begin - self._clock.monotonic()
-        if left > 0:
-            await asyncio.sleep(left)
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:

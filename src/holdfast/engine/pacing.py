@@ -51,13 +51,13 @@ class PipelinePace:
     def claimed(self, items: int) -> None:
         self._metrics.claim_items.labels(self._pipeline.name).observe(items)
 
-    def settled(self, outcomes: Sequence[Outcome], running: int) -> None:
+    def settled(self, outcomes: Sequence[Outcome]) -> None:
         """Takes a flush."""
         tried = [outcome for outcome in outcomes if outcome.error_code != "GATE"]
         self._claim.observe([outcome.seconds for outcome in tried])
         failed = [o for o in tried if o.status is ItemStatus.PENDING and o.charged]
         self._spacing.observe(len(tried), len(failed))
-        self._observe_concurrency(outcomes, tried, running)
+        self._observe_concurrency(outcomes, tried)
         self._count(tried)
 
     def decisions(self) -> list[DecisionRow]:
@@ -68,9 +68,7 @@ class PipelinePace:
             for decision in controller.decisions()
         ]
 
-    def _observe_concurrency(
-        self, outcomes: Sequence[Outcome], tried: Sequence[Outcome], running: int
-    ) -> None:
+    def _observe_concurrency(self, outcomes: Sequence[Outcome], tried: Sequence[Outcome]) -> None:
         """A closed or full gate counts as a throttle: more at once would only wait more."""
         good = [o.seconds for o in tried if o.error_code is None]
         throttles = len(outcomes) - len(tried)
@@ -85,7 +83,7 @@ class PipelinePace:
             elif error_code(outcome.error_code, self._codes).category is Category.NETWORK:
                 failures += 1
         mean = sum(good) / len(good) if good else 0.0
-        self._concurrency.observe(len(good), mean, throttles, failures, timeouts, running)
+        self._concurrency.observe(len(good), mean, throttles, failures, timeouts, self.running)
 
     def _count(self, tried: Sequence[Outcome]) -> None:
         name = self._pipeline.name

@@ -191,6 +191,8 @@ class Worker:
         def done(finished: asyncio.Task[None]) -> None:
             self._tails.discard(finished)
             self._finishing.discard(current)
+            if self._slice is not None:
+                self._slice.look_again()
             if not finished.cancelled() and finished.exception() is not None:
                 self._log.error("slice.failed", exc_info=finished.exception())
 

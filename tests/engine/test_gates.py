@@ -1,0 +1,142 @@
+"""Gates as workers pass them, two workers on one database."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from itertools import pairwise
+
+import pytest
+import structlog
+
+from holdfast.clock import SystemClock
+from holdfast.engine.gates import Gates
+from holdfast.errors import GateWait
+from holdfast.pipeline import Gate
+from holdfast.store import Store, open_store
+
+
+def gates_of(store: Store, worker: str, max_wait: float = 2.0) -> Gates:
+    return Gates(store, worker, max_wait, SystemClock(), lambda _: None, structlog.get_logger())
+
+
+@pytest.fixture
+async def second_store(database_url: str) -> AsyncIterator[Store]:
+    opened = await open_store(database_url, rng=random.Random(1))
+    yield opened
+    await opened.close()
+
+
+async def test_starts_of_two_workers_keep_the_minimum_distance(
+    store: Store, second_store: Store
+) -> None:
+    await store.gates.declare(Gate("site", spacing=0.15, jitter=0.05))
+    starts: list[float] = []
+    clock = SystemClock()
+
+    async def pass_three(gates: Gates) -> None:
+        for _ in range(3):
+            async with gates.passing("site"):
+                starts.append(clock.monotonic())
+
+    await asyncio.gather(
+        pass_three(gates_of(store, "one")),
+        pass_three(gates_of(second_store, "two")),
+    )
+    assert len(starts) == 6
+    assert min(later - earlier for earlier, later in pairwise(sorted(starts))) >= 0.15
+
+
+async def test_places_in_flight_are_shared_by_two_workers(
+    store: Store, second_store: Store
+) -> None:
+    await store.gates.declare(Gate("site", concurrency=3))
+    running = most = passed = 0
+
+    async def one(gates: Gates) -> None:
+        nonlocal running, most, passed
+        while True:
+            try:
+                async with gates.passing("site"):
+                    running += 1
+                    most = max(most, running)
+                    await asyncio.sleep(0.01)
+                    running -= 1
+                    passed += 1
+                    return
+            except GateWait:
+                await asyncio.sleep(0.05)
+
+    both = gates_of(store, "one"), gates_of(second_store, "two")
+    await asyncio.gather(*(one(both[number % 2]) for number in range(24)))
+    assert passed == 24
+    assert most <= 3
+
+
+async def test_closed_gate_makes_items_of_every_worker_give_way(
+    store: Store, second_store: Store
+) -> None:
+    one, two = gates_of(store, "one"), gates_of(second_store, "two")
+    await one.close("site", 60, "429, Retry-After 60 s")
+    for gates in (one, two):
+        with pytest.raises(GateWait) as waiting:
+            async with gates.passing("site"):
+                raise AssertionError("passed a closed gate")
+        assert 55 < waiting.value.seconds <= 60
+        assert "429" in waiting.value.reason
+
+
+async def test_item_that_would_wait_long_gives_its_place_up_at_once(store: Store) -> None:
+    await store.gates.declare(Gate("slow", spacing=30))
+    gates = gates_of(store, "one", max_wait=0.5)
+    async with gates.passing("slow"):
+        pass
+    with pytest.raises(GateWait) as waiting:
+        async with gates.passing("slow"):
+            raise AssertionError("passed too early")
+    assert 25 < waiting.value.seconds < 31
+
+
+async def test_many_that_wait_for_few_starts_pass_or_give_way_and_none_is_stuck(
+    store: Store,
+) -> None:
+    await store.gates.declare(Gate("site", spacing=0.2))
+    gates = gates_of(store, "one", max_wait=0.5)
+    outcomes: list[str] = []
+
+    async def one() -> None:
+        try:
+            async with gates.passing("site"):
+                outcomes.append("passed")
+        except GateWait:
+            outcomes.append("gave way")
+
+    async with asyncio.timeout(10):
+        await asyncio.gather(*(one() for _ in range(20)))
+    assert outcomes.count("passed") >= 2
+    assert outcomes.count("gave way") >= 10
+
+
+async def test_cancelled_while_waiting_holds_no_place(store: Store) -> None:
+    await store.gates.declare(Gate("site", spacing=0.3, concurrency=1))
+    gates = gates_of(store, "one")
+    async with gates.passing("site"):
+        pass
+    waiting = asyncio.create_task(_pass(gates))
+    await asyncio.sleep(0.1)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    async with asyncio.timeout(5):
+        await _pass(gates)
+
+
+async def test_kill_switch_of_a_host_closes_its_gate(store: Store) -> None:
+    await store.jobs.switch("source:site", True, "tester")
+    with pytest.raises(GateWait, match="kill switch"):
+        await _pass(gates_of(store, "one", max_wait=0.2))
+
+
+async def _pass(gates: Gates) -> None:
+    async with gates.passing("site"):
+        pass
