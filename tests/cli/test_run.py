@@ -188,6 +188,7 @@ def test_written_wrongly_is_exit_code_2(desk: Desk) -> None:
 def test_output_that_cannot_be_written_is_said_before_the_work(desk: Desk) -> None:
     desk.write("upper.py", UPPER)
     desk.write_rows("in.csv", 2)
+    assert "is the input itself" in desk.fail("run", "upper.py", "in.csv", "--out", "./in.csv")
     assert "format" in desk.fail("run", "upper.py", "in.csv", "--out", "out.pdf")
     assert "missing" in desk.fail("run", "upper.py", "in.csv", "--out", "missing/out.csv")
     (desk.folder / "folder.csv").mkdir()

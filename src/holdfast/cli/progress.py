@@ -65,6 +65,7 @@ class Progress:
     async def _show_lines(self) -> None:
         """For a log: the first line soon, later ones less and less often, none twice."""
         wait, shown = _LINE_SECONDS[0], ""
+        await self._snapshot()
         while True:
             await asyncio.sleep(wait)
             line = _line(await self._snapshot())
