@@ -164,6 +164,12 @@ def test_wrong_postgres_password_host_and_database_are_told_apart(
     base, _, _ = url.rpartition("/")
     missing = {"HOLDFAST_DATABASE_URL": f"{base}/no_such_database"}
     assert "no_such_database" in desk.fail("jobs", env=missing)
+    stranger = (
+        url.replace("://", "://stranger@", 1)
+        if "@" not in url
+        else url.replace(url[url.index("://") + 3 : url.index("@")], "stranger", 1)
+    )
+    assert "Mend user and password" in desk.fail("jobs", env={"HOLDFAST_DATABASE_URL": stranger})
     unreachable = {"HOLDFAST_DATABASE_URL": f"postgresql://a:secret@127.0.0.1:{free_port()}/b"}
     said = desk.fail("jobs", env=unreachable)
     assert "cannot be reached" in said

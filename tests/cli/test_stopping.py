@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import signal
+import sqlite3
 import subprocess
+from contextlib import closing
 
 import pytest
 
@@ -56,6 +58,22 @@ def test_killed_while_working_continues(desk: Desk) -> None:
     kill_all(process)
     assert_continues(desk)
     assert set(desk.started()) == {f"t{number}" for number in range(30)}
+
+
+@on_sqlite
+def test_killed_continues_on_another_day(desk: Desk) -> None:
+    process = start_hanging_run(desk)
+    kill_all(process)
+    long_ago = "2020-01-01T00:00:00.000Z"
+    file = desk.command.database_url.removeprefix("sqlite:///")
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("update workers set seen_at = ?", [long_ago])
+        for table in ("ranges", "streams"):
+            database.execute(
+                f"update {table} set expires_at = ? where worker is not null", [long_ago]
+            )
+        database.commit()
+    assert_continues(desk)
 
 
 def test_killed_while_taking_rows_in_continues(desk: Desk) -> None:

@@ -25,7 +25,7 @@ from holdfast.cli.composition import (
 )
 from holdfast.cli.exporting import write_export
 from holdfast.cli.loading import load_pipeline
-from holdfast.cli.output import errors, seconds_left
+from holdfast.cli.output import errors, reason_text, seconds_left
 from holdfast.cli.progress import Progress
 from holdfast.cli.request import Request, open_table, parse_options, refuse_unfitting, table_of
 from holdfast.cli.supervising import Supervisor, reap_dead_workers
@@ -372,8 +372,12 @@ class _Run:
         if self._signal is not None:
             errors.print("Stopped. The same command continues where it stopped.")
             return 128 + self._signal
+        if job.state is JobState.CANCELLED:
+            errors.print(f"Job {job_id} was cancelled; the same command starts a new one.")
+            return 1
         if reason is not None and job.state is not JobState.DONE and self._request.work:
-            errors.print(f"Not finished: {reason.kind}: {reason.text}", markup=False)
+            why = reason_text(reason.kind, reason.text, reason.until)
+            errors.print(f"Not finished: {why}", markup=False)
             return 1
         if reason is not None and reason.kind == "cap reached":
             errors.print(reason.text, markup=False)
