@@ -30,7 +30,7 @@ class HoldfastCommand:
     ) -> subprocess.CompletedProcess[str]:
         """Runs to the end; the caller looks at exit code, stdout and stderr."""
         return subprocess.run(
-            _command_line(arguments),
+            command_line(arguments),
             env=self.environment(env),
             cwd=cwd or self.folder,
             timeout=timeout,
@@ -47,7 +47,7 @@ class HoldfastCommand:
     ) -> subprocess.Popen[str]:
         """Starts a process to signal or kill; whatever still runs at the test's end is killed."""
         process = subprocess.Popen(
-            _command_line(arguments),
+            command_line(arguments),
             env=self.environment(env),
             cwd=cwd or self.folder,
             stdin=subprocess.DEVNULL,
@@ -76,6 +76,6 @@ class HoldfastCommand:
             process.communicate()
 
 
-def _command_line(arguments: tuple[str | Path, ...]) -> list[str]:
+def command_line(arguments: tuple[str | Path, ...]) -> list[str]:
     # -P: as the installed program, it does not import from the folder it is run in.
     return [sys.executable, "-P", "-m", "holdfast", *map(str, arguments)]

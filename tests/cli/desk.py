@@ -128,6 +128,9 @@ class Desk:
         path = self.folder / "started"
         return path.read_text().split() if path.exists() else []
 
+    def started_since(self, before: list[str]) -> Callable[[], bool]:
+        return lambda: len(self.started()) > len(before)
+
 
 def wait_until(condition: Callable[[], Any], seconds: float = 30) -> Any:
     """Asks again and again; the time is only so long that a hang becomes a failure."""

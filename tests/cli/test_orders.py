@@ -47,6 +47,30 @@ def test_pause_resume_and_cancel_while_a_worker_runs(desk: Desk) -> None:
 
 
 @on_sqlite
+@pytest.mark.parametrize(
+    ("order", "said"),
+    [
+        ("pause", "Not finished: paused; continue with: holdfast resume 1"),
+        ("cancel", "Job 1 was cancelled; the same command starts a new one."),
+    ],
+    ids=["pause", "cancel"],
+)
+def test_run_ends_when_somebody_pauses_or_cancels_its_job(
+    desk: Desk, order: str, said: str
+) -> None:
+    desk.write("slow.py", SLOW)
+    desk.write("speed", "0.1")
+    desk.write_rows("in.csv", 4000)
+    process = desk.start("run", "slow.py", "in.csv", env={"HOLDFAST_CONCURRENCY_MAX": "8"})
+    wait_until(desk.started)
+    desk.succeed(order, "1")
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert said in told and "Traceback" not in told
+    assert desk.show()["problems"] == []
+
+
+@on_sqlite
 def test_kill_switch_stops_each_scope_until_it_is_off(desk: Desk) -> None:
     put_slow_job(desk, rows=4000)
     desk.start("work", "slow.py", env={"HOLDFAST_CONCURRENCY_MAX": "8"})
@@ -56,12 +80,12 @@ def test_kill_switch_stops_each_scope_until_it_is_off(desk: Desk) -> None:
         told = wait_until(desk.show_if_unleased)
         assert told["why"]["kind"] == "kill switch"
         assert "(the shop asked)" in told["why"]["text"]
-        begun = len(desk.started())
+        begun = desk.started()
         (switch,) = desk.json("kill-switch", "list")
         assert switch["reason"] == "the shop asked"
-        assert len(desk.started()) == begun
+        assert desk.started() == begun
         desk.succeed("kill-switch", "off", *scope)
-        wait_until(lambda: len(desk.started()) > begun)
+        wait_until(desk.started_since(begun))
     assert desk.json("kill-switch", "list") == []
     assert "not both" in desk.fail("kill-switch", "on", "--pipeline", "a", "--source", "b")
     assert "Use on, off or list" in desk.fail("kill-switch", "maybe")

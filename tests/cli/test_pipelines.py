@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from tests.cli.desk import Desk
-from tests.world import Request, World, json_answer, text_answer
+from tests.cli.desk import Desk, stop, wait_until
+from tests.world import Answer, Request, World, json_answer
 
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
@@ -190,7 +191,7 @@ async def test_closed_gate_is_shown_and_the_private_address_setting_is_named(
             return (await ctx.http.get(ctx.options["shop"])).json()
         """,
     )
-    desk.write_rows("in.csv", 3)
+    desk.write_rows("in.csv", 30)
     shop = f"shop={world.url('/shop')}"
     refused = await asyncio.to_thread(
         desk.holdfast, "run", "shop.py", "in.csv", "--new", "--option", shop,
@@ -200,23 +201,20 @@ async def test_closed_gate_is_shown_and_the_private_address_setting_is_named(
     assert "HOLDFAST_ALLOW_PRIVATE_ADDRESSES" in desk.json("items", "1")[0]["error_message"]
     assert world.requests == []
 
-    world.on("/shop", text_answer("slow down", 429))
-    throttled = {"HOLDFAST_RETRY_THROTTLE_BASE_SECONDS": "600"}
-    process = desk.start("run", "shop.py", "in.csv", "--new", "--option", shop, env=throttled)
+    world.on("/shop", Answer(429, b"slow down", {"Retry-After": "3600"}))
+    process = desk.start("run", "shop.py", "in.csv", "--new", "--option", shop)
 
-    async def waiting_job() -> Any:
-        told = await asyncio.to_thread(desk.show, 2)
-        return told if told["why"] and told["why"]["kind"] != "no live worker" else None
+    def closed() -> Any:
+        told = desk.show(2) if len(desk.json("jobs")) == 2 else None
+        return told if told and told["why"] and told["why"]["until"] else None
 
-    for _ in range(100):
-        jobs = await asyncio.to_thread(desk.json, "jobs")
-        told = await waiting_job() if len(jobs) == 2 else None
-        if told and told["why"]["until"]:
-            break
-        await asyncio.sleep(0.1)
-    assert told["why"]["kind"] in ("gate closed until", "retry at")
-    assert told["counters"]["open"] == 3
-    process.kill()
+    told = await asyncio.to_thread(wait_until, closed)
+    assert told["why"]["kind"] == "gate closed until"
+    assert "127.0.0.1" in told["why"]["text"]
+    assert told["counters"]["open"] == 30
+    assert len(world.requests) < 30
+    code, said = await asyncio.to_thread(stop, process, signal.SIGINT)
+    assert (code, "Waiting: gate closed until" in said) == (130, True)
 
 
 @on_sqlite

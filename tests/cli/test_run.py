@@ -40,7 +40,7 @@ STATUSES = ["DONE", "NOT_FOUND", "NOT_FOUND", "SKIPPED", "ERROR", "DONE", "ERROR
 def test_run_takes_in_works_exports_and_sums_up(desk: Desk) -> None:
     desk.write("mixed.py", MIXED)
     desk.write("in.csv", "title\n" + "\n".join(TITLES) + "\n")
-    done = desk.holdfast("run", "mixed.py", "in.csv", "--out", "out.xlsx")
+    done = desk.holdfast("run", "mixed.py", "in.csv", "--out", "out.xlsx", "--workers", "2")
     assert done.returncode == 3, done.stderr
     assert "in.csv: CSV, utf-8, delimiter ',', 1 columns" in done.stderr
     assert "Job 1 DONE: 7 accepted, 2 done, 2 not found, 1 skipped, 2 error, 0 open" in done.stderr
@@ -188,6 +188,7 @@ def test_written_wrongly_is_exit_code_2(desk: Desk) -> None:
 def test_output_that_cannot_be_written_is_said_before_the_work(desk: Desk) -> None:
     desk.write("upper.py", UPPER)
     desk.write_rows("in.csv", 2)
+    assert "is the input itself" in desk.fail("run", "upper.py", "in.csv", "--out", "./in.csv")
     assert "format" in desk.fail("run", "upper.py", "in.csv", "--out", "out.pdf")
     assert "missing" in desk.fail("run", "upper.py", "in.csv", "--out", "missing/out.csv")
     (desk.folder / "folder.csv").mkdir()

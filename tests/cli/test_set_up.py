@@ -164,6 +164,12 @@ def test_wrong_postgres_password_host_and_database_are_told_apart(
     base, _, _ = url.rpartition("/")
     missing = {"HOLDFAST_DATABASE_URL": f"{base}/no_such_database"}
     assert "no_such_database" in desk.fail("jobs", env=missing)
+    stranger = (
+        url.replace("://", "://stranger@", 1)
+        if "@" not in url
+        else url.replace(url[url.index("://") + 3 : url.index("@")], "stranger", 1)
+    )
+    assert "Mend user and password" in desk.fail("jobs", env={"HOLDFAST_DATABASE_URL": stranger})
     unreachable = {"HOLDFAST_DATABASE_URL": f"postgresql://a:secret@127.0.0.1:{free_port()}/b"}
     said = desk.fail("jobs", env=unreachable)
     assert "cannot be reached" in said
@@ -229,6 +235,7 @@ def test_disk_that_is_full_loses_nothing(desk: Desk, tmp_path: Path) -> None:
     assert counted["counters"]["done"] == 100_000
 
 
+@on_sqlite
 def test_pipe_that_closes_early_is_no_error(desk: Desk) -> None:
     desk.write("upper.py", UPPER)
     desk.write_rows("in.csv", 3000)
@@ -239,4 +246,4 @@ def test_pipe_that_closes_early_is_no_error(desk: Desk) -> None:
         capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     assert "Traceback" not in done.stderr
-    assert done.stdout.split() == ["row", "status", "error"] or "row" in done.stdout
+    assert done.stdout.split() == ["row", "title", "status", "error"]

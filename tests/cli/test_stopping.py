@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import signal
+import sqlite3
+import subprocess
+from contextlib import closing
 
 import pytest
 
@@ -12,7 +15,7 @@ on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 HANGING, AT_ONCE = "60", "0"
 
 
-def start_hanging_run(desk: Desk, rows: int = 30) -> object:
+def start_hanging_run(desk: Desk, rows: int = 30) -> subprocess.Popen[str]:
     desk.write("slow.py", SLOW)
     desk.write("speed", HANGING)
     desk.write_rows("in.csv", rows)
@@ -39,7 +42,7 @@ def test_stops_soon_with_items_in_work_and_continues(
     desk: Desk, number: signal.Signals, code: int
 ) -> None:
     process = start_hanging_run(desk)
-    returncode, said = stop(process, number)  # type: ignore[arg-type]
+    returncode, said = stop(process, number)
     assert returncode == code
     assert "Traceback" not in said
     assert "Stopped. The same command continues where it stopped." in said
@@ -52,9 +55,25 @@ def test_stops_soon_with_items_in_work_and_continues(
 
 def test_killed_while_working_continues(desk: Desk) -> None:
     process = start_hanging_run(desk)
-    kill_all(process)  # type: ignore[arg-type]
+    kill_all(process)
     assert_continues(desk)
     assert set(desk.started()) == {f"t{number}" for number in range(30)}
+
+
+@on_sqlite
+def test_killed_continues_on_another_day(desk: Desk) -> None:
+    process = start_hanging_run(desk)
+    kill_all(process)
+    long_ago = "2020-01-01T00:00:00.000Z"
+    file = desk.command.database_url.removeprefix("sqlite:///")
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("update workers set seen_at = ?", [long_ago])
+        for table in ("ranges", "streams"):
+            database.execute(
+                f"update {table} set expires_at = ? where worker is not null", [long_ago]
+            )
+        database.commit()
+    assert_continues(desk)
 
 
 def test_killed_while_taking_rows_in_continues(desk: Desk) -> None:
@@ -76,8 +95,8 @@ def test_second_run_of_the_same_job_works_beside_the_first(desk: Desk) -> None:
     wait_until(lambda: len(desk.json("jobs")) == 1)
     desk.write("speed", AT_ONCE)
     for each in (process, second):
-        _, said = each.communicate(timeout=60)  # type: ignore[attr-defined]
-        assert each.returncode == 0, said  # type: ignore[attr-defined]
+        _, said = each.communicate(timeout=60)
+        assert each.returncode == 0, said
     assert desk.counters()["done"] == 30
 
 
@@ -107,7 +126,7 @@ def test_item_that_kills_its_worker_is_set_aside_and_harms_no_other(desk: Desk) 
 
         @pipeline
         async def deadly(row, ctx):
-            if row["title"] == "t3":
+            if row["title"] in ("t3", "t5"):
                 os.kill(os.getpid(), signal.SIGKILL)
             return {"title": row["title"]}
         """,
@@ -116,12 +135,37 @@ def test_item_that_kills_its_worker_is_set_aside_and_harms_no_other(desk: Desk) 
     done = desk.holdfast("run", "deadly.py", "in.csv")
     assert done.returncode == 3, done.stderr
     assert "Workers died" in done.stderr
-    assert desk.statuses() == ["DONE"] * 3 + ["ERROR"] + ["DONE"] * 4
-    (letter,) = desk.json("dead", "list")
-    assert (letter["job_id"], letter["seq"], letter["code"]) == (1, 4, "CRASHED")
+    assert desk.statuses() == [*["DONE"] * 3, "ERROR", "DONE", "ERROR", "DONE", "DONE"]
+    letters = {letter["seq"]: letter for letter in desk.json("dead", "list")}
+    assert [(seq, letters[seq]["code"]) for seq in sorted(letters)] == [
+        (4, "CRASHED"),
+        (6, "CRASHED"),
+    ]
 
-    desk.succeed("dead", "drop", str(letter["id"]))
+    desk.succeed("dead", "drop", str(letters[4]["id"]))
+    mended = (desk.folder / "deadly.py").read_text().replace("t5", "none")
+    desk.write("deadly.py", mended)
+    desk.succeed("dead", "replay", str(letters[6]["id"]))
+    desk.succeed("work", "deadly.py", "--until-idle")
+    assert desk.statuses() == [*["DONE"] * 3, "ERROR", *["DONE"] * 4]
     assert desk.json("dead", "list") == []
-    assert desk.json("dead", "list", "--state", "dropped")[0]["actor"] == "local"
-    assert "dead letter" in desk.fail("dead", "drop", str(letter["id"]))
+    for state, seq in (("dropped", 4), ("replayed", 6)):
+        (letter,) = desk.json("dead", "list", "--state", state)
+        assert (letter["seq"], letter["actor"]) == (seq, "local")
+        assert "dead letter" in desk.fail("dead", "drop", str(letter["id"]))
     assert "dead letter" in desk.fail("dead", "replay", "99")
+
+
+@on_sqlite
+def test_export_that_is_stopped_leaves_no_half_file(desk: Desk) -> None:
+    desk.write("slow.py", SLOW)
+    desk.write_rows("in.csv", 150_000)
+    process = desk.start("run", "slow.py", "in.csv", "--no-work", "--out", "out.xlsx")
+    wait_until(lambda: list(desk.folder.glob(".holdfast-export-*")))
+    returncode, said = stop(process, signal.SIGINT)
+    assert (returncode, "Traceback" in said) == (130, False)
+    assert "The same command writes the results." in said
+    assert not (desk.folder / "out.xlsx").exists()
+    assert not list(desk.folder.glob(".holdfast-export-*"))
+    desk.succeed("run", "slow.py", "in.csv", "--no-work", "--out", "out.csv")
+    assert len((desk.folder / "out.csv").read_text().splitlines()) == 150_001

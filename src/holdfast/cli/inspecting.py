@@ -21,6 +21,7 @@ from holdfast.cli.output import (
     instant,
     print_json,
     print_table,
+    reason_text,
     text_cell,
 )
 from holdfast.database_url import sqlite_file
@@ -162,8 +163,8 @@ def _print_job(told: dict[str, Any]) -> None:
         console.print(f"[red]{cell(told['error'])}[/]")
     why = told["why"]
     if why is not None:
-        until = f" {instant(why.until)}" if why.until else ""
-        console.print(f"[yellow]Not running: {why.kind}{until}[/]: {cell(why.text)}")
+        text = reason_text(why.kind, why.text, why.until)
+        console.print(f"[yellow]Not running: {text_cell(text)}[/]")
     if "problems" in told:
         verdict = "; ".join(told["problems"]) or "the counters equal the rows"
         console.print(f"Verified: {verdict}")

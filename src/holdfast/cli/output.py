@@ -102,6 +102,13 @@ def instant(value: datetime) -> str:
     return value.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
+def reason_text(kind: str, text: str, until: datetime | None) -> str:
+    """Why a job is not running; a text that begins with its kind does not need it twice."""
+    if until is not None:
+        return f"{kind} {instant(until)}: {text}"
+    return text if text.startswith(kind) else f"{kind}: {text}"
+
+
 def seconds_left(seconds: float) -> str:
     """A duration as people say it."""
     whole = int(seconds)

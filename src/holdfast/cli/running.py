@@ -7,9 +7,8 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,20 +25,20 @@ from holdfast.cli.composition import (
 )
 from holdfast.cli.exporting import write_export
 from holdfast.cli.loading import load_pipeline
-from holdfast.cli.output import errors, seconds_left
+from holdfast.cli.output import errors, reason_text, seconds_left
 from holdfast.cli.progress import Progress
+from holdfast.cli.request import Request, open_table, parse_options, refuse_unfitting, table_of
 from holdfast.cli.supervising import Supervisor, reap_dead_workers
 from holdfast.cli.working import worker_name
 from holdfast.clock import SystemClock
 from holdfast.engine.control import Caps, Control, discovery_key
-from holdfast.engine.discover import Walk, WalkEnd, open_upload, uploaded_pages
+from holdfast.engine.discover import Walk, WalkEnd, uploaded_pages
 from holdfast.engine.pace import IngestPace
 from holdfast.engine.why import why_not_running
 from holdfast.errors import DatabaseGone, InputError, UserError
 from holdfast.export import format_of
 from holdfast.metrics import Metrics
-from holdfast.model import Job, JobState, Lane, StreamState
-from holdfast.pipeline import Pipeline
+from holdfast.model import Job, JobState, StreamState
 from holdfast.settings import Settings
 from holdfast.sources.tables import TableFile, content_key
 from holdfast.store import Store, StreamLease
@@ -51,22 +50,6 @@ _AGAIN_SECONDS = 0.5
 
 def register(app: typer.Typer) -> None:
     app.command("run")(run)
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What was asked for on the command line."""
-
-    reference: str
-    pipeline: Pipeline
-    input: Path | None
-    out: Path | None
-    new: bool
-    work: bool
-    workers: int
-    table: dict[str, Any]
-    options: dict[str, str]
-    caps: Caps
 
 
 def run(
@@ -121,59 +104,12 @@ def run(
             max_per_source or settings.max_urls_per_source,
         ),
     )
-    _refuse_unfitting(request, settings)
-    file = None if input is None else _open_table(input, request.table, settings)
+    refuse_unfitting(request, settings)
+    file = None if input is None else open_table(input, request.table, settings)
     ensure_schema(settings)
     code = run_async(_Run(settings, request, file).run())
     sys.stdout.flush()
     raise typer.Exit(code)
-
-
-def _refuse_unfitting(request: Request, settings: Settings) -> None:
-    pipeline = request.pipeline
-    if request.input is None and not pipeline.discovers:
-        raise UserError(
-            f"the pipeline {pipeline.name} needs an input file",
-            f"holdfast run {request.reference} INPUT.csv, or give the pipeline a `discover`.",
-        )
-    backfill = request.input is None and pipeline.lane in (Lane.UPLOAD, Lane.BACKFILL)
-    if backfill and not settings.backfill_enabled:
-        raise UserError(
-            f"{pipeline.name} is a backfill, and BACKFILL_ENABLED is false",
-            "Set BACKFILL_ENABLED=true to run it.",
-        )
-    if request.out is not None:
-        _refuse_output(request.out)
-
-
-def _refuse_output(out: Path) -> None:
-    """Before the work, not after hours of it."""
-    format_of(out, None)
-    if out.is_dir():
-        raise UserError(f"{out} is a folder", "Name a file inside it.")
-    if not out.parent.is_dir():
-        raise UserError(f"there is no folder {out.parent}", f"Make it: mkdir -p {out.parent}")
-    if not os.access(out.parent, os.W_OK):
-        raise UserError(f"the folder {out.parent} cannot be written", "Choose another for --out.")
-
-
-def parse_options(pairs: list[str]) -> dict[str, str]:
-    options = {}
-    for pair in pairs:
-        name, separator, value = pair.partition("=")
-        if not separator or not name:
-            raise UserError(f"--option {pair!r} is not NAME=VALUE")
-        options[name] = value
-    return options
-
-
-def _open_table(path: Path, table: dict[str, Any], settings: Settings) -> TableFile:
-    limits = dict.fromkeys(("max_cell_bytes", "max_row_bytes"), settings.max_input_bytes)
-    return open_upload(path, {**table, **limits})
-
-
-def _table_of(job: Job) -> dict[str, Any]:
-    return {name: value for name, value in job.options.get("_table", {}).items() if value}
 
 
 class _Run:
@@ -201,7 +137,9 @@ class _Run:
             finally:
                 await self._patiently(lambda: self._leave(store))
             seconds = self._clock.monotonic() - started
-            return await self._patiently(lambda: self._conclude(store, job_id, seconds))
+            return await self._unless_stopped(
+                self._patiently(lambda: self._conclude(store, job_id, seconds))
+            )
 
     async def _leave(self, store: Store) -> None:
         await store.leases.return_leases(self._name)
@@ -217,6 +155,21 @@ class _Run:
                     raise
                 self._log.warning("database.gone", error=str(error))
                 await self._pause(_AGAIN_SECONDS)
+
+    async def _unless_stopped(self, conclusion: Coroutine[Any, Any, int]) -> int:
+        """A long export may be stopped too; it leaves no half file."""
+        if self._stopped.is_set():
+            return await conclusion
+        concluding = asyncio.create_task(conclusion)
+        stopped = asyncio.create_task(self._stopped.wait())
+        await asyncio.wait([concluding, stopped], return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        if concluding.done() or self._signal is None:
+            return await concluding
+        concluding.cancel()
+        await asyncio.gather(concluding, return_exceptions=True)
+        errors.print("Stopped. The same command writes the results.")
+        return 128 + self._signal
 
     # Finding the job.
 
@@ -269,7 +222,7 @@ class _Run:
         made_with = {name: value for name, value in job.options.items() if name != "_table"}
         given = self._request.options
         table = {name: value for name, value in self._request.table.items() if value}
-        if (given and given != made_with) or (table and table != _table_of(job)):
+        if (given and given != made_with) or (table and table != table_of(job)):
             raise UserError(
                 f"job {job.id} on this input was made with other options",
                 f"Leave them out to continue job {job.id}, or start afresh with --new.",
@@ -277,8 +230,8 @@ class _Run:
 
     def _read_as_before(self, job: Job) -> None:
         """The rest of a file is read as its beginning was."""
-        if self._request.input is not None and _table_of(job):
-            self._file = _open_table(self._request.input, _table_of(job), self._settings)
+        if self._request.input is not None and table_of(job):
+            self._file = open_table(self._request.input, table_of(job), self._settings)
 
     def _tell_detected(self) -> None:
         if self._file is None:
@@ -313,6 +266,7 @@ class _Run:
         working = asyncio.create_task(self._work(store, job_id))
         try:
             await asyncio.wait([stopped, working], return_when=asyncio.FIRST_COMPLETED)
+            showing.cancel()
             if self._supervisor is not None and self._stopped.is_set():
                 await self._supervisor.stop()
             await working
@@ -407,11 +361,9 @@ class _Run:
     async def _conclude(self, store: Store, job_id: int, seconds: float) -> int:
         job = await store.reads.job(job_id)
         counters = await store.reads.counters(job_id)
-        if self._request.out is not None and counters.accepted and not self._signal:
-            notes = await write_export(
-                store, job, self._request.out, format_of(self._request.out, None)
-            )
-            for note in notes:
+        out = None if self._signal else self._request.out
+        if out is not None:
+            for note in await write_export(store, job, out, format_of(out, None)):
                 errors.print(note, markup=False)
         self._summarize(job.state, job_id, counters, seconds)
         reason = await why_not_running(
@@ -420,8 +372,12 @@ class _Run:
         if self._signal is not None:
             errors.print("Stopped. The same command continues where it stopped.")
             return 128 + self._signal
+        if job.state is JobState.CANCELLED:
+            errors.print(f"Job {job_id} was cancelled; the same command starts a new one.")
+            return 1
         if reason is not None and job.state is not JobState.DONE and self._request.work:
-            errors.print(f"Not finished: {reason.kind}: {reason.text}", markup=False)
+            why = reason_text(reason.kind, reason.text, reason.until)
+            errors.print(f"Not finished: {why}", markup=False)
             return 1
         if reason is not None and reason.kind == "cap reached":
             errors.print(reason.text, markup=False)
@@ -434,7 +390,7 @@ class _Run:
             f"{counters.error:,} error, {counters.open:,} open, {counters.retried:,} retries, "
             f"{counters.known:,} known already, in {seconds_left(seconds)}."
         )
-        if self._request.out is not None and not self._signal and counters.accepted:
+        if self._request.out is not None and not self._signal:
             errors.print(f"Results: {self._request.out}", markup=False)
         if counters.error:
             errors.print(f"See them with: holdfast items {job_id} --status ERROR")

@@ -8,7 +8,7 @@ from holdfast.cli.composition import opened_store, run_async
 from holdfast.cli.inspecting import ready_settings
 from holdfast.cli.loading import load_pipeline
 from holdfast.cli.output import JSON_OPTION, errors, instant, print_json, print_table
-from holdfast.cli.running import parse_options
+from holdfast.cli.request import parse_options
 from holdfast.clock import SystemClock
 from holdfast.engine.upkeep import next_fire
 from holdfast.errors import UserError

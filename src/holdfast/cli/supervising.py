@@ -31,7 +31,7 @@ class Supervisor:
         self._log_dir = log_dir
         self._log = log
         self._processes: dict[str, asyncio.subprocess.Process] = {}
-        self._stopping = False
+        self._stopping = asyncio.Event()
         self.deaths = 0
 
     async def run(self) -> None:
@@ -42,7 +42,7 @@ class Supervisor:
     async def stop(self) -> None:
         """Asks the workers to hand over; those that do not are killed, and what they held is
         free at once."""
-        self._stopping = True
+        self._stopping.set()
         for process in self._processes.values():
             _signal(process, signal.SIGTERM)
         waiting = [asyncio.create_task(p.wait()) for p in self._processes.values()]
@@ -51,16 +51,19 @@ class Supervisor:
         self.kill()
 
     def kill(self) -> None:
-        self._stopping = True
+        self._stopping.set()
         for process in self._processes.values():
             _signal(process, signal.SIGKILL)
 
     async def _keep_one(self, number: int) -> None:
         wait, errors = _RESTART_SECONDS[0], 0
-        while not self._stopping:
+        while not self._stopping.is_set():
             name = worker_name()
             code = await self._run_one(name, number)
             if code == 0:
+                return
+            if self._stopping.is_set():
+                await self._return_leases(name)
                 return
             self.deaths += 1
             self._log.warning("worker.died", worker=name, exit_code=code)
@@ -72,9 +75,8 @@ class Supervisor:
             errors = errors + 1 if code > 0 else 0
             if errors == _ERRORS_IN_A_ROW:
                 raise self._gave_up(number)
-            if not self._stopping:
-                await asyncio.sleep(wait)
-                wait = min(_RESTART_SECONDS[1], wait * 2)
+            await asyncio.sleep(wait)
+            wait = min(_RESTART_SECONDS[1], wait * 2)
 
     def _gave_up(self, number: int) -> UserError:
         self.kill()
@@ -103,6 +105,8 @@ class Supervisor:
                 start_new_session=True,
             )
         self._processes[name] = process
+        if self._stopping.is_set():  # said while the process was being started
+            _signal(process, signal.SIGTERM)
         try:
             return await process.wait()
         finally:

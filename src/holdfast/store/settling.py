@@ -150,7 +150,7 @@ async def _again(tx: Transaction, job_id: int, retried: list[Outcome]) -> list[R
             "settled": 0,
             "expiries": 0,
             "item_bytes": 0,
-            "waiting_for": _gate_of(group[-1]),
+            "waiting_for": next(filter(None, map(_gate_of, group)), None),
         }
         range_id = (await tx.take("add_range", params))[0][0]
         rows += [(job_id, *outcome[:_COLUMNS], range_id) for outcome in group]
