@@ -158,6 +158,8 @@ def _take_in_libraries(threshold: int) -> None:
     for handler in [each for each in root.handlers if isinstance(each, _LibraryHandler)]:
         root.removeHandler(handler)
     root.addHandler(_LibraryHandler(threshold))
+    # It tells every failed reconnect with a trace; that the database is gone we say ourselves.
+    logging.getLogger("asyncpg.pool").setLevel(logging.ERROR)
 
 
 def reference() -> str:
