@@ -86,7 +86,7 @@ async def test_run_waits_for_a_server_that_refuses_and_says_so(
         await proxy.cut()
         await asyncio.to_thread(scene.wait_for_starts, 100)
         await proxy.refuse()
-        await asyncio.sleep(6)
+        await asyncio.sleep(3)
         await proxy.accept()
         said = await asyncio.to_thread(finish, run)
     assert "Waiting for the database" in said

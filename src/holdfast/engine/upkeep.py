@@ -47,9 +47,9 @@ class Upkeep:
         self._metrics = metrics
         self._log = log
 
-    async def sweep(self) -> None:
+    async def sweep(self, in_work: Callable[[], set[int]]) -> None:
         """Expired leases, finished jobs that nobody ended, ranges of cancelled jobs."""
-        rescued = await self._store.leases.rescue()
+        rescued = await self._store.leases.rescue(in_work)
         finished = await self._store.upkeep.finishable_jobs()
         for job_id in {*rescued, *finished}:
             await self._store.settling.complete(job_id)

@@ -58,6 +58,7 @@ class ProcessingSlice:
         log: Any,
         pressure: Callable[[], float],
         may_run_alone: Callable[[], bool],
+        in_work: Callable[[], set[int]],
     ) -> None:
         self._store = store
         self._worker = worker
@@ -69,6 +70,7 @@ class ProcessingSlice:
         self._log = log
         self._pressure = pressure
         self._may_run_alone = may_run_alone
+        self._in_work = in_work
         self._ready: deque[tuple[Held, Row]] = deque()
         self._places: set[_Place] = set()
         self._running = 0
@@ -87,6 +89,7 @@ class ProcessingSlice:
         self._more = asyncio.Event()
         self._changed = asyncio.Event()
         self._solo = False
+        self._renewed_at = clock.now()
         self._background: list[asyncio.Task[None]] = []
         self._failure: BaseException | None = None
 
@@ -120,6 +123,11 @@ class ProcessingSlice:
             self._stopping = why
         self._more.set()
         self._changed.set()
+
+    def range_ids(self) -> set[int]:
+        """What it holds."""
+        held = {one.lease.range_id for one in self._settler.held}
+        return held if self._alone is None else held | {self._alone.lease.range_id}
 
     def look_again(self) -> None:
         """Something outside changed that the slice may wait for."""
@@ -175,6 +183,8 @@ class ProcessingSlice:
         self._claiming.add_done_callback(self._claimed)
 
     async def _claim(self) -> None:
+        if self._renewal_is_late():
+            await self.renew()
         size = self._pace.next_claim(self._pressure())
         self._low = size // 2
         self._backlog = _BACKLOG_FLUSHES * max(self._limits.flush.items, size)
@@ -184,6 +194,7 @@ class ProcessingSlice:
             size,
             self._limits.max_claim_bytes,
             self._pace.lease_seconds(),
+            self._in_work,
         )
         if not claims:
             self._exhausted = True
@@ -329,21 +340,29 @@ class ProcessingSlice:
         """Renews leases while work goes on, well before they run out."""
         while True:
             await asyncio.sleep(self._pace.lease_seconds() / 3)
-            held = list(self._settler.held)
-            leases = [one.lease for one in held]
-            if self._alone is not None:
-                leases.append(self._alone.lease)
-            if not leases:
-                continue
-            try:
-                lost = await self._store.leases.renew(leases, self._pace.lease_seconds())
-            except DatabaseGone:
-                continue
-            for one in held:
-                # Not one that was settled and ended meanwhile, nor one that is in a settlement
-                # now: the fence tells that.
-                if one.lease in lost and one in self._settler.held and not one.outcomes:
-                    self._settler.lose(one)
+            with suppress(DatabaseGone):
+                await self.renew()
+
+    async def renew(self) -> None:
+        """Extends what is held, also what ran out while an item blocked the worker or the
+        machine slept, if nobody took it over."""
+        self._renewed_at = self._clock.now()
+        held = list(self._settler.held)
+        leases = [one.lease for one in held]
+        if self._alone is not None:
+            leases.append(self._alone.lease)
+        if not leases:
+            return
+        lost = await self._store.leases.renew(leases, self._pace.lease_seconds())
+        for one in held:
+            # Not one that was settled and ended meanwhile, nor one that is in a settlement
+            # now: the fence tells that.
+            if one.lease in lost and one in self._settler.held and not one.outcomes:
+                self._settler.lose(one)
+
+    def _renewal_is_late(self) -> bool:
+        away = (self._clock.now() - self._renewed_at).total_seconds()
+        return away > self._pace.lease_seconds() * 0.6
 
     async def _watch_controls(self) -> None:
         """Pause, cancel and the kill switch, read anew twice a second."""

@@ -176,6 +176,7 @@ class Worker:
             self._log.bind(job_id=job_id, pipeline=execute.pipeline.name, worker=self._name),
             self._pressure,
             lambda: not self._finishing,
+            self._in_work,
         )
         self._slice = current
         try:
@@ -325,10 +326,18 @@ class Worker:
         seconds = self._options.sweep_seconds
         return [
             every(_HEARTBEAT_SECONDS, self._heartbeat, self._log, "heartbeat"),
-            every(seconds, self._upkeep.sweep, self._log, "sweep"),
+            every(seconds, self._sweep, self._log, "sweep"),
             every(seconds, self._upkeep.fire_schedules, self._log, "schedules"),
             every(seconds, self._upkeep.read_queue, self._log, "queue"),
         ]
+
+    async def _sweep(self) -> None:
+        await self._upkeep.sweep(self._in_work)
+
+    def _in_work(self) -> set[int]:
+        """The ranges that the worker must not take from itself when their leases ran out."""
+        slices = {self._slice, *self._finishing}
+        return {range_id for one in slices if one is not None for range_id in one.range_ids()}
 
     async def _register(self) -> None:
         for pipeline in self._pipelines.values():

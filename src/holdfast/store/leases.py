@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from holdfast.model import ALONE_AFTER, LONE_EXPIRIES, Lease
@@ -39,13 +39,24 @@ class _Range(NamedTuple):
         return self.expiries >= ALONE_AFTER
 
 
+#: The ranges that this process works on. Asked when leases that ran out were found, not before:
+#: while an item blocks the process, its own leases run out in the middle of a transaction.
+InWork = Callable[[], Collection[int]]
+
+
 class Leases:
     def __init__(self, database: Database, new_token: Callable[[], str]) -> None:
         self._database = database
         self._new_token = new_token
 
     async def claim(
-        self, job_id: int, worker: str, size: int, max_bytes: int, seconds: float
+        self,
+        job_id: int,
+        worker: str,
+        size: int,
+        max_bytes: int,
+        seconds: float,
+        in_work: InWork = tuple,
     ) -> list[Claimed]:
         """Leases up to `size` items of a job, and reads them."""
 
@@ -53,7 +64,7 @@ class Leases:
             taking = _Taking(tx, worker, seconds, self._new_token, size, max_bytes)
             # One first: whoever claims at the same time passes over all that is locked here.
             for limit in (1, _CANDIDATES):
-                await taking.lease(await _free_ranges(tx, job_id, limit))
+                await taking.lease(await _free_ranges(tx, job_id, limit, in_work))
                 if taking.full:
                     break
             return [Claimed(lease, await _read_items(tx, lease)) for lease in taking.leases]
@@ -87,11 +98,13 @@ class Leases:
 
         await self._database.write("release", body)
 
-    async def rescue(self) -> list[int]:
+    async def rescue(self, in_work: InWork = tuple) -> list[int]:
         """Frees leases that ran out; returns the jobs they belong to."""
 
         async def body(tx: Transaction) -> list[int]:
-            return await _expire_all(tx, await tx.fetch("expired_leases"))
+            expired = await tx.fetch("expired_leases")
+            ours = in_work()
+            return await _expire_all(tx, [row for row in expired if row[0] not in ours])
 
         return await self._database.write("rescue", body)
 
@@ -107,11 +120,12 @@ class Leases:
         return await self._database.write("return_leases", body)
 
 
-async def _free_ranges(tx: Transaction, job_id: int, limit: int) -> list[_Range]:
+async def _free_ranges(tx: Transaction, job_id: int, limit: int, in_work: InWork) -> list[_Range]:
     """The job's claimable ranges, after those whose lease ran out were freed or cut."""
     params = {"job_id": job_id, "limit": limit}
     rows = await tx.fetch("claimable_ranges", params)
-    expired = [row[:-1] for row in rows if row[-1]]
+    ours = in_work()
+    expired = [row[:-1] for row in rows if row[-1] and row[0] not in ours]
     if expired:
         await _expire_all(tx, expired)
         rows = await tx.fetch("claimable_ranges", params)
