@@ -21,6 +21,7 @@ from holdfast.model import Counters, Job
 from holdfast.store import Store
 
 _REFRESH_SECONDS = 0.25
+_LOOK_SECONDS = 1.0
 _LINE_SECONDS = (2.0, 60.0)
 _RATE_WINDOW = 40
 
@@ -63,15 +64,19 @@ class Progress:
                 await asyncio.sleep(_REFRESH_SECONDS)
 
     async def _show_lines(self) -> None:
-        """For a log: the first line soon, later ones less and less often, none twice."""
-        wait, shown = _LINE_SECONDS[0], ""
+        """For a log: less and less often, but soon when something stands in the way."""
+        wait, shown, obstacle = _LINE_SECONDS[0], self._clock.monotonic(), ""
         await self._snapshot()
         while True:
-            await asyncio.sleep(wait)
-            line = _line(await self._snapshot())
-            if line != shown:
-                self._console.print(line, soft_wrap=True)
-            wait, shown = min(_LINE_SECONDS[1], wait * 1.5), line
+            await asyncio.sleep(_LOOK_SECONDS)
+            snapshot = await self._snapshot()
+            was, obstacle = obstacle, _obstacle(snapshot)
+            elapsed = self._clock.monotonic() - shown
+            if elapsed < wait and was == obstacle:
+                continue
+            self._console.print(_line(snapshot), soft_wrap=True)
+            wait = min(_LINE_SECONDS[1], max(wait, elapsed) * 1.5)
+            shown += elapsed
 
     async def _snapshot(self) -> Snapshot:
         try:
@@ -132,11 +137,20 @@ def _counts(counters: Counters) -> str:
     )
 
 
+def _obstacle(snapshot: Snapshot) -> str:
+    """What a person may want to know at once; retries come and go."""
+    if snapshot.database_gone:
+        return "database"
+    kind = snapshot.reason.kind if snapshot.reason else ""
+    return kind if kind in ("kill switch", "gate closed until") else ""
+
+
 def _waiting(snapshot: Snapshot) -> str:
     if snapshot.database_gone:
         return f"Waiting for the database: {snapshot.database_gone}"
     reason = snapshot.reason
-    if reason is None or reason.kind in ("leased by", "cap reached"):
+    # The run has workers of its own, even while they start.
+    if reason is None or reason.kind in ("leased by", "cap reached", "no live worker"):
         return ""
     if reason.until is None:
         return f"Waiting: {reason.text}"
