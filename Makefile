@@ -33,6 +33,10 @@ test: .venv/dev ## Run every test, on SQLite and on a real PostgreSQL that the t
 test-fast: .venv/dev ## Run the tests that need no server
 	$(BIN)/pytest -m "not postgres and not slow"
 
+chaos: .venv/dev ## Kill workers for some minutes, on both databases; nothing may be lost
+	@tests/servers
+	$(BIN)/python -m tests.chaos.long_run
+
 check: .venv/dev ## Format, lint, types and import directions
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -56,4 +60,4 @@ pins: ## Compile requirements/*.txt again (needs uv)
 clean: ## Remove what the build made
 	rm -rf .venv site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
-.PHONY: help install up test test-fast check format bench docs pins clean
+.PHONY: help install up test test-fast chaos check format bench docs pins clean

@@ -65,6 +65,12 @@ PLANS: list[tuple[str, dict[str, Any], dict[str, str]]] = [
     ),
     ("open_of_again", {"range_id": 0, "limit": 9}, {"outcomes": "outcomes_by_range"}),
     ("open_range_exists", {}, {"ranges": "ranges_to_claim"}),
+    (
+        "settle_part",
+        {"id": 1, "token": "t", "settled": 0, "seconds": 9.0},
+        {"ranges": "ranges_pkey"},
+    ),
+    ("settle_rest", {"id": 1, "token": "t", "settled": 0}, {"ranges": "ranges_pkey"}),
     ("attempts_of_item", {"seq": 7}, {"attempts": "attempts_pkey"}),
     ("known_keys", {"scope": "shop", "keys": ["a", "b"]}, {"keys": "keys_pkey"}),
 ]

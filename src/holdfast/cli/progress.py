@@ -21,7 +21,7 @@ from holdfast.model import Counters, Job
 from holdfast.store import Store
 
 _REFRESH_SECONDS = 0.25
-_LOOK_SECONDS = 1.0
+_LOOK_SECONDS = 0.5
 _LINE_SECONDS = (2.0, 60.0)
 _RATE_WINDOW = 40
 

@@ -113,8 +113,6 @@ class ProcessingSlice:
                 deadline = self._clock.monotonic() + self._limits.slice_seconds
             await self._change(deadline)
         self.stop("slice ended")
-        if self._failure is not None:
-            raise self._failure
 
     def stop(self, why: str) -> None:
         """No further item starts."""
@@ -128,7 +126,8 @@ class ProcessingSlice:
         self._changed.set()
 
     async def finish(self) -> None:
-        """Lets what runs come to its end, settles it and releases the rest."""
+        """Lets what runs come to its end, settles it and releases the rest. Raises what made
+        claiming or settling fail for good."""
         self.stop("finished")
         if self._claiming is not None:
             await asyncio.wait([self._claiming])
@@ -144,6 +143,8 @@ class ProcessingSlice:
             for task in self._background:
                 task.cancel()
             await asyncio.gather(*self._background, return_exceptions=True)
+        if self._failure is not None:
+            raise self._failure
 
     async def _release(self) -> None:
         unstarted = [] if self._alone is None else [self._alone.lease]
@@ -225,6 +226,7 @@ class ProcessingSlice:
             alone, self._alone = self._alone, None
             self._solo = self._exhausted = True
             self._take(alone)
+            self._open_places()
             self._more.set()
             return False
         if self._solo and self._settler.held:

@@ -99,6 +99,7 @@ class Worker:
         self._finishing: set[ProcessingSlice] = set()
         self._walks: dict[int, asyncio.Task[None]] = {}
         self._stop = asyncio.Event()
+        self._failure: BaseException | None = None
         self._pressed_at, self._pressed = 0.0, 0.0
 
     def stop(self) -> None:
@@ -108,7 +109,8 @@ class Worker:
             self._slice.stop("worker stops")
 
     async def run(self) -> None:
-        """Works until stopped or, with `until_idle`, until nothing is left to do."""
+        """Works until stopped or, with `until_idle`, until nothing is left to do. Raises what
+        waiting cannot mend."""
         await self._while_gone(self._register)
         upkeep = [asyncio.create_task(task) for task in self._upkeep_tasks()]
         self._log.info("worker.started", worker=self._name, pipelines=sorted(self._pipelines))
@@ -120,6 +122,8 @@ class Worker:
                 task.cancel()
             await asyncio.gather(*upkeep, return_exceptions=True)
             await self._leave()
+        if self._failure is not None:
+            raise self._failure
 
     # Turns.
 
@@ -194,7 +198,10 @@ class Worker:
             if self._slice is not None:
                 self._slice.look_again()
             if not finished.cancelled() and finished.exception() is not None:
-                self._log.error("slice.failed", exc_info=finished.exception())
+                # Going on would do the same items again and again, and never settle them.
+                self._failure = finished.exception()
+                self._log.error("slice.failed", error=str(self._failure))
+                self.stop()
 
         task.add_done_callback(done)
 
