@@ -54,8 +54,11 @@ bench: .venv/bench ## Measure Holdfast beside raw SQL floors and its peers
 docs: .venv/dev ## Build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict -q
 
-pins: ## Compile requirements/*.txt again (needs uv)
-	for name in base dev bench; do uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate requirements/$$name.in -o requirements/$$name.txt; done
+COMPILE := uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate
+
+pins: ## Compile requirements/*.txt again (needs uv); the largest set decides for all
+	$(COMPILE) requirements/bench.in -o requirements/bench.txt
+	for name in base dev; do $(COMPILE) -c requirements/bench.txt requirements/$$name.in -o requirements/$$name.txt; done
 
 clean: ## Remove what the build made
 	rm -rf .venv site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

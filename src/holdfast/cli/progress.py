@@ -21,8 +21,8 @@ from holdfast.model import Counters, Job
 from holdfast.store import Store
 
 _REFRESH_SECONDS = 0.25
-_LINE_SECONDS = (2.0, 60.0)
 _LOOK_SECONDS = 0.5
+_LINE_SECONDS = (2.0, 60.0)
 _RATE_WINDOW = 40
 
 
@@ -64,21 +64,19 @@ class Progress:
                 await asyncio.sleep(_REFRESH_SECONDS)
 
     async def _show_lines(self) -> None:
-        """For a log: the first line soon, later ones less and less often, none twice; at once
-        when it begins to wait for something else."""
-        wait, shown, waiting = _LINE_SECONDS[0], "", ""
-        due = self._clock.monotonic() + wait
+        """For a log: less and less often, but soon when something stands in the way."""
+        wait, shown, obstacle = _LINE_SECONDS[0], self._clock.monotonic(), ""
+        await self._snapshot()
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
             snapshot = await self._snapshot()
-            line, now_waiting = _line(snapshot), _waiting(snapshot)
-            due_now = self._clock.monotonic() >= due
-            if line != shown and (due_now or now_waiting not in ("", waiting)):
-                self._console.print(line, soft_wrap=True)
-                shown, waiting = line, now_waiting
-            if due_now:
-                wait = min(_LINE_SECONDS[1], wait * 1.5)
-                due = self._clock.monotonic() + wait
+            was, obstacle = obstacle, _obstacle(snapshot)
+            elapsed = self._clock.monotonic() - shown
+            if elapsed < wait and was == obstacle:
+                continue
+            self._console.print(_line(snapshot), soft_wrap=True)
+            wait = min(_LINE_SECONDS[1], max(wait, elapsed) * 1.5)
+            shown += elapsed
 
     async def _snapshot(self) -> Snapshot:
         try:
@@ -139,11 +137,20 @@ def _counts(counters: Counters) -> str:
     )
 
 
+def _obstacle(snapshot: Snapshot) -> str:
+    """What a person may want to know at once; retries come and go."""
+    if snapshot.database_gone:
+        return "database"
+    kind = snapshot.reason.kind if snapshot.reason else ""
+    return kind if kind in ("kill switch", "gate closed until") else ""
+
+
 def _waiting(snapshot: Snapshot) -> str:
     if snapshot.database_gone:
         return f"Waiting for the database: {snapshot.database_gone}"
     reason = snapshot.reason
-    if reason is None or reason.kind in ("leased by", "cap reached"):
+    # The run has workers of its own, even while they start.
+    if reason is None or reason.kind in ("leased by", "cap reached", "no live worker"):
         return ""
     if reason.until is None:
         return f"Waiting: {reason.text}"
