@@ -116,6 +116,7 @@ def test_worker_stops_on_sigterm_and_gives_its_items_back(desk: Desk) -> None:
     assert all(found["expiries"] == 0 for found in told["ranges"])
 
 
+@pytest.mark.slow
 @on_sqlite
 def test_item_that_kills_its_worker_is_set_aside_and_harms_no_other(desk: Desk) -> None:
     desk.write(
@@ -156,6 +157,7 @@ def test_item_that_kills_its_worker_is_set_aside_and_harms_no_other(desk: Desk) 
     assert "dead letter" in desk.fail("dead", "replay", "99")
 
 
+@pytest.mark.slow
 @on_sqlite
 def test_export_that_is_stopped_leaves_no_half_file(desk: Desk) -> None:
     desk.write("slow.py", SLOW)
