@@ -106,7 +106,10 @@ def _display(snapshot: Snapshot) -> Group:
     head.add_column()
     head.add_column(justify="right")
     head.add_row(f"[bold]{escape(snapshot.job.name)}[/]", _speed(snapshot))
-    lines: list[RenderableType] = [head, bar, Text.from_markup(_counts(counters))]
+    # In a grid of its own: a bar ends without a line break.
+    shown = Table.grid(expand=True)
+    shown.add_row(bar)
+    lines: list[RenderableType] = [head, shown, Text.from_markup(_counts(counters))]
     waiting = _waiting(snapshot)
     if waiting:
         lines.append(Text.from_markup(f"[yellow]{escape(waiting)}[/]"))
@@ -124,9 +127,13 @@ def _line(snapshot: Snapshot) -> str:
 def _speed(snapshot: Snapshot) -> str:
     counters = snapshot.counters
     more = "" if snapshot.job.discovered_at is not None else "+"
-    text = f"{counters.finished:,} of {counters.accepted:,}{more} · {snapshot.rate:,.0f}/s"
+    text = f"{counters.finished:,} of {counters.accepted:,}{more} · {_per_second(snapshot.rate)}"
     left = snapshot.left_seconds
     return text if left is None else f"{text} · {seconds_left(left)} left"
+
+
+def _per_second(rate: float) -> str:
+    return f"{rate:,.0f}/s" if rate >= 10 or not rate else f"{rate:.1f}/s"
 
 
 def _counts(counters: Counters) -> str:

@@ -66,13 +66,13 @@ class Supervisor:
                 await self._return_leases(name)
                 return
             self.deaths += 1
-            self._log.warning("worker.died", worker=name, exit_code=code)
-            if await self._return_leases(name):
-                # It was at work: the sooner the next starts, the sooner the item that kills is
-                # found and set aside.
+            self._log.info("worker.died", worker=name, exit_code=code)
+            was_at_work = await self._return_leases(name)
+            if was_at_work:
+                # The sooner the next starts, the sooner the item that kills is found.
                 wait = _RESTART_SECONDS[0]
-            # A signal is an item's doing or the machine's; an error exit is the program's own.
-            errors = errors + 1 if code > 0 else 0
+            # A signal, or a death at work, is an item's doing; else the error is the program's.
+            errors = errors + 1 if code > 0 and not was_at_work else 0
             if errors == _ERRORS_IN_A_ROW:
                 raise self._gave_up(number)
             await asyncio.sleep(wait)
@@ -83,7 +83,7 @@ class Supervisor:
         path = self._log_dir / f"worker-{number + 1}.log"
         lines = path.read_text(errors="replace").strip().splitlines()
         return UserError(
-            f"the workers end with an error: {lines[-1] if lines else 'no message'}",
+            f"the workers end with an error: {lines[-1] if lines else 'without a message'}",
             f"Their output is in {path}. Nothing is lost; the same command continues.",
         )
 

@@ -29,7 +29,7 @@ async def why_not_running(
         return capped if job.state is JobState.DONE else None
     return (
         await _switched_off(store, job, backfill_enabled)
-        or await _discovery(store, job)
+        or await _discovery(store, job, lost_seconds)
         or await _waiting(store, job, lost_seconds)
         or capped
     )
@@ -48,7 +48,7 @@ async def _switched_off(store: Store, job: Job, backfill_enabled: bool) -> Reaso
     return None
 
 
-async def _discovery(store: Store, job: Job) -> Reason | None:
+async def _discovery(store: Store, job: Job, lost_seconds: float) -> Reason | None:
     for stream in await store.reads.streams(job.id):
         if stream.state == StreamState.FAILED:
             return Reason("discovery failed", f"{stream.source}: {stream.error}")
@@ -58,6 +58,8 @@ async def _discovery(store: Store, job: Job) -> Reason | None:
         if stream.state == StreamState.RUNNING and job.reference and not stream.leased:
             text = f"nobody takes the rest of the file in: holdfast run PIPELINE.py {job.reference}"
             return Reason("no live worker", text)
+        if stream.state == StreamState.RUNNING and not stream.leased:
+            return await _no_live_worker(store, job, lost_seconds)
     return None
 
 
@@ -71,12 +73,19 @@ async def _waiting(store: Store, job: Job, lost_seconds: float) -> Reason | None
             return None
         if due.waiting_for:
             return Reason("gate closed until", due.waiting_for, due.available_at)
-        return Reason("retry at", "all open items wait to be tried again", due.available_at)
+        latest = await store.reads.latest_retry(job.id)
+        text = "all open items wait to be tried again"
+        text += f"; the latest for {latest}" if latest else ""
+        return Reason("retry at", text, due.available_at)
+    return await _no_live_worker(store, job, lost_seconds) or _leased(holders)
+
+
+async def _no_live_worker(store: Store, job: Job, lost_seconds: float) -> Reason | None:
     workers = await store.reads.live_workers(lost_seconds)
-    if not any(job.pipeline in worker["pipelines"] for worker in workers):
-        text = f"no live worker has the pipeline {job.pipeline}; start one: holdfast work FILE.py"
-        return Reason("no live worker", text)
-    return _leased(holders)
+    if any(job.pipeline in worker["pipelines"] for worker in workers):
+        return None
+    text = f"no live worker has the pipeline {job.pipeline}; start one: holdfast work FILE.py"
+    return Reason("no live worker", text)
 
 
 def _leased(holders: list[tuple[str, int, datetime | None]]) -> Reason | None:

@@ -340,8 +340,6 @@ class Worker:
         return {range_id for one in slices if one is not None for range_id in one.range_ids()}
 
     async def _register(self) -> None:
-        for pipeline in self._pipelines.values():
-            await self._control.prepare(pipeline)
         await self._store.upkeep.add_worker(
             self._name, socket.gethostname(), os.getpid(), sorted(self._pipelines)
         )

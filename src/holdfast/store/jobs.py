@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from holdfast.errors import UserError
+from holdfast.errors import HoldfastError, UserError
 from holdfast.model import FINAL, ItemStatus, JobState, Lane, next_job_state
 from holdfast.store.counting import add_counts
 from holdfast.store.database import Database
@@ -198,7 +198,15 @@ class Jobs:
             for statement in statements:
                 await tx.execute(statement)
 
-        await self._database.write("prepare", body)
+        try:
+            await self._database.write("prepare", body)
+        except HoldfastError:
+            raise
+        except Exception as error:
+            raise UserError(
+                f"the pipeline's schema is refused by the database: {error}",
+                "Mend the statements in its `schema`; they must fit the database in use.",
+            ) from error
 
 
 async def _add_job(tx: Transaction, new: NewJob) -> int:

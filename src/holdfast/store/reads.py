@@ -182,6 +182,11 @@ class Reads:
             return None
         return DueView(parse_instant(rows[0][0]), rows[0][1], bool(rows[0][2]))
 
+    async def latest_retry(self, job_id: int) -> str | None:
+        """What the item that was last put off failed with."""
+        rows = await self._database.fetch("latest_retry", {"job_id": job_id})
+        return f"{rows[0][0]}: {rows[0][1]}" if rows else None
+
     async def lease_holders(self, job_id: int) -> list[tuple[str, int, datetime | None]]:
         rows = await self._database.fetch("lease_holders", {"job_id": job_id})
         return [(row[0], row[1], parse_instant(row[2])) for row in rows]

@@ -90,6 +90,13 @@ where    job_id = :job_id and worker is null
 order by available_at, id
 limit    1;
 
+-- name: latest_retry
+select   error_code, error_message
+from     outcomes
+where    job_id = :job_id and status = 'PENDING' and error_code is not null
+order by updated_at desc, seq desc
+limit    1;
+
 -- name: lease_holders
 select   worker, count(*), max(expires_at)
 from     ranges
