@@ -52,7 +52,7 @@ bench: .venv/bench ## Measure Holdfast beside raw SQL floors and its peers
 	$(BIN)/python -m bench
 
 docs: .venv/dev ## Build the documentation into site/
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict -q
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 COMPILE := uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate
 

@@ -85,7 +85,7 @@ class Context:
     @property
     def options(self) -> Mapping[str, Any]:
         """What was given with --option NAME=VALUE when the job was made."""
-        return self.job.options
+        return {k: v for k, v in self.job.options.items() if not k.startswith("_")}
 
     def gate(self, name: str) -> Any:
         """`async with ctx.gate("provider"):` passes a gate for work that is not ctx.http's."""
@@ -122,11 +122,27 @@ class Pipeline:
     schema: Sequence[str] = ()  # statements that make the tables `save` writes, if missing
 
     def __init__(self) -> None:
+        self.file: str | None = None  # where it was loaded from
         self.name = self.name or _snake_case(type(self).__name__)
+        self._check_process()
         self.threaded = not inspect.iscoroutinefunction(self.process)
         self.normalizes = type(self).normalize is not Pipeline.normalize
         self.saves = type(self).save is not Pipeline.save
         self.discovers = type(self).discover is not Pipeline.discover
+
+    def _check_process(self) -> None:
+        if getattr(self.process, "__func__", None) is Pipeline.process:
+            raise PipelineError(
+                f"the pipeline {self.name} has no `process`",
+                "Give it one: async def process(self, row, ctx).",
+            )
+        try:
+            inspect.signature(self.process).bind(None, None)
+        except TypeError:
+            raise PipelineError(
+                f"the pipeline {self.name} must take two arguments: row and ctx",
+                "async def prices(row, ctx), or in a class: async def process(self, row, ctx).",
+            ) from None
 
     def sources(self, options: Mapping[str, Any]) -> Sequence[str]:
         """The names of the sources to walk; each becomes a stream of its own."""

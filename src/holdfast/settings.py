@@ -308,7 +308,7 @@ def _disorder(settings: Settings, faulty: set[str], given: Mapping[str, Any]) ->
 
 
 def _error(problems: list[str]) -> SettingsError:
-    hint = "Every setting is listed by: python -m holdfast.settings"
+    hint = "`holdfast settings` lists every setting."
     if len(problems) == 1:
         return SettingsError(problems[0], hint)
     listed = "".join(f"\n  - {problem}" for problem in problems)

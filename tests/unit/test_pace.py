@@ -249,7 +249,8 @@ class TestClaim:
         pace.size(concurrency=100, pressure=1.0)
         assert [d.why for d in pace.decisions()] == [
             "an item takes 500 ms on average, 100 at a time",
-            "pressure on processor or memory is 100%",
+            "an item takes 500 ms on average, 100 at a time; less, as pressure on processor or "
+            "memory is 100%",
         ]
 
 

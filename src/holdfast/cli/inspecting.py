@@ -38,6 +38,9 @@ _JOB = typer.Argument(..., metavar="JOB", help="The job's number, as `holdfast j
 _STATUS = typer.Option(None, "--status", help="Only these, e.g. ERROR,NOT_FOUND.")
 
 
+_SUMMARY_CHARACTERS = 60
+
+
 def register(app: typer.Typer) -> None:
     app.command("jobs")(jobs)
     app.command("show")(show)
@@ -243,10 +246,21 @@ def _item_json(item: ItemView) -> dict[str, Any]:
 
 
 def _print_items(job: Job, found: list[ItemView]) -> None:
+    """Rows without a result say which record they are."""
     grid = grid_of(job, found)
     columns = grid.columns
-    rows = ([row.get(name) for name in columns] for row in map(grid.row, found))
+    rows = [[row.get(name) for name in columns] for row in map(grid.row, found)]
+    if any(item.status is not ItemStatus.DONE for item in found):
+        columns = [*columns, "input"]
+        for row, item in zip(rows, found, strict=True):
+            row.append(None if item.status is ItemStatus.DONE else _summary(item))
     print_table(columns, rows, "No items.", shown=lambda value: text_cell(plain_text(value)))
+
+
+def _summary(item: ItemView) -> str:
+    values = [str(value) for value in orjson.loads(item.input).values() if value]
+    text = ", ".join(values[:3])
+    return text if len(text) <= _SUMMARY_CHARACTERS else text[: _SUMMARY_CHARACTERS - 1] + "…"
 
 
 async def _tell_item(store: Store, job_id: int, seq: int) -> dict[str, Any]:

@@ -21,7 +21,7 @@ _FIRST = """Write one, for example:
 
 def load_pipeline(reference: str) -> Pipeline:
     """The one pipeline of FILE.py, or the one that FILE.py:name names."""
-    path, name = _split(reference)
+    path, name = split_reference(reference)
     found = load_pipelines(path)
     if name:
         if name not in found:
@@ -48,6 +48,7 @@ def load_pipelines(path: Path) -> dict[str, Pipeline]:
         if isinstance(value, Pipeline):
             if found.get(value.name, value) is not value:
                 raise PipelineError(f"{path} has two pipelines named {value.name!r}")
+            value.file = str(path.resolve())
             found[value.name] = value
     if not found:
         raise PipelineError(f"{path} has no pipeline in it", _FIRST)
@@ -64,7 +65,7 @@ def _made(kind: type[Pipeline]) -> Pipeline:
         ) from error
 
 
-def _split(reference: str) -> tuple[Path, str]:
+def split_reference(reference: str) -> tuple[Path, str]:
     path, separator, name = reference.rpartition(":")
     if separator and path.endswith(".py"):
         return Path(path), name

@@ -165,7 +165,11 @@ def kill_switch(
 
     async def action(control: Control) -> str:
         changed = await control.switch(scope, position == "on", reason)
-        return f"Kill switch {scope} {'is' if changed else 'was already'} {position}."
+        told = f"Kill switch {scope} {'is' if changed else 'was already'} {position}."
+        left = [one["scope"] for one in await control.kill_switches()]
+        if position == "off" and left:
+            told += f" Still on: {', '.join(left)}."
+        return told
 
     _order(action)
 

@@ -179,18 +179,32 @@ class _Run:
         found = None
         if not request.new:
             found = await store.reads.job_by_input(request.pipeline.name, key)
+        if found is not None and await self._is_anothers(store, found):
+            found = None
         if found is not None:
             await self._continue(store, found)
             return found
         control = Control(store, self._settings.owner, self._log)
         if request.input is None:
-            return await control.start_discovery(
+            job_id = await control.start_discovery(
                 request.pipeline, request.options, caps=request.caps
             )
-        self._tell_detected()
-        return await control.start_upload(
-            request.pipeline, request.input, key, request.table, request.options, request.caps
-        )
+        else:
+            self._tell_detected()
+            job_id = await control.start_upload(
+                request.pipeline, request.input, key, request.table, request.options, request.caps
+            )
+        errors.print(f"Job {job_id}.")
+        return job_id
+
+    async def _is_anothers(self, store: Store, job_id: int) -> bool:
+        """A pipeline of the same name in another file is another; a file that moved is not."""
+        job = await store.reads.job(job_id)
+        made_by = job.options.get("_file")
+        if made_by in (None, self._request.pipeline.file) or not Path(made_by).exists():
+            return False
+        errors.print(f"Job {job_id} on the same input belongs to {made_by}.", markup=False)
+        return True
 
     def _key(self) -> str:
         if self._request.input is None:
@@ -212,14 +226,14 @@ class _Run:
         if job.state is JobState.FAILED or raised:
             await control.resume(job_id, self._request.caps)
         if job.state is JobState.DONE and not raised:
-            errors.print(f"Job {job_id} on this input is done already; --new works it again.")
+            errors.print(f"Job {job_id} is done already; --new makes a fresh one.")
         else:
             errors.print(f"Continuing job {job_id}.")
         await control.prepare(self._request.pipeline)
 
     def _refuse_other_options(self, job: Job) -> None:
         """A job keeps the options it was made with; others must not be dropped in silence."""
-        made_with = {name: value for name, value in job.options.items() if name != "_table"}
+        made_with = {name: value for name, value in job.options.items() if not name.startswith("_")}
         given = self._request.options
         table = {name: value for name, value in self._request.table.items() if value}
         if (given and given != made_with) or (table and table != table_of(job)):
@@ -361,11 +375,13 @@ class _Run:
     async def _conclude(self, store: Store, job_id: int, seconds: float) -> int:
         job = await store.reads.job(job_id)
         counters = await store.reads.counters(job_id)
-        out = None if self._signal else self._request.out
+        out = self._request.out if self._request.work and not self._signal else None
         if out is not None:
             for note in await write_export(store, job, out, format_of(out, None)):
                 errors.print(note, markup=False)
         self._summarize(job.state, job_id, counters, seconds)
+        if out is not None:
+            errors.print(f"Results: {out}", markup=False)
         reason = await why_not_running(
             store, job, self._settings.worker_lost_seconds, self._settings.backfill_enabled
         )
@@ -385,15 +401,16 @@ class _Run:
 
     def _summarize(self, state: JobState, job_id: int, counters: Any, seconds: float) -> None:
         errors.print(
-            f"Job {job_id} {state}: {counters.accepted:,} accepted, {counters.done:,} done, "
+            f"Job {job_id} {'stopped' if self._signal else state}: "
+            f"{counters.accepted:,} accepted, {counters.done:,} done, "
             f"{counters.not_found:,} not found, {counters.skipped:,} skipped, "
             f"{counters.error:,} error, {counters.open:,} open, {counters.retried:,} retries, "
             f"{counters.known:,} known already, in {seconds_left(seconds)}."
         )
-        if self._request.out is not None and not self._signal:
-            errors.print(f"Results: {self._request.out}", markup=False)
         if counters.error:
-            errors.print(f"See them with: holdfast items {job_id} --status ERROR")
+            errors.print(f"See the errors with: holdfast items {job_id} --status ERROR")
+        if not self._request.work and counters.open:
+            errors.print(f"Work them off with: holdfast work {self._path()} --job {job_id}")
         if self._supervisor is not None and self._supervisor.deaths:
             errors.print(
                 f"Workers died {self._supervisor.deaths} times; their output is in "

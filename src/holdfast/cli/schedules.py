@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import typer
 
-from holdfast.cli.composition import opened_store, run_async
+from holdfast.cli.composition import (
+    ensure_schema,
+    opened_store,
+    run_async,
+    settings_from_environment,
+)
 from holdfast.cli.inspecting import ready_settings
 from holdfast.cli.loading import load_pipeline
 from holdfast.cli.output import JSON_OPTION, errors, instant, print_json, print_table
@@ -34,7 +39,8 @@ def add(
     ),
 ) -> None:
     """Start a pipeline that discovers its records by the clock; a worker has to be running."""
-    settings = ready_settings()
+    settings = settings_from_environment()
+    ensure_schema(settings)
     found = load_pipeline(pipeline)
     if not found.discovers:
         raise UserError(

@@ -12,10 +12,11 @@ from importlib.metadata import version
 import typer
 
 from holdfast.cli.composition import opened_store, run_async, settings_from_environment
-from holdfast.cli.output import JSON_OPTION, console, errors, print_json, text_cell
+from holdfast.cli.output import JSON_OPTION, console, errors, print_json, print_table, text_cell
 from holdfast.database_url import sqlite_file
+from holdfast.environment import PREFIX
 from holdfast.errors import DatabaseGone, UserError
-from holdfast.settings import Settings, load_settings
+from holdfast.settings import SETTINGS, Settings, load_settings
 from holdfast.store.migrate import downgrade, require_current, status, upgrade
 
 _LEAST_FREE_BYTES = 1 << 30
@@ -25,6 +26,7 @@ SOMETHING_WRONG = 3
 def register(app: typer.Typer) -> None:
     app.command("migrate")(migrate)
     app.command("doctor")(doctor)
+    app.command("settings")(show_settings)
 
 
 def migrate(
@@ -51,6 +53,25 @@ def migrate(
         return
     state = "up to date" if found.up_to_date else f"the program needs {found.head}"
     errors.print(f"Schema {found.current or 'empty'}: {state}.", markup=False)
+
+
+def show_settings(as_json: bool = JSON_OPTION) -> None:
+    """List every setting, its value here and what it is for."""
+    settings = load_settings(os.environ)
+    values = [
+        (PREFIX + each.field.upper(), _value_of(settings, each.field), each.help)
+        for each in SETTINGS
+    ]
+    if as_json:
+        print_json({name: value for name, value, _ in values})
+        return
+    print_table(("setting", "value", "what it is for"), values, "")
+
+
+def _value_of(settings: Settings, field: str) -> str:
+    if field == "database_url":
+        return settings.masked_database_url
+    return str(getattr(settings, field))
 
 
 @dataclass(frozen=True, slots=True)

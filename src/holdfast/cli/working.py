@@ -8,7 +8,6 @@ import secrets
 import signal
 import socket
 import sys
-from pathlib import Path
 
 import structlog
 import typer
@@ -20,7 +19,8 @@ from holdfast.cli.composition import (
     settings_from_environment,
     worker_options,
 )
-from holdfast.cli.loading import load_pipelines
+from holdfast.cli.loading import load_pipeline, load_pipelines, split_reference
+from holdfast.cli.output import errors
 from holdfast.clock import SystemClock, system_random
 from holdfast.engine.worker import Worker
 from holdfast.errors import PipelineError
@@ -34,8 +34,8 @@ def register(app: typer.Typer) -> None:
 
 
 def work(
-    pipelines: list[Path] = typer.Argument(
-        ..., metavar="PIPELINE.py …", help="Files whose pipelines this worker runs."
+    pipelines: list[str] = typer.Argument(
+        ..., metavar="PIPELINE.py …", help="Whose pipelines it runs; FILE.py:name for one of many."
     ),
     job: int | None = typer.Option(None, "--job", help="Work on this job only."),
     until_idle: bool = typer.Option(
@@ -59,6 +59,8 @@ def work(
     settings = settings_from_environment()
     loaded = _load_all(pipelines)
     ensure_schema(settings)
+    if not supervised:
+        errors.print(f"Working for {', '.join(sorted(loaded))}. Ctrl-C stops.", markup=False)
     metrics = Metrics()
     server = None if metrics_port is None else serve(metrics, metrics_port)
     try:
@@ -68,6 +70,8 @@ def work(
     finally:
         if server is not None:
             server.stop()
+    if not supervised:
+        errors.print("Stopped.")
     sys.stdout.flush()
     sys.stderr.flush()
     # A plain `def` item may still hold a thread that nothing can stop: do not wait for it.
@@ -78,10 +82,14 @@ def worker_name() -> str:
     return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
 
 
-def _load_all(paths: list[Path]) -> dict[str, Pipeline]:
+def _load_all(references: list[str]) -> dict[str, Pipeline]:
     loaded: dict[str, Pipeline] = {}
-    for path in paths:
-        for name, pipeline in load_pipelines(path).items():
+    for reference in references:
+        path, wanted = split_reference(reference)
+        found = load_pipelines(path)
+        if wanted:
+            found = {wanted: load_pipeline(reference)}
+        for name, pipeline in found.items():
             if name in loaded:
                 raise PipelineError(f"two of the files have a pipeline named {name!r}")
             loaded[name] = pipeline

@@ -50,7 +50,7 @@ class Control:
             reference=str(path.resolve()),
             input_key=key,
             columns=pipeline.columns,
-            options={**options, "_table": dict(table)},
+            options={**options, "_table": dict(table), "_file": pipeline.file},
             max_items=caps.max_items,
         )
         return await self._create(job, self._owner)
@@ -82,7 +82,7 @@ class Control:
             lane=lane,
             input_key=discovery_key(pipeline, options),
             columns=pipeline.columns,
-            options=options,
+            options={**options, "_file": pipeline.file},
             max_items=caps.max_items,
         )
         return await self._create(job, actor or self._owner)
@@ -140,10 +140,13 @@ class Control:
     async def switch(self, scope: str, on: bool, reason: str) -> bool:
         changed = await self._store.jobs.switch(scope, on, self._owner, reason)
         if on:
-            self._log.warning("kill_switch.on", scope=scope, by=self._owner)
+            self._log.info("kill_switch.on", scope=scope, by=self._owner)
         else:
-            self._log.warning("kill_switch.off", scope=scope, by=self._owner)
+            self._log.info("kill_switch.off", scope=scope, by=self._owner)
         return changed
+
+    async def kill_switches(self) -> list[dict[str, Any]]:
+        return await self._store.reads.kill_switches()
 
     async def _create(self, job: NewJob, actor: str) -> int:
         job_id = await self._store.jobs.create(job, actor)

@@ -23,7 +23,9 @@ from holdfast.errors import (
     InputError,
     ItemError,
     LeaseLost,
+    RetryClass,
     UserError,
+    error_code,
 )
 from holdfast.metrics import Metrics
 from holdfast.model import Page, Record, StreamState
@@ -111,7 +113,7 @@ class Walk:
                 rows=stream.items_count,
             )
         elif end is WalkEnd.CAPPED:
-            self._log.warning("discovery.capped", source=stream.source, rows=stream.items_count)
+            self._log.info("discovery.capped", source=stream.source, rows=stream.items_count)
 
     async def _walk(self, pages: AsyncIterator[IngestPage]) -> WalkEnd:
         ahead = asyncio.create_task(_next_page(pages))
@@ -170,7 +172,10 @@ class Walk:
         if isinstance(error, GateWait):
             await self._store.ingesting.release_stream(self._stream, error.seconds)
             return WalkEnd.WAITING
-        throttled = isinstance(error, ItemError) and error.code == "RATE_LIMITED"
+        retry = self._retry_class(error)
+        if retry is RetryClass.NEVER:
+            return await self._fail(error)
+        throttled = retry is RetryClass.THROTTLE
         if not throttled and self._stream.failures + 1 >= self._limits.max_failures:
             return await self._fail(error)
         asked = getattr(error, "retry_after", None) or 0.0
@@ -182,6 +187,11 @@ class Walk:
             self._stream, delay, None if throttled else str(error)
         )
         return WalkEnd.WAITING
+
+    def _retry_class(self, error: Exception) -> RetryClass:
+        if not isinstance(error, ItemError):
+            return RetryClass.SOON
+        return error_code(error.code, dict(self._pipeline.error_codes)).retry
 
     async def _fail(self, error: Exception) -> WalkEnd:
         hint = error.hint if isinstance(error, UserError) else None

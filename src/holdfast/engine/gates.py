@@ -167,7 +167,8 @@ class Gates:
         if reservation.starts is not None:
             local.fresh_until = answered + self._max_wait + _FRESH_SECONDS
             local.windows = deque(
-                (answered + start, asked + start + _SLACK_SECONDS) for start in reservation.starts
+                (answered + start, asked + start + reservation.slack)
+                for start in reservation.starts
             )
 
     async def _wait_or_give_way(self, name: str, local: _Local, give_up_at: float) -> None:

@@ -283,11 +283,12 @@ class ClaimPace:
         return max(self._bounds.min_items, min(self._bounds.max_items, int(size)))
 
     def _reason(self, concurrency: int, pressure: float, spacing: float) -> str:
+        why = f"an item takes {duration(self._mean.mean)} on average, {concurrency} at a time"
         if pressure > self._bounds.pressure_threshold:
-            return f"pressure on processor or memory is {pressure:.0%}"
+            return f"{why}; less, as pressure on processor or memory is {pressure:.0%}"
         if spacing > 1.0:
-            return "errors spike"
-        return f"an item takes {duration(self._mean.mean)} on average, {concurrency} at a time"
+            return f"{why}; less, as errors spike"
+        return why
 
 
 def pressure(cpu_fraction: float, memory_fraction: float) -> float:

@@ -10,6 +10,9 @@ from holdfast.store.database import Database
 from holdfast.store.driver import Row, Transaction
 from holdfast.store.instants import seconds_between
 
+_LEAST_SLACK = 0.01
+_SLACK_SHARE = 0.1
+
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
@@ -20,6 +23,7 @@ class Reservation:
     slots: int | None = None
     wait: float = 0.0
     reason: str = ""
+    slack: float = 0.0  # how much later than its time a start may come
 
 
 class GateTable:
@@ -47,8 +51,8 @@ class GateTable:
         """Reserves up to `want` starts within `horizon` seconds, and places for them. The `busy`
         places, where requests are under way, stay the worker's.
 
-        Starts lie `slack` further apart than the spacing: a start may come that much late and
-        still keep its distance to the next.
+        Starts lie a tenth of the spacing further apart, at most `slack`: a start may come that
+        much late and still keep its distance to the next.
         """
 
         async def body(tx: Transaction) -> Reservation:
@@ -63,13 +67,14 @@ class GateTable:
                 return Reservation(wait=min(1.0, hold), reason="all places are taken")
             if not spacing:
                 return Reservation(slots=slots)
+            late = min(slack, max(_LEAST_SLACK, spacing * _SLACK_SHARE))
             starts = self._starts(
-                max(0.0, seconds_between(now, next_at)), want, horizon, spacing + slack, jitter
+                max(0.0, seconds_between(now, next_at)), want, horizon, spacing + late, jitter
             )
             if len(starts) == 1:
                 return Reservation(wait=starts[0], reason=f"spacing of {spacing:g} s")
             await tx.run("reserve_gate", {"name": name, "seconds": starts[-1]})
-            return Reservation(starts=starts[:-1], slots=slots)
+            return Reservation(starts=starts[:-1], slots=slots, slack=late)
 
         return await self._database.write("reserve_gate", body)
 
