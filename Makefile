@@ -28,7 +28,7 @@ up: install ## Run the example end to end on the embedded database and show its 
 
 test: .venv/dev ## Run every test, on SQLite and on a real PostgreSQL that the tests start
 	@tests/servers
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist worksteal
 
 test-fast: .venv/dev ## Run the tests that need no server
 	$(BIN)/pytest -m "not postgres and not slow"

@@ -56,7 +56,7 @@ def test_nothing_is_described_that_the_program_lacks(section: str) -> None:
     assert set(re.findall(r"--[a-z][a-z-]*", section)) <= known
 
 
-@pytest.mark.parametrize("name", {name.split()[0] for name in COMMANDS})
+@pytest.mark.parametrize("name", sorted({name.split()[0] for name in COMMANDS}))
 def test_readme_lists_the_command(name: str) -> None:
     assert re.search(rf"`holdfast {name}\b|· `{name} JOB`", README)
 

@@ -13,7 +13,7 @@ from holdfast.settings import HEADINGS, ORDERED, SETTINGS, Settings, load_settin
 def problems_of(environ: dict[str, str]) -> str:
     with pytest.raises(SettingsError) as caught:
         load_settings(environ)
-    assert caught.value.hint == "Every setting is listed by: python -m holdfast.settings"
+    assert caught.value.hint == "`holdfast settings` lists every setting."
     return caught.value.message
 
 
