@@ -190,6 +190,11 @@ class Job:
     updated_at: datetime | None = None
     discovered_at: datetime | None = None
 
+    @property
+    def given_options(self) -> dict[str, Any]:
+        """What was given with --option; names with an underscore are the engine's own."""
+        return {k: v for k, v in self.options.items() if not k.startswith("_")}
+
 
 @dataclass(frozen=True, slots=True)
 class Counters:

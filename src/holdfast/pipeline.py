@@ -85,7 +85,7 @@ class Context:
     @property
     def options(self) -> Mapping[str, Any]:
         """What was given with --option NAME=VALUE when the job was made."""
-        return {k: v for k, v in self.job.options.items() if not k.startswith("_")}
+        return self.job.given_options
 
     def gate(self, name: str) -> Any:
         """`async with ctx.gate("provider"):` passes a gate for work that is not ctx.http's."""

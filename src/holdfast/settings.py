@@ -144,6 +144,9 @@ class Settings:
     sweep_seconds: float = setting(
         5, "How often expired leases and unfinished jobs are looked for.", 0.01, 3600
     )
+    discover_timeout_seconds: float = setting(
+        300, "Longest that a source may take for one page.", 0.1, DAY_SECONDS
+    )
     stale_stream_seconds: float = setting(
         120, "A stream that did not move for so long is taken up again.", 1, DAY_SECONDS
     )

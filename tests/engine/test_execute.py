@@ -13,6 +13,7 @@ import structlog
 
 from holdfast import Category, ErrorCode, Failed, NotFound, Pipeline, Retry, RetryClass, Skip
 from holdfast.clock import SystemClock
+from holdfast.engine.blocking import Threads
 from holdfast.engine.execute import Execute, ExecuteLimits
 from holdfast.engine.retry import RetryPolicy
 from holdfast.errors import GateWait, ItemError
@@ -24,7 +25,7 @@ JOB = Job(1, "demo", "demo", JobState.RUNNING, options={"market": "VN"})
 
 
 def execute_of(made: Pipeline, **limits: Any) -> Execute:
-    defaults = {"timeout_seconds": 5.0, "max_result_bytes": 1000, "threads": 2}
+    defaults = {"timeout_seconds": 5.0, "max_result_bytes": 1000}
     return Execute(
         made,
         JOB,
@@ -33,6 +34,7 @@ def execute_of(made: Pipeline, **limits: Any) -> Execute:
         policy=RetryPolicy(),
         spacing=lambda: 1.0,
         limits=ExecuteLimits(**(defaults | limits)),
+        threads=Threads(2),
         clock=SystemClock(),
         rng=random.Random(1),
         log=structlog.get_logger(),

@@ -307,6 +307,15 @@ async def _fails(store: Store, stream: Any) -> None:
     assert await store.settling.complete(stream.job_id) is JobState.FAILED
 
 
+async def _renew_stream(store: Store, stream: Any) -> None:
+    await store.ingesting.renew_stream(stream, 30.0)
+
+
+async def _is_still_held(store: Store, stream: Any) -> None:
+    assert await store.ingesting.lease_stream(stream.job_id, "other", 30.0) is None
+
+
+SCENARIOS.append(Scenario("renew_stream", _held_stream, _renew_stream, _is_still_held))
 SCENARIOS.append(Scenario("release_stream", _held_stream, _release_stream, _can_be_leased))
 SCENARIOS.append(Scenario("fail_stream", _held_stream, _fail_stream, _fails))
 
@@ -478,6 +487,9 @@ _simple(
     lambda store, name: store.gates.drop_slots("one"),
     "gate_holds", "gate", 0, _declare, _reserve,
 )  # fmt: skip
+_simple(
+    "keep_slots", lambda store, name: store.gates.keep_slots(name, "one", 1, 9.0), *GATE, _declare
+)
 _simple("add_worker", _add_worker, *WORKER)
 _simple("see_worker", lambda store, name: store.upkeep.see_worker(name), *WORKER, _add_worker)
 _simple("stop_worker", lambda store, name: store.upkeep.stop_worker(name), *WORKER, _add_worker)

@@ -112,6 +112,7 @@ def discover_limits(settings: Settings) -> DiscoverLimits:
         lease_seconds=settings.stale_stream_seconds,
         max_input_bytes=settings.max_input_bytes,
         max_failures=settings.max_attempts_error,
+        page_seconds=settings.discover_timeout_seconds,
         retry_cap_seconds=settings.retry_soon_cap_seconds,
     )
 
@@ -126,8 +127,8 @@ def worker_options(settings: Settings, only_job: int | None, until_idle: bool) -
         execute=ExecuteLimits(
             timeout_seconds=settings.item_timeout_seconds,
             max_result_bytes=settings.max_result_bytes,
-            threads=settings.threads,
         ),
+        threads=settings.threads,
         discover=discover_limits(settings),
         claim=_claim_bounds(settings),
         ingest=ingest_bounds(settings),

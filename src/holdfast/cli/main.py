@@ -5,11 +5,10 @@ from __future__ import annotations
 import sys
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 
 from holdfast import __version__
 from holdfast.cli import inspecting, orders, running, schedules, setting_up, working
+from holdfast.cli.output import tell
 from holdfast.errors import DatabaseGone, HoldfastError, UserError
 
 app = typer.Typer(
@@ -48,19 +47,16 @@ def main() -> None:
     try:
         app()
     except UserError as error:
-        _tell(error.message, error.hint)
+        _end(error.message, error.hint)
     except DatabaseGone as error:
-        _tell(
+        _end(
             f"the database cannot be reached: {error}",
             "Start it, or mend HOLDFAST_DATABASE_URL; `holdfast doctor` checks the set-up.",
         )
     except HoldfastError as error:
-        _tell(str(error), None)
+        _end(str(error), None)
 
 
-def _tell(message: str, hint: str | None) -> None:
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
-    console.print(f"[bold red]Error:[/] {escape(message)}")
-    if hint:
-        console.print(escape(hint))
+def _end(message: str, hint: str | None) -> None:
+    tell(message, hint)
     sys.exit(1)

@@ -117,3 +117,10 @@ def seconds_left(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def tell(message: str, hint: str | None) -> None:
+    """A mistake, and what to do next."""
+    errors.print(f"[bold red]Error:[/] {escape(message)}", soft_wrap=True)
+    if hint:
+        errors.print(escape(hint), soft_wrap=True)

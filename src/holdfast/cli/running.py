@@ -178,21 +178,28 @@ class _Run:
         key = self._key()
         found = None
         if not request.new:
-            found = await store.reads.job_by_input(request.pipeline.name, key)
+            found = await store.reads.job_by_input(request.pipeline.name, key, self._settings.owner)
+        only_first = not request.new
         if found is not None and await self._is_anothers(store, found):
-            found = None
+            found, only_first = None, False
         if found is not None:
             await self._continue(store, found)
             return found
         control = Control(store, self._settings.owner, self._log)
         if request.input is None:
             job_id = await control.start_discovery(
-                request.pipeline, request.options, caps=request.caps
+                request.pipeline, request.options, caps=request.caps, only_first=only_first
             )
         else:
             self._tell_detected()
             job_id = await control.start_upload(
-                request.pipeline, request.input, key, request.table, request.options, request.caps
+                request.pipeline,
+                request.input,
+                key,
+                request.table,
+                request.options,
+                request.caps,
+                only_first,
             )
         errors.print(f"Job {job_id}.")
         return job_id
@@ -336,6 +343,8 @@ class _Run:
 
     async def _walk(self, store: Store, stream: StreamLease, file: TableFile) -> None:
         pace = IngestPace(ingest_bounds(self._settings))
+        held_back = asyncio.Event()
+        watching = asyncio.create_task(self._watch_controls(store, stream.job_id, held_back))
         walk = Walk(
             store,
             stream,
@@ -346,9 +355,12 @@ class _Run:
             self._clock,
             Metrics(),
             self._log,
-            lambda: not self._stopped.is_set(),
+            lambda: not self._stopped.is_set() and not held_back.is_set(),
         )
-        end = await walk.run(uploaded_pages(file, self._request.pipeline, stream, pace))
+        try:
+            end = await walk.run(uploaded_pages(file, self._request.pipeline, stream, pace))
+        finally:
+            watching.cancel()
         await store.settling.complete(stream.job_id)
         for problem, count in sorted(file.problems.items()):
             errors.print(f"  {problem}: {count:,}", markup=False)
@@ -359,6 +371,16 @@ class _Run:
                 f"The {stream.items_count:,} rows before it are kept, as job {stream.job_id}. "
                 "Mend the file and run again.",
             )
+
+    async def _watch_controls(self, store: Store, job_id: int, held_back: asyncio.Event) -> None:
+        """A pause or a kill switch stops the taking in too; it goes on when that is lifted."""
+        while not held_back.is_set():
+            await self._pause(_AGAIN_SECONDS)
+            with suppress(DatabaseGone):
+                controls = await store.reads.job_controls([job_id])
+                state, switch = controls.get(job_id, (JobState.CANCELLED, None))
+                if state is not JobState.RUNNING or switch:
+                    held_back.set()
 
     async def _more_to_ingest(self, store: Store, job_id: int) -> bool:
         job = await store.reads.job(job_id)

@@ -60,14 +60,11 @@ class Supervisor:
         while not self._stopping.is_set():
             name = worker_name()
             code = await self._run_one(name, number)
-            if code == 0:
-                return
-            if self._stopping.is_set():
-                await self._return_leases(name)
+            was_at_work = await self._return_leases(name)
+            if self._stopping.is_set() or (code == 0 and not was_at_work):
                 return
             self.deaths += 1
             self._log.info("worker.died", worker=name, exit_code=code)
-            was_at_work = await self._return_leases(name)
             if was_at_work:
                 # The sooner the next starts, the sooner the item that kills is found.
                 wait = _RESTART_SECONDS[0]

@@ -8,6 +8,7 @@ import secrets
 import signal
 import socket
 import sys
+import traceback
 
 import structlog
 import typer
@@ -20,10 +21,10 @@ from holdfast.cli.composition import (
     worker_options,
 )
 from holdfast.cli.loading import load_pipeline, load_pipelines, split_reference
-from holdfast.cli.output import errors
+from holdfast.cli.output import errors, tell
 from holdfast.clock import SystemClock, system_random
 from holdfast.engine.worker import Worker
-from holdfast.errors import PipelineError
+from holdfast.errors import PipelineError, UserError
 from holdfast.metrics import Metrics, serve
 from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
@@ -63,19 +64,25 @@ def work(
         errors.print(f"Working for {', '.join(sorted(loaded))}. Ctrl-C stops.", markup=False)
     metrics = Metrics()
     server = None if metrics_port is None else serve(metrics, metrics_port)
+    code = 0
     try:
         run_async(
             _work(settings, loaded, metrics, name or worker_name(), job, until_idle, supervised)
         )
-    finally:
-        if server is not None:
-            server.stop()
-    if not supervised:
+    except UserError as error:
+        tell(error.message, error.hint)
+        code = 1
+    except Exception:
+        traceback.print_exc()
+        code = 1
+    if server is not None:
+        server.stop()
+    if not supervised and not code:
         errors.print("Stopped.")
     sys.stdout.flush()
     sys.stderr.flush()
     # A plain `def` item may still hold a thread that nothing can stop: do not wait for it.
-    os._exit(0)
+    os._exit(code)
 
 
 def worker_name() -> str:

@@ -4,10 +4,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Any
 
 from holdfast.pipeline import Http
+
+
+class Threads:
+    """The worker's threads for plain `def` items. One cannot be stopped: when all are stuck in
+    items that timed out, new ones take over."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.pool = self._new()
+        self._stuck = 0
+
+    def stuck(self) -> None:
+        self._stuck += 1
+        if self._stuck >= self.count:
+            self.pool.shutdown(wait=False)
+            self.pool = self._new()
+            self._stuck = 0
+
+    def _new(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self.count, thread_name_prefix="item")
 
 
 class BlockingHttp:

@@ -38,6 +38,7 @@ class Control:
         table: Mapping[str, Any],
         options: Mapping[str, Any],
         caps: Caps,
+        only_first: bool = False,
     ) -> int:
         """A job over a file's rows. The file stays where it is until all rows are kept."""
         await self.prepare(pipeline)
@@ -53,7 +54,7 @@ class Control:
             options={**options, "_table": dict(table), "_file": pipeline.file},
             max_items=caps.max_items,
         )
-        return await self._create(job, self._owner)
+        return await self._create(job, self._owner, only_first)
 
     async def start_discovery(
         self,
@@ -61,6 +62,7 @@ class Control:
         options: Mapping[str, Any],
         actor: str | None = None,
         caps: Caps = NO_CAPS,
+        only_first: bool = False,
     ) -> int:
         """A job whose records the pipeline finds by itself."""
         if not pipeline.discovers:
@@ -85,7 +87,7 @@ class Control:
             options={**options, "_file": pipeline.file},
             max_items=caps.max_items,
         )
-        return await self._create(job, actor or self._owner)
+        return await self._create(job, actor or self._owner, only_first)
 
     async def pause(self, job_id: int) -> JobState:
         state = await self._ordered(self._store.jobs.pause(job_id, self._owner))
@@ -148,8 +150,8 @@ class Control:
     async def kill_switches(self) -> list[dict[str, Any]]:
         return await self._store.reads.kill_switches()
 
-    async def _create(self, job: NewJob, actor: str) -> int:
-        job_id = await self._store.jobs.create(job, actor)
+    async def _create(self, job: NewJob, actor: str, only_first: bool) -> int:
+        job_id = await self._store.jobs.create(job, actor, only_first)
         self._log.info("job.created", job_id=job_id, pipeline=job.pipeline, name=job.name)
         return job_id
 

@@ -52,6 +52,7 @@ class DiscoverLimits:
     lease_seconds: float
     max_input_bytes: int
     max_failures: int
+    page_seconds: float
     retry_cap_seconds: float
 
 
@@ -119,7 +120,7 @@ class Walk:
         ahead = asyncio.create_task(_next_page(pages))
         try:
             while True:
-                page = await ahead
+                page = await self._await_page(ahead)
                 more = not page.end and self._keep_on()
                 if more:
                     ahead = asyncio.create_task(_next_page(pages))
@@ -134,6 +135,19 @@ class Walk:
                     return WalkEnd.TIME
         finally:
             await _forget(ahead)
+
+    async def _await_page(self, ahead: asyncio.Task[IngestPage]) -> IngestPage:
+        """Keeps the lease while the source takes its time, which has an end."""
+        give_up_at = self._clock.monotonic() + self._limits.page_seconds
+        while not ahead.done():
+            await asyncio.wait([ahead], timeout=self._limits.lease_seconds / 3)
+            if ahead.done():
+                break
+            if self._clock.monotonic() >= give_up_at:
+                raise TimeoutError(f"no page within {self._limits.page_seconds:g} s")
+            with suppress(DatabaseGone):
+                await self._store.ingesting.renew_stream(self._stream, self._limits.lease_seconds)
+        return ahead.result()
 
     async def _write(self, page: IngestPage) -> StreamState:
         """Writes a page; where the database is gone, waits and sends the same page again."""
@@ -208,6 +222,11 @@ async def _next_page(pages: AsyncIterator[IngestPage]) -> IngestPage:
         raise DiscoveryError(
             "the source's pages ended without an end signal (Page(..., end=True))"
         ) from None
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        raise DiscoveryError("CancelledError in the pipeline's discover") from None
 
 
 async def _forget(ahead: asyncio.Task[IngestPage]) -> None:

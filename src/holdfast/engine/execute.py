@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from holdfast.clock import Clock
-from holdfast.engine.blocking import BlockingHttp, blocking_gate
+from holdfast.engine.blocking import BlockingHttp, Threads, blocking_gate
 from holdfast.engine.retry import RetryPolicy, Verdict, decide, decide_not_found
 from holdfast.errors import (
     Failed,
@@ -29,6 +29,8 @@ from holdfast.pipeline import Context, Http, Pipeline
 from holdfast.store.driver import Row
 
 _MESSAGE_CHARACTERS = 2000
+_CODE_CHARACTERS = 64
+_LONGEST_SECONDS = 30 * 86_400.0
 _SAID = (NotFound, Skip, Retry, Failed)
 _DONE = ItemStatus.DONE
 
@@ -37,7 +39,6 @@ _DONE = ItemStatus.DONE
 class ExecuteLimits:
     timeout_seconds: float
     max_result_bytes: int
-    threads: int
 
 
 class Execute:
@@ -52,6 +53,7 @@ class Execute:
         policy: RetryPolicy,
         spacing: Callable[[], float],
         limits: ExecuteLimits,
+        threads: Threads,
         clock: Clock,
         rng: random.Random,
         log: Any,
@@ -62,6 +64,7 @@ class Execute:
         self._policy = policy
         self._spacing = spacing
         self._limits = limits
+        self._threads = threads
         self._clock = clock
         self._rng = rng
         self._log = log
@@ -75,19 +78,17 @@ class Execute:
             self._http = BlockingHttp(http, loop)
             self._gates = lambda name: blocking_gate(gates(name), loop)
             self._process = self._in_thread
-            self._threads = ThreadPoolExecutor(limits.threads, thread_name_prefix="item")
-            self._stuck = 0
 
     async def __call__(self, row: Row) -> Outcome:
         seq, text, tries, attempts, misses = row
         started = self._clock.monotonic()
         normalized = None
-        error: Exception
+        error: BaseException
         try:
             record = orjson.loads(text)
             if self.pipeline.normalizes:
                 record = self.pipeline.normalize(record)
-                normalized = orjson.dumps(record).decode()
+                normalized = self._normalized(record)
             ctx = Context(self.job, seq, tries + 1, self._http, self._gates, self._log)
             result = self._encoded(await self._process(record, ctx))
             seconds = self._clock.monotonic() - started
@@ -97,37 +98,47 @@ class Execute:
                     None, None, seconds,
                 )  # fmt: skip
             error = result
-        except Exception as caught:
+        except asyncio.CancelledError:
+            raise
+        except BaseException as caught:
+            # Also sys.exit and the like: an item must not end its worker.
             error = caught
         seconds = self._clock.monotonic() - started
         return self._failed(Item(*row), error)._replace(seconds=seconds, normalized=normalized)
 
+    def cancelled(self, row: Row) -> Outcome:
+        """The outcome of an item that raised CancelledError by itself."""
+        return self._failed(Item(*row), ItemError("UNKNOWN_ERROR", "CancelledError"))
+
     def timed_out(self, row: Row) -> Outcome:
         """The outcome of an item that was stopped after its time."""
         if self.pipeline.threaded:
-            self._replace_stuck_threads()
+            self._threads.stuck()
         error = ItemError("TIMEOUT", f"took longer than {self.timeout:g} s")
         return self._failed(Item(*row), error)._replace(seconds=self.timeout)
 
     def save_failed(self, outcome: Outcome, error: Exception) -> Outcome:
         """The outcome of an item whose domain rows could not be written."""
+        missed = outcome.status is ItemStatus.NOT_FOUND
         item = Item(
-            outcome.seq, "", outcome.tries - 1, max(0, outcome.attempts - 1), outcome.misses
+            outcome.seq,
+            "",
+            outcome.tries - 1,
+            outcome.attempts if missed else max(0, outcome.attempts - 1),
+            outcome.misses,
         )
         return self._failed(item, ItemError("DATABASE_ERROR", f"save: {error}"))
 
     async def _in_thread(self, record: Any, ctx: Context) -> Any:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, self.pipeline.process, record, ctx)
+        return await loop.run_in_executor(self._threads.pool, self.pipeline.process, record, ctx)
 
-    def _replace_stuck_threads(self) -> None:
-        """A thread cannot be stopped: when all are stuck in items that timed out, new ones are
-        needed."""
-        self._stuck += 1
-        if self._stuck >= self._limits.threads:
-            self._threads.shutdown(wait=False)
-            self._threads = ThreadPoolExecutor(self._limits.threads, thread_name_prefix="item")
-            self._stuck = 0
+    def _normalized(self, record: Any) -> str:
+        text = orjson.dumps(record).decode()
+        limit = self._limits.max_result_bytes
+        if len(text) > limit:
+            raise ItemError("TOO_LARGE", f"the normalized row has {len(text):,} bytes of {limit:,}")
+        return text
 
     def _encoded(self, value: Any) -> Any:
         """The result as JSON text, or what else the pipeline said."""
@@ -156,7 +167,15 @@ class Execute:
         missing = [name for name in self.pipeline.columns if name not in value]
         return f"the result lacks the column {', '.join(missing)}"
 
-    def _failed(self, item: Item, error: Exception) -> Outcome:
+    def _failed(self, item: Item, error: BaseException) -> Outcome:
+        try:
+            return self._judged(item, error)
+        except Exception as trouble:
+            # An exception that cannot even be shown, a code that is none.
+            text = f"{type(error).__name__}, and {type(trouble).__name__} while judging it"
+            return self._problem(item, ItemError("UNKNOWN_ERROR", text))
+
+    def _judged(self, item: Item, error: BaseException) -> Outcome:
         match error:
             case NotFound():
                 return self._not_found(item)
@@ -165,7 +184,9 @@ class Execute:
             case GateWait():
                 return self._waiting(item, error)
             case Retry():
-                problem = ItemError("UNKNOWN_ERROR", error.reason, retry_after=error.after)
+                problem = ItemError(
+                    "UNKNOWN_ERROR", error.reason, retry_after=_seconds(error.after)
+                )
             case Failed():
                 problem = ItemError(error.code, error.message)
             case ItemError():
@@ -183,19 +204,20 @@ class Execute:
         return self._problem(item, problem)
 
     def _problem(self, item: Item, problem: ItemError) -> Outcome:
+        code = storable(str(problem.code))[:_CODE_CHARACTERS]
         verdict = decide(
             self._policy,
-            error_code(problem.code, self._codes),
+            error_code(code, self._codes),
             attempts=item.attempts + 1,
             throttles=item.tries - item.attempts - item.misses,
-            retry_after=problem.retry_after,
+            retry_after=_seconds(problem.retry_after),
             rng=self._rng,
             spacing=self._spacing(),
         )
-        message = storable(problem.message)
+        message = storable(str(problem.message))
         if not verdict.retry:
-            return self._final(item, ItemStatus.ERROR, problem.code, message)
-        return self._again(item, verdict, problem.code, message)
+            return self._final(item, ItemStatus.ERROR, code, message)
+        return self._again(item, verdict, code, message)
 
     def _not_found(self, item: Item) -> Outcome:
         misses = item.misses + 1
@@ -242,11 +264,20 @@ class Execute:
             item.attempts,
             item.misses,
             error_code="GATE",
-            error_message=f"{wait.gate}: {wait.reason}",
-            delay=wait.seconds,
+            error_message=storable(f"{wait.gate}: {wait.reason}"),
+            delay=min(wait.seconds, _LONGEST_SECONDS),
             charged=False,
             logged=False,
         )
+
+
+def _seconds(asked: Any) -> float | None:
+    """A wait that a pipeline or a site asked for; nonsense counts as not asked."""
+    try:
+        seconds = float(asked)
+    except (TypeError, ValueError):
+        return None
+    return min(seconds, _LONGEST_SECONDS) if math.isfinite(seconds) else None
 
 
 def storable(text: str) -> str:

@@ -19,7 +19,7 @@ from holdfast.store.gate_table import Reservation
 _SLACK_SECONDS = 0.1
 # How long a reservation without spacing holds: the kill switch and a closed gate are seen by then.
 _FRESH_SECONDS = 1.0
-_HOLD_SECONDS = 60.0
+_HOLD_SECONDS = 10.0  # renewed by `keep` while requests are under way
 _BATCH = 64
 
 
@@ -84,6 +84,20 @@ class Gates:
     async def slow_down(self, name: str, spacing: float) -> None:
         await self._store.gates.slow_down(name, spacing)
         self._gates.setdefault(name, _Local()).fresh_until = 0.0
+
+    async def keep(self) -> None:
+        """Renews the places where requests are under way and gives idle ones back: another worker
+        may want them."""
+        for name, local in list(self._gates.items()):
+            if not local.slots:
+                continue
+            if local.in_flight or local.waiting:
+                await self._store.gates.keep_slots(
+                    name, self._worker, max(local.slots, local.in_flight), _HOLD_SECONDS
+                )
+            else:
+                local.slots, local.fresh_until = 0, 0.0
+                await self._store.gates.keep_slots(name, self._worker, 0, 0.0)
 
     async def _enter(self, name: str, local: _Local, give_up_at: float) -> None:
         """Takes a place in flight and a start time. Those who wait get theirs in their order,

@@ -14,7 +14,7 @@ import orjson
 from holdfast.clock import Clock
 from holdfast.engine.execute import Execute
 from holdfast.engine.pacing import PipelinePace
-from holdfast.errors import DatabaseGone
+from holdfast.errors import DatabaseGone, HoldfastError
 from holdfast.model import ItemStatus, Lease, Outcome
 from holdfast.pipeline import Settled
 from holdfast.store import Claimed, DecisionRow, SaveFailed, Settlement, Store
@@ -22,6 +22,8 @@ from holdfast.store.driver import Transaction
 
 T = TypeVar("T")
 _GONE_SECONDS = 0.5
+_FLUSH_BYTES = 8 * 1024 * 1024
+_BACKLOG_BYTES = 4 * _FLUSH_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,7 @@ class Settler:
         self._closing = False
         self.held: set[Held] = set()
         self.unsettled = 0
+        self._bytes = 0
 
     def hold(self, claimed: Claimed) -> Held:
         held = Held(claimed.lease, len(claimed.rows))
@@ -87,8 +90,13 @@ class Settler:
         held.outcomes.append(outcome)
         held.open -= 1
         self.unsettled += 1
-        if self.unsettled >= self._limits.items:
+        self._bytes += len(outcome.result or "")
+        if self.unsettled >= self._limits.items or self._bytes >= _FLUSH_BYTES:
             self._flush.set()
+
+    def behind(self, items: int) -> bool:
+        """Whether more is handed in than should be kept in memory."""
+        return self.unsettled > items or self._bytes > _BACKLOG_BYTES
 
     def flush(self) -> None:
         self._flush.set()
@@ -121,6 +129,7 @@ class Settler:
         """Another has the range now: nothing of it is started or handed in any more."""
         held.lost = True
         self.unsettled -= len(held.outcomes)
+        self._bytes -= sum(len(outcome.result or "") for outcome in held.outcomes)
         held.outcomes.clear()
         self.held.discard(held)
         self._log.warning("lease.lost", range_id=held.lease.range_id)
@@ -156,7 +165,9 @@ class Settler:
         )
         try:
             lost = await self._insist(settle)
-        except SaveFailed as failure:
+        except Exception as failure:
+            if _is_ours(failure):
+                raise
             self._log.warning("save.failed", error=str(failure))
             lost = await self._settle_one_by_one(batches)
         for held, settlement in batches:
@@ -171,6 +182,7 @@ class Settler:
     def _account(self, held: Held, settlement: Settlement, lost: bool) -> None:
         del held.outcomes[: len(settlement.outcomes)]
         self.unsettled -= len(settlement.outcomes)
+        self._bytes -= sum(len(outcome.result or "") for outcome in settlement.outcomes)
         if lost:
             self.lose(held)
             return
@@ -226,7 +238,7 @@ class Settler:
         return save
 
     async def _settle_one_by_one(self, batches: Sequence[_Batch]) -> list[Lease]:
-        """One record's rows were refused: each is settled on its own, so that it harms only
+        """One record could not be written: each is settled on its own, so that it harms only
         itself."""
         lost: list[Lease] = []
         for held, settlement in batches:
@@ -244,11 +256,19 @@ class Settler:
 
     async def _settle_alone(self, held: Held, one: Settlement) -> list[Lease]:
         settle = partial(self._store.settling.settle, self._job_id, self._worker)
+        save = self._save([(held, one)]) if self._execute.pipeline.saves else None
         try:
-            return await self._insist(partial(settle, [one], save=self._save([(held, one)])))
-        except SaveFailed as failure:
+            return await self._insist(partial(settle, [one], save=save))
+        except Exception as failure:
+            if _is_ours(failure) or not one.outcomes:
+                raise
             failed = self._execute.save_failed(one.outcomes[0], failure)
             return await self._insist(partial(settle, [Settlement(one.lease, [failed], one.last)]))
+
+
+def _is_ours(failure: Exception) -> bool:
+    """Whether the failure is the engine's or the machine's, and no record's doing."""
+    return isinstance(failure, HoldfastError) and not isinstance(failure, SaveFailed)
 
 
 def _settled(outcome: Outcome, inputs: dict[int, str]) -> Settled:

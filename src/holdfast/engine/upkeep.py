@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from cronsim import CronSim, CronSimError
 
 from holdfast.engine.control import Control
-from holdfast.errors import DatabaseGone, HoldfastError, UserError
+from holdfast.errors import DatabaseGone, UserError
 from holdfast.metrics import Metrics, QueueReading
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
@@ -27,8 +27,8 @@ async def every(seconds: float, action: Callable[[], Awaitable[None]], log: Any,
             await action()
         except DatabaseGone as error:
             log.warning("database.gone", error=str(error))
-        except HoldfastError as error:
-            log.error("upkeep.failed", task=name, error=str(error))
+        except Exception as error:
+            log.error("upkeep.failed", task=name, error=str(error), exc_info=error)
         await asyncio.sleep(seconds)
 
 
@@ -83,9 +83,12 @@ class Upkeep:
             job_id = await self._control.start_discovery(
                 pipeline, dict(due.options), f"schedule:{due.name}"
             )
-        except UserError as error:
-            await self._store.upkeep.note_schedule(due.name, None, error.message)
-            self._log.error("schedule.failed", schedule=due.name, error=error.message)
+        except DatabaseGone:
+            raise
+        except Exception as error:
+            told = f"{type(error).__name__}: {error}"
+            await self._store.upkeep.note_schedule(due.name, None, told)
+            self._log.error("schedule.failed", schedule=due.name, error=told)
             return
         await self._store.upkeep.note_schedule(due.name, job_id, None)
         self._log.info("schedule.fired", schedule=due.name, job_id=job_id)

@@ -27,6 +27,7 @@ from holdfast.store.driver import Row
 _YIELD_SECONDS = 0.005
 _CONTROL_SECONDS = 0.5
 _WATCH_SECONDS = 0.1
+_CANCELS = 10
 _BACKLOG_FLUSHES = 4
 
 
@@ -43,6 +44,9 @@ class _Place:
 
     overdue_at: float = math.inf
     timed_out: bool = False
+    cancels: int = 0
+    given_up: bool = False
+    item: tuple[Held, Row] | None = None
     task: asyncio.Task[None] | None = None
 
 
@@ -104,6 +108,8 @@ class ProcessingSlice:
             asyncio.create_task(self._watch_controls()),
             asyncio.create_task(self._watch_timeouts()),
         ]
+        for task in self._background:
+            task.add_done_callback(partial(self._note_failure, "watch"))
         deadline = self._clock.monotonic() + self._limits.slice_seconds
         while not self._stopping:
             self._claim_ahead()
@@ -248,7 +254,9 @@ class ProcessingSlice:
 
     def _open_places(self) -> None:
         elsewhere = self._pace.running - self._running
-        want = min(self._pace.concurrency - elsewhere, len(self._ready) + self._running)
+        # At least one, whatever other slices of the pipeline still run: none must starve.
+        free = max(1, self._pace.concurrency - elsewhere)
+        want = min(free, len(self._ready) + self._running)
         while len(self._places) < want:
             place = _Place()
             self._places.add(place)
@@ -266,7 +274,7 @@ class ProcessingSlice:
         execute, clock, timeout = self._execute, self._clock, self._execute.timeout
         yielded = clock.monotonic()
         while not self._stopping:
-            if not self._ready or self._settler.unsettled > self._backlog:
+            if not self._ready or self._settler.behind(self._backlog):
                 if len(self._places) > self._pace.concurrency:
                     return
                 await self._await_more()
@@ -277,24 +285,36 @@ class ProcessingSlice:
                 continue
             started = clock.monotonic()
             place.overdue_at, place.timed_out = started + timeout, False
+            place.item = (held, row)
             self._running += 1
             self._pace.running += 1
             try:
                 outcome = await execute(row)
             except asyncio.CancelledError:
-                if not place.timed_out:
-                    raise
-                asyncio.current_task().uncancel()  # type: ignore[union-attr]
-                outcome = execute.timed_out(row)
-                self._log.warning("item.timeout", seq=row[0], seconds=timeout)
+                outcome = self._stopped_outcome(place, row)
             finally:
-                self._running -= 1
-                self._pace.running -= 1
                 place.overdue_at = math.inf
+                if not place.given_up:
+                    self._running -= 1
+                    self._pace.running -= 1
+            if place.given_up:
+                return
             self._hand_in(held, outcome)
             if started - yielded > _YIELD_SECONDS:
                 await asyncio.sleep(0)
                 yielded = clock.monotonic()
+
+    def _stopped_outcome(self, place: _Place, row: Row) -> Outcome:
+        task = asyncio.current_task()
+        assert task is not None
+        if place.timed_out:
+            while task.cancelling():
+                task.uncancel()
+            self._log.warning("item.timeout", seq=row[0], seconds=self._execute.timeout)
+            return self._execute.timed_out(row)
+        if task.cancelling():
+            raise asyncio.CancelledError
+        return self._execute.cancelled(row)
 
     async def _await_more(self) -> None:
         self._changed.set()
@@ -313,8 +333,9 @@ class ProcessingSlice:
     def _give_way(self, outcome: Outcome) -> None:
         """A gate that every item of the pipeline passes is shut: what has not started goes back
         until it opens. Another host's gate holds back only the items that need it."""
-        gate = (outcome.error_message or "").partition(":")[0]
-        if any(gate == declared.name for declared in self._execute.pipeline.gates):
+        told = outcome.error_message or ""
+        declared = self._execute.pipeline.gates
+        if any(told.startswith(f"{gate.name}: ") for gate in declared):
             self._wait_seconds = max(self._wait_seconds, outcome.delay)
             self._waiting_for = outcome.error_message
             self.stop("gate closed")
@@ -327,8 +348,23 @@ class ProcessingSlice:
             for place in list(self._places):
                 if moment > place.overdue_at and place.task is not None:
                     place.timed_out = True
-                    place.overdue_at = math.inf
-                    place.task.cancel()
+                    place.cancels += 1
+                    if place.cancels > _CANCELS:
+                        self._give_up(place)
+                    else:
+                        place.task.cancel()
+
+    def _give_up(self, place: _Place) -> None:
+        """An item that does not let itself be stopped keeps its coroutine, but not its place."""
+        assert place.item is not None
+        held, row = place.item
+        place.given_up = True
+        place.overdue_at = math.inf
+        self._running -= 1
+        self._pace.running -= 1
+        self._places.discard(place)
+        self._log.warning("item.timeout", seq=row[0], seconds=self._execute.timeout)
+        self._hand_in(held, self._execute.timed_out(row))
 
     def _flushed(self) -> None:
         self._more.set()

@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 
 from holdfast.clock import Clock
+from holdfast.engine.blocking import Threads
 from holdfast.engine.concurrency import ConcurrencyBounds
 from holdfast.engine.control import Control
 from holdfast.engine.discover import DiscoverLimits, Walk, WalkEnd, discovered_pages
@@ -35,6 +36,8 @@ _HEARTBEAT_SECONDS = 5.0
 _IDLE_SECONDS = (0.05, 0.5)
 _GONE_SECONDS = (0.2, 5.0)
 _WALKS = 4
+_GATE_SECONDS = 2.0
+_EXECUTES = 32
 _PRESSURE_SECONDS = 1.0
 
 
@@ -55,6 +58,7 @@ class WorkerOptions:
     sweep_seconds: float
     drain_seconds: float
     backfill_enabled: bool
+    threads: int
     only_job: int | None = None
     until_idle: bool = False
 
@@ -91,6 +95,7 @@ class Worker:
         self._http = HttpClient(self._gates, options.http, clock, rng)
         self._control = Control(store, owner, log)
         self._upkeep = Upkeep(store, self._control, pipelines, metrics, log)
+        self._threads = Threads(options.threads)
         self._paces: dict[str, PipelinePace] = {}
         self._executes: dict[int, Execute] = {}
         self._served: dict[int, float] = {}
@@ -241,8 +246,11 @@ class Worker:
 
     def _walked(self, job_id: int, done: asyncio.Task[None]) -> None:
         self._walks.pop(job_id, None)
-        if not done.cancelled() and done.exception() is not None:
-            self._log.error("discovery.failed", source=str(job_id), exc_info=done.exception())
+        error = None if done.cancelled() else done.exception()
+        if isinstance(error, DatabaseGone):
+            self._log.warning("database.gone", error=str(error))
+        elif error is not None:
+            self._log.error("discovery.failed", source=str(job_id), exc_info=error)
 
     async def _walk(self, job_id: int) -> None:
         limits = self._options.discover
@@ -251,7 +259,7 @@ class Worker:
             return
         execute = await self._execute_for(job_id)
         pipeline, job = execute.pipeline, execute.job
-        if stream.fingerprint != pipeline.fingerprint(stream.source, job.options):
+        if stream.fingerprint != pipeline.fingerprint(stream.source, job.given_options):
             await self._store.ingesting.fail_stream(
                 stream, f"the query behind {stream.source} changed since its cursor was stored"
             )
@@ -283,6 +291,8 @@ class Worker:
     async def _execute_for(self, job_id: int) -> Execute:
         if job_id not in self._executes:
             job = await self._store.reads.job(job_id)
+            while len(self._executes) >= _EXECUTES:
+                del self._executes[next(iter(self._executes))]
             self._executes[job_id] = self._make_execute(job)
         return self._executes[job_id]
 
@@ -296,6 +306,7 @@ class Worker:
             _policy_of(pipeline, self._options.retry),
             self._pace_for(pipeline).spacing,
             self._options.execute,
+            self._threads,
             self._clock,
             self._rng,
             self._log.bind(job_id=job.id, pipeline=pipeline.name),
@@ -306,7 +317,7 @@ class Worker:
             self._paces[pipeline.name] = PipelinePace(
                 pipeline,
                 self._options.claim,
-                _concurrency_of(pipeline, self._options.concurrency),
+                _concurrency_of(pipeline, self._options.concurrency, self._options.threads),
                 self._options.spacing,
                 self._metrics,
             )
@@ -326,6 +337,7 @@ class Worker:
         seconds = self._options.sweep_seconds
         return [
             every(_HEARTBEAT_SECONDS, self._heartbeat, self._log, "heartbeat"),
+            every(_GATE_SECONDS, self._gates.keep, self._log, "gates"),
             every(seconds, self._sweep, self._log, "sweep"),
             every(seconds, self._upkeep.fire_schedules, self._log, "schedules"),
             every(seconds, self._upkeep.read_queue, self._log, "queue"),
@@ -393,9 +405,12 @@ def _policy_of(pipeline: Pipeline, policy: RetryPolicy) -> RetryPolicy:
     )
 
 
-def _concurrency_of(pipeline: Pipeline, bounds: ConcurrencyBounds) -> ConcurrencyBounds:
-    return replace(
-        bounds,
-        minimum=max(bounds.minimum, pipeline.min_concurrency),
-        maximum=pipeline.max_concurrency or bounds.maximum,
-    )
+def _concurrency_of(
+    pipeline: Pipeline, bounds: ConcurrencyBounds, threads: int
+) -> ConcurrencyBounds:
+    """No more plain `def` items at once than threads: an item's time must not run in a queue."""
+    maximum = pipeline.max_concurrency or bounds.maximum
+    if pipeline.threaded:
+        maximum = min(maximum, threads)
+    minimum = min(maximum, max(bounds.minimum, pipeline.min_concurrency))
+    return replace(bounds, minimum=minimum, maximum=maximum)

@@ -101,6 +101,15 @@ class GateTable:
 
         await self._database.write("slow_gate", body)
 
+    async def keep_slots(self, name: str, worker: str, slots: int, seconds: float) -> None:
+        """Holds places that are in use for longer; with 0 seconds, gives them back."""
+
+        async def body(tx: Transaction) -> None:
+            params = {"gate": name, "worker": worker, "slots": slots, "seconds": seconds}
+            await tx.run("hold_slots", params)
+
+        await self._database.write("keep_slots", body)
+
     async def drop_slots(self, worker: str) -> None:
         async def body(tx: Transaction) -> None:
             await tx.run("drop_slots", {"worker": worker})

@@ -120,6 +120,16 @@ class Ingesting:
         except _TakenBefore as taken:
             return Ingested(0, 0, taken.state)
 
+    async def renew_stream(self, stream: StreamLease, seconds: float) -> None:
+        """Keeps the stream while its source takes long for a page."""
+
+        async def body(tx: Transaction) -> None:
+            hold = {"id": stream.id, "token": stream.token, "seconds": seconds}
+            if not await tx.take("renew_stream", hold):
+                raise LeaseLost(f"stream {stream.id} was taken over")
+
+        await self._database.write("renew_stream", body)
+
     async def release_stream(
         self, stream: StreamLease, delay: float = 0.0, error: str | None = None
     ) -> None:

@@ -43,10 +43,17 @@ class Jobs:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def create(self, new: NewJob, actor: str) -> int:
-        """Makes a job with its streams and starts it."""
+    async def create(self, new: NewJob, actor: str, only_first: bool = False) -> int:
+        """Makes a job with its streams and starts it. With `only_first`, another's job on the
+        same input that came first is returned instead."""
 
         async def body(tx: Transaction) -> int:
+            if only_first:
+                await tx.fetch("hold_input", {"input": f"{new.pipeline} {new.input_key}"})
+                key = {"owner_id": new.owner_id, "input_key": new.input_key}
+                found = await tx.fetch("live_job_by_input", {"pipeline": new.pipeline, **key})
+                if found:
+                    return int(found[0][0])
             job_id = await _add_job(tx, new)
             for stream in new.streams:
                 await _add_stream(tx, new, job_id, stream)
@@ -280,7 +287,7 @@ async def _open_again(
         "delay": 0.0,
         "settled": 0,
         "expiries": 0,
-        "item_bytes": 0,
+        "item_bytes": (await tx.fetch("mean_input_bytes", {"job_id": job_id, "seqs": seqs}))[0][0],
         "waiting_for": None,
     }
     range_id = (await tx.take("add_range", params))[0][0]

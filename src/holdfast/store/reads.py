@@ -114,8 +114,8 @@ class Reads:
         params = {"limit": limit, "before": before or _LAST_ID}
         return [_job(row) for row in await self._database.fetch("jobs", params)]
 
-    async def job_by_input(self, pipeline: str, input_key: str) -> int | None:
-        params = {"pipeline": pipeline, "input_key": input_key}
+    async def job_by_input(self, pipeline: str, input_key: str, owner_id: str) -> int | None:
+        params = {"pipeline": pipeline, "input_key": input_key, "owner_id": owner_id}
         rows = await self._database.fetch("job_by_input", params)
         return rows[0][0] if rows else None
 

@@ -197,6 +197,8 @@ async def _save(
 ) -> None:
     try:
         await save(tx, held)
+        # PostgreSQL refuses everything after a statement that failed, even if `save` caught it.
+        await tx.fetch("select 1")
     except Exception as error:
         if database.driver.is_passing(error):
             raise

@@ -301,6 +301,25 @@ where    o.job_id = :job_id and o.status = :status and o.updated_at <= :before
 order by o.updated_at, o.seq
 limit    :limit;
 
+-- name: mean_input_bytes
+-- How large the items are that are opened again, for the byte limit of claims.
+select coalesce(cast(avg(length(cast(input as text))) as bigint), 0)
+from   items
+where  job_id = :job_id and seq in (@each(:seqs, bigint));
+
+-- name: hold_input
+-- Of two that start a job on the same input, the second waits here and finds the first's.
+-- SQLite has one writer at a time, so there is nothing to hold.
+select :input;
+
+-- name: live_job_by_input
+select   id
+from     jobs
+where    pipeline = :pipeline and input_key = :input_key and owner_id = :owner_id
+         and state in ('QUEUED', 'RUNNING', 'PAUSED')
+order by id
+limit    1;
+
 -- name: final_items
 -- Those of the named items that are finished.
 select   seq, status
@@ -414,6 +433,13 @@ insert into stream_pages (stream_id, generation, cursor_hash, number, records_co
 values (:stream_id, :generation, :cursor_hash, :number, :records, :items, @now)
 on conflict (stream_id, generation, cursor_hash) do nothing
 returning number;
+
+-- name: renew_stream
+-- The lease of a stream whose next page takes long.
+update streams
+set    expires_at = @after(:seconds)
+where  id = :id and token = :token
+returning id;
 
 -- name: release_stream
 -- The slice ended; the stream goes on later.

@@ -36,6 +36,10 @@ where  keys.scope = :scope and keys.key = value ->> 0
        and keys.job_id = cast(value ->> 3 as bigint) and keys.seq = cast(value ->> 4 as bigint)
 returning keys.key;
 
+-- name: hold_input
+-- Of two that start a job on the same input, the second waits here and finds the first's.
+select pg_advisory_xact_lock(hashtextextended(:input, 0));
+
 -- name: share_job
 -- The job's state for ingest, held until the page is committed: a cancel waits for the page and
 -- then removes its range too. The weakest lock that a cancel respects: sequence numbers are taken

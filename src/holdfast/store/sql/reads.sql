@@ -19,7 +19,8 @@ limit    :limit;
 -- The newest job of a pipeline on the same input that can be continued or looked at.
 select   id
 from     jobs
-where    pipeline = :pipeline and input_key = :input_key and state <> 'CANCELLED'
+where    pipeline = :pipeline and input_key = :input_key and owner_id = :owner_id
+         and state <> 'CANCELLED'
 order by id desc
 limit    1;
 
