@@ -59,8 +59,8 @@ async def test_job_keeps_what_it_was_given(store: Store) -> None:
     assert (job.reference, job.input_key, job.max_items) == ("prices.py:prices", "abc", 7)
     assert job.columns == ("title", "price") and job.options == {"market": "VN"}
     assert (await store.reads.streams(job_id))[0].source == f"file {job_id}"
-    assert await store.reads.job_by_input("prices", "abc", "local") == job_id
-    assert await store.reads.job_by_input("prices", "other", "local") is None
+    assert await store.reads.job_by_input("prices", "abc", job.owner_id) == job_id
+    assert await store.reads.job_by_input("prices", "abc", "another") is None
 
 
 async def test_source_that_another_live_job_walks_is_refused(store: Store) -> None:

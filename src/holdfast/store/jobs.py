@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from holdfast.errors import HoldfastError, UserError
+from holdfast.errors import UserError
 from holdfast.model import FINAL, ItemStatus, JobState, Lane, next_job_state
 from holdfast.store.counting import add_counts
 from holdfast.store.database import Database
@@ -203,13 +203,16 @@ class Jobs:
 
         async def body(tx: Transaction) -> None:
             for statement in statements:
-                await tx.execute(statement)
+                await self._prepare_one(tx, statement)
 
+        await self._database.write("prepare", body)
+
+    async def _prepare_one(self, tx: Transaction, statement: str) -> None:
         try:
-            await self._database.write("prepare", body)
-        except HoldfastError:
-            raise
+            await tx.execute(statement)
         except Exception as error:
+            if self._database.driver.is_passing(error):
+                raise
             raise UserError(
                 f"the pipeline's schema is refused by the database: {error}",
                 "Mend the statements in its `schema`; they must fit the database in use.",
