@@ -25,7 +25,7 @@ from holdfast.cli.output import errors, tell
 from holdfast.clock import SystemClock, system_random
 from holdfast.engine.worker import Worker
 from holdfast.errors import PipelineError, UserError
-from holdfast.metrics import Metrics, serve
+from holdfast.metrics import Metrics, MetricsServer, serve
 from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
 
@@ -64,10 +64,25 @@ def work(
         errors.print(f"Working for {', '.join(sorted(loaded))}. Ctrl-C stops.", markup=False)
     metrics = Metrics()
     server = None if metrics_port is None else serve(metrics, metrics_port)
+    run_async(_work_and_exit(settings, loaded, metrics, server, name, job, until_idle, supervised))
+
+
+async def _work_and_exit(
+    settings: Settings,
+    pipelines: dict[str, Pipeline],
+    metrics: Metrics,
+    server: MetricsServer | None,
+    name: str | None,
+    job: int | None,
+    until_idle: bool,
+    supervised: bool,
+) -> None:
+    """Ends the process from inside the event loop: an item may hold a thread that nothing can
+    stop, or a coroutine that does not let itself be cancelled."""
     code = 0
     try:
-        run_async(
-            _work(settings, loaded, metrics, name or worker_name(), job, until_idle, supervised)
+        await _work(
+            settings, pipelines, metrics, name or worker_name(), job, until_idle, supervised
         )
     except UserError as error:
         tell(error.message, error.hint)
@@ -81,7 +96,6 @@ def work(
         errors.print("Stopped.")
     sys.stdout.flush()
     sys.stderr.flush()
-    # A plain `def` item may still hold a thread that nothing can stop: do not wait for it.
     os._exit(code)
 
 
