@@ -28,6 +28,7 @@ _YIELD_SECONDS = 0.005
 _CONTROL_SECONDS = 0.5
 _WATCH_SECONDS = 0.1
 _CANCELS = 10
+_LOOK_SECONDS = 0.2
 _BACKLOG_FLUSHES = 4
 
 
@@ -146,10 +147,10 @@ class ProcessingSlice:
         if self._claiming is not None:
             await asyncio.wait([self._claiming])
         self._ready.clear()
-        running = [place.task for place in self._places if place.task is not None]
         try:
-            if running:
-                await asyncio.wait(running)
+            # Looked at anew now and then: a place may be given up meanwhile.
+            while running := [place.task for place in self._places if place.task is not None]:
+                await asyncio.wait(running, timeout=_LOOK_SECONDS)
             await self._end_settling()
             await self._release()
         finally:
