@@ -65,7 +65,7 @@ def misbehave(deed: str) -> Any:
             return {"did": deed}
 
 
-@pipeline(timeout=20)
+@pipeline(timeout=55)
 async def unruly(row: dict[str, Any], ctx: Context) -> Any:
     witness(ctx.seq)
     if row["do"].startswith("sleep:"):

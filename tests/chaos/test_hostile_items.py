@@ -17,6 +17,7 @@ from tests.chaos.scene import Scene, finish, wait_until
 
 HOSTILE = Path(__file__).with_name("hostile.py")
 SOME_ITEMS_FAILED = 3
+PATIENCE_SECONDS = 40.0
 ONE_TRY = {"HOLDFAST_MAX_ATTEMPTS_ERROR": "1"}
 
 RAISED = [
@@ -39,7 +40,10 @@ def _among_innocents(hostile: Sequence[str]) -> list[str]:
 
 
 def _run(scene: Scene, pipeline: str, deeds: Sequence[str], **more: str) -> Child:
-    return scene.run("run", f"{HOSTILE}:{pipeline}", scene.table(deeds), **more)
+    """Fails when the command does not end by itself."""
+    child = scene.start("run", f"{HOSTILE}:{pipeline}", scene.table(deeds), **more)
+    child.wait(PATIENCE_SECONDS)
+    return child
 
 
 def _take_in(scene: Scene, pipeline: str, deeds: Sequence[str]) -> None:
@@ -137,11 +141,11 @@ def test_item_that_is_not_found_and_cannot_be_saved_ends_as_error(scene: Scene) 
 
 @on_sqlite
 def test_job_of_slow_items_leaves_room_for_another_of_the_same_pipeline(scene: Scene) -> None:
-    _take_in(scene, "unruly", ["sleep:1.5"] * 20)
+    _take_in(scene, "unruly", ["sleep:50"] * 6)
     _take_in(scene, "unruly", [""] * 5)
     one_at_a_time = {"HOLDFAST_CONCURRENCY_MAX": "1", "HOLDFAST_WORKER_TARGET_SLICE_MS": "500"}
     worker = scene.start("work", HOSTILE, **one_at_a_time)
-    wait_until(lambda: _state(scene, 2) == "DONE", "the second job has its turn")
+    wait_until(lambda: _state(scene, 2) == "DONE", "the second job has its turn", 20)
     worker.send_signal(signal.SIGTERM)
     finish(worker)
     told = scene.show(1)
