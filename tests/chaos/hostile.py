@@ -16,6 +16,8 @@ from holdfast.errors import ItemError
 from holdfast.model import ItemStatus
 from holdfast.pipeline import Context, Settled, Tx
 
+SLOW = os.environ.get("CHAOS_SLOW", "")
+
 
 class Unspeakable(Exception):
     def __str__(self) -> str:
@@ -73,7 +75,7 @@ async def unruly(row: dict[str, Any], ctx: Context) -> Any:
     return misbehave(row["do"])
 
 
-@pipeline(timeout=20)
+@pipeline(timeout=55)
 def unruly_thread(row: dict[str, Any], ctx: Context) -> Any:
     witness(ctx.seq)
     return misbehave(row["do"])
@@ -125,12 +127,13 @@ class Fussy(Pipeline):
 
 
 class SlowlyKeyed(Pipeline):
-    """A file of it is taken in at a thousand rows a second at most."""
+    """A file of it is taken in at a thousand rows a second at most, while CHAOS_SLOW exists."""
 
     dedupe = Dedupe("slowly")
 
     def key(self, row: dict[str, Any]) -> str:
-        time.sleep(0.001)
+        if os.path.exists(SLOW):
+            time.sleep(0.001)
         return str(row["n"])
 
     async def process(self, row: dict[str, Any], ctx: Context) -> Any:
@@ -156,7 +159,7 @@ class Finding(Pipeline):
 
 class FindingSlowly(Finding):
     async def fetch(self, page: int) -> None:
-        await asyncio.sleep(3 if page == 1 else 0)
+        await asyncio.sleep(2 if page == 1 else 0)
 
 
 class FindingCancelled(Finding):
