@@ -213,6 +213,7 @@ async def test_closed_gate_is_shown_and_the_private_address_setting_is_named(
     assert "127.0.0.1" in told["why"]["text"]
     assert told["counters"]["open"] == 30
     assert len(world.requests) < 30
+    await asyncio.sleep(2)  # a line of the run's own says so within a second
     code, said = await asyncio.to_thread(stop, process, signal.SIGINT)
     assert (code, "Waiting: gate closed until" in said) == (130, True)
 

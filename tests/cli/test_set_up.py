@@ -246,4 +246,4 @@ def test_pipe_that_closes_early_is_no_error(desk: Desk) -> None:
         capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     assert "Traceback" not in done.stderr
-    assert done.stdout.split() == ["row", "title", "status", "error"]
+    assert done.stdout.split() == ["row", "title", "status", "error", "input"]

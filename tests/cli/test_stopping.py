@@ -160,14 +160,24 @@ def test_item_that_kills_its_worker_is_set_aside_and_harms_no_other(desk: Desk) 
 @pytest.mark.slow
 @on_sqlite
 def test_export_that_is_stopped_leaves_no_half_file(desk: Desk) -> None:
-    desk.write("slow.py", SLOW)
+    desk.write(
+        "fast.py",
+        """
+        from holdfast import pipeline
+
+        @pipeline(columns=["title"])
+        async def fast(row, ctx):
+            return row
+        """,
+    )
     desk.write_rows("in.csv", 150_000)
-    process = desk.start("run", "slow.py", "in.csv", "--no-work", "--out", "out.xlsx")
+    desk.succeed("run", "fast.py", "in.csv")
+    process = desk.start("run", "fast.py", "in.csv", "--out", "out.xlsx")
     wait_until(lambda: list(desk.folder.glob(".holdfast-export-*")))
     returncode, said = stop(process, signal.SIGINT)
     assert (returncode, "Traceback" in said) == (130, False)
     assert "The same command writes the results." in said
     assert not (desk.folder / "out.xlsx").exists()
     assert not list(desk.folder.glob(".holdfast-export-*"))
-    desk.succeed("run", "slow.py", "in.csv", "--no-work", "--out", "out.csv")
+    desk.succeed("run", "fast.py", "in.csv", "--out", "out.csv")
     assert len((desk.folder / "out.csv").read_text().splitlines()) == 150_001

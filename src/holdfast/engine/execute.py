@@ -131,7 +131,12 @@ class Execute:
 
     async def _in_thread(self, record: Any, ctx: Context) -> Any:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads.pool, self.pipeline.process, record, ctx)
+        result, error = await loop.run_in_executor(
+            self._threads.pool, _caught, self.pipeline.process, record, ctx
+        )
+        if error is not None:
+            raise error
+        return result
 
     def _normalized(self, record: Any) -> str:
         text = orjson.dumps(record).decode()
@@ -269,6 +274,16 @@ class Execute:
             charged=False,
             logged=False,
         )
+
+
+def _caught(
+    process: Callable[[Any, Context], Any], record: Any, ctx: Context
+) -> tuple[Any, BaseException | None]:
+    """A future takes no StopIteration, and a GeneratorExit from one closes whoever awaits it."""
+    try:
+        return process(record, ctx), None
+    except BaseException as error:
+        return None, error
 
 
 def _seconds(asked: Any) -> float | None:

@@ -269,6 +269,9 @@ class ProcessingSlice:
         self._changed.set()
         if not task.cancelled() and task.exception() is not None:
             self._log.error("place.failed", exc_info=task.exception())
+            if place.item is not None:
+                held, row = place.item
+                self._hand_in(held, self._execute.cancelled(row))
 
     async def _run_items(self, place: _Place) -> None:
         """One place: item after item, until there are more places than wanted."""
@@ -300,6 +303,7 @@ class ProcessingSlice:
                     self._pace.running -= 1
             if place.given_up:
                 return
+            place.item = None
             self._hand_in(held, outcome)
             if started - yielded > _YIELD_SECONDS:
                 await asyncio.sleep(0)
