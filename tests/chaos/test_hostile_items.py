@@ -186,7 +186,7 @@ def test_gate_with_one_place_lets_two_workers_through_in_turn(scene: Scene) -> N
 
 @on_sqlite
 def test_kill_switch_holds_an_ingest_until_it_is_off(scene: Scene) -> None:
-    rows = 6000
+    rows = 40_000
     slow = scene.folder / "slow"
     slow.touch()
     small = {"HOLDFAST_INGEST_MIN_ROWS": "100", "HOLDFAST_INGEST_MAX_ROWS": "100"}
