@@ -53,12 +53,20 @@ class PipelinePace:
 
     def settled(self, outcomes: Sequence[Outcome]) -> None:
         """Takes a flush."""
-        tried = [outcome for outcome in outcomes if outcome.error_code != "GATE"]
-        self._claim.observe([outcome.seconds for outcome in tried])
-        failed = [o for o in tried if o.status is ItemStatus.PENDING and o.charged]
-        self._spacing.observe(len(tried), len(failed))
-        self._observe_concurrency(outcomes, tried)
-        self._count(tried)
+        plain = not any(outcome.error_code for outcome in outcomes)
+        tried = outcomes if plain else [o for o in outcomes if o.error_code != "GATE"]
+        seconds = [outcome.seconds for outcome in tried]
+        self._claim.observe(seconds)
+        if plain:
+            mean = sum(seconds) / len(seconds) if seconds else 0.0
+            self._spacing.observe(len(seconds), 0)
+            self._concurrency.observe(len(seconds), mean, 0, 0, 0, self.running)
+        else:
+            failed = [o for o in tried if o.status is ItemStatus.PENDING and o.charged]
+            self._spacing.observe(len(tried), len(failed))
+            self._observe_concurrency(outcomes, tried)
+            self._count_retries(tried)
+        self._count(tried, seconds)
 
     def decisions(self) -> list[DecisionRow]:
         controllers = (self._claim, self._concurrency, self._spacing)
@@ -85,18 +93,20 @@ class PipelinePace:
         mean = sum(good) / len(good) if good else 0.0
         self._concurrency.observe(len(good), mean, throttles, failures, timeouts, self.running)
 
-    def _count(self, tried: Sequence[Outcome]) -> None:
+    def _count(self, tried: Sequence[Outcome], seconds: Sequence[float]) -> None:
         name = self._pipeline.name
         for status, count in Counter(outcome.status for outcome in tried).items():
             if status is not ItemStatus.PENDING:
                 self._metrics.items.labels(name, status).inc(count)
+        buckets = Counter(map(item_bucket, seconds))
+        counts = [buckets[place] for place in range(len(ITEM_SECONDS_BOUNDS) + 1)]
+        self._metrics.observe_items(name, counts, sum(seconds), len(seconds))
+
+    def _count_retries(self, tried: Sequence[Outcome]) -> None:
+        name = self._pipeline.name
         for outcome in tried:
             if outcome.status is ItemStatus.PENDING:
                 category = error_code(outcome.error_code or "", self._codes).category
                 self._metrics.retries.labels(name, category).inc()
                 if not outcome.charged:
                     self._metrics.throttles.labels(name).inc()
-        seconds = [outcome.seconds for outcome in tried]
-        buckets = Counter(map(item_bucket, seconds))
-        counts = [buckets[place] for place in range(len(ITEM_SECONDS_BOUNDS) + 1)]
-        self._metrics.observe_items(name, counts, sum(seconds), len(seconds))

@@ -271,7 +271,7 @@ class ProcessingSlice:
             self._log.error("place.failed", exc_info=task.exception())
             if place.item is not None:
                 held, row = place.item
-                self._hand_in(held, self._execute.cancelled(row))
+                self._settler.hand_in(held, self._execute.cancelled(row))
 
     async def _run_items(self, place: _Place) -> None:
         """One place: item after item, until there are more places than wanted."""
@@ -304,7 +304,11 @@ class ProcessingSlice:
             if place.given_up:
                 return
             place.item = None
-            self._hand_in(held, outcome)
+            self._settler.hand_in(held, outcome)
+            if self._solo or outcome.error_code == "GATE":
+                self._handed_in(held, outcome)
+            if len(self._ready) <= self._low and self._claiming is None:
+                self._changed.set()
             if started - yielded > _YIELD_SECONDS:
                 await asyncio.sleep(0)
                 yielded = clock.monotonic()
@@ -326,12 +330,9 @@ class ProcessingSlice:
         self._more.clear()
         await self._more.wait()
 
-    def _hand_in(self, held: Held, outcome: Outcome) -> None:
-        self._settler.hand_in(held, outcome)
+    def _handed_in(self, held: Held, outcome: Outcome) -> None:
         if self._solo and not held.open:
             self._settler.flush()
-        if len(self._ready) <= self._low and self._claiming is None:
-            self._changed.set()
         if outcome.error_code == "GATE":
             self._give_way(outcome)
 
@@ -369,7 +370,8 @@ class ProcessingSlice:
         self._pace.running -= 1
         self._places.discard(place)
         self._log.warning("item.timeout", seq=row[0], seconds=self._execute.timeout)
-        self._hand_in(held, self._execute.timed_out(row))
+        self._settler.hand_in(held, self._execute.timed_out(row))
+        self._changed.set()
 
     def _flushed(self) -> None:
         self._more.set()

@@ -73,7 +73,12 @@ class Settling:
 
     async def complete(self, job_id: int) -> JobState | None:
         """Ends the job if nothing of it is left. Locks the job first and looks in the next
-        statement: in one statement, two last settlements would each see the other's range."""
+        statement: in one statement, two last settlements would each see the other's range.
+
+        Most calls find open ranges by a look without a lock, and leave it to the settlement that
+        removes the last of them: its own look comes after its commit."""
+        if await self._database.fetch("open_range_exists", {"job_id": job_id}):
+            return None
 
         async def body(tx: Transaction) -> JobState | None:
             rows = await tx.fetch("job_state", {"job_id": job_id})
@@ -208,10 +213,9 @@ async def _save(
 async def _count(tx: Transaction, job_id: int, worker: str, held: Sequence[Settlement]) -> None:
     outcomes = [outcome for settlement in held for outcome in settlement.outcomes]
     by_status = Counter(outcome.status for outcome in outcomes)
-    throttled = sum(
-        1 for o in outcomes if o.status is ItemStatus.PENDING and o.logged and not o.charged
-    )
-    retried = sum(1 for o in outcomes if o.status is ItemStatus.PENDING and o.logged)
+    again: list[Outcome] = []
+    if by_status[ItemStatus.PENDING]:
+        again = [o for o in outcomes if o.status is ItemStatus.PENDING and o.logged]
     await add_counts(
         tx,
         job_id,
@@ -220,8 +224,8 @@ async def _count(tx: Transaction, job_id: int, worker: str, held: Sequence[Settl
         not_found=by_status[ItemStatus.NOT_FOUND],
         skipped=by_status[ItemStatus.SKIPPED],
         error=by_status[ItemStatus.ERROR],
-        retried=retried,
-        throttled=throttled,
+        retried=len(again),
+        throttled=sum(1 for outcome in again if not outcome.charged),
     )
 
 
