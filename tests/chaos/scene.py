@@ -36,7 +36,7 @@ class Scene:
         self.folder = folder
         self.witness = folder / "witness.txt"
         self.children = children
-        self._url = database_url
+        self.url = database_url
         self._command = HoldfastCommand(database_url, folder)
         self._tables = 0
 
@@ -95,7 +95,7 @@ class Scene:
 
     def fetch(self, query: str) -> list[Sequence[Any]]:
         """Rows of the database, read beside everybody who works on it."""
-        return asyncio.run(_fetch(self._url, query))
+        return asyncio.run(_fetch(self.url, query))
 
     def results(self, job_id: int) -> dict[int, dict[str, Any]]:
         """What each item that is DONE gave."""

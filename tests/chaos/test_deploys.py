@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
+import time
 from collections import Counter
+from contextlib import closing
 
 import pytest
 
+from holdfast.database_url import sqlite_file
 from tests.chaos.children import Child
 from tests.chaos.scene import DEEDS, Scene, finish, wait_until
 
@@ -91,7 +95,7 @@ def test_worker_that_was_frozen_past_its_lease_writes_nothing(scene: Scene) -> N
     job_id = scene.take_in(["sleep:0.5"] * 30, "saving")
     frozen = scene.start_worker(job_id, HOLDFAST_CONCURRENCY_START="30")
     wait_until(lambda: len(scene.witnessed()) == 30, "all items are in work")
-    os.kill(frozen.pid, signal.SIGSTOP)
+    _freeze_between_writes(scene, frozen.pid)
     try:
         other = scene.start_worker(job_id)
         finish(other)
@@ -101,3 +105,20 @@ def test_worker_that_was_frozen_past_its_lease_writes_nothing(scene: Scene) -> N
     scene.assert_exact(job_id, done=30)
     scene.assert_saved_once(30)
     assert {result["pid"] for result in scene.results(job_id).values()} == {other.pid}
+
+
+def _freeze_between_writes(scene: Scene, pid: int) -> None:
+    """A process that is frozen in a transaction keeps SQLite's only lock: nobody could go on."""
+    file = sqlite_file(scene.url)
+    while True:
+        os.kill(pid, signal.SIGSTOP)
+        if file is None:
+            return
+        try:
+            with closing(sqlite3.connect(file, timeout=0.1, isolation_level=None)) as database:
+                database.execute("begin immediate")
+                database.execute("rollback")
+            return
+        except sqlite3.OperationalError:
+            os.kill(pid, signal.SIGCONT)
+            time.sleep(0.02)
