@@ -34,7 +34,7 @@ from tests.store.test_upkeep import FUTURE
 TABLES = {
     "jobs", "items", "ranges", "outcomes", "attempts", "counters", "keys", "streams",
     "stream_pages", "gates", "gate_holds", "kill_switches", "workers", "schedules",
-    "dead_letters", "decisions", "audit",
+    "dead_letters", "decisions", "audit", "outbox", "turns", "inbox", "duties",
 }  # fmt: skip
 
 

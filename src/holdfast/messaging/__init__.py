@@ -1,0 +1,1 @@
+"""Messages: the envelope, the relay of the outbox, RabbitMQ."""

@@ -1,0 +1,1 @@
+"""The pages: one view function for each."""
