@@ -56,6 +56,8 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "worker.died": ("A worker process ended by itself.", ("worker", "exit_code")),
     "database.gone": ("The database cannot be reached.", ("error",)),
     "pace.decided": ("A controller chose a new value.", ("controller", "was", "became", "why")),
+    "request.failed": ("A request met an unexpected error.", ("path",)),
+    "intake.failed": ("Taking a stored file in met an unexpected error.", ()),
     "library.logged": ("A library warned or failed.", ("library", "message")),
 }
 

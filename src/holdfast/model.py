@@ -189,6 +189,8 @@ class Job:
     finished_at: datetime | None = None
     updated_at: datetime | None = None
     discovered_at: datetime | None = None
+    ip: str | None = None  # of whoever asked for it over HTTP
+    file_id: int | None = None
 
     @property
     def given_options(self) -> dict[str, Any]:

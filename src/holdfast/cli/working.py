@@ -58,7 +58,7 @@ def work(
     cleanly: what runs may end for a moment, the rest goes back uncharged.
     """
     settings = settings_from_environment()
-    loaded = _load_all(pipelines)
+    loaded = load_all(pipelines)
     ensure_schema(settings)
     if not supervised:
         errors.print(f"Working for {', '.join(sorted(loaded))}. Ctrl-C stops.", markup=False)
@@ -103,7 +103,7 @@ def worker_name() -> str:
     return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
 
 
-def _load_all(references: list[str]) -> dict[str, Pipeline]:
+def load_all(references: list[str]) -> dict[str, Pipeline]:
     loaded: dict[str, Pipeline] = {}
     for reference in references:
         path, wanted = split_reference(reference)

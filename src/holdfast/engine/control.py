@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from holdfast.errors import IllegalTransition, UserError
+from holdfast.errors import IllegalTransition, UnfitState, UserError
 from holdfast.model import FINAL, ItemStatus, JobState, Lane
 from holdfast.pipeline import Pipeline
 from holdfast.store import NewJob, NewStream, Store
@@ -22,6 +22,17 @@ class Caps:
 
 
 NO_CAPS = Caps()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Where a job came from, if over HTTP: the address, and the stored file."""
+
+    ip: str | None = None
+    file_id: int | None = None
+
+
+_NOT_OVER_HTTP = Asked()
 
 
 class Control:
@@ -39,6 +50,7 @@ class Control:
         options: Mapping[str, Any],
         caps: Caps,
         only_first: bool = False,
+        asked: Asked = _NOT_OVER_HTTP,
     ) -> int:
         """A job over a file's rows. The file stays where it is until all rows are kept."""
         await self.prepare(pipeline)
@@ -53,6 +65,8 @@ class Control:
             columns=pipeline.columns,
             options={**options, "_table": dict(table), "_file": pipeline.file},
             max_items=caps.max_items,
+            ip=asked.ip,
+            file_id=asked.file_id,
         )
         return await self._create(job, self._owner, only_first)
 
@@ -63,6 +77,7 @@ class Control:
         actor: str | None = None,
         caps: Caps = NO_CAPS,
         only_first: bool = False,
+        asked: Asked = _NOT_OVER_HTTP,
     ) -> int:
         """A job whose records the pipeline finds by itself."""
         if not pipeline.discovers:
@@ -86,6 +101,7 @@ class Control:
             columns=pipeline.columns,
             options={**options, "_file": pipeline.file},
             max_items=caps.max_items,
+            ip=asked.ip,
         )
         return await self._create(job, actor or self._owner, only_first)
 
@@ -166,7 +182,7 @@ class Control:
         try:
             return await order
         except IllegalTransition as error:
-            raise UserError(str(error), "`holdfast show JOB` tells its state.") from error
+            raise UnfitState(str(error), "`holdfast show JOB` tells its state.") from error
 
 
 def discovery_key(pipeline: Pipeline, options: Mapping[str, Any]) -> str:

@@ -38,6 +38,8 @@ _SPELLINGS = {
         (r"@skip_locked\b", ""),
     ),
 }
+#: the files of queries that read the same on both databases
+_STEMS = ("common", "reads", "people", "files", "pages")
 _PARAMETER = re.compile(r"'[^']*'|(?<![:\w]):([a-z_]\w*)", re.IGNORECASE)
 
 
@@ -50,7 +52,9 @@ class Query:
 
 @cache
 def load_queries(dialect: str) -> dict[str, Query]:
-    texts = _read("common") | _read("reads") | _read(dialect)
+    texts: dict[str, str] = {}
+    for stem in (*_STEMS, dialect):
+        texts |= _read(stem)
     return {name: compile_query(dialect, sql, name) for name, sql in texts.items()}
 
 
