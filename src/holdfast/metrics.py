@@ -140,7 +140,14 @@ class Metrics:
             "oldest_pending_age_seconds", "Age of the oldest pending item.", "pipeline"
         )
 
+        self.pending_count = self._gauge(
+            "pending_count", "Open items of all live jobs, as the pending list counts them."
+        )
+
     def _waits(self) -> None:
+        self.page_seconds = self._histogram(
+            "page_seconds", "Time to read one page of a list.", DATABASE_SECONDS_BOUNDS, "list"
+        )
         self.database_seconds = self._histogram(
             "database_seconds", "Time of one transaction.", DATABASE_SECONDS_BOUNDS, "operation"
         )
@@ -230,7 +237,7 @@ def reference() -> str:
         "Counters and histograms are of one process; add them up over the workers. The two gauges",
         "of the queue are read from the database and are the same wherever they are asked.",
         "`kind` is `discover` or `process`, `category` that of the error code, `operation` a verb",
-        "of the store.",
+        "of the store, `list` is `items` or `pending`. `holdfast api` has its own at `/metrics`.",
         "",
         "| Metric | Type | Labels | Meaning |",
         "|---|---|---|---|",
