@@ -221,7 +221,9 @@ async def test_job_of_a_stored_file_that_is_gone_fails_and_says_so(server: ApiSe
     file = (await ada.post("/api/files", files={"file": ("a.csv", ROWS.encode())})).json()
     for path in server.parts.files.glob("*/*/a.csv"):
         path.unlink()
-    job_id = (await ada.post("/api/jobs", json={"pipeline": "lengths", "fileId": file["id"]})).json()
+    job_id = (
+        await ada.post("/api/jobs", json={"pipeline": "lengths", "fileId": file["id"]})
+    ).json()
     while (job := (await ada.get(f"/api/jobs/{job_id['id']}")).json())["state"] == "RUNNING":
         await asyncio.sleep(0.1)
     assert job["state"] == "FAILED"
