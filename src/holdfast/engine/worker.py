@@ -7,6 +7,7 @@ import os
 import random
 import socket
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -31,6 +32,7 @@ from holdfast.metrics import Metrics
 from holdfast.model import Job, JobState, Lane
 from holdfast.pipeline import Context, Pipeline
 from holdfast.store import Store
+from holdfast.tracing import span
 
 _HEARTBEAT_SECONDS = 5.0
 _IDLE_SECONDS = (0.05, 0.5)
@@ -184,13 +186,19 @@ class Worker:
             self._in_work,
         )
         self._slice = current
-        try:
-            await current.work(lambda: self._others_wait(job_id))
-        finally:
-            self._slice = None
-            self._finish_later(current)
-            seconds = self._clock.monotonic() - started
-            self._metrics.slice_seconds.labels(execute.pipeline.name, "process").observe(seconds)
+        with self._span("slice.process", execute.job):
+            try:
+                await current.work(lambda: self._others_wait(job_id))
+            finally:
+                self._slice = None
+                self._finish_later(current)
+                seconds = self._clock.monotonic() - started
+                name = execute.pipeline.name
+                self._metrics.slice_seconds.labels(name, "process").observe(seconds)
+
+    def _span(self, name: str, job: Job) -> AbstractContextManager[str]:
+        """Joins the trace of whoever made the job, across processes."""
+        return span(name, job.trace, job_id=job.id, pipeline=job.pipeline, worker=self._name)
 
     def _finish_later(self, current: ProcessingSlice) -> None:
         """Slow items come to their end while the next slice is under way."""
@@ -280,7 +288,8 @@ class Worker:
             lambda: self._clock.monotonic() < deadline and not self._stop.is_set(),
         )
         ctx = Context(job, 0, stream.failures + 1, self._http, self._gates.passing, self._log)
-        end = await walk.run(discovered_pages(pipeline, stream, ctx, limits.max_input_bytes))
+        with self._span("slice.discover", job):
+            end = await walk.run(discovered_pages(pipeline, stream, ctx, limits.max_input_bytes))
         seconds = self._clock.monotonic() - started
         self._metrics.slice_seconds.labels(pipeline.name, "discover").observe(seconds)
         if end in (WalkEnd.COMPLETE, WalkEnd.CAPPED, WalkEnd.FAILED):
