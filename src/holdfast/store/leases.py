@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from holdfast.model import ALONE_AFTER, LONE_EXPIRIES, Lease
+from holdfast.model import ALONE_AFTER, LONE_EXPIRIES, Lease, SliceKind
+from holdfast.store.announcing import announce_all
 from holdfast.store.counting import add_counts
 from holdfast.store.database import Database
 from holdfast.store.driver import Row, Transaction
@@ -104,7 +105,9 @@ class Leases:
         async def body(tx: Transaction) -> list[int]:
             expired = await tx.fetch("expired_leases")
             ours = in_work()
-            return await _expire_all(tx, [row for row in expired if row[0] not in ours])
+            freed = await _expire_all(tx, [row for row in expired if row[0] not in ours])
+            await announce_all(tx, freed, SliceKind.PROCESS)
+            return freed
 
         return await self._database.write("rescue", body)
 
@@ -113,9 +116,12 @@ class Leases:
 
         async def body(tx: Transaction) -> list[int]:
             held = await tx.fetch("leases_of_worker", {"worker": worker})
-            await tx.run("drop_streams_of_worker", {"worker": worker})
+            walks = await tx.take("drop_streams_of_worker", {"worker": worker})
+            await announce_all(tx, [row[0] for row in walks], SliceKind.DISCOVER)
             await tx.run("drop_slots", {"worker": worker})
-            return await _expire_all(tx, held)
+            freed = await _expire_all(tx, held)
+            await announce_all(tx, freed, SliceKind.PROCESS)
+            return freed
 
         return await self._database.write("return_leases", body)
 

@@ -250,7 +250,7 @@ where  id = :job_id;
 update dead_letters
 set    state = :state, acted_at = @now, actor = :actor
 where  id = :id and state = 'OPEN'
-returning job_id, seq;
+returning job_id, seq, kind;
 
 -- name: replay_dead_letters
 -- Items that are opened again by any way are set aside no longer.
@@ -583,8 +583,8 @@ where  scope = :scope
 returning scope;
 
 -- name: add_worker
-insert into workers (name, host, pid, pipelines, started_at, seen_at)
-values (:name, :host, :pid, :pipelines, @now, @now);
+insert into workers (name, host, pid, pipelines, listens, started_at, seen_at)
+values (:name, :host, :pid, :pipelines, :listens, @now, @now);
 
 -- name: see_worker
 update workers
@@ -643,4 +643,5 @@ values (:actor, :action, cast(:job_id as bigint), :subject, :detail, @now);
 -- A dead worker's streams are free at once.
 update streams
 set    token = null, worker = null, expires_at = null
-where  worker = :worker;
+where  worker = :worker
+returning job_id;
