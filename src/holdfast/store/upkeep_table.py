@@ -56,6 +56,7 @@ class UpkeepTable:
         async def body(tx: Transaction) -> None:
             await tx.run("stop_worker", {"name": name})
             await tx.run("drop_slots", {"worker": name})
+            await tx.run("drop_duties", {"holder": name})
 
         await self._database.write("stop_worker", body)
 

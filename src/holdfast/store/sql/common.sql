@@ -70,6 +70,19 @@ order by available_at, id
 limit    :limit
 @skip_locked;
 
+-- name: hold_owner
+-- On SQLite one transaction writes at a time.
+select owner_id
+from   jobs
+where  id = :job_id;
+
+-- name: other_workers_of_owner
+-- How many other workers hold something of the job's owner.
+select count(distinct worker)
+from   ranges
+where  worker is not null and worker <> :worker and expires_at > @now
+       and owner_id = (select owner_id from jobs where id = :job_id);
+
 -- name: cut_range
 -- What is left of a range after its head was split off.
 update ranges

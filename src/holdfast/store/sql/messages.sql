@@ -194,6 +194,11 @@ set holder = excluded.holder, expires_at = excluded.expires_at, acted_at = exclu
 where duties.holder = excluded.holder or duties.expires_at <= excluded.acted_at
 returning name;
 
+-- name: drop_duties
+-- Whoever leaves makes room.
+delete from duties
+where  holder = :holder;
+
 -- name: duties
 select name, holder, @seconds_since(acted_at)
 from   duties;

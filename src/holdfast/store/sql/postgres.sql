@@ -90,3 +90,9 @@ with due as materialized (
 select job_id
 from   due
 where  pg_try_advisory_xact_lock(hashtextextended('outbox ' || job_id, 0));
+
+-- name: hold_owner
+-- Claims for one owner come one after the other, where owners have a limit.
+select pg_advisory_xact_lock(hashtextextended('owner ' || owner_id, 0))
+from   jobs
+where  id = :job_id;
