@@ -196,6 +196,7 @@ class Job:
     finished_at: datetime | None = None
     updated_at: datetime | None = None
     discovered_at: datetime | None = None
+    trace: str | None = None  # the `traceparent` of its making
 
     @property
     def given_options(self) -> dict[str, Any]:

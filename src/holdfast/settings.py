@@ -231,6 +231,30 @@ class Settings:
         choices=("auto", "console", "json"),
     )
 
+    health_port: int | None = setting(
+        None,
+        "Port of `/healthz`, `/readyz` and `/metrics`; 0 takes a free one.",
+        0,
+        65535,
+        shown="not served",
+    )
+    health_host: str = setting(
+        "127.0.0.1", "Address of `/healthz`, `/readyz` and `/metrics`; in a container `0.0.0.0`."
+    )
+    health_stall_seconds: float = setting(
+        30, "A process whose event loop did not answer for so long is not alive.", 1, 3600
+    )
+    otlp_endpoint: str | None = setting(
+        None,
+        "Where traces are sent (OTLP over HTTP).",
+        kind="web address",
+        alias="OTEL_EXPORTER_OTLP_ENDPOINT",
+        shown="not sent",
+    )
+    service_name: str = setting(
+        "holdfast", "How this process is named in traces.", alias="OTEL_SERVICE_NAME"
+    )
+
     @property
     def is_sqlite(self) -> bool:
         return sqlite_file(self.database_url) is not None
@@ -352,6 +376,7 @@ HEADINGS = {
     "sweep_seconds": "Processes and upkeep",
     "http_user_agent": "HTTP",
     "log_level": "Logs",
+    "health_port": "Health, metrics and traces",
 }
 
 
@@ -372,7 +397,7 @@ def reference() -> str:
                 "| Setting | Also read as | Default | Accepts | Meaning |",
                 "|---|---|---|---|---|",
             ]
-        alias = f"`{each.field.upper()}`" if each.aliased else ""
+        alias = f"`{each.also}`" if each.also else ""
         lines.append(f"| `{each.name}` | {alias} | {each.shown} | {each.accepts} | {each.help} |")
     return "\n".join(lines) + "\n"
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
 import uvloop
 
+from holdfast import tracing
 from holdfast.database_url import sqlite_file
 from holdfast.engine.concurrency import ConcurrencyBounds
 from holdfast.engine.discover import DiscoverLimits
@@ -20,6 +22,8 @@ from holdfast.engine.settle import FlushLimits
 from holdfast.engine.upkeep import UpkeepLimits
 from holdfast.engine.work import WorkLimits
 from holdfast.engine.worker import WorkerOptions
+from holdfast.errors import DatabaseGone
+from holdfast.health import Check, HealthServer
 from holdfast.http import HttpOptions
 from holdfast.log import configure
 from holdfast.metrics import Metrics
@@ -27,7 +31,7 @@ from holdfast.pipeline import Gate
 from holdfast.settings import Settings, load_settings
 from holdfast.store import Store, open_store
 from holdfast.store.driver import Fault, no_fault
-from holdfast.store.migrate import require_current, status, upgrade
+from holdfast.store.migrate import newest_revision, require_current, status, upgrade
 
 T = TypeVar("T")
 
@@ -35,6 +39,7 @@ T = TypeVar("T")
 def settings_from_environment() -> Settings:
     settings = load_settings(os.environ)
     configure(settings.log_level, settings.log_format)
+    tracing.configure(settings.otlp_endpoint, settings.service_name)
     return settings
 
 
@@ -84,6 +89,50 @@ async def opened_store(
         yield store
     finally:
         await store.close()
+
+
+@contextmanager
+def serving_health(
+    settings: Settings, port: int | None, metrics: Metrics, checks: Mapping[str, Check]
+) -> Iterator[Callable[[], None]]:
+    """Answers probes and Prometheus while the process runs, if a port is given. What it gives
+    is called when the process begins to drain. Must be entered in the event loop."""
+    if port is None:
+        yield lambda: None
+        return
+    server = HealthServer(
+        port,
+        metrics,
+        checks,
+        asyncio.get_running_loop(),
+        host=settings.health_host,
+        stall_seconds=settings.health_stall_seconds,
+    )
+    try:
+        yield server.drain
+    finally:
+        server.stop()
+
+
+def store_checks(store: Store) -> dict[str, Check]:
+    """What every process needs to be ready: the database, with the schema of this program."""
+
+    async def schema() -> str | None:
+        try:
+            found = await store.reads.schema_revision()
+        except DatabaseGone:
+            return "unknown"
+        needed = newest_revision()
+        return None if found == needed else f"is {found or 'empty'}, the program needs {needed}"
+
+    async def database() -> str | None:
+        try:
+            await store.reads.kill_switches()
+        except DatabaseGone:
+            return "cannot be reached"
+        return None
+
+    return {"database": database, "schema": schema}
 
 
 def _fault() -> Fault:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,6 +11,7 @@ from holdfast.errors import IllegalTransition, UserError
 from holdfast.model import FINAL, ItemStatus, JobState, Lane
 from holdfast.pipeline import Pipeline
 from holdfast.store import NewJob, NewStream, Store
+from holdfast.tracing import note, span
 
 T = TypeVar("T")
 
@@ -161,8 +162,10 @@ class Control:
         return await self._store.reads.kill_switches()
 
     async def _create(self, job: NewJob, actor: str, only_first: bool) -> int:
-        job_id = await self._store.jobs.create(job, actor, only_first)
-        self._log.info("job.created", job_id=job_id, pipeline=job.pipeline, name=job.name)
+        with span("job.create", pipeline=job.pipeline) as trace:
+            job_id = await self._store.jobs.create(replace(job, trace=trace), actor, only_first)
+            note(job_id=job_id)
+            self._log.info("job.created", job_id=job_id, pipeline=job.pipeline, name=job.name)
         return job_id
 
     async def prepare(self, pipeline: Pipeline) -> None:

@@ -81,9 +81,7 @@ class Upkeep:
         await self._store.upkeep.forget_workers()
         announced = await self._announce() if self._limits.announces else []
         if rescued or cancelled or announced:
-            self._log.info(
-                "sweep.acted", rescued=rescued, cancelled=cancelled, announced=announced
-            )
+            self._log.info("sweep.acted", rescued=rescued, cancelled=cancelled, announced=announced)
 
     async def _announce(self) -> list[int]:
         messages = self._store.messages

@@ -7,6 +7,7 @@ import os
 import random
 import socket
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -32,6 +33,7 @@ from holdfast.metrics import Metrics
 from holdfast.model import Job, JobState, Lane, SliceKind
 from holdfast.pipeline import Context, Pipeline
 from holdfast.store import Store
+from holdfast.tracing import span
 
 _HEARTBEAT_SECONDS = 5.0
 _IDLE_SECONDS = (0.05, 0.5)
@@ -96,9 +98,7 @@ class Worker:
         )
         self._http = HttpClient(self._gates, options.http, clock, rng)
         self._control = Control(store, owner, log)
-        self._upkeep = Upkeep(
-            store, self._control, pipelines, options.upkeep, name, metrics, log
-        )
+        self._upkeep = Upkeep(store, self._control, pipelines, options.upkeep, name, metrics, log)
         self._threads = Threads(options.threads)
         self._turns = turns or PollingTurns(store, pipelines, self._may_run, clock)
         self._paces: dict[str, PipelinePace] = {}
@@ -197,14 +197,21 @@ class Worker:
             self._in_work,
         )
         self._slice = current
-        try:
-            await current.work(lambda: self._turns.others_wait(turn))
-        finally:
-            self._slice = None
-            self._finish_later(current, turn)
-            seconds = self._clock.monotonic() - started
-            self._metrics.slice_seconds.labels(execute.pipeline.name, "process").observe(seconds)
+        with self._span("slice.process", execute.job, turn.trace):
+            try:
+                await current.work(lambda: self._turns.others_wait(turn))
+            finally:
+                self._slice = None
+                self._finish_later(current, turn)
+                seconds = self._clock.monotonic() - started
+                name = execute.pipeline.name
+                self._metrics.slice_seconds.labels(name, "process").observe(seconds)
         return current.claimed_any
+
+    def _span(self, name: str, job: Job, trace: str | None = None) -> AbstractContextManager[str]:
+        """Joins the trace of the message, or of whoever made the job, across processes."""
+        parent = trace or job.trace
+        return span(name, parent, job_id=job.id, pipeline=job.pipeline, worker=self._name)
 
     def _finish_later(self, current: ProcessingSlice, turn: Turn) -> None:
         """Slow items come to their end while the next slice is under way."""
@@ -302,7 +309,8 @@ class Worker:
             lambda: self._clock.monotonic() < deadline and not self._stop.is_set(),
         )
         ctx = Context(job, 0, stream.failures + 1, self._http, self._gates.passing, self._log)
-        end = await walk.run(discovered_pages(pipeline, stream, ctx, limits.max_input_bytes))
+        with self._span("slice.discover", job):
+            end = await walk.run(discovered_pages(pipeline, stream, ctx, limits.max_input_bytes))
         seconds = self._clock.monotonic() - started
         self._metrics.slice_seconds.labels(pipeline.name, "discover").observe(seconds)
         if end in (WalkEnd.COMPLETE, WalkEnd.CAPPED, WalkEnd.FAILED):

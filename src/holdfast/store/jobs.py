@@ -38,6 +38,7 @@ class NewJob:
     columns: Sequence[str] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     max_items: int | None = None
+    trace: str | None = None
 
 
 class Jobs:
@@ -243,6 +244,7 @@ async def _add_job(tx: Transaction, new: NewJob) -> int:
         "columns": orjson.dumps(list(new.columns)).decode(),
         "options": orjson.dumps(dict(new.options)).decode(),
         "max_items": new.max_items,
+        "trace": new.trace,
     }
     return int((await tx.take("add_job", params))[0][0])
 

@@ -1,15 +1,20 @@
 -- Queries behind the command line, the API and the pages. None of them writes.
 
+-- name: schema_revision
+-- The schema that the database has.
+select version_num
+from   alembic_version;
+
 -- name: job
 select id, pipeline, name, state, owner_id, mode, lane, reference, input_key, columns, options,
-       max_items, error, created_at, started_at, finished_at, updated_at, discovered_at
+       max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace
 from   jobs
 where  id = :job_id;
 
 -- name: jobs
 -- The newest jobs first.
 select   id, pipeline, name, state, owner_id, mode, lane, reference, input_key, columns, options,
-         max_items, error, created_at, started_at, finished_at, updated_at, discovered_at
+         max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace
 from     jobs
 where    id < :before
 order by id desc
