@@ -91,6 +91,13 @@ class Lane(StrEnum):
     EVENT = "EVENT"
 
 
+class SliceKind(StrEnum):
+    """What a slice of a job does."""
+
+    PROCESS = "process"
+    DISCOVER = "discover"
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """One record of a page, as the source gave it."""

@@ -153,6 +153,29 @@ class Settings:
     worker_lost_seconds: float = setting(
         30, "A worker that gave no sign for so long counts as lost.", 1, DAY_SECONDS
     )
+    message_lost_seconds: float = setting(
+        60, "A message that nobody took for so long is sent again.", 1, DAY_SECONDS
+    )
+    relay_poll_seconds: float = setting(
+        0.2, "How often a relay looks into the outbox when nothing woke it.", 0.01, 3600
+    )
+    owner_slices: int | None = setting(
+        None, "Most workers that work for one owner at once.", 1, 10_000, shown="no limit"
+    )
+    backlog_max_items: int | None = setting(
+        None,
+        "With more open items than these, sources wait and uploads are refused.",
+        1,
+        10**12,
+        shown="no limit",
+    )
+    backlog_max_seconds: float | None = setting(
+        None,
+        "The same when the oldest open item has waited for longer.",
+        1,
+        365 * DAY_SECONDS,
+        shown="no limit",
+    )
     pool_size: int = setting(6, "Database connections of one process.", 1, 1000)
     workers: int = setting(
         _worker_count, "Worker processes.", 1, 256, shown="as many as CPUs, at most 4"

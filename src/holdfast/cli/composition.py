@@ -19,6 +19,7 @@ from holdfast.engine.execute import ExecuteLimits
 from holdfast.engine.pace import ClaimBounds, IngestBounds, SpacingBounds
 from holdfast.engine.retry import RetryPolicy
 from holdfast.engine.settle import FlushLimits
+from holdfast.engine.upkeep import UpkeepLimits
 from holdfast.engine.work import WorkLimits
 from holdfast.engine.worker import WorkerOptions
 from holdfast.errors import DatabaseGone
@@ -60,7 +61,11 @@ def ensure_schema(settings: Settings) -> None:
 
 
 @asynccontextmanager
-async def opened_store(settings: Settings, metrics: Metrics | None = None) -> AsyncIterator[Store]:
+async def opened_store(
+    settings: Settings, metrics: Metrics | None = None, announces: bool | None = None
+) -> AsyncIterator[Store]:
+    """Announces work where a broker is set, unless told otherwise."""
+
     def observe(verb: str, seconds: float, waited: float) -> None:
         if metrics is not None:
             metrics.database_seconds.labels(verb).observe(seconds)
@@ -75,6 +80,8 @@ async def opened_store(settings: Settings, metrics: Metrics | None = None) -> As
             settings.http_jitter_seconds,
             settings.http_concurrency,
         ),
+        announces=settings.broker_url is not None if announces is None else announces,
+        owner_slices=settings.owner_slices,
         fault=_fault(),
         observe=observe,
     )
@@ -193,11 +200,20 @@ def worker_options(settings: Settings, only_job: int | None, until_idle: bool) -
         retry=_retry_policy(settings),
         http=_http_options(settings),
         gate_max_wait_seconds=settings.gate_max_wait_seconds,
-        sweep_seconds=settings.sweep_seconds,
+        upkeep=upkeep_limits(settings),
         drain_seconds=settings.drain_seconds,
         backfill_enabled=settings.backfill_enabled,
         only_job=only_job,
         until_idle=until_idle,
+    )
+
+
+def upkeep_limits(settings: Settings) -> UpkeepLimits:
+    return UpkeepLimits(
+        sweep_seconds=settings.sweep_seconds,
+        worker_lost_seconds=settings.worker_lost_seconds,
+        message_lost_seconds=settings.message_lost_seconds,
+        announces=settings.broker_url is not None,
     )
 
 

@@ -66,6 +66,17 @@ class Control:
         only_first: bool = False,
     ) -> int:
         """A job whose records the pipeline finds by itself."""
+        job = await self.discovery_job(pipeline, options, caps)
+        return await self._create(job, actor or self._owner, only_first)
+
+    async def discovery_job(
+        self,
+        pipeline: Pipeline,
+        options: Mapping[str, Any],
+        caps: Caps = NO_CAPS,
+        owner: str | None = None,
+    ) -> NewJob:
+        """Such a job, ready to be made."""
         if not pipeline.discovers:
             raise UserError(
                 f"the pipeline {pipeline.name} has no `discover`",
@@ -77,18 +88,17 @@ class Control:
             for source in pipeline.sources(options)
         ]
         lane = Lane.BACKFILL if pipeline.lane is Lane.UPLOAD else pipeline.lane
-        job = NewJob(
+        return NewJob(
             pipeline=pipeline.name,
             name=pipeline.name,
             streams=streams,
-            owner_id=self._owner,
+            owner_id=owner or self._owner,
             lane=lane,
             input_key=discovery_key(pipeline, options),
             columns=pipeline.columns,
             options={**options, "_file": pipeline.file},
             max_items=caps.max_items,
         )
-        return await self._create(job, actor or self._owner, only_first)
 
     async def pause(self, job_id: int) -> JobState:
         state = await self._ordered(self._store.jobs.pause(job_id, self._owner))
