@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from holdfast import broker_url
 from holdfast.database_url import ACCEPTED, read_database_url
 
 PREFIX = "HOLDFAST_"
@@ -84,6 +85,8 @@ KINDS: dict[str, tuple[Callable[[str], Any], str]] = {
     "Path": (_read_folder, "a folder"),
     "header": (_read_header, "printable ASCII text"),
     "database URL": (read_database_url, ACCEPTED),
+    "broker URL": (broker_url.read_broker_url, broker_url.ACCEPTED),
+    "queue prefix": (broker_url.read_prefix, broker_url.ACCEPTED_PREFIX),
 }
 
 
