@@ -1,7 +1,9 @@
-"""A fresh, migrated database for every test, on SQLite and on a real PostgreSQL.
+"""A fresh, migrated database for every test, on SQLite and on a real PostgreSQL; a real RabbitMQ.
 
 A test that takes `database_url`, `store` or `run_holdfast` runs once on each database. To keep
 one to SQLite: `@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)`.
+
+`broker_url` is the session's RabbitMQ, `queue_prefix` a name for queues of the test's own.
 """
 
 from __future__ import annotations
@@ -14,11 +16,14 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
+import aio_pika
 import pytest
 
 from tests.command import HoldfastCommand
 from tests.postgres import POSTGRES_MISSING, PostgresServer, database_name, find_binaries
+from tests.rabbitmq import RABBITMQ_MISSING, RabbitServer, rabbitmq_is_installed
 
 on_each_database = pytest.fixture(
     params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
@@ -33,10 +38,13 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Before -m deselects: whatever asks for the server by name needs it."""
+    """Before -m deselects: whatever asks for a server by name needs it."""
     for item in items:
-        if "postgres_server" in getattr(item, "fixturenames", ()):
+        names = getattr(item, "fixturenames", ())
+        if "postgres_server" in names:
             item.add_marker("postgres")
+        if "rabbit_server" in names:
+            item.add_marker("rabbit")
 
 
 @pytest.fixture(scope="session")
@@ -46,6 +54,36 @@ def postgres_server() -> Iterator[PostgresServer]:
         pytest.fail(POSTGRES_MISSING, pytrace=False)
     with PostgresServer() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def rabbit_server() -> Iterator[RabbitServer]:
+    """The session's RabbitMQ server, started when the first test needs it."""
+    if not rabbitmq_is_installed():
+        pytest.fail(RABBITMQ_MISSING, pytrace=False)
+    with RabbitServer() as server:
+        yield server
+
+
+@pytest.fixture
+def broker_url(rabbit_server: RabbitServer) -> str:
+    """The session's RabbitMQ, running, even if the test before has stopped it."""
+    rabbit_server.start()
+    return rabbit_server.url
+
+
+@pytest.fixture
+async def queue_prefix(rabbit_server: RabbitServer, broker_url: str) -> AsyncIterator[str]:
+    """A prefix of the test's own; queues and exchanges under it are removed afterwards."""
+    prefix = f"test-{uuid4().hex[:12]}"
+    yield prefix
+    rabbit_server.start()
+    async with await aio_pika.connect(broker_url) as connection:
+        channel = await connection.channel()
+        for word in ("interactive", "bulk", "discover", "dead"):
+            await channel.queue_delete(f"{prefix}.{word}")
+        for word in ("work", "dead"):
+            await channel.exchange_delete(f"{prefix}.{word}")
 
 
 @pytest.fixture(scope="session")

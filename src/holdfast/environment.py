@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from holdfast import broker_url
 from holdfast.database_url import ACCEPTED, read_database_url
 
 PREFIX = "HOLDFAST_"
@@ -96,6 +97,8 @@ KINDS: dict[str, tuple[Callable[[str], Any], str]] = {
     "web address": (_read_web_address, "an address such as `http://collector:4318`"),
     "header": (_read_header, "printable ASCII text"),
     "database URL": (read_database_url, ACCEPTED),
+    "broker URL": (broker_url.read_broker_url, broker_url.ACCEPTED),
+    "queue prefix": (broker_url.read_prefix, broker_url.ACCEPTED_PREFIX),
 }
 
 

@@ -56,6 +56,22 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "worker.stopped": ("A worker ended as it was told.", ("worker",)),
     "worker.died": ("A worker process ended by itself.", ("worker", "exit_code")),
     "database.gone": ("The database cannot be reached.", ("error",)),
+    "broker.gone": ("The broker cannot be reached; it is tried again.", ("url", "use", "error")),
+    "broker.back": ("The broker can be reached.", ("url", "use")),
+    "broker.refused": (
+        "The broker does not let us in; it is tried again.",
+        ("url", "use", "error"),
+    ),
+    "queue.lost": ("A consumer lost its queue and takes it up again.", ("queue", "error")),
+    "message.unsettled": (
+        "A message was done with, but the broker could not be told: it will come again.",
+        ("queue", "message_id", "error"),
+    ),
+    "message.dead": ("A message was set aside.", ("queue", "message_id", "code", "reason")),
+    "dead.failed": (
+        "A dead message could not be kept; it is tried again.",
+        ("message_id", "error", "seconds"),
+    ),
     "pace.decided": ("A controller chose a new value.", ("controller", "was", "became", "why")),
     "library.logged": ("A library warned or failed.", ("library", "message")),
 }
@@ -169,6 +185,9 @@ def _take_in_libraries(threshold: int) -> None:
     root.addHandler(_LibraryHandler(threshold))
     # It tells every failed reconnect with a trace; that the database is gone we say ourselves.
     logging.getLogger("asyncpg.pool").setLevel(logging.ERROR)
+    # The same for the broker: whatever they find, `messaging` says once and in our words.
+    logging.getLogger("aiormq").setLevel(logging.CRITICAL)
+    logging.getLogger("aio_pika").setLevel(logging.CRITICAL)
 
 
 def reference() -> str:

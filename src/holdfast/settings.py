@@ -47,6 +47,22 @@ class Settings:
     )
     owner: str = setting("local", "Whose the jobs are that are made here.")
 
+    broker_url: str | None = setting(
+        None,
+        "The RabbitMQ server that carries messages between processes.",
+        kind="broker URL",
+        secret=True,
+        shown="none: workers poll the database",
+    )
+    queue_prefix: str = setting(
+        "holdfast",
+        "What the names of our exchanges and queues begin with.",
+        kind="queue prefix",
+    )
+    max_message_bytes: int = setting(
+        64 * 1024, "Largest message that is read; a larger one is a dead letter.", 1024, 16 * MIB
+    )
+
     ingest_min_rows: int = setting(
         256, "Rows of the first batch of an ingest, and the fewest.", 1, 1_000_000, aliased=True
     )
@@ -268,6 +284,10 @@ class Settings:
         return mask_password(self.database_url)
 
     @property
+    def masked_broker_url(self) -> str | None:
+        return None if self.broker_url is None else mask_password(self.broker_url)
+
+    @property
     def db_p50_seconds(self) -> float:
         return self.db_p50_ms / 1000
 
@@ -368,6 +388,7 @@ def _error(problems: list[str]) -> SettingsError:
 #: first setting under a heading of the reference page -> the heading
 HEADINGS = {
     "database_url": "Database and files",
+    "broker_url": "Broker",
     "ingest_min_rows": "Ingest",
     "worker_target_slice_ms": "Work",
     "max_attempts_error": "Retries",

@@ -50,7 +50,7 @@ def metric_of(name: str) -> str:
     return found if found in METRICS else name
 
 
-@pytest.mark.parametrize(("place", "expression"), expressions(), ids=lambda each: each[:40])
+@pytest.mark.parametrize(("place", "expression"), [*expressions()], ids=lambda each: each[:40])
 def test_every_metric_that_is_asked_for_exists_with_the_labels_that_are_used(
     place: str, expression: str
 ) -> None:

@@ -13,6 +13,7 @@ import uvloop
 
 from holdfast import tracing
 from holdfast.database_url import sqlite_file
+from holdfast.engine.backpressure import BacklogBounds
 from holdfast.engine.concurrency import ConcurrencyBounds
 from holdfast.engine.discover import DiscoverLimits
 from holdfast.engine.execute import ExecuteLimits
@@ -200,6 +201,7 @@ def worker_options(settings: Settings, only_job: int | None, until_idle: bool) -
         retry=_retry_policy(settings),
         http=_http_options(settings),
         gate_max_wait_seconds=settings.gate_max_wait_seconds,
+        backlog=backlog_bounds(settings),
         upkeep=upkeep_limits(settings),
         drain_seconds=settings.drain_seconds,
         backfill_enabled=settings.backfill_enabled,
@@ -215,6 +217,10 @@ def upkeep_limits(settings: Settings) -> UpkeepLimits:
         message_lost_seconds=settings.message_lost_seconds,
         announces=settings.broker_url is not None,
     )
+
+
+def backlog_bounds(settings: Settings) -> BacklogBounds:
+    return BacklogBounds(settings.backlog_max_items, settings.backlog_max_seconds)
 
 
 def _claim_bounds(settings: Settings) -> ClaimBounds:

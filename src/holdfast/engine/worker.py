@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 
 from holdfast.clock import Clock
+from holdfast.engine.backpressure import BacklogBounds, Backpressure
 from holdfast.engine.blocking import Threads
 from holdfast.engine.concurrency import ConcurrencyBounds
 from holdfast.engine.control import Control
@@ -58,12 +59,18 @@ class WorkerOptions:
     retry: RetryPolicy
     http: HttpOptions
     gate_max_wait_seconds: float
+    backlog: BacklogBounds
     upkeep: UpkeepLimits
     drain_seconds: float
     backfill_enabled: bool
     threads: int
     only_job: int | None = None
     until_idle: bool = False
+
+    def may_run(self, job_id: int, lane: str) -> bool:
+        if self.only_job not in (None, job_id):
+            return False
+        return self.backfill_enabled or lane != Lane.BACKFILL
 
 
 class Worker:
@@ -99,8 +106,9 @@ class Worker:
         self._http = HttpClient(self._gates, options.http, clock, rng)
         self._control = Control(store, owner, log)
         self._upkeep = Upkeep(store, self._control, pipelines, options.upkeep, name, metrics, log)
+        self._backpressure = Backpressure(store, options.backlog, clock, metrics)
         self._threads = Threads(options.threads)
-        self._turns = turns or PollingTurns(store, pipelines, self._may_run, clock)
+        self._turns = turns or PollingTurns(store, pipelines, options.may_run, clock)
         self._paces: dict[str, PipelinePace] = {}
         self._executes: dict[int, Execute] = {}
         self._tails: set[asyncio.Task[None]] = set()
@@ -176,11 +184,6 @@ class Worker:
         if not worked:
             await self._pause(_IDLE_SECONDS[0])
         return worked
-
-    def _may_run(self, job_id: int, lane: str) -> bool:
-        if self._options.only_job not in (None, job_id):
-            return False
-        return self._options.backfill_enabled or lane != Lane.BACKFILL
 
     async def _work_slice(self, turn: Turn, execute: Execute) -> bool:
         started = self._clock.monotonic()
@@ -286,6 +289,10 @@ class Worker:
         stream = await self._store.ingesting.lease_stream(job_id, self._name, limits.lease_seconds)
         if stream is None:
             return False
+        wait = await self._backpressure.wait_seconds()
+        if wait is not None:
+            await self._store.ingesting.release_stream(stream, wait)
+            return True
         execute = await self._execute_for(job_id)
         pipeline, job = execute.pipeline, execute.job
         if stream.fingerprint != pipeline.fingerprint(stream.source, job.given_options):

@@ -290,6 +290,11 @@ class Reads:
     async def count_dead_letters(self) -> dict[str, int]:
         return {row[0]: row[1] for row in await self._database.fetch("count_dead_letters")}
 
+    async def backlog(self) -> tuple[int, float]:
+        """Items that could be worked on now, and the seconds that the oldest has waited."""
+        items, seconds = (await self._database.fetch("backlog"))[0]
+        return int(items), float(seconds)
+
     async def kill_switches(self) -> list[dict[str, Any]]:
         return await self._named("kill_switches", ("scope", "actor", "reason", "since"), {})
 

@@ -242,6 +242,14 @@ from     audit
 where    job_id = :job_id
 order by id;
 
+-- name: backlog
+-- What running jobs could work on now, and for how long the oldest of it waits.
+select coalesce(cast(sum(r.hi - r.lo + 1) as bigint), 0),
+       coalesce(max(@seconds_since(r.since)), 0)
+from   ranges r
+       join jobs j on j.id = r.job_id
+where  j.state = 'RUNNING' and r.available_at <= @now;
+
 -- name: queue_depth
 -- Open items as the ranges span them (an estimate where a range is partly settled), and the age
 -- of the oldest, by pipeline.
