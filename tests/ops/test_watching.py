@@ -56,7 +56,7 @@ def test_every_metric_that_is_asked_for_exists_with_the_labels_that_are_used(
 ) -> None:
     names = {metric_of(name) for name in re.findall(r"holdfast_\w+", expression)}
     assert names <= set(METRICS)
-    labels = set(re.findall(r"(\w+)=~?\"", expression))
+    labels = set(re.findall(r"(\w+)(?:=~?|!=)\"", expression))
     for grouping in re.findall(r"by \(([^)]*)\)", expression):
         labels |= {label.strip() for label in grouping.split(",")}
     known = {label for name in names for label in METRICS[name].labels}
