@@ -17,6 +17,7 @@ from structlog.typing import EventDict, FilteringBoundLogger, Processor, Wrapped
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.errors import UserError
+from holdfast.tracing import current_trace_id
 
 #: bound once per slice, and so in every event of one
 SLICE_FIELDS = ("job_id", "pipeline", "worker")
@@ -101,6 +102,7 @@ def configure(
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
+            _join_trace,
             _stamp(clock or SystemClock()),
             _without_trace_for_people,
             *_renderer(format, stream),
@@ -119,6 +121,13 @@ def _stamp(clock: Clock) -> Processor:
         return event
 
     return stamp
+
+
+def _join_trace(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    trace_id = current_trace_id()
+    if trace_id is not None:
+        event["trace_id"] = trace_id
+    return event
 
 
 def _without_trace_for_people(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
@@ -188,8 +197,9 @@ def reference() -> str:
         "# Log events",
         "",
         "Every line has `timestamp`, `level` and `event`; one that was written in a slice, or is",
-        f"about a job or a worker, also has {carried} as far as they apply. Logs go to standard",
-        "error, by `HOLDFAST_LOG_LEVEL` and `HOLDFAST_LOG_FORMAT`.",
+        f"about a job or a worker, also has {carried} as far as they apply, and `trace_id` where",
+        "the work belongs to a trace. Logs go to standard error, by `HOLDFAST_LOG_LEVEL` and",
+        "`HOLDFAST_LOG_FORMAT`.",
         "",
         "| Event | What happened | Fields |",
         "|---|---|---|",

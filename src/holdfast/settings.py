@@ -169,6 +169,29 @@ class Settings:
     worker_lost_seconds: float = setting(
         30, "A worker that gave no sign for so long counts as lost.", 1, DAY_SECONDS
     )
+    message_lost_seconds: float = setting(
+        60, "A message that nobody took for so long is sent again.", 1, DAY_SECONDS
+    )
+    relay_poll_seconds: float = setting(
+        0.2, "How often a relay looks into the outbox when nothing woke it.", 0.01, 3600
+    )
+    owner_slices: int | None = setting(
+        None, "Most workers that work for one owner at once.", 1, 10_000, shown="no limit"
+    )
+    backlog_max_items: int | None = setting(
+        None,
+        "With more open items than these, sources wait and uploads are refused.",
+        1,
+        10**12,
+        shown="no limit",
+    )
+    backlog_max_seconds: float | None = setting(
+        None,
+        "The same when the oldest open item has waited for longer.",
+        1,
+        365 * DAY_SECONDS,
+        shown="no limit",
+    )
     pool_size: int = setting(6, "Database connections of one process.", 1, 1000)
     workers: int = setting(
         _worker_count, "Worker processes.", 1, 256, shown="as many as CPUs, at most 4"
@@ -222,6 +245,30 @@ class Settings:
         "auto",
         "Lines for people or for machines; `auto` is `console` on a terminal, else `json`.",
         choices=("auto", "console", "json"),
+    )
+
+    health_port: int | None = setting(
+        None,
+        "Port of `/healthz`, `/readyz` and `/metrics`; 0 takes a free one.",
+        0,
+        65535,
+        shown="not served",
+    )
+    health_host: str = setting(
+        "127.0.0.1", "Address of `/healthz`, `/readyz` and `/metrics`; in a container `0.0.0.0`."
+    )
+    health_stall_seconds: float = setting(
+        30, "A process whose event loop did not answer for so long is not alive.", 1, 3600
+    )
+    otlp_endpoint: str | None = setting(
+        None,
+        "Where traces are sent (OTLP over HTTP).",
+        kind="web address",
+        alias="OTEL_EXPORTER_OTLP_ENDPOINT",
+        shown="not sent",
+    )
+    service_name: str = setting(
+        "holdfast", "How this process is named in traces.", alias="OTEL_SERVICE_NAME"
     )
 
     @property
@@ -350,6 +397,7 @@ HEADINGS = {
     "sweep_seconds": "Processes and upkeep",
     "http_user_agent": "HTTP",
     "log_level": "Logs",
+    "health_port": "Health, metrics and traces",
 }
 
 
@@ -370,7 +418,7 @@ def reference() -> str:
                 "| Setting | Also read as | Default | Accepts | Meaning |",
                 "|---|---|---|---|---|",
             ]
-        alias = f"`{each.field.upper()}`" if each.aliased else ""
+        alias = f"`{each.also}`" if each.also else ""
         lines.append(f"| `{each.name}` | {alias} | {each.shown} | {each.accepts} | {each.help} |")
     return "\n".join(lines) + "\n"
 

@@ -175,7 +175,7 @@ def test_worker_serves_metrics(desk: Desk) -> None:
     desk.write_rows("in.csv", 30)
     desk.succeed("run", "upper.py", "in.csv", "--no-work")
     port = free_port()
-    worker = desk.start("work", "upper.py", "--metrics-port", str(port))
+    worker = desk.start("work", "upper.py", "--health-port", str(port))
 
     def scrape() -> str:
         try:
@@ -189,7 +189,7 @@ def test_worker_serves_metrics(desk: Desk) -> None:
     for name in ("item_seconds", "slice_seconds", "database_seconds", "claim_items"):
         assert f"holdfast_{name}" in found
     assert stop(worker, signal.SIGTERM)[0] == 0
-    assert "port" in desk.fail("work", "upper.py", "--metrics-port", "70000", code=2)
+    assert "port" in desk.fail("work", "upper.py", "--health-port", "70000", code=2)
 
 
 @on_sqlite

@@ -429,7 +429,7 @@ class Complete:
         assert actions.count("finish") == 1
 
 
-def _simple(
+def simple_scenario(
     verb: str,
     act: Callable[[Store, str], Awaitable[Any]],
     table: str,
@@ -477,31 +477,39 @@ async def _fire(store: Store, name: str) -> None:
 GATE = ("gates", "name", 1)
 WORKER = ("workers", "name", 1)
 SCHEDULE = ("schedules", "name", 1)
-_simple("declare_gate", _declare, *GATE)
-_simple("reserve_gate", _reserve, *GATE, _declare)
-_simple("reserve_gate", lambda store, name: store.gates.reserve(name, "one", 1, 1, 0.1, 30), *GATE)
-_simple("close_gate", lambda store, name: store.gates.close(name, 9, "busy"), *GATE)
-_simple("slow_gate", lambda store, name: store.gates.slow_down(name, 9.0), *GATE)
-_simple(
+simple_scenario("declare_gate", _declare, *GATE)
+simple_scenario("reserve_gate", _reserve, *GATE, _declare)
+simple_scenario(
+    "reserve_gate", lambda store, name: store.gates.reserve(name, "one", 1, 1, 0.1, 30), *GATE
+)
+simple_scenario("close_gate", lambda store, name: store.gates.close(name, 9, "busy"), *GATE)
+simple_scenario("slow_gate", lambda store, name: store.gates.slow_down(name, 9.0), *GATE)
+simple_scenario(
     "drop_slots",
     lambda store, name: store.gates.drop_slots("one"),
     "gate_holds", "gate", 0, _declare, _reserve,
 )  # fmt: skip
-_simple(
+simple_scenario(
     "keep_slots", lambda store, name: store.gates.keep_slots(name, "one", 1, 9.0), *GATE, _declare
 )
-_simple("add_worker", _add_worker, *WORKER)
-_simple("see_worker", lambda store, name: store.upkeep.see_worker(name), *WORKER, _add_worker)
-_simple("stop_worker", lambda store, name: store.upkeep.stop_worker(name), *WORKER, _add_worker)
-_simple("forget_workers", lambda store, _: store.upkeep.forget_workers(), *WORKER, _add_worker)
-_simple("set_schedule", _set_schedule, *SCHEDULE)
-_simple("fire_schedule", _fire, *SCHEDULE, _set_schedule)
-_simple(
+simple_scenario("add_worker", _add_worker, *WORKER)
+simple_scenario(
+    "see_worker", lambda store, name: store.upkeep.see_worker(name), *WORKER, _add_worker
+)
+simple_scenario(
+    "stop_worker", lambda store, name: store.upkeep.stop_worker(name), *WORKER, _add_worker
+)
+simple_scenario(
+    "forget_workers", lambda store, _: store.upkeep.forget_workers(), *WORKER, _add_worker
+)
+simple_scenario("set_schedule", _set_schedule, *SCHEDULE)
+simple_scenario("fire_schedule", _fire, *SCHEDULE, _set_schedule)
+simple_scenario(
     "note_schedule",
     lambda store, name: store.upkeep.note_schedule(name, 1, None),
     *SCHEDULE, _set_schedule,
 )  # fmt: skip
-_simple(
+simple_scenario(
     "remove_schedule",
     lambda store, name: store.upkeep.remove_schedule(name),
     "schedules", "name", 0, _set_schedule,

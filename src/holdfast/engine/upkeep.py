@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -32,23 +33,44 @@ async def every(seconds: float, action: Callable[[], Awaitable[None]], log: Any,
         await asyncio.sleep(seconds)
 
 
+#: A process that swept keeps the duty for so many sweeps; then another takes it over.
+_TERM_SWEEPS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class UpkeepLimits:
+    sweep_seconds: float
+    worker_lost_seconds: float
+    message_lost_seconds: float
+    announces: bool
+
+
 class Upkeep:
     def __init__(
         self,
         store: Store,
         control: Control,
         pipelines: Mapping[str, Pipeline],
+        limits: UpkeepLimits,
+        holder: str,
         metrics: Metrics,
         log: Any,
     ) -> None:
+        """`holder` names the process: of all, one does the sweep at a time."""
         self._store = store
         self._control = control
         self._pipelines = pipelines
+        self._limits = limits
+        self._holder = holder
         self._metrics = metrics
         self._log = log
 
     async def sweep(self, in_work: Callable[[], set[int]]) -> None:
-        """Expired leases, finished jobs that nobody ended, ranges of cancelled jobs."""
+        """Expired leases, finished jobs that nobody ended, ranges of cancelled jobs, work that
+        no message was sent for. Does nothing while another process does it."""
+        term = self._limits.sweep_seconds * _TERM_SWEEPS
+        if not await self._store.upkeep.hold_duty("sweep", self._holder, term):
+            return
         rescued = await self._store.leases.rescue(in_work)
         finished = await self._store.upkeep.finishable_jobs()
         for job_id in {*rescued, *finished}:
@@ -57,8 +79,15 @@ class Upkeep:
         for job_id in cancelled:
             await self._store.jobs.drop_ranges(job_id)
         await self._store.upkeep.forget_workers()
-        if rescued or cancelled:
-            self._log.info("sweep.acted", rescued=rescued, cancelled=cancelled)
+        announced = await self._announce() if self._limits.announces else []
+        if rescued or cancelled or announced:
+            self._log.info("sweep.acted", rescued=rescued, cancelled=cancelled, announced=announced)
+
+    async def _announce(self) -> list[int]:
+        messages = self._store.messages
+        await messages.forget_messages()
+        listened = await messages.listened_pipelines(self._limits.worker_lost_seconds)
+        return await messages.announce_silent(listened, self._limits.message_lost_seconds)
 
     async def fire_schedules(self) -> None:
         for due in await self._store.upkeep.due_schedules():
@@ -72,6 +101,12 @@ class Upkeep:
         }
         self._metrics.set_queue(readings)
         self._metrics.set_dead_letters(await self._store.reads.count_dead_letters())
+        count, age, _ = await self._store.messages.reading()
+        self._metrics.outbox_depth.set(count)
+        self._metrics.outbox_oldest_seconds.set(age)
+        duties = await self._store.upkeep.duties()
+        if "sweep" in duties:
+            self._metrics.sweeper_age_seconds.set(duties["sweep"][1])
 
     async def _fire(self, due: DueSchedule) -> None:
         """Moves the schedule on first: of two workers, the one that did so starts the job."""

@@ -104,6 +104,10 @@ class Reads:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    async def schema_revision(self) -> str | None:
+        rows = await self._database.fetch("schema_revision")
+        return rows[0][0] if rows else None
+
     async def job(self, job_id: int) -> Job:
         rows = await self._database.fetch("job", {"job_id": job_id})
         if not rows:
@@ -286,6 +290,11 @@ class Reads:
     async def count_dead_letters(self) -> dict[str, int]:
         return {row[0]: row[1] for row in await self._database.fetch("count_dead_letters")}
 
+    async def backlog(self) -> tuple[int, float]:
+        """Items that could be worked on now, and the seconds that the oldest has waited."""
+        items, seconds = (await self._database.fetch("backlog"))[0]
+        return int(items), float(seconds)
+
     async def kill_switches(self) -> list[dict[str, Any]]:
         return await self._named("kill_switches", ("scope", "actor", "reason", "since"), {})
 
@@ -349,7 +358,7 @@ def _with_cancelled(counters: Counters) -> Counters:
 
 
 def _job(row: Row) -> Job:
-    values = [*row[:18]]
+    values = [*row[:19]]
     values[3], values[6] = JobState(row[3]), Lane(row[6])
     values[9], values[10] = tuple(orjson.loads(row[9])), orjson.loads(row[10])
     values[13:18] = [parse_instant(value) for value in row[13:18]]

@@ -15,6 +15,7 @@ from holdfast.store.gate_table import GateTable
 from holdfast.store.ingesting import Ingesting
 from holdfast.store.jobs import Jobs
 from holdfast.store.leases import Leases
+from holdfast.store.messages import Messages
 from holdfast.store.postgres import open_postgres
 from holdfast.store.reads import Reads
 from holdfast.store.settling import Settling
@@ -32,6 +33,7 @@ class Store:
     leases: Leases
     settling: Settling
     gates: GateTable
+    messages: Messages
     upkeep: UpkeepTable
     reads: Reads
 
@@ -44,27 +46,31 @@ async def open_store(
     *,
     pool_size: int = 6,
     default_gate: Gate = _DEFAULT_GATE,
+    announces: bool = False,
+    owner_slices: int | None = None,
     clock: Clock | None = None,
     rng: random.Random | None = None,
     fault: Fault = no_fault,
     observe: Observe = no_observe,
 ) -> Store:
+    """`announces`: work is announced in the outbox, for workers that hear messages."""
     clock = clock or SystemClock()
     rng = rng or system_random()
     driver: Driver
     file = sqlite_file(url)
     if file is not None:
-        driver = await open_sqlite(file, clock, fault, observe)
+        driver = await open_sqlite(file, announces, clock, fault, observe)
     else:
-        driver = await open_postgres(url, pool_size, clock, fault, observe)
+        driver = await open_postgres(url, pool_size, announces, clock, fault, observe)
     database = Database(driver, rng)
     return Store(
         database=database,
         jobs=Jobs(database),
         ingesting=Ingesting(database, _new_token),
-        leases=Leases(database, _new_token),
+        leases=Leases(database, _new_token, owner_slices),
         settling=Settling(database),
         gates=GateTable(database, rng, default_gate),
+        messages=Messages(database),
         upkeep=UpkeepTable(database),
         reads=Reads(database),
     )

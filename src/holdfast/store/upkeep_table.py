@@ -29,8 +29,12 @@ class UpkeepTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def add_worker(self, name: str, host: str, pid: int, pipelines: Sequence[str]) -> None:
+    async def add_worker(
+        self, name: str, host: str, pid: int, pipelines: Sequence[str], listens: bool = False
+    ) -> None:
+        """`listens` tells that the worker hears messages, so that they may be sent for it."""
         params = {
+            "listens": int(listens),
             "name": name,
             "host": host,
             "pid": pid,
@@ -52,6 +56,7 @@ class UpkeepTable:
         async def body(tx: Transaction) -> None:
             await tx.run("stop_worker", {"name": name})
             await tx.run("drop_slots", {"worker": name})
+            await tx.run("drop_duties", {"holder": name})
 
         await self._database.write("stop_worker", body)
 
@@ -60,6 +65,19 @@ class UpkeepTable:
             await tx.run("forget_workers", {})
 
         await self._database.write("forget_workers", body)
+
+    async def hold_duty(self, name: str, holder: str, seconds: float) -> bool:
+        """Whether the holder may do what one does for all; it may until the time runs out."""
+        params = {"name": name, "holder": holder, "seconds": seconds}
+
+        async def body(tx: Transaction) -> bool:
+            return bool(await tx.take("hold_duty", params))
+
+        return await self._database.write("hold_duty", body, relaxed=True)
+
+    async def duties(self) -> dict[str, tuple[str, float]]:
+        """Name -> who did it last, and how many seconds ago."""
+        return {row[0]: (row[1], float(row[2])) for row in await self._database.fetch("duties")}
 
     async def finishable_jobs(self) -> list[int]:
         return [row[0] for row in await self._database.fetch("finishable_jobs")]

@@ -1,15 +1,20 @@
 -- Queries behind the command line, the API and the pages. None of them writes.
 
+-- name: schema_revision
+-- The schema that the database has.
+select version_num
+from   alembic_version;
+
 -- name: job
 select id, pipeline, name, state, owner_id, mode, lane, reference, input_key, columns, options,
-       max_items, error, created_at, started_at, finished_at, updated_at, discovered_at
+       max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace
 from   jobs
 where  id = :job_id;
 
 -- name: jobs
 -- The newest jobs first.
 select   id, pipeline, name, state, owner_id, mode, lane, reference, input_key, columns, options,
-         max_items, error, created_at, started_at, finished_at, updated_at, discovered_at
+         max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace
 from     jobs
 where    id < :before
 order by id desc
@@ -236,6 +241,14 @@ select   actor, action, subject, detail, at
 from     audit
 where    job_id = :job_id
 order by id;
+
+-- name: backlog
+-- What running jobs could work on now, and for how long the oldest of it waits.
+select coalesce(cast(sum(r.hi - r.lo + 1) as bigint), 0),
+       coalesce(max(@seconds_since(r.since)), 0)
+from   ranges r
+       join jobs j on j.id = r.job_id
+where  j.state = 'RUNNING' and r.available_at <= @now;
 
 -- name: queue_depth
 -- Open items as the ranges span them (an estimate where a range is partly settled), and the age
