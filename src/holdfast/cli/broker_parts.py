@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from holdfast.clock import SystemClock
+from holdfast.clock import SystemClock, system_random
 from holdfast.engine.control import Control
 from holdfast.engine.worker import WorkerOptions
-from holdfast.errors import UserError
+from holdfast.errors import BrokerGone, UserError
 from holdfast.health import Check
+from holdfast.messaging import dead as messaging
 from holdfast.messaging.broker import Broker, open_broker
 from holdfast.messaging.orders import Orders
+from holdfast.messaging.topology import DEAD_QUEUE, QUEUES
 from holdfast.messaging.turns import BrokerTurns
 from holdfast.metrics import Metrics
 from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
-from holdfast.store import Store
+from holdfast.store import DeadMessage, Store
 
 
 @asynccontextmanager
@@ -62,6 +64,35 @@ async def broker_turns(
         )
         await turns.open()
         yield turns, broker
+
+
+async def keep_dead_letters(broker: Broker, store: Store, log: Any) -> None:
+    """What the broker set aside becomes a dead letter in the database, until stopped."""
+
+    async def keep(dead: messaging.DeadMessage) -> None:
+        kind = (dead.type or "").removeprefix("slice.")
+        await store.messages.keep_dead(
+            DeadMessage(
+                dead.message_id,
+                dead.job_id,
+                kind,
+                dead.code,
+                dead.reason,
+                dead.payload,
+                dead.queue or "interactive",
+                dead.history,
+            )
+        )
+
+    consumer = await broker.consume(DEAD_QUEUE, prefetch=10)
+    await messaging.keep_dead_messages(consumer, broker.topology, keep, log, system_random())
+
+
+async def read_depths(broker: Broker, metrics: Metrics) -> None:
+    """How many messages wait in each queue, for whoever scales the workers."""
+    with suppress(BrokerGone):
+        for queue in QUEUES:
+            metrics.broker_queue_depth.labels(queue).set(await broker.depth(queue))
 
 
 def broker_check(broker: Broker) -> dict[str, Check]:

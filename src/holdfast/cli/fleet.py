@@ -97,44 +97,32 @@ def relay(health_port: int | None = _HEALTH_PORT) -> None:
 
 
 async def _relay(settings: Settings, port: int | None) -> None:
-    from holdfast.cli.broker_parts import broker_check, opened_broker
-    from holdfast.messaging.dead import keep_dead_letters
+    from holdfast.cli import broker_parts as parts
     from holdfast.messaging.relay import Relay
 
     log = structlog.get_logger()
     metrics = Metrics()
-    async with opened_store(settings, metrics) as store, opened_broker(settings, log) as broker:
+    async with (
+        opened_store(settings, metrics) as store,
+        parts.opened_broker(settings, log) as broker,
+    ):
         relaying = Relay(store, broker, settings.relay_poll_seconds, metrics, log)
+        depths = every(_DEPTH_SECONDS, lambda: parts.read_depths(broker, metrics), log, "depths")
         beside = [
-            asyncio.create_task(
-                keep_dead_letters(broker, store.messages.keep_dead, settings.max_message_bytes, log)
-            ),
-            asyncio.create_task(
-                every(_DEPTH_SECONDS, lambda: _read_depths(broker, metrics), log, "depths")
-            ),
+            asyncio.create_task(parts.keep_dead_letters(broker, store, log)),
+            asyncio.create_task(depths),
         ]
         errors.print("Relaying. Ctrl-C stops.")
 
         async def stop() -> None:
             relaying.stop()
 
-        checks = store_checks(store) | broker_check(broker)
+        checks = store_checks(store) | parts.broker_check(broker)
         with serving_health(settings, port, metrics, checks) as drain:
             await _until_signalled(relaying.run(), drain, stop)
         for task in beside:
             task.cancel()
         await asyncio.gather(*beside, return_exceptions=True)
-
-
-async def _read_depths(broker: Any, metrics: Metrics) -> None:
-    from holdfast.errors import BrokerGone
-    from holdfast.messaging.topology import QUEUES
-
-    for queue in QUEUES:
-        try:
-            metrics.broker_queue_depth.labels(queue).set(await broker.depth(queue))
-        except BrokerGone:
-            return
 
 
 def timers(pipelines: list[str] = _PIPELINES, health_port: int | None = _HEALTH_PORT) -> None:
