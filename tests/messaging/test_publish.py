@@ -92,7 +92,8 @@ async def test_connection_cut_in_mid_publish_is_reported_for_each_and_healed(
     async with Proxy(broker_url) as proxy:
         broker = await open_test_broker(proxy.url)
         proxy.stall()
-        under_way = asyncio.create_task(broker.publish([outgoing() for _ in range(20)]))
+        sending = broker.publish([outgoing() for _ in range(20)])
+        under_way = asyncio.ensure_future(sending)
         await asyncio.sleep(0.05)
         await proxy.cut()
         reasons = await under_way

@@ -21,6 +21,7 @@ from structlog.typing import FilteringBoundLogger
 from holdfast.clock import system_random
 from holdfast.errors import BrokerGone, UserError
 from holdfast.messaging.consumer import Consumer
+from holdfast.messaging.delivery import COUNT_HEADER
 from holdfast.messaging.link import (
     Link,
     close_quietly,
@@ -153,7 +154,8 @@ class Broker:
             exits = await self._open_exits()
         except (BrokerGone, UserError) as error:
             return str(error)
-        copy = _persistent(message.message_id, message.body, {**message.headers, **headers})
+        kept = {name: each for name, each in message.headers.items() if name != COUNT_HEADER}
+        copy = _persistent(message.message_id, message.body, {**kept, **headers})
         return await self._send(exits.dead, DEAD_QUEUE, copy)
 
     async def _send(self, exchange: AbstractExchange, key: str, message: Message) -> str | None:

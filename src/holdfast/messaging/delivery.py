@@ -12,6 +12,8 @@ from structlog.typing import FilteringBoundLogger
 from holdfast.errors import BrokerGone
 from holdfast.messaging.link import loss_is_broker_gone
 
+#: the quorum queue's own count of earlier deliveries
+COUNT_HEADER = "x-delivery-count"
 #: added to a message that we set aside ourselves; RabbitMQ's own reasons are few
 CODE_HEADER = "x-holdfast-code"
 REASON_HEADER = "x-holdfast-reason"
@@ -93,7 +95,7 @@ def delivery_of(
     message: AbstractIncomingMessage, queue: str, set_aside: SetAside, log: FilteringBoundLogger
 ) -> Delivery:
     headers = dict(message.headers)
-    counted = headers.get("x-delivery-count", 0)
+    counted = headers.get(COUNT_HEADER, 0)
     return Delivery(
         body=message.body,
         message_id=message.message_id,

@@ -84,6 +84,7 @@ class Link:
 
     async def _keep(self) -> None:
         while True:
+            heed_cancellation()
             await self._lost.wait()
             self._up.clear()
             self._log.warning(
@@ -149,8 +150,10 @@ async def connect_once(url: str, use: str) -> AbstractConnection:
     try:
         async with loss_is_broker_gone():
             await connection.connect(timeout=CONNECT_SECONDS)
+        heed_cancellation()
     except BaseException as error:
         await close_quietly(connection)
+        heed_cancellation()
         refusal = _refusal(error.__cause__, url)
         if refusal is None:
             raise
@@ -203,6 +206,12 @@ async def loss_is_broker_gone() -> AsyncIterator[None]:
 def is_cancelled() -> bool:
     task = asyncio.current_task()
     return task is None or task.cancelling() > 0
+
+
+def heed_cancellation() -> None:
+    """Before Python 3.12, `asyncio.wait_for`, on which aiormq relies, may swallow one."""
+    if is_cancelled():
+        raise asyncio.CancelledError
 
 
 def reason_of(error: BaseException) -> str:
