@@ -94,3 +94,22 @@ def test_every_process_of_the_fleet_tells_its_health(desk: Desk, fleet: dict[str
     wait_until(lambda: is_ready(base + 1, "broker"), seconds=60)
     for process in started:
         assert stop(process, signal.SIGTERM)[0] == 0
+
+
+@pytest.mark.parametrize("command", [["relay"], ["work", "upper.py"]], ids=lambda each: each[0])
+def test_a_process_that_waits_for_its_broker_is_alive_but_not_ready(
+    desk: Desk, command: list[str]
+) -> None:
+    desk.write("upper.py", UPPER)
+    port = free_port()
+    nowhere = {"HOLDFAST_BROKER_URL": f"amqp://guest:guest@127.0.0.1:{free_port()}/"}
+    desk.start(*command, "--health-port", str(port), env=nowhere)
+    parts = wait_until(lambda: readiness(port), seconds=60)
+    assert parts == {
+        "process": "ok",
+        "database": "ok",
+        "schema": "ok",
+        "broker": "is waited for",
+    }
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=10) as reply:
+        assert reply.status == 200

@@ -17,6 +17,7 @@ import typer
 
 from holdfast import tracing
 from holdfast.cli.composition import (
+    broker_awaited,
     ensure_schema,
     opened_store,
     run_async,
@@ -137,6 +138,11 @@ async def _work(
         store = await stack.enter_async_context(opened_store(settings, metrics, listens))
         checks, turns = store_checks(store), None
         if listens:
+            checks |= broker_awaited()
+        # Before the broker, which may be waited for: the process is well meanwhile.
+        health = serving_health(settings, health_port, metrics, checks)
+        drain = stack.enter_context(health)
+        if listens:
             from holdfast.cli.broker_parts import broker_check, broker_turns
 
             hearing = broker_turns(settings, store, pipelines, options, metrics, log)
@@ -154,14 +160,13 @@ async def _work(
             log,
             turns,
         )
-        with serving_health(settings, health_port, metrics, checks) as drain:
 
-            def stop() -> None:
-                drain()
-                worker.stop()
+        def stop() -> None:
+            drain()
+            worker.stop()
 
-            _stop_on_demand(supervised, stop)
-            await worker.run()
+        _stop_on_demand(supervised, stop)
+        await worker.run()
 
 
 def _stop_on_demand(supervised: bool, stop: Callable[[], None]) -> None:
