@@ -172,12 +172,15 @@ class TestKubernetes:
 
     def test_what_is_mounted_exists(self) -> None:
         maps = deployment.kubernetes("ConfigMap")
+        claims = deployment.kubernetes("PersistentVolumeClaim")
         for each in self.deployments.values():
             pod = each["spec"]["template"]["spec"]
             volumes = {volume["name"]: volume for volume in pod["volumes"]}
             for mount in pod["containers"][0]["volumeMounts"]:
                 volume = volumes[mount["name"]]
                 assert "configMap" not in volume or volume["configMap"]["name"] in maps
+                claim = volume.get("persistentVolumeClaim")
+                assert claim is None or claim["claimName"] in claims
 
 
 @pytest.mark.tools
