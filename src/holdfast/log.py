@@ -73,6 +73,8 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("message_id", "error", "seconds"),
     ),
     "pace.decided": ("A controller chose a new value.", ("controller", "was", "became", "why")),
+    "request.failed": ("A request met an unexpected error.", ("path",)),
+    "intake.failed": ("Taking a stored file in met an unexpected error.", ()),
     "library.logged": ("A library warned or failed.", ("library", "message")),
 }
 
