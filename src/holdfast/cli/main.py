@@ -7,7 +7,17 @@ import sys
 import typer
 
 from holdfast import __version__
-from holdfast.cli import fleet, inspecting, orders, running, schedules, setting_up, working
+from holdfast.cli import (
+    accounts,
+    fleet,
+    inspecting,
+    orders,
+    running,
+    schedules,
+    serving,
+    setting_up,
+    working,
+)
 from holdfast.cli.output import tell
 from holdfast.errors import DatabaseGone, HoldfastError, UserError
 
@@ -39,7 +49,10 @@ def _options(
     pass
 
 
-for family in (running, inspecting, orders, working, fleet, schedules, setting_up):
+FAMILIES = (
+    running, inspecting, orders, working, fleet, schedules, serving, accounts, setting_up,
+)  # fmt: skip
+for family in FAMILIES:
     family.register(app)
 
 
