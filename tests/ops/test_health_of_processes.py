@@ -47,6 +47,17 @@ def test_a_worker_is_alive_and_ready(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_the_api_tells_its_health_apart_from_its_pages(desk: Desk) -> None:
+    port = free_port()
+    serving = {"HOLDFAST_HEALTH_PORT": str(port)}
+    api = desk.start("api", "--port", str(free_port()), env=serving)
+    told = wait_until(lambda: (found := probe(port, "/readyz"))[0] == 200 and found[1])
+    assert told["parts"] == {"process": "ok", "database": "ok", "schema": "ok"}
+    assert probe(port, "/healthz")[0] == 200
+    assert stop(api, signal.SIGTERM)[0] == 0
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_a_worker_that_drains_is_alive_but_not_ready(desk: Desk) -> None:
     desk.write("slow.py", SLOW)
     desk.write("speed", "600")

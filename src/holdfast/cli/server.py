@@ -5,8 +5,9 @@ from __future__ import annotations
 import ipaddress
 import secrets
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from types import FrameType
 
 import structlog
 import uvicorn
@@ -17,6 +18,8 @@ from holdfast.cli.composition import (
     discover_limits,
     ingest_bounds,
     opened_store,
+    serving_health,
+    store_checks,
     worker_options,
 )
 from holdfast.cli.output import errors
@@ -41,9 +44,27 @@ async def serve(
     async with opened_parts(settings, pipelines) as parts:
         await _refuse_open_door(parts.store, host)
         await reap_dead_workers(parts.store, settings.worker_lost_seconds * 10)
-        with _listening(host, port) as listener:
+        health = serving_health(
+            settings, settings.health_port, parts.metrics, store_checks(parts.store)
+        )
+        with _listening(host, port) as listener, health as drain:
             await _announce(parts, host, listener.getsockname()[1])
-            await uvicorn.Server(_config(parts, settings)).serve(sockets=[listener])
+            await _Server(_config(parts, settings), drain).serve(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """One that is not ready any more from the moment it is told to stop."""
+
+    def __init__(self, config: uvicorn.Config, drain: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._drain = drain
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._drain()
+        # Uvicorn's own would raise the signal again at the end and cut off what follows it: the
+        # store that closes, the last traces.
+        self.force_exit = self.should_exit
+        self.should_exit = True
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -117,6 +117,8 @@ class Upkeep:
         duties = await self._store.upkeep.duties()
         if "sweep" in duties:
             self._metrics.sweeper_age_seconds.set(duties["sweep"][1])
+        oldest = await self._store.reads.oldest_transaction_seconds()
+        self._metrics.oldest_transaction_seconds.set(oldest or 0.0)
 
     async def _fire(self, due: DueSchedule) -> None:
         """Moves the schedule on first: of two workers, the one that did so starts the job."""

@@ -104,6 +104,11 @@ class Reads:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    async def oldest_transaction_seconds(self) -> float | None:
+        """How long the database's oldest transaction has been open; None where none is."""
+        seconds: float | None = (await self._database.fetch("oldest_transaction"))[0][0]
+        return seconds
+
     async def schema_revision(self) -> str | None:
         rows = await self._database.fetch("schema_revision")
         return rows[0][0] if rows else None

@@ -1,5 +1,9 @@
 -- Queries behind the command line, the API and the pages. None of them writes.
 
+-- name: oldest_transaction
+-- SQLite has one writer, whom everybody would notice.
+select null;
+
 -- name: schema_revision
 -- The schema that the database has.
 select version_num
