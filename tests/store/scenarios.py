@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from holdfast.errors import IllegalTransition, UserError
-from holdfast.model import ItemStatus, JobState
+from holdfast.model import ItemStatus, JobState, Lane
 from holdfast.pipeline import Dedupe, Gate
 from holdfast.store import DecisionRow, NewJob, NewStream, Settlement, Store
 from tests.store.checks import (
@@ -42,6 +42,7 @@ from tests.store.checks import (
 DONE, ERROR, PENDING = ItemStatus.DONE, ItemStatus.ERROR, ItemStatus.PENDING
 FUTURE = datetime(2100, 1, 1, tzinfo=UTC)
 PAST = datetime(2020, 1, 1, tzinfo=UTC)
+SCHEDULED = NewJob("demo", "nightly", [NewStream("nightly {job}", "v1")], lane=Lane.BACKFILL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,7 +472,12 @@ async def _set_schedule(store: Store, name: str) -> None:
 
 async def _fire(store: Store, name: str) -> None:
     for due in await store.upkeep.due_schedules():
-        assert await store.upkeep.fire_schedule(due, FUTURE)
+        assert await store.upkeep.fire_schedule(due, FUTURE, SCHEDULED)
+
+
+async def _skip(store: Store, name: str) -> None:
+    for due in await store.upkeep.due_schedules():
+        assert await store.upkeep.skip_schedule(due, FUTURE, "no such file")
 
 
 GATE = ("gates", "name", 1)
@@ -504,11 +510,28 @@ simple_scenario(
 )
 simple_scenario("set_schedule", _set_schedule, *SCHEDULE)
 simple_scenario("fire_schedule", _fire, *SCHEDULE, _set_schedule)
-simple_scenario(
-    "note_schedule",
-    lambda store, name: store.upkeep.note_schedule(name, 1, None),
-    *SCHEDULE, _set_schedule,
-)  # fmt: skip
+
+
+@scenario("fire_schedule")
+class FireOnASourceWalkedBefore:
+    async def prepare(store: Store) -> str:
+        source = f"walked {await store.jobs.now()}"
+        await store.jobs.cancel(await make_job(store, source), "tester")
+        await _set_schedule(store, source)
+        return source
+
+    async def act(store: Store, source: str) -> None:
+        new = NewJob("demo", source, [NewStream(source, "v1")], lane=Lane.BACKFILL)
+        for due in await store.upkeep.due_schedules():
+            await store.upkeep.fire_schedule(due, FUTURE, new)
+
+    async def check(store: Store, source: str) -> None:
+        jobs = await fetch(store, "select id from jobs where name = :n", n=source)
+        last = await fetch(store, "select last_job_id from schedules where name = :n", n=source)
+        assert [row[0] for row in jobs] == [row[0] for row in last]
+
+
+simple_scenario("skip_schedule", _skip, *SCHEDULE, _set_schedule)
 simple_scenario(
     "remove_schedule",
     lambda store, name: store.upkeep.remove_schedule(name),
