@@ -7,9 +7,9 @@ import sys
 import typer
 
 from holdfast import __version__
-from holdfast.cli import inspecting, orders, running, schedules, setting_up, working
+from holdfast.cli import broker, inspecting, orders, running, schedules, setting_up, working
 from holdfast.cli.output import tell
-from holdfast.errors import DatabaseGone, HoldfastError, UserError
+from holdfast.errors import BrokerGone, DatabaseGone, HoldfastError, UserError
 
 app = typer.Typer(
     name="holdfast",
@@ -39,7 +39,7 @@ def _options(
     pass
 
 
-for family in (running, inspecting, orders, working, schedules, setting_up):
+for family in (running, inspecting, orders, working, schedules, broker, setting_up):
     family.register(app)
 
 
@@ -52,6 +52,11 @@ def main() -> None:
         _end(
             f"the database cannot be reached: {error}",
             "Start it, or mend HOLDFAST_DATABASE_URL; `holdfast doctor` checks the set-up.",
+        )
+    except BrokerGone as error:
+        _end(
+            f"the broker cannot be reached: {error}",
+            "Start it, or mend HOLDFAST_BROKER_URL; `holdfast doctor` checks the set-up.",
         )
     except HoldfastError as error:
         _end(str(error), None)
