@@ -292,7 +292,8 @@ def test_the_schema_refuses_what_the_program_refuses(
 def test_the_page_names_every_type_code_queue_and_argument() -> None:
     page = (REFERENCE / "messages.md").read_text(encoding="utf-8")
     topology = Topology("holdfast")
-    names = [f"`{type_}`" for type_, _ in TYPES] + [f"`{code}`" for code in BAD_ENVELOPE_CODES]
+    names = [f"| `{type_}` | {version} |" for type_, version in TYPES]
+    names += [f"| `{code}` | {meaning} |" for code, meaning in BAD_ENVELOPE_CODES.items()]
     names += [f"`{topology.queue(word)}`" for word in (*WORK_QUEUES, "dead")]
     names += [f"`{name}: {value}`" for name, value in topology.arguments("bulk").items()]
     assert [name for name in names if name not in page] == []

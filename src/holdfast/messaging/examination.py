@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from aio_pika.abc import AbstractConnection
 from aio_pika.exceptions import ChannelNotFoundEntity
 
@@ -10,6 +12,9 @@ from holdfast.errors import BrokerGone, UserError
 from holdfast.findings import Finding
 from holdfast.messaging.link import close_quietly, connect_once, loss_is_broker_gone
 from holdfast.messaging.topology import DEAD_QUEUE, QUEUES, Topology
+
+#: For RabbitMQ to tell the consumers of a deleted queue, before there is one of that name again.
+TOLD_SECONDS = 1.0
 
 
 async def check(url: str, prefix: str) -> list[Finding]:
@@ -52,6 +57,7 @@ async def reset_queue(url: str, prefix: str, word: str, force: bool) -> int:
             channel = connection.channel()
             await channel.initialize()
             await channel.queue_delete(topology.queue(word))
+            await asyncio.sleep(TOLD_SECONDS)
             await topology.declare_queue(channel, word)
         return depth
     finally:
