@@ -47,7 +47,10 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "gate.closed": ("Nobody passes a gate for a while.", ("gate", "seconds", "reason")),
     "kill_switch.on": ("A kill switch was set.", ("scope", "by")),
     "kill_switch.off": ("A kill switch was lifted.", ("scope", "by")),
-    "sweep.acted": ("The sweeper found something to do.", ("rescued", "cancelled")),
+    "sweep.acted": ("The sweeper found something to do.", ("rescued", "cancelled", "announced")),
+    "relay.sent": ("A relay sent messages.", ("messages", "merged")),
+    "relay.failed": ("The broker did not take a message; later again.", ("message_id", "error")),
+    "message.repeated": ("A message came again and was not taken twice.", ("message_id", "type")),
     "upkeep.failed": ("A periodic task failed and goes on.", ("task", "error")),
     "schedule.fired": ("A schedule made a job.", ("schedule", "job_id")),
     "schedule.failed": ("A schedule could not make a job.", ("schedule", "error")),
@@ -73,6 +76,8 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("message_id", "error", "seconds"),
     ),
     "pace.decided": ("A controller chose a new value.", ("controller", "was", "became", "why")),
+    "request.failed": ("A request met an unexpected error.", ("path",)),
+    "intake.failed": ("Taking a stored file in met an unexpected error.", ()),
     "library.logged": ("A library warned or failed.", ("library", "message")),
 }
 

@@ -7,7 +7,18 @@ import sys
 import typer
 
 from holdfast import __version__
-from holdfast.cli import broker, inspecting, orders, running, schedules, setting_up, working
+from holdfast.cli import (
+    accounts,
+    broker,
+    fleet,
+    inspecting,
+    orders,
+    running,
+    schedules,
+    serving,
+    setting_up,
+    working,
+)
 from holdfast.cli.output import tell
 from holdfast.errors import BrokerGone, DatabaseGone, HoldfastError, UserError
 
@@ -39,7 +50,10 @@ def _options(
     pass
 
 
-for family in (running, inspecting, orders, working, schedules, broker, setting_up):
+FAMILIES = (
+    running, inspecting, orders, working, fleet, broker, schedules, serving, accounts, setting_up,
+)  # fmt: skip
+for family in FAMILIES:
     family.register(app)
 
 

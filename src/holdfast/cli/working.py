@@ -10,6 +10,7 @@ import socket
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 
 import structlog
 import typer
@@ -62,7 +63,7 @@ def work(
     cleanly: what runs may end for a moment, the rest goes back uncharged.
     """
     settings = settings_from_environment()
-    loaded = _load_all(pipelines)
+    loaded = load_all(pipelines)
     ensure_schema(settings)
     if not supervised:
         errors.print(f"Working for {', '.join(sorted(loaded))}. Ctrl-C stops.", markup=False)
@@ -105,7 +106,7 @@ def worker_name() -> str:
     return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
 
 
-def _load_all(references: list[str]) -> dict[str, Pipeline]:
+def load_all(references: list[str]) -> dict[str, Pipeline]:
     loaded: dict[str, Pipeline] = {}
     for reference in references:
         path, wanted = split_reference(reference)
@@ -128,20 +129,32 @@ async def _work(
     until_idle: bool,
     supervised: bool,
 ) -> None:
-    metrics = Metrics()
-    async with opened_store(settings, metrics) as store:
+    # A worker for one job needs no messages: it polls, and nobody else is told of its work.
+    listens = settings.broker_url is not None and job is None
+    metrics, log = Metrics(), structlog.get_logger()
+    options = worker_options(settings, job, until_idle)
+    async with AsyncExitStack() as stack:
+        store = await stack.enter_async_context(opened_store(settings, metrics, listens))
+        checks, turns = store_checks(store), None
+        if listens:
+            from holdfast.cli.broker_parts import broker_check, broker_turns
+
+            hearing = broker_turns(settings, store, pipelines, options, metrics, log)
+            turns, broker = await stack.enter_async_context(hearing)
+            checks |= broker_check(broker)
         worker = Worker(
             store,
             name,
             pipelines,
-            worker_options(settings, job, until_idle),
+            options,
             settings.owner,
             SystemClock(),
             system_random(),
             metrics,
-            structlog.get_logger(),
+            log,
+            turns,
         )
-        with serving_health(settings, health_port, metrics, store_checks(store)) as drain:
+        with serving_health(settings, health_port, metrics, checks) as drain:
 
             def stop() -> None:
                 drain()

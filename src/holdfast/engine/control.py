@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from holdfast.errors import IllegalTransition, UserError
+from holdfast.errors import IllegalTransition, UnfitState, UserError
 from holdfast.model import FINAL, ItemStatus, JobState, Lane
 from holdfast.pipeline import Pipeline
 from holdfast.store import NewJob, NewStream, Store
@@ -25,6 +25,17 @@ class Caps:
 NO_CAPS = Caps()
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Where a job came from, if over HTTP: the address, and the stored file."""
+
+    ip: str | None = None
+    file_id: int | None = None
+
+
+_NOT_OVER_HTTP = Asked()
+
+
 class Control:
     def __init__(self, store: Store, owner: str, log: Any) -> None:
         self._store = store
@@ -40,6 +51,7 @@ class Control:
         options: Mapping[str, Any],
         caps: Caps,
         only_first: bool = False,
+        asked: Asked = _NOT_OVER_HTTP,
     ) -> int:
         """A job over a file's rows. The file stays where it is until all rows are kept."""
         await self.prepare(pipeline)
@@ -54,6 +66,8 @@ class Control:
             columns=pipeline.columns,
             options={**options, "_table": dict(table), "_file": pipeline.file},
             max_items=caps.max_items,
+            ip=asked.ip,
+            file_id=asked.file_id,
         )
         return await self._create(job, self._owner, only_first)
 
@@ -64,9 +78,10 @@ class Control:
         actor: str | None = None,
         caps: Caps = NO_CAPS,
         only_first: bool = False,
+        asked: Asked = _NOT_OVER_HTTP,
     ) -> int:
         """A job whose records the pipeline finds by itself."""
-        job = await self.discovery_job(pipeline, options, caps)
+        job = await self.discovery_job(pipeline, options, caps, asked=asked)
         return await self._create(job, actor or self._owner, only_first)
 
     async def discovery_job(
@@ -75,6 +90,7 @@ class Control:
         options: Mapping[str, Any],
         caps: Caps = NO_CAPS,
         owner: str | None = None,
+        asked: Asked = _NOT_OVER_HTTP,
     ) -> NewJob:
         """Such a job, ready to be made."""
         if not pipeline.discovers:
@@ -98,6 +114,7 @@ class Control:
             columns=pipeline.columns,
             options={**options, "_file": pipeline.file},
             max_items=caps.max_items,
+            ip=asked.ip,
         )
 
     async def pause(self, job_id: int) -> JobState:
@@ -179,7 +196,7 @@ class Control:
         try:
             return await order
         except IllegalTransition as error:
-            raise UserError(str(error), "`holdfast show JOB` tells its state.") from error
+            raise UnfitState(str(error), "`holdfast show JOB` tells its state.") from error
 
 
 def discovery_key(pipeline: Pipeline, options: Mapping[str, Any]) -> str:

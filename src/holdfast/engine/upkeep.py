@@ -4,7 +4,7 @@ database each time, so any number of workers may do it."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,6 +17,7 @@ from holdfast.errors import DatabaseGone, UserError
 from holdfast.metrics import Metrics, QueueReading
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
+from holdfast.store.leases import InWork
 from holdfast.store.upkeep_table import DueSchedule
 
 
@@ -65,7 +66,16 @@ class Upkeep:
         self._metrics = metrics
         self._log = log
 
-    async def sweep(self, in_work: Callable[[], set[int]]) -> None:
+    def loops(self, in_work: InWork = tuple) -> list[Coroutine[Any, Any, None]]:
+        """What is done every few seconds."""
+        seconds = self._limits.sweep_seconds
+        return [
+            every(seconds, lambda: self.sweep(in_work), self._log, "sweep"),
+            every(seconds, self.fire_schedules, self._log, "schedules"),
+            every(seconds, self.read_queue, self._log, "queue"),
+        ]
+
+    async def sweep(self, in_work: InWork = tuple) -> None:
         """Expired leases, finished jobs that nobody ended, ranges of cancelled jobs, work that
         no message was sent for. Does nothing while another process does it."""
         term = self._limits.sweep_seconds * _TERM_SWEEPS

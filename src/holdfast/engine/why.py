@@ -56,11 +56,16 @@ async def _discovery(store: Store, job: Job, lost_seconds: float) -> Reason | No
             text = f"{stream.source}: {stream.error or 'waits for a gate'}"
             return Reason("retry at", text, stream.available_at)
         if stream.state == StreamState.RUNNING and job.reference and not stream.leased:
-            text = f"nobody takes the rest of the file in: holdfast run PIPELINE.py {job.reference}"
-            return Reason("no live worker", text)
+            return Reason("no live worker", _nobody_takes_in(job))
         if stream.state == StreamState.RUNNING and not stream.leased:
             return await _no_live_worker(store, job, lost_seconds)
     return None
+
+
+def _nobody_takes_in(job: Job) -> str:
+    if job.file_id is not None:
+        return "the file waits to be taken in by a server that knows the pipeline: holdfast api"
+    return f"nobody takes the rest of the file in: holdfast run PIPELINE.py {job.reference}"
 
 
 async def _waiting(store: Store, job: Job, lost_seconds: float) -> Reason | None:

@@ -372,17 +372,11 @@ class Worker:
     # Coming and going.
 
     def _upkeep_tasks(self) -> list[Coroutine[Any, Any, None]]:
-        seconds = self._options.upkeep.sweep_seconds
         return [
             every(_HEARTBEAT_SECONDS, self._heartbeat, self._log, "heartbeat"),
             every(_GATE_SECONDS, self._gates.keep, self._log, "gates"),
-            every(seconds, self._sweep, self._log, "sweep"),
-            every(seconds, self._upkeep.fire_schedules, self._log, "schedules"),
-            every(seconds, self._upkeep.read_queue, self._log, "queue"),
+            *self._upkeep.loops(self._in_work),
         ]
-
-    async def _sweep(self) -> None:
-        await self._upkeep.sweep(self._in_work)
 
     def _in_work(self) -> set[int]:
         """The ranges that the worker must not take from itself when their leases ran out."""
@@ -405,6 +399,7 @@ class Worker:
         """Lets what runs end within the drain time and gives the rest back, uncharged."""
         grace = self._options.drain_seconds
         self._log.info("worker.stopping", worker=self._name)
+        await self._turns.close()
         if self._tails:
             await asyncio.wait(self._tails, timeout=grace)
         for left in self._finishing:
@@ -417,7 +412,6 @@ class Worker:
                 task.cancel()
         for task in self._tails:
             task.cancel()
-        await self._turns.close()
         await self._http.aclose()
 
     async def _leave(self) -> None:

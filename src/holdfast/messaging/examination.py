@@ -75,8 +75,7 @@ def _refused(name: str, depth: int, word: str) -> UserError:
     if word == DEAD_QUEUE:
         return UserError(
             f"the queue {name} holds {depth:,} dead messages that the database does not have yet",
-            "Let them be kept first (start the processes that were stopped), or lose them with "
-            "--force.",
+            "Let `holdfast relay` keep them first, or lose them with --force.",
         )
     return UserError(
         f"the queue {name} holds {depth:,} messages",
@@ -106,7 +105,8 @@ async def _check_queue(connection: AbstractConnection, topology: Topology, word:
 def _judged(what: str, word: str, depth: int, consumers: int) -> Finding:
     text = f"quorum queue, {depth:,} messages, {consumers:,} consumers"
     if depth and not consumers:
-        mend = "Start a worker." if word != DEAD_QUEUE else "Start what keeps dead letters."
+        command = "holdfast relay" if word == DEAD_QUEUE else "holdfast worker PIPELINE.py"
+        mend = f"Nobody takes them; run: {command}"
         return Finding(what, False, text, mend)
     return Finding(what, True, text)
 

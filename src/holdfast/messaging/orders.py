@@ -18,13 +18,11 @@ class Orders:
         store: Store,
         control: Control,
         pipelines: Mapping[str, Pipeline],
-        lost_seconds: float,
         log: Any,
     ) -> None:
         self._store = store
         self._control = control
         self._pipelines = pipelines
-        self._lost_seconds = lost_seconds
         self._log = log
 
     async def start(self, envelope: Envelope, order: JobStart) -> None:

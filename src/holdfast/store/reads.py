@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from holdfast.errors import UserError
+from holdfast.errors import NotThere
 from holdfast.model import Counters, ItemStatus, Job, JobState, Lane
 from holdfast.store.database import Database
 from holdfast.store.driver import Row
@@ -111,12 +111,12 @@ class Reads:
     async def job(self, job_id: int) -> Job:
         rows = await self._database.fetch("job", {"job_id": job_id})
         if not rows:
-            raise UserError(f"there is no job {job_id}", "`holdfast jobs` lists the jobs.")
-        return _job(rows[0])
+            raise NotThere(f"there is no job {job_id}", "`holdfast jobs` lists the jobs.")
+        return job_of(rows[0])
 
     async def jobs(self, limit: int, before: int | None = None) -> list[Job]:
         params = {"limit": limit, "before": before or _LAST_ID}
-        return [_job(row) for row in await self._database.fetch("jobs", params)]
+        return [job_of(row) for row in await self._database.fetch("jobs", params)]
 
     async def job_by_input(self, pipeline: str, input_key: str, owner_id: str) -> int | None:
         params = {"pipeline": pipeline, "input_key": input_key, "owner_id": owner_id}
@@ -130,7 +130,7 @@ class Reads:
             job = await tx.fetch("job", {"job_id": job_id})
         counters = Counters(*rows[0])
         if job and job[0][3] == JobState.CANCELLED:
-            return _with_cancelled(counters)
+            return with_cancelled(counters)
         return counters
 
     async def heartbeat(self, job_id: int) -> datetime | None:
@@ -166,7 +166,7 @@ class Reads:
         if state == JobState.CANCELLED:
             finished = sum(count for status, count in by_status.items() if status != "PENDING")
             by_status["SKIPPED"] = by_status.get("SKIPPED", 0) + items - finished
-            counters = _with_cancelled(counters)
+            counters = with_cancelled(counters)
         return Verification(counters, items, by_status, fresh + again)
 
     async def streams(self, job_id: int) -> list[StreamView]:
@@ -343,7 +343,7 @@ def _is_instant(name: str) -> bool:
     return name in ("at", "since") or name.endswith(("_at", "_until"))
 
 
-def _with_cancelled(counters: Counters) -> Counters:
+def with_cancelled(counters: Counters) -> Counters:
     values = (
         counters.accepted,
         counters.done,
@@ -357,8 +357,8 @@ def _with_cancelled(counters: Counters) -> Counters:
     return Counters(*values)
 
 
-def _job(row: Row) -> Job:
-    values = [*row[:19]]
+def job_of(row: Row) -> Job:
+    values = [*row]
     values[3], values[6] = JobState(row[3]), Lane(row[6])
     values[9], values[10] = tuple(orjson.loads(row[9])), orjson.loads(row[10])
     values[13:18] = [parse_instant(value) for value in row[13:18]]

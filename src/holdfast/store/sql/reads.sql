@@ -7,14 +7,16 @@ from   alembic_version;
 
 -- name: job
 select id, pipeline, name, state, owner_id, mode, lane, reference, input_key, columns, options,
-       max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace
+       max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace,
+       ip, file_id
 from   jobs
 where  id = :job_id;
 
 -- name: jobs
 -- The newest jobs first.
 select   id, pipeline, name, state, owner_id, mode, lane, reference, input_key, columns, options,
-         max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace
+         max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace,
+         ip, file_id
 from     jobs
 where    id < :before
 order by id desc

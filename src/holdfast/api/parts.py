@@ -1,0 +1,60 @@
+"""What the API is made of. The composition root builds it; nothing here reads the environment."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from holdfast.clock import Clock
+from holdfast.engine.accounts import Accounts
+from holdfast.engine.control import Control
+from holdfast.engine.uploads import UploadParts
+from holdfast.engine.worker import Worker
+from holdfast.metrics import Metrics
+from holdfast.pipeline import Pipeline
+from holdfast.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class ApiOptions:
+    """Values, not settings: the composition root reads those."""
+
+    max_upload_bytes: int
+    max_body_bytes: int
+    max_input_bytes: int
+    file_roots: tuple[Path, ...]
+    kickoff_max_seconds: float
+    session_seconds: float
+    worker_lost_seconds: float
+    backfill_enabled: bool
+    flags: Mapping[str, bool]  # as the settings say; the database may say off besides
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    store: Store
+    pipelines: Mapping[str, Pipeline]
+    accounts: Accounts
+    options: ApiOptions
+    files: Path
+    secret: bytes
+    uploads: UploadParts
+    new_worker: Callable[[int], Worker]  # a worker for one job, for a slice within a request
+    pressed: Callable[[Store], Awaitable[float | None]]  # seconds to wait before more is taken
+    new_name: Callable[[], str]  # a worker's name that nobody has had
+    clock: Clock
+    rng: random.Random
+    metrics: Metrics
+    log: Any
+
+    def control(self, name: str) -> Control:
+        """What the person of that name may order."""
+        return Control(self.store, name, self.log)
+
+
+async def never_pressed(_: Store) -> float | None:
+    """For servers without a bound on what waits."""
+    return None

@@ -1,0 +1,146 @@
+"""The HTTP server and what it is made of. Imported only where something is served."""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+import structlog
+import uvicorn
+
+from holdfast.api.app import create_app
+from holdfast.api.parts import ApiOptions, Parts, never_pressed
+from holdfast.cli.composition import (
+    discover_limits,
+    ingest_bounds,
+    opened_store,
+    worker_options,
+)
+from holdfast.cli.output import errors
+from holdfast.cli.supervising import reap_dead_workers
+from holdfast.cli.working import worker_name
+from holdfast.clock import SystemClock, system_random
+from holdfast.engine.accounts import Accounts
+from holdfast.engine.uploads import UploadParts
+from holdfast.engine.worker import Worker
+from holdfast.errors import UserError
+from holdfast.metrics import Metrics
+from holdfast.pipeline import Pipeline
+from holdfast.settings import Settings
+from holdfast.store import Store
+
+_DRAIN_SECONDS = 5
+
+
+async def serve(
+    settings: Settings, pipelines: Mapping[str, Pipeline], host: str, port: int
+) -> None:
+    async with opened_parts(settings, pipelines) as parts:
+        await _refuse_open_door(parts.store, host)
+        await reap_dead_workers(parts.store, settings.worker_lost_seconds * 10)
+        with _listening(host, port) as listener:
+            await _announce(parts, host, listener.getsockname()[1])
+            await uvicorn.Server(_config(parts, settings)).serve(sockets=[listener])
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except (OSError, OverflowError) as error:
+        raise UserError(
+            f"cannot listen at {host}:{port}: {error}",
+            "Choose another with --port, or stop the program that has this one.",
+        ) from error
+
+
+async def _announce(parts: Parts, host: str, port: int) -> None:
+    shown = f"[{host}]" if ":" in host else host
+    errors.print(f"Holdfast listens at http://{shown}:{port}/ . Ctrl-C stops.", markup=False)
+    link = await parts.accounts.first_admin()
+    if link is not None:
+        errors.print(f"Log in once with: http://{shown}:{port}/login/{link}", markup=False)
+
+
+def _config(parts: Parts, settings: Settings) -> uvicorn.Config:
+    return uvicorn.Config(
+        create_app(parts),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=settings.trusted_proxies or None,
+        timeout_graceful_shutdown=_DRAIN_SECONDS,
+    )
+
+
+@asynccontextmanager
+async def opened_parts(
+    settings: Settings, pipelines: Mapping[str, Pipeline]
+) -> AsyncIterator[Parts]:
+    """Everything that the API needs, from the settings."""
+    metrics = Metrics()
+    async with opened_store(settings, metrics) as store:
+        clock, rng, log = SystemClock(), system_random(), structlog.get_logger()
+
+        def new_worker(job_id: int) -> Worker:
+            options = worker_options(settings, job_id, until_idle=True)
+            return Worker(
+                store, worker_name(), pipelines, options, settings.owner, clock, rng, metrics, log
+            )
+
+        uploads = UploadParts(
+            store, discover_limits(settings), ingest_bounds(settings), clock, metrics, log
+        )
+        yield Parts(
+            store=store,
+            pipelines=pipelines,
+            accounts=Accounts(store, settings.session_hours * 3600.0),
+            options=_api_options(settings),
+            files=settings.data_dir / "files",
+            secret=bytes.fromhex(await store.requests.secret("signing", secrets.token_hex(32))),
+            uploads=uploads,
+            new_worker=new_worker,
+            pressed=never_pressed,
+            new_name=worker_name,
+            clock=clock,
+            rng=rng,
+            metrics=metrics,
+            log=log,
+        )
+
+
+def _api_options(settings: Settings) -> ApiOptions:
+    return ApiOptions(
+        max_upload_bytes=settings.max_upload_bytes,
+        max_body_bytes=settings.max_body_bytes,
+        max_input_bytes=settings.max_input_bytes,
+        file_roots=settings.file_roots,
+        kickoff_max_seconds=settings.kickoff_max_seconds,
+        session_seconds=settings.session_hours * 3600.0,
+        worker_lost_seconds=settings.worker_lost_seconds,
+        backfill_enabled=settings.backfill_enabled,
+        flags={"ingest": settings.db_ingest_enabled, "pending": settings.pending_enabled},
+    )
+
+
+async def _refuse_open_door(store: Store, host: str) -> None:
+    """Beyond this host only where people have to say who they are, and can."""
+    if _is_loopback(host):
+        return
+    users = await store.people.users()
+    if not any(user.has_password and not user.disabled for user in users):
+        raise UserError(
+            f"{host} can be reached by others, and no account has a password",
+            "Make one first: holdfast user add NAME --role admin",
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
