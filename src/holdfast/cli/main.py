@@ -9,6 +9,7 @@ import typer
 from holdfast import __version__
 from holdfast.cli import (
     accounts,
+    broker,
     fleet,
     inspecting,
     orders,
@@ -19,7 +20,7 @@ from holdfast.cli import (
     working,
 )
 from holdfast.cli.output import tell
-from holdfast.errors import DatabaseGone, HoldfastError, UserError
+from holdfast.errors import BrokerGone, DatabaseGone, HoldfastError, UserError
 
 app = typer.Typer(
     name="holdfast",
@@ -50,7 +51,7 @@ def _options(
 
 
 FAMILIES = (
-    running, inspecting, orders, working, fleet, schedules, serving, accounts, setting_up,
+    running, inspecting, orders, working, fleet, broker, schedules, serving, accounts, setting_up,
 )  # fmt: skip
 for family in FAMILIES:
     family.register(app)
@@ -65,6 +66,11 @@ def main() -> None:
         _end(
             f"the database cannot be reached: {error}",
             "Start it, or mend HOLDFAST_DATABASE_URL; `holdfast doctor` checks the set-up.",
+        )
+    except BrokerGone as error:
+        _end(
+            f"the broker cannot be reached: {error}",
+            "Start it, or mend HOLDFAST_BROKER_URL; `holdfast doctor` checks the set-up.",
         )
     except HoldfastError as error:
         _end(str(error), None)

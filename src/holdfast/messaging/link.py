@@ -217,7 +217,8 @@ def heed_cancellation() -> None:
 def reason_of(error: BaseException) -> str:
     if isinstance(error, TimeoutError) and not error.args:
         return "no answer in time"
-    words = [str(each) for each in error.args if each is not None]
+    # Beside its words, an error has numbers that tell people nothing.
+    words = [each for each in error.args if isinstance(each, str)]
     return " ".join(words) or type(error).__name__
 
 
