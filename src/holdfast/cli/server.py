@@ -44,23 +44,24 @@ async def serve(
     async with opened_parts(settings, pipelines) as parts:
         await _refuse_open_door(parts.store, host)
         await reap_dead_workers(parts.store, settings.worker_lost_seconds * 10)
-        health = serving_health(
-            settings, settings.health_port, parts.metrics, store_checks(parts.store)
-        )
-        with _listening(host, port) as listener, health as drain:
+        server = _Server(_config(parts, settings))
+        checks = store_checks(parts.store) | {"server": server.check}
+        health = serving_health(settings, settings.health_port, parts.metrics, checks)
+        with _listening(host, port) as listener, health as server.drain:
             await _announce(parts, host, listener.getsockname()[1])
-            await _Server(_config(parts, settings), drain).serve(sockets=[listener])
+            await server.serve(sockets=[listener])
 
 
 class _Server(uvicorn.Server):
-    """One that is not ready any more from the moment it is told to stop."""
+    """One that is not ready before it listens, nor from the moment it is told to stop."""
 
-    def __init__(self, config: uvicorn.Config, drain: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._drain = drain
+    drain: Callable[[], None]
+
+    async def check(self) -> str | None:
+        return None if self.started else "is starting"
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self._drain()
+        self.drain()
         # Uvicorn's own would raise the signal again at the end and cut off what follows it: the
         # store that closes, the last traces.
         self.force_exit = self.should_exit
