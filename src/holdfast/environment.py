@@ -97,7 +97,6 @@ KINDS: dict[str, tuple[Callable[[str], Any], str]] = {
     "int | None": (int, "a whole number"),
     "float | None": (float, "a number"),
     "float": (float, "a number"),
-    "float | None": (float, "a number"),
     "bool": (_read_bool, "`true` or `false`"),
     "str": (_read_text, "printable text"),
     "Path": (_read_folder, "a folder"),
