@@ -102,6 +102,7 @@ async def test_a_database_that_is_gone_is_named(postgres_url: str) -> None:
         await store.close()
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_what_a_real_worker_serves_satisfies_promtool(
     desk: Desk, promtool: Path, tmp_path: Path
