@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from aio_pika import Message
 from aio_pika.abc import AbstractChannel
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.typing import FilteringBoundLogger
 
@@ -213,6 +213,7 @@ HEADERS = st.fixed_dictionaries(
 )
 
 
+@settings(max_examples=500)
 @given(
     st.binary(max_size=200) | st.text().map(lambda text: text.encode("utf-8", "ignore")), HEADERS
 )

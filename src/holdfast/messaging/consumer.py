@@ -98,6 +98,10 @@ class Consumer:
             except BrokerGone as error:
                 self._log.info("queue.lost", queue=self._word, error=str(error))
                 await asyncio.sleep(RETRY_SECONDS)
+            except Exception as error:
+                # A feeder that died would leave whoever iterates waiting for ever.
+                self._log.error("queue.lost", queue=self._word, error=str(error), exc_info=error)
+                await asyncio.sleep(REFUSED_SECONDS)
 
     async def _listen(self) -> None:
         """Takes deliveries until the channel or the queue is lost."""

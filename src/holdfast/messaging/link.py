@@ -155,9 +155,12 @@ async def connect_once(url: str, use: str) -> AbstractConnection:
         await close_quietly(connection)
         heed_cancellation()
         refusal = _refusal(error.__cause__, url)
-        if refusal is None:
+        if refusal is not None:
+            raise refusal from error
+        if isinstance(error, BrokerGone) or not isinstance(error, Exception):
             raise
-        raise refusal from error
+        # Whatever else a strange server brings forth must not end the one who keeps the link.
+        raise BrokerGone(f"{type(error).__name__}: {error}") from error
     return connection
 
 
