@@ -10,6 +10,7 @@ from holdfast import __version__
 from holdfast.cli import (
     accounts,
     broker,
+    dead,
     fleet,
     inspecting,
     orders,
@@ -51,8 +52,18 @@ def _options(
 
 
 FAMILIES = (
-    running, inspecting, orders, working, fleet, broker, schedules, serving, accounts, setting_up,
-)  # fmt: skip
+    running,
+    inspecting,
+    orders,
+    dead,
+    working,
+    fleet,
+    broker,
+    schedules,
+    serving,
+    accounts,
+    setting_up,
+)
 for family in FAMILIES:
     family.register(app)
 

@@ -292,6 +292,19 @@ class Reads:
                  "created_at", "acted_at", "actor")  # fmt: skip
         return await self._named("dead_letters", names, {"state": state, "limit": limit})
 
+    async def dead_letter(self, letter_id: int) -> dict[str, Any] | None:
+        """One of them whole; of a message also its payload, and where and why it died each
+        time."""
+        names = ("id", "kind", "job_id", "seq", "pipeline", "code", "message", "state",
+                 "created_at", "acted_at", "actor", "message_id", "queue", "payload",
+                 "history")  # fmt: skip
+        found = await self._named("dead_letter", names, {"id": letter_id})
+        if not found:
+            return None
+        letter = found[0]
+        payload, history = letter["payload"], orjson.loads(letter["history"] or "[]")
+        return letter | {"payload": payload and bytes(payload), "history": history}
+
     async def count_dead_letters(self) -> dict[str, int]:
         return {row[0]: row[1] for row in await self._database.fetch("count_dead_letters")}
 

@@ -213,6 +213,12 @@ where    state = :state
 order by id
 limit    :limit;
 
+-- name: dead_letter
+select id, kind, job_id, seq, pipeline, code, message, state, created_at, acted_at, actor,
+       message_id, queue, payload, history
+from   dead_letters
+where  id = :id;
+
 -- name: count_dead_letters
 select   pipeline, count(*)
 from     dead_letters
