@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bench.report import Result
-from bench.scenarios import fleet, growth, ingest, noop, waiting, wal
+from bench.scenarios import fleet, growth, held, ingest, noop, waiting, wal
 from bench.scenarios.ground import Ground
 
 SCENARIOS: dict[str, Callable[[Ground], Result]] = {
@@ -15,4 +15,5 @@ SCENARIOS: dict[str, Callable[[Ground], Result]] = {
     "growth": growth.run,
     "wal": wal.run,
     "fleet": fleet.run,
+    "held": held.run,
 }
