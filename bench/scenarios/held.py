@@ -27,7 +27,7 @@ def run(ground: Ground) -> Result:
     _add_row(ground, result, table, "row queue, SKIP LOCKED", _rows)
     table.notes += [
         "The transaction: repeatable read, idle, with a transaction id, on the same database.",
-        "Last quarter: its rate beside that of the second, held; the first is for finding the pace.",
+        "Last quarter: its rate beside that of the second, held. In the first the pace is found.",
         f"The row queue stops after {ground.sizes.row_seconds:.0f} s; its rate is of what it did.",
     ]
     result.tables.append(table)
