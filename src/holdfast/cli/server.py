@@ -11,8 +11,10 @@ from types import FrameType
 
 import structlog
 import uvicorn
+from fastapi import FastAPI
 
 from holdfast.api.app import create_app
+from holdfast.api.live import Feed
 from holdfast.api.parts import ApiOptions, Parts, never_pressed
 from holdfast.cli.composition import (
     discover_limits,
@@ -27,6 +29,7 @@ from holdfast.cli.supervising import reap_dead_workers
 from holdfast.cli.working import worker_name
 from holdfast.clock import SystemClock, system_random
 from holdfast.engine.accounts import Accounts
+from holdfast.engine.operations import AttemptLimits
 from holdfast.engine.uploads import UploadParts
 from holdfast.engine.worker import Worker
 from holdfast.errors import UserError
@@ -44,28 +47,13 @@ async def serve(
     async with opened_parts(settings, pipelines) as parts:
         await _refuse_open_door(parts.store, host)
         await reap_dead_workers(parts.store, settings.worker_lost_seconds * 10)
-        server = _Server(_config(parts, settings))
+        app = create_app(parts)
+        server = Server(app, _config(app, settings))
         checks = store_checks(parts.store) | {"server": server.check}
         health = serving_health(settings, settings.health_port, parts.metrics, checks)
         with _listening(host, port) as listener, health as server.drain:
             await _announce(parts, host, listener.getsockname()[1])
             await server.serve(sockets=[listener])
-
-
-class _Server(uvicorn.Server):
-    """One that is not ready before it listens, nor from the moment it is told to stop."""
-
-    drain: Callable[[], None]
-
-    async def check(self) -> str | None:
-        return None if self.started else "is starting"
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self.drain()
-        # Uvicorn's own would raise the signal again at the end and cut off what follows it: the
-        # store that closes, the last traces.
-        self.force_exit = self.should_exit
-        self.should_exit = True
 
 
 def _listening(host: str, port: int) -> socket.socket:
@@ -87,9 +75,31 @@ async def _announce(parts: Parts, host: str, port: int) -> None:
         errors.print(f"Log in once with: http://{shown}:{port}/login/{link}", markup=False)
 
 
-def _config(parts: Parts, settings: Settings) -> uvicorn.Config:
+class Server(uvicorn.Server):
+    """One that is not ready before it listens, nor from the moment it is told to stop. Then it
+    lets live pages go, which would keep it waiting."""
+
+    drain: Callable[[], None]
+
+    def __init__(self, app: FastAPI, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._feed: Feed = app.state.feed
+
+    async def check(self) -> str | None:
+        return None if self.started else "is starting"
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.drain()
+        self._feed.close()
+        # Uvicorn's own would raise the signal again at the end and cut off what follows it: the
+        # store that closes, the last traces.
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+
+def _config(app: FastAPI, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
-        create_app(parts),
+        app,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -145,6 +155,7 @@ def _api_options(settings: Settings) -> ApiOptions:
         session_seconds=settings.session_hours * 3600.0,
         worker_lost_seconds=settings.worker_lost_seconds,
         backfill_enabled=settings.backfill_enabled,
+        attempt_limits=AttemptLimits(settings.max_attempts_error, settings.max_attempts_not_found),
         flags={"ingest": settings.db_ingest_enabled, "pending": settings.pending_enabled},
     )
 
