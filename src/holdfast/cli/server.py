@@ -15,8 +15,9 @@ from fastapi import FastAPI
 
 from holdfast.api.app import create_app
 from holdfast.api.live import Feed
-from holdfast.api.parts import ApiOptions, Parts, never_pressed
+from holdfast.api.parts import ApiOptions, Parts
 from holdfast.cli.composition import (
+    backlog_bounds,
     discover_limits,
     ingest_bounds,
     opened_store,
@@ -29,6 +30,7 @@ from holdfast.cli.supervising import reap_dead_workers
 from holdfast.cli.working import worker_name
 from holdfast.clock import SystemClock, system_random
 from holdfast.engine.accounts import Accounts
+from holdfast.engine.backpressure import Backpressure
 from holdfast.engine.operations import AttemptLimits
 from holdfast.engine.uploads import UploadParts
 from holdfast.engine.worker import Worker
@@ -136,7 +138,7 @@ async def opened_parts(
             secret=bytes.fromhex(await store.requests.secret("signing", secrets.token_hex(32))),
             uploads=uploads,
             new_worker=new_worker,
-            pressed=never_pressed,
+            backpressure=Backpressure(store, backlog_bounds(settings), clock, metrics),
             new_name=worker_name,
             clock=clock,
             rng=rng,
