@@ -14,6 +14,8 @@ HoldfastError
 ├── IllegalTransition      a state change that `model` does not allow
 ├── LeaseLost              the range was taken over, cancelled or settled already
 ├── DatabaseGone           the database cannot be reached now; waiting may help
+├── BrokerGone             the broker cannot be reached now; waiting may help
+├── BadEnvelope            a message that is no envelope of ours, with a code and a reason
 ├── GateWait               an item has to wait for a gate and gives its place up
 └── ItemError              one record's failure, with its code
 
@@ -93,6 +95,19 @@ class LeaseLost(HoldfastError):
 
 class DatabaseGone(HoldfastError):
     """The database cannot be reached now."""
+
+
+class BrokerGone(HoldfastError):
+    """The broker cannot be reached now."""
+
+
+class BadEnvelope(HoldfastError):
+    """A message that is no envelope of ours; it goes to the dead letters."""
+
+    def __init__(self, code: str, reason: str) -> None:
+        super().__init__(f"{code}: {reason}")
+        self.code = code
+        self.reason = reason
 
 
 class GateWait(HoldfastError):

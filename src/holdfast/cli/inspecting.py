@@ -34,6 +34,7 @@ from holdfast.settings import Settings
 from holdfast.store import Store
 from holdfast.store.item_pages import ItemFilter, ItemView
 from holdfast.store.migrate import require_current
+from holdfast.tracing import parse
 
 _JOB = typer.Argument(..., metavar="JOB", help="The job's number, as `holdfast jobs` shows it.")
 _STATUS = typer.Option(None, "--status", help="Only these, e.g. ERROR,NOT_FOUND.")
@@ -150,7 +151,9 @@ def _job_json(job: Job, counters: Any) -> dict[str, Any]:
     counts = {name: getattr(counters, name) for name in
               ("accepted", "done", "not_found", "skipped", "error", "open", "retried",
                "throttled", "known")}  # fmt: skip
-    return {name: getattr(job, name) for name in names} | {"counters": counts}
+    ids = parse(job.trace)
+    told = {name: getattr(job, name) for name in names}
+    return told | {"trace_id": ids and ids.trace_id, "counters": counts}
 
 
 def _print_job(told: dict[str, Any]) -> None:
@@ -163,6 +166,8 @@ def _print_job(told: dict[str, Any]) -> None:
     for name in ("created_at", "started_at", "finished_at", "heartbeat_at"):
         if told[name]:
             console.print(f"{name.removesuffix('_at')} {instant(told[name])}")
+    if told["trace_id"]:
+        console.print(f"trace {told['trace_id']}")
     if told["error"]:
         console.print(f"[red]{cell(told['error'])}[/]")
     why = told["why"]

@@ -9,6 +9,9 @@ import typer
 from holdfast import __version__
 from holdfast.cli import (
     accounts,
+    broker,
+    dead,
+    fleet,
     inspecting,
     orders,
     running,
@@ -18,7 +21,7 @@ from holdfast.cli import (
     working,
 )
 from holdfast.cli.output import tell
-from holdfast.errors import DatabaseGone, HoldfastError, UserError
+from holdfast.errors import BrokerGone, DatabaseGone, HoldfastError, UserError
 
 app = typer.Typer(
     name="holdfast",
@@ -48,7 +51,20 @@ def _options(
     pass
 
 
-for family in (running, inspecting, orders, working, schedules, serving, accounts, setting_up):
+FAMILIES = (
+    running,
+    inspecting,
+    orders,
+    dead,
+    working,
+    fleet,
+    broker,
+    schedules,
+    serving,
+    accounts,
+    setting_up,
+)
+for family in FAMILIES:
     family.register(app)
 
 
@@ -61,6 +77,11 @@ def main() -> None:
         _end(
             f"the database cannot be reached: {error}",
             "Start it, or mend HOLDFAST_DATABASE_URL; `holdfast doctor` checks the set-up.",
+        )
+    except BrokerGone as error:
+        _end(
+            f"the broker cannot be reached: {error}",
+            "Start it, or mend HOLDFAST_BROKER_URL; `holdfast doctor` checks the set-up.",
         )
     except HoldfastError as error:
         _end(str(error), None)

@@ -125,7 +125,9 @@ class _Run:
 
     async def run(self) -> int:
         started = self._clock.monotonic()
-        async with opened_store(self._settings) as store:
+        # Its own workers poll; only work that is left to others is announced.
+        announces = False if self._request.work else None
+        async with opened_store(self._settings, announces=announces) as store:
             await reap_dead_workers(store, self._settings.worker_lost_seconds * 10)
             job_id = await self._find_or_start(store)
             self._catch_signals()
@@ -302,6 +304,7 @@ class _Run:
                 store,
                 [self._path(), "--job", str(job_id), "--until-idle"],
                 self._request.workers,
+                self._settings.drain_seconds,
                 self._settings.data_dir / "logs",
                 self._log,
             )

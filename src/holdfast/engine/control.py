@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,6 +12,7 @@ from holdfast.errors import IllegalTransition, UnfitState, UserError
 from holdfast.model import FINAL, ItemStatus, JobState, Lane
 from holdfast.pipeline import Pipeline
 from holdfast.store import NewJob, NewStream, Store
+from holdfast.tracing import note, span
 
 T = TypeVar("T")
 
@@ -81,6 +82,18 @@ class Control:
         asked: Asked = _NOT_OVER_HTTP,
     ) -> int:
         """A job whose records the pipeline finds by itself."""
+        job = await self.discovery_job(pipeline, options, caps, asked=asked)
+        return await self._create(job, actor or self._owner, only_first)
+
+    async def discovery_job(
+        self,
+        pipeline: Pipeline,
+        options: Mapping[str, Any],
+        caps: Caps = NO_CAPS,
+        owner: str | None = None,
+        asked: Asked = _NOT_OVER_HTTP,
+    ) -> NewJob:
+        """Such a job, ready to be made."""
         if not pipeline.discovers:
             raise UserError(
                 f"the pipeline {pipeline.name} has no `discover`",
@@ -92,11 +105,11 @@ class Control:
             for source in pipeline.sources(options)
         ]
         lane = Lane.BACKFILL if pipeline.lane is Lane.UPLOAD else pipeline.lane
-        job = NewJob(
+        return NewJob(
             pipeline=pipeline.name,
             name=pipeline.name,
             streams=streams,
-            owner_id=self._owner,
+            owner_id=owner or self._owner,
             lane=lane,
             input_key=discovery_key(pipeline, options),
             columns=pipeline.columns,
@@ -104,7 +117,6 @@ class Control:
             max_items=caps.max_items,
             ip=asked.ip,
         )
-        return await self._create(job, actor or self._owner, only_first)
 
     async def pause(self, job_id: int) -> JobState:
         state = await self._ordered(self._store.jobs.pause(job_id, self._owner))
@@ -190,8 +202,10 @@ class Control:
         return await self._store.reads.kill_switches()
 
     async def _create(self, job: NewJob, actor: str, only_first: bool) -> int:
-        job_id = await self._store.jobs.create(job, actor, only_first)
-        self._log.info("job.created", job_id=job_id, pipeline=job.pipeline, name=job.name)
+        with span("job.create", pipeline=job.pipeline) as trace:
+            job_id = await self._store.jobs.create(replace(job, trace=trace), actor, only_first)
+            note(job_id=job_id)
+            self._log.info("job.created", job_id=job_id, pipeline=job.pipeline, name=job.name)
         return job_id
 
     async def prepare(self, pipeline: Pipeline) -> None:

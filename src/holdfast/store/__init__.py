@@ -3,19 +3,23 @@
 from holdfast.store.ingesting import IngestPage, NewItem, StreamLease
 from holdfast.store.jobs import NewJob, NewStream
 from holdfast.store.leases import Claimed
+from holdfast.store.messages import DeadMessage, OutboxRow, TurnJob
 from holdfast.store.settling import DecisionRow, SaveFailed, Settlement
 from holdfast.store.store import Store, open_store
 
 __all__ = [
     "Claimed",
+    "DeadMessage",
     "DecisionRow",
     "IngestPage",
     "NewItem",
     "NewJob",
     "NewStream",
+    "OutboxRow",
     "SaveFailed",
     "Settlement",
     "Store",
     "StreamLease",
+    "TurnJob",
     "open_store",
 ]

@@ -9,7 +9,8 @@ from typing import Any
 import orjson
 
 from holdfast.errors import NotThere, UnfitState, UserError
-from holdfast.model import FINAL, ItemStatus, JobState, Lane, next_job_state
+from holdfast.model import FINAL, ItemStatus, JobState, Lane, SliceKind, next_job_state
+from holdfast.store.announcing import announce
 from holdfast.store.auditing import add_audit
 from holdfast.store.counting import add_counts
 from holdfast.store.database import Database
@@ -38,6 +39,7 @@ class NewJob:
     columns: Sequence[str] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     max_items: int | None = None
+    trace: str | None = None
     ip: str | None = None
     file_id: int | None = None
 
@@ -57,11 +59,7 @@ class Jobs:
                 found = await tx.fetch("live_job_by_input", {"pipeline": new.pipeline, **key})
                 if found:
                     return int(found[0][0])
-            job_id = await _add_job(tx, new)
-            for stream in new.streams:
-                await _add_stream(tx, new, job_id, stream)
-            await _move(tx, job_id, "start", actor, {"pipeline": new.pipeline, "name": new.name})
-            return job_id
+            return await create_job(tx, new, actor)
 
         return await self._database.write("create", body)
 
@@ -96,6 +94,8 @@ class Jobs:
                 )
             if reopened:
                 await tx.run("undiscover_job", {"job_id": job_id})
+            for kind in SliceKind:
+                await announce(tx, job_id, kind)
             if state is JobState.RUNNING:
                 return state
             caps = {"max_items": max_items, "max_per_source": max_per_source}
@@ -166,7 +166,8 @@ class Jobs:
         return await self._database.write("reprocess_items", body)
 
     async def act_on_dead_letter(self, letter_id: int, replay: bool, actor: str) -> None:
-        """Replays a dead letter (its item is open again) or drops it (it stays an error)."""
+        """Replays a dead letter (its item is open again, its message is sent again) or drops
+        it."""
 
         async def body(tx: Transaction) -> None:
             state = "REPLAYED" if replay else "DROPPED"
@@ -176,8 +177,10 @@ class Jobs:
                 raise UnfitState(
                     f"there is no open dead letter {letter_id}", "See `holdfast dead list`."
                 )
-            job_id, seq = rows[0]
-            if replay:
+            job_id, seq, kind = rows[0]
+            if replay and kind == "message":
+                await _send_again(tx, letter_id)
+            elif replay:
                 await require(tx, job_id, "reprocess")
                 found = await tx.fetch("final_items", {"job_id": job_id, "seqs": [seq]})
                 await open_again(tx, job_id, found, actor, True)
@@ -222,6 +225,16 @@ class Jobs:
             ) from error
 
 
+async def create_job(tx: Transaction, new: NewJob, actor: str) -> int:
+    """A job with its streams, started."""
+    job_id = await _add_job(tx, new)
+    for stream in new.streams:
+        await _add_stream(tx, new, job_id, stream)
+    await _move(tx, job_id, "start", actor, {"pipeline": new.pipeline, "name": new.name})
+    await announce(tx, job_id, SliceKind.DISCOVER)
+    return job_id
+
+
 async def _add_job(tx: Transaction, new: NewJob) -> int:
     params = {
         "pipeline": new.pipeline,
@@ -234,6 +247,7 @@ async def _add_job(tx: Transaction, new: NewJob) -> int:
         "columns": orjson.dumps(list(new.columns)).decode(),
         "options": orjson.dumps(dict(new.options)).decode(),
         "max_items": new.max_items,
+        "trace": new.trace,
         "ip": new.ip,
         "file_id": new.file_id,
     }
@@ -307,5 +321,13 @@ async def open_again(
     for _, status in found:
         counts[status.lower()] = counts.get(status.lower(), 0) - 1
     await add_counts(tx, job_id, "reprocess", **counts)
+    await announce(tx, job_id, SliceKind.PROCESS)
     await _move(tx, job_id, "reprocess", actor, {"items": len(seqs)})
     return len(seqs)
+
+
+async def _send_again(tx: Transaction, letter_id: int) -> None:
+    rows = await tx.fetch("replayable_message", {"id": letter_id})
+    message_id, payload, queue, job_id = rows[0]
+    message = {"message_id": message_id, "payload": payload, "queue": queue, "job_id": job_id}
+    await tx.run("add_message", {**message, "delay": 0.0})

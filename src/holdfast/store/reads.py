@@ -93,6 +93,15 @@ class Reads:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    async def oldest_transaction_seconds(self) -> float | None:
+        """How long the database's oldest transaction has been open; None where none is."""
+        seconds: float | None = (await self._database.fetch("oldest_transaction"))[0][0]
+        return seconds
+
+    async def schema_revision(self) -> str | None:
+        rows = await self._database.fetch("schema_revision")
+        return rows[0][0] if rows else None
+
     async def job(self, job_id: int) -> Job:
         rows = await self._database.fetch("job", {"job_id": job_id})
         if not rows:
@@ -230,6 +239,19 @@ class Reads:
                  "created_at", "acted_at", "actor")  # fmt: skip
         return await self._named("dead_letters", names, {"state": state, "limit": limit})
 
+    async def dead_letter(self, letter_id: int) -> dict[str, Any] | None:
+        """One of them whole; of a message also its payload, and where and why it died each
+        time."""
+        names = ("id", "kind", "job_id", "seq", "pipeline", "code", "message", "state",
+                 "created_at", "acted_at", "actor", "message_id", "queue", "payload",
+                 "history")  # fmt: skip
+        found = await self._named("dead_letter", names, {"id": letter_id})
+        if not found:
+            return None
+        letter = found[0]
+        payload, history = letter["payload"], orjson.loads(letter["history"] or "[]")
+        return letter | {"payload": payload and bytes(payload), "history": history}
+
     async def dead_letters_of_item(self, job_id: int, seq: int) -> list[dict[str, Any]]:
         names = ("id", "code", "message", "state", "created_at", "acted_at", "actor")
         params = {"job_id": job_id, "seq": seq}
@@ -237,6 +259,11 @@ class Reads:
 
     async def count_dead_letters(self) -> dict[str, int]:
         return {row[0]: row[1] for row in await self._database.fetch("count_dead_letters")}
+
+    async def backlog(self) -> tuple[int, float]:
+        """Items that could be worked on now, and the seconds that the oldest has waited."""
+        items, seconds = (await self._database.fetch("backlog"))[0]
+        return int(items), float(seconds)
 
     async def kill_switches(self) -> list[dict[str, Any]]:
         return await self._named("kill_switches", ("scope", "actor", "reason", "since"), {})

@@ -18,6 +18,7 @@ from holdfast.store.item_pages import ItemPages
 from holdfast.store.jobs import Jobs
 from holdfast.store.leases import Leases
 from holdfast.store.lists import Lists
+from holdfast.store.messages import Messages
 from holdfast.store.operation_table import OperationTable
 from holdfast.store.pages import Pages
 from holdfast.store.people import People
@@ -39,6 +40,7 @@ class Store:
     leases: Leases
     settling: Settling
     gates: GateTable
+    messages: Messages
     upkeep: UpkeepTable
     reads: Reads
     pages: Pages
@@ -58,27 +60,31 @@ async def open_store(
     *,
     pool_size: int = 6,
     default_gate: Gate = _DEFAULT_GATE,
+    announces: bool = False,
+    owner_slices: int | None = None,
     clock: Clock | None = None,
     rng: random.Random | None = None,
     fault: Fault = no_fault,
     observe: Observe = no_observe,
 ) -> Store:
+    """`announces`: work is announced in the outbox, for workers that hear messages."""
     clock = clock or SystemClock()
     rng = rng or system_random()
     driver: Driver
     file = sqlite_file(url)
     if file is not None:
-        driver = await open_sqlite(file, clock, fault, observe)
+        driver = await open_sqlite(file, announces, clock, fault, observe)
     else:
-        driver = await open_postgres(url, pool_size, clock, fault, observe)
+        driver = await open_postgres(url, pool_size, announces, clock, fault, observe)
     database = Database(driver, rng)
     return Store(
         database=database,
         jobs=Jobs(database),
         ingesting=Ingesting(database, _new_token),
-        leases=Leases(database, _new_token),
+        leases=Leases(database, _new_token, owner_slices),
         settling=Settling(database),
         gates=GateTable(database, rng, default_gate),
+        messages=Messages(database),
         upkeep=UpkeepTable(database),
         reads=Reads(database),
         pages=Pages(database),

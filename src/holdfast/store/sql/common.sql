@@ -3,9 +3,9 @@
 -- name: add_job
 -- A new job, not started yet.
 insert into jobs (pipeline, name, state, owner_id, mode, lane, reference, input_key, columns,
-                  options, max_items, ip, file_id, next_seq, created_at, updated_at)
+                  options, max_items, trace, ip, file_id, next_seq, created_at, updated_at)
 values (:pipeline, :name, 'QUEUED', :owner_id, :mode, :lane, :reference, :input_key, :columns,
-        :options, :max_items, :ip, :file_id, 1, @now, @now)
+        :options, :max_items, :trace, :ip, :file_id, 1, @now, @now)
 returning id;
 
 -- name: job_state
@@ -69,6 +69,19 @@ where    job_id = :job_id
 order by available_at, id
 limit    :limit
 @skip_locked;
+
+-- name: hold_owner
+-- On SQLite one transaction writes at a time.
+select owner_id
+from   jobs
+where  id = :job_id;
+
+-- name: other_workers_of_owner
+-- How many other workers hold something of the job's owner.
+select count(distinct worker)
+from   ranges
+where  worker is not null and worker <> :worker and expires_at > @now
+       and owner_id = (select owner_id from jobs where id = :job_id);
 
 -- name: cut_range
 -- What is left of a range after its head was split off.
@@ -250,7 +263,7 @@ where  id = :job_id;
 update dead_letters
 set    state = :state, acted_at = @now, actor = :actor
 where  id = :id and state = 'OPEN'
-returning job_id, seq;
+returning job_id, seq, kind;
 
 -- name: replay_dead_letters
 -- Items that are opened again by any way are set aside no longer.
@@ -592,8 +605,8 @@ where  scope = :scope
 returning scope;
 
 -- name: add_worker
-insert into workers (name, host, pid, pipelines, started_at, seen_at)
-values (:name, :host, :pid, :pipelines, @now, @now);
+insert into workers (name, host, pid, pipelines, listens, started_at, seen_at)
+values (:name, :host, :pid, :pipelines, :listens, @now, @now);
 
 -- name: see_worker
 update workers
@@ -652,4 +665,5 @@ values (:actor, :action, cast(:job_id as bigint), :subject, :detail, @now);
 -- A dead worker's streams are free at once.
 update streams
 set    token = null, worker = null, expires_at = null
-where  worker = :worker;
+where  worker = :worker
+returning job_id;

@@ -3,7 +3,7 @@
 -- name: job_in_scope
 -- With an owner, only theirs.
 select id, pipeline, name, state, owner_id, mode, lane, reference, input_key, columns, options,
-       max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, ip,
+       max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace, ip,
        file_id
 from   jobs
 where  id = :job_id and owner_id = coalesce(cast(:scope as text), owner_id);
@@ -11,7 +11,7 @@ where  id = :job_id and owner_id = coalesce(cast(:scope as text), owner_id);
 -- name: jobs_page
 -- The newest jobs first; an empty list of states or pipelines means any.
 select   id, pipeline, name, state, owner_id, mode, lane, reference, input_key, columns, options,
-         max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, ip,
+         max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace, ip,
          file_id
 from     jobs
 where    id < :before
@@ -22,7 +22,7 @@ limit    :limit;
 
 -- name: jobs_page_of_owner
 select   id, pipeline, name, state, owner_id, mode, lane, reference, input_key, columns, options,
-         max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, ip,
+         max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace, ip,
          file_id
 from     jobs
 where    owner_id = :scope and id < :before

@@ -1,17 +1,26 @@
 -- Queries behind the command line, the API and the pages. None of them writes.
 
+-- name: oldest_transaction
+-- SQLite has one writer, whom everybody would notice.
+select null;
+
+-- name: schema_revision
+-- The schema that the database has.
+select version_num
+from   alembic_version;
+
 -- name: job
 select id, pipeline, name, state, owner_id, mode, lane, reference, input_key, columns, options,
-       max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, ip,
-       file_id
+       max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace,
+       ip, file_id
 from   jobs
 where  id = :job_id;
 
 -- name: jobs
 -- The newest jobs first.
 select   id, pipeline, name, state, owner_id, mode, lane, reference, input_key, columns, options,
-         max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, ip,
-         file_id
+         max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace,
+         ip, file_id
 from     jobs
 where    id < :before
 order by id desc
@@ -155,6 +164,12 @@ where    state = :state
 order by id
 limit    :limit;
 
+-- name: dead_letter
+select id, kind, job_id, seq, pipeline, code, message, state, created_at, acted_at, actor,
+       message_id, queue, payload, history
+from   dead_letters
+where  id = :id;
+
 -- name: dead_letters_of_item
 select   id, code, message, state, created_at, acted_at, actor
 from     dead_letters
@@ -202,6 +217,14 @@ select   actor, action, subject, detail, at
 from     audit
 where    job_id = :job_id
 order by id;
+
+-- name: backlog
+-- What running jobs could work on now, and for how long the oldest of it waits.
+select coalesce(cast(sum(r.hi - r.lo + 1) as bigint), 0),
+       coalesce(max(@seconds_since(r.since)), 0)
+from   ranges r
+       join jobs j on j.id = r.job_id
+where  j.state = 'RUNNING' and r.available_at <= @now;
 
 -- name: queue_depth
 -- Open items as the ranges span them (an estimate where a range is partly settled), and the age
