@@ -82,24 +82,23 @@ def test_small_job_is_not_stuck_behind_a_large_one(fleet: Fleet) -> None:
     assert fleet.outcomes(large) < 5000
 
 
-def test_owner_has_no_more_workers_at_once_than_allowed(fleet: Fleet) -> None:
+def test_owner_has_no_more_workers_at_once_than_allowed_and_jobs_share_them(fleet: Fleet) -> None:
     fleet.start_relay()
-    one = fleet.take_in(["sleep:0.02"] * 400)
-    other = fleet.take_in(["sleep:0.02"] * 400)
+    large, small = fleet.take_in(["sleep:0.02"] * 4000), fleet.take_in(["sleep:0.02"] * 200)
     for _ in range(3):
         fleet.start_listener(HOLDFAST_OWNER_SLICES="1", **SHORT_SLICES, **FEW_AT_ONCE)
     at_once = "select count(distinct worker) from ranges where worker is not null"
-    most = 0
+    seen = set()
 
     def ended() -> bool:
-        nonlocal most
-        most = max(most, fleet.fetch(at_once)[0][0])
-        return fleet.state(one) == fleet.state(other) == "DONE"
+        seen.add(fleet.fetch(at_once)[0][0])
+        return fleet.state(small) == "DONE"
 
-    wait_until(ended, "both jobs are done")
-    assert most == 1
-    fleet.assert_exact(one, done=400)
-    fleet.assert_exact(other, done=400)
+    wait_until(ended, "the small job is done")
+    assert seen <= {0, 1}
+    assert fleet.state(large) == "RUNNING"
+    assert fleet.outcomes(large) > 0
+    fleet.assert_exact(small, done=200)
 
 
 def test_order_by_message_starts_one_job_even_when_it_comes_twice(fleet: Fleet) -> None:
