@@ -113,7 +113,8 @@ class EndTurnThatAnotherJobOfTheOwnerWaitedFor:
 
     async def check(store: Store, jobs: tuple[int, int]) -> None:
         await store.messages.relay(sent)
-        assert all([await out(store, job_id) for job_id in jobs])
+        assert await out(store, jobs[1])
+        assert await out(store, jobs[0]) or await outbox_of(store, jobs[0])
 
 
 @scenario("announce_silent")

@@ -110,6 +110,17 @@ async def test_nobody_is_invited_when_the_owner_may_have_no_more_workers(store: 
     assert await outbox_of(store, job_id) == [("process",)]
 
 
+async def test_job_gives_way_to_another_of_its_owner_that_waited_for_its_end(store: Store) -> None:
+    ended, waiting = await filled_job(store, 3), await filled_job(store, 3)
+    await execute(store, "delete from outbox")
+    await store.messages.end_turn(waiting, PROCESS, 3600)
+    await store.messages.end_turn(ended, PROCESS, frees_owner=True)
+    sender = Sender()
+    await store.messages.relay(sender)
+    assert sender.kinds == [(waiting, "process")]
+    assert await outbox_of(store, ended) == [("process",)]
+
+
 async def test_message_of_a_gone_job_is_obsolete(store: Store) -> None:
     assert await store.messages.begin_turn(4711, PROCESS, str(uuid4()), 10) is None
 

@@ -20,6 +20,8 @@ _DUE_JOBS = 200
 _DUE_MESSAGES = 500
 _FAILED_SECONDS = (0.5, 60.0)
 _DOUBLINGS = 6
+#: A job lets another of its owner go first for so long, where only one of them may be worked on.
+_GIVE_WAY_SECONDS = 1.0
 _INBOX_SECONDS = 14 * 86400.0
 _SLICES = frozenset(SliceKind)
 
@@ -138,13 +140,14 @@ class Messages:
         seconds. `frees_owner`: its owner's other jobs may have waited for this end."""
 
         async def body(tx: Transaction) -> None:
-            if frees_owner:
-                await tx.run("hasten_owner", {"job_id": job_id})
+            earliest = least
+            if frees_owner and await tx.take("hasten_owner", {"job_id": job_id}):
+                earliest = max(least, _GIVE_WAY_SECONDS)
             if await tx.fetch("turn_is_out", {"job_id": job_id, "kind": kind}):
                 return
             due = await tx.fetch(_DUE[kind], {"job_id": job_id})
             if due and due[0][0] is not None:
-                await announce(tx, job_id, kind, max(least, float(due[0][0])))
+                await announce(tx, job_id, kind, max(earliest, float(due[0][0])))
 
         await self._database.write("end_turn", body, relaxed=True)
 

@@ -82,7 +82,8 @@ where  kind = 'process' and available_at > @now
        and job_id in (select other.id
                       from   jobs j
                              join jobs other on other.owner_id = j.owner_id and other.id <> j.id
-                      where  j.id = :job_id and other.state = 'RUNNING');
+                      where  j.id = :job_id and other.state = 'RUNNING')
+returning job_id;
 
 -- name: next_range_due
 -- In how many seconds something of a job that may run can be claimed.
