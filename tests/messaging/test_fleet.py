@@ -173,9 +173,9 @@ def test_duplicated_and_reordered_messages_harm_nothing(fleet: Fleet) -> None:
 
 def test_sources_wait_while_too_much_is_open(fleet: Fleet) -> None:
     path = fleet.folder / "flowing.py"
-    path.write_text(FLOWING.replace("sleep(0.01)", "sleep(0.2)"))
+    path.write_text(FLOWING.replace("sleep(0.01)", "sleep(0.1)"))
     fleet.order("run", path, "--no-work", "--max-items", "10")
-    fleet.order("resume", "1", "--max-items", "120")
+    fleet.order("resume", "1", "--max-items", "80")
     fleet.start_relay()
     port, bound = free_port(), {"HOLDFAST_BACKLOG_MAX_ITEMS": "30"}
     fleet.start_listener(
@@ -183,4 +183,4 @@ def test_sources_wait_while_too_much_is_open(fleet: Fleet) -> None:
     )
     wait_until(lambda: metric(port, "holdfast_backpressure") == 1, "the source is held back")
     fleet.wait_done(1)
-    fleet.assert_exact(1, done=120)
+    fleet.assert_exact(1, done=80)
