@@ -75,6 +75,12 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "pace.decided": ("A controller chose a new value.", ("controller", "was", "became", "why")),
     "request.failed": ("A request met an unexpected error.", ("path",)),
     "intake.failed": ("Taking a stored file in met an unexpected error.", ()),
+    "page.slow": ("A page of a list took long to read.", ("list", "after", "seconds")),
+    "export.written": ("An export was written.", ("export", "rows")),
+    "export.failed": ("An export could not be written.", ("export",)),
+    "operation.ended": ("An operation came to its end.", ("operation", "items")),
+    "operation.failed": ("An operation met an unexpected error.", ("operation",)),
+    "operation.passed_over": ("An operation left out a job.", ("operation", "error")),
     "library.logged": ("A library warned or failed.", ("library", "message")),
 }
 

@@ -10,26 +10,48 @@ from fastapi import FastAPI
 
 from holdfast import __version__
 from holdfast.api import (
+    audit,
+    dead_letters,
+    events,
+    exports,
     files,
     flags,
+    gates,
     health,
+    items,
+    job_details,
     jobs,
+    kill_switches,
+    operations,
     orders,
+    overview,
+    pending,
     pipelines,
+    schedules,
     session,
+    streams,
     tokens,
     users,
 )
 from holdfast.api.intake import Intake
+from holdfast.api.live import Feed
 from holdfast.api.parts import Parts
+from holdfast.api.pending import PendingCounts
 from holdfast.api.problems import RESPONSES, Problem, add_handlers
 from holdfast.api.protection import BodyLimit, CarefulHeaders
 from holdfast.api.rates import Rates
+from holdfast.engine.exports import Exports
+from holdfast.engine.operations import Operations
 from holdfast.engine.upkeep import every
 
-ROUTERS = (session, users, tokens, files, pipelines, jobs, orders, flags, health)
+ROUTERS = (
+    session, users, tokens, files, pipelines, jobs, job_details, orders, items, pending, exports,
+    operations, streams, gates, dead_letters, schedules, kill_switches, flags, audit, events,
+    overview, health,
+)  # fmt: skip
 
 _LOOK_SECONDS = 0.5
+_KICKOFFS = 2
 _FORGET_SECONDS = 600.0
 _ABOUT = """Holdfast keeps every record as a row first, works in small checkpointed slices, and
 explains every row. Log in with `POST /api/session`, or send `Authorization: Bearer TOKEN`."""
@@ -47,7 +69,7 @@ def create_app(parts: Parts) -> FastAPI:
         lifespan=_lifespan,
     )
     app.state.parts = parts
-    app.state.rates = Rates(parts.clock)
+    _add_state(app, parts)
     for each in ROUTERS:
         app.include_router(each.router)
     add_handlers(app)
@@ -61,6 +83,16 @@ def create_app(parts: Parts) -> FastAPI:
     return app
 
 
+def _add_state(app: FastAPI, parts: Parts) -> None:
+    """What the routes share within this process."""
+    app.state.rates = Rates(parts.clock)
+    app.state.feed = Feed(parts, app.state.rates)
+    app.state.pending_counts = PendingCounts(parts.clock)
+    app.state.kickoffs = asyncio.Semaphore(_KICKOFFS)
+    folder = parts.files / "exports"
+    app.state.exports = Exports(parts.store, folder, parts.new_name(), parts.clock, parts.log)
+
+
 def _describe_problems(app: FastAPI) -> None:
     """The form of an error, which every route's description refers to."""
     document = app.openapi()
@@ -72,8 +104,13 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """What goes on behind the requests, in every process that serves the API."""
     parts: Parts = app.state.parts
     intake = Intake(parts)
+    limits, name = parts.options.attempt_limits, parts.new_name()
+    acting = Operations(parts.store, parts.pipelines, limits, name, parts.log)
     loops = [
         every(_LOOK_SECONDS, intake.look, parts.log, "intake"),
+        every(_LOOK_SECONDS, app.state.exports.look, parts.log, "exports"),
+        every(_LOOK_SECONDS, acting.look, parts.log, "operations"),
+        every(_LOOK_SECONDS, app.state.feed.read, parts.log, "live"),
         every(_FORGET_SECONDS, parts.store.people.forget_expired, parts.log, "sessions"),
         every(_FORGET_SECONDS, parts.store.requests.forget_requests, parts.log, "requests"),
     ]
@@ -81,6 +118,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     try:
         yield
     finally:
+        app.state.feed.close()
+        acting.stop()
         await intake.stop()
         for task in tasks:
             task.cancel()

@@ -14,6 +14,7 @@ import orjson
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import Field
 
+from holdfast.api.answered_once import AnsweredOnce
 from holdfast.api.cursors import Cursors
 from holdfast.api.flags import Flag, require_flag
 from holdfast.api.identity import Operator, PartsOf, Person, Someone
@@ -25,7 +26,7 @@ from holdfast.engine.discover import open_upload
 from holdfast.errors import InputError, NotAllowed
 from holdfast.store.file_table import NewFile, StoredFile
 
-router = APIRouter(prefix="/api/files", tags=["files"])
+router = APIRouter(prefix="/api/files", tags=["files"], route_class=AnsweredOnce)
 
 _PREVIEW_ROWS = 20
 TABLE_OPTIONS = ("encoding", "delimiter", "sheet")

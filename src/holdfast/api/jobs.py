@@ -12,6 +12,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import Field, ValidationError
 
+from holdfast.api.answered_once import AnsweredOnce
 from holdfast.api.cursors import Cursors
 from holdfast.api.files import TABLE_OPTIONS, keep, refer
 from holdfast.api.flags import Flag, is_on
@@ -29,7 +30,7 @@ from holdfast.model import Job, JobState
 from holdfast.store.file_table import StoredFile
 from holdfast.store.pages import CountedJob
 
-router = APIRouter(prefix="/api/jobs", tags=["jobs"])
+router = APIRouter(prefix="/api/jobs", tags=["jobs"], route_class=AnsweredOnce)
 
 _COUNTS = tuple(Counts.model_fields)
 

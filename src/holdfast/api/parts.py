@@ -11,6 +11,7 @@ from typing import Any
 from holdfast.clock import Clock
 from holdfast.engine.accounts import Accounts
 from holdfast.engine.control import Control
+from holdfast.engine.operations import AttemptLimits
 from holdfast.engine.uploads import UploadParts
 from holdfast.engine.worker import Worker
 from holdfast.metrics import Metrics
@@ -30,6 +31,7 @@ class ApiOptions:
     session_seconds: float
     worker_lost_seconds: float
     backfill_enabled: bool
+    attempt_limits: AttemptLimits
     flags: Mapping[str, bool]  # as the settings say; the database may say off besides
 
 
@@ -39,7 +41,7 @@ class Parts:
     pipelines: Mapping[str, Pipeline]
     accounts: Accounts
     options: ApiOptions
-    files: Path
+    files: Path  # where uploads and exports lie
     secret: bytes
     uploads: UploadParts
     new_worker: Callable[[int], Worker]  # a worker for one job, for a slice within a request

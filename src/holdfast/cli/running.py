@@ -23,7 +23,6 @@ from holdfast.cli.composition import (
     run_async,
     settings_from_environment,
 )
-from holdfast.cli.exporting import write_export
 from holdfast.cli.loading import load_pipeline
 from holdfast.cli.output import errors, reason_text, seconds_left
 from holdfast.cli.progress import Progress
@@ -32,6 +31,7 @@ from holdfast.cli.supervising import Supervisor, reap_dead_workers
 from holdfast.cli.working import worker_name
 from holdfast.clock import SystemClock
 from holdfast.engine.control import Caps, Control, discovery_key
+from holdfast.engine.grid import write_export
 from holdfast.engine.uploads import Upload, UploadParts
 from holdfast.engine.why import why_not_running
 from holdfast.errors import DatabaseGone, InputError, UserError

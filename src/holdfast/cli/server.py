@@ -7,11 +7,14 @@ import secrets
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from types import FrameType
 
 import structlog
 import uvicorn
+from fastapi import FastAPI
 
 from holdfast.api.app import create_app
+from holdfast.api.live import Feed
 from holdfast.api.parts import ApiOptions, Parts, never_pressed
 from holdfast.cli.composition import (
     discover_limits,
@@ -24,6 +27,7 @@ from holdfast.cli.supervising import reap_dead_workers
 from holdfast.cli.working import worker_name
 from holdfast.clock import SystemClock, system_random
 from holdfast.engine.accounts import Accounts
+from holdfast.engine.operations import AttemptLimits
 from holdfast.engine.uploads import UploadParts
 from holdfast.engine.worker import Worker
 from holdfast.errors import UserError
@@ -43,7 +47,8 @@ async def serve(
         await reap_dead_workers(parts.store, settings.worker_lost_seconds * 10)
         with _listening(host, port) as listener:
             await _announce(parts, host, listener.getsockname()[1])
-            await uvicorn.Server(_config(parts, settings)).serve(sockets=[listener])
+            app = create_app(parts)
+            await Server(app, _config(app, settings)).serve(sockets=[listener])
 
 
 def _listening(host: str, port: int) -> socket.socket:
@@ -65,9 +70,21 @@ async def _announce(parts: Parts, host: str, port: int) -> None:
         errors.print(f"Log in once with: http://{shown}:{port}/login/{link}", markup=False)
 
 
-def _config(parts: Parts, settings: Settings) -> uvicorn.Config:
+class Server(uvicorn.Server):
+    """Lets live pages go when it is told to stop; they would keep it waiting."""
+
+    def __init__(self, app: FastAPI, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._feed: Feed = app.state.feed
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._feed.close()
+        super().handle_exit(sig, frame)
+
+
+def _config(app: FastAPI, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
-        create_app(parts),
+        app,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -123,6 +140,7 @@ def _api_options(settings: Settings) -> ApiOptions:
         session_seconds=settings.session_hours * 3600.0,
         worker_lost_seconds=settings.worker_lost_seconds,
         backfill_enabled=settings.backfill_enabled,
+        attempt_limits=AttemptLimits(settings.max_attempts_error, settings.max_attempts_not_found),
         flags={"ingest": settings.db_ingest_enabled, "pending": settings.pending_enabled},
     )
 

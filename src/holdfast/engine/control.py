@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -174,6 +175,28 @@ class Control:
         else:
             self._log.info("kill_switch.off", scope=scope, by=self._owner)
         return changed
+
+    async def close_gate(self, name: str, seconds: float, reason: str) -> None:
+        await self._store.gates.order(name, seconds, reason, self._owner)
+
+    async def open_gate(self, name: str) -> None:
+        await self._store.gates.order(name, 0.0, "", self._owner)
+
+    async def set_schedule(
+        self,
+        name: str,
+        pipeline: str,
+        cron: str,
+        zone: str,
+        options: Mapping[str, Any],
+        next_at: datetime,
+    ) -> None:
+        await self._store.upkeep.set_schedule(
+            name, pipeline, cron, zone, options, next_at, self._owner
+        )
+
+    async def remove_schedule(self, name: str) -> bool:
+        return await self._store.upkeep.remove_schedule(name, self._owner)
 
     async def kill_switches(self) -> list[dict[str, Any]]:
         return await self._store.reads.kill_switches()

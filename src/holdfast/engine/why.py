@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from holdfast.model import Job, JobState, Lane, StreamState
+from holdfast.model import ItemStatus, Job, JobState, Lane, StreamState
 from holdfast.store import Store
 
 
@@ -109,3 +111,20 @@ async def _capped(store: Store, job: Job) -> Reason | None:
             )
             return Reason("cap reached", text)
     return None
+
+
+async def why_item_waits(
+    store: Store, job: Job, item: Mapping[str, Any], lost_seconds: float
+) -> Reason | None:
+    """Why one item is not being worked on now; None for one that is, or that is finished."""
+    if item["status"] not in (None, ItemStatus.PENDING) or job.state is JobState.CANCELLED:
+        return None
+    if item["range_id"] is not None:
+        waiting = await store.reads.range(item["range_id"])
+        if waiting is not None and not waiting.due:
+            if waiting.waiting_for:
+                return Reason("gate closed until", waiting.waiting_for, waiting.available_at)
+            text = f"it failed and is tried again: {item['error_message']}"
+            return Reason("retry at", text, waiting.available_at)
+    reason = await why_not_running(store, job, lost_seconds)
+    return reason or Reason("waiting", "other items of the job come before it")

@@ -139,10 +139,10 @@ class Jobs:
             )
 
         async def body(tx: Transaction) -> int:
-            await _require(tx, job_id, "reprocess")
+            await require(tx, job_id, "reprocess")
             params = {"job_id": job_id, "status": status, "before": before, "limit": _CHUNK}
             found = await tx.fetch("reprocessable", params)
-            return await _open_again(tx, job_id, found, actor, reset)
+            return await open_again(tx, job_id, found, actor, reset)
 
         return await self._database.write("reprocess", body)
 
@@ -152,7 +152,7 @@ class Jobs:
         """Opens the named items; an item that is not finished is an error."""
 
         async def body(tx: Transaction) -> int:
-            await _require(tx, job_id, "reprocess")
+            await require(tx, job_id, "reprocess")
             wanted = sorted(set(seqs))
             found = await tx.fetch("final_items", {"job_id": job_id, "seqs": wanted})
             missing = set(wanted) - {row[0] for row in found}
@@ -161,7 +161,7 @@ class Jobs:
                     f"item {min(missing)} of job {job_id} is not finished or does not exist",
                     "Only finished items can be reprocessed; see `holdfast items`.",
                 )
-            return await _open_again(tx, job_id, found, actor, reset)
+            return await open_again(tx, job_id, found, actor, reset)
 
         return await self._database.write("reprocess_items", body)
 
@@ -181,9 +181,9 @@ class Jobs:
             if replay and kind == "message":
                 await _send_again(tx, letter_id)
             elif replay:
-                await _require(tx, job_id, "reprocess")
+                await require(tx, job_id, "reprocess")
                 found = await tx.fetch("final_items", {"job_id": job_id, "seqs": [seq]})
-                await _open_again(tx, job_id, found, actor, True)
+                await open_again(tx, job_id, found, actor, True)
             await add_audit(tx, actor, "dead." + state.lower(), job_id, str(letter_id))
 
         await self._database.write("act_on_dead_letter", body)
@@ -290,12 +290,12 @@ async def _move(
     return state
 
 
-async def _require(tx: Transaction, job_id: int, verb: str) -> None:
+async def require(tx: Transaction, job_id: int, verb: str) -> None:
     """Locks the job's row, so that it cannot finish between the look and the new range."""
     next_job_state(verb, await _state(tx, job_id))
 
 
-async def _open_again(
+async def open_again(
     tx: Transaction, job_id: int, found: Sequence[Sequence[Any]], actor: str, reset: bool
 ) -> int:
     if not found:

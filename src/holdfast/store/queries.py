@@ -52,7 +52,7 @@ _SPELLINGS = {
     ),
 }
 #: the files of queries that read the same on both databases
-_STEMS = ("common", "messages", "reads", "people", "files", "pages")
+_STEMS = ("common", "messages", "reads", "people", "files", "pages", "operations")
 _PARAMETER = re.compile(r"'[^']*'|(?<![:\w]):([a-z_]\w*)", re.IGNORECASE)
 
 

@@ -14,9 +14,12 @@ from holdfast.store.driver import Driver, Fault, Observe, no_fault, no_observe
 from holdfast.store.file_table import FileTable
 from holdfast.store.gate_table import GateTable
 from holdfast.store.ingesting import Ingesting
+from holdfast.store.item_pages import ItemPages
 from holdfast.store.jobs import Jobs
 from holdfast.store.leases import Leases
+from holdfast.store.lists import Lists
 from holdfast.store.messages import Messages
+from holdfast.store.operation_table import OperationTable
 from holdfast.store.pages import Pages
 from holdfast.store.people import People
 from holdfast.store.postgres import open_postgres
@@ -41,9 +44,12 @@ class Store:
     upkeep: UpkeepTable
     reads: Reads
     pages: Pages
+    lists: Lists
+    item_pages: ItemPages
     people: People
     files: FileTable
     requests: RequestTable
+    operations: OperationTable
 
     async def close(self) -> None:
         await self.database.driver.close()
@@ -82,9 +88,12 @@ async def open_store(
         upkeep=UpkeepTable(database),
         reads=Reads(database),
         pages=Pages(database),
+        lists=Lists(database),
+        item_pages=ItemPages(database),
         people=People(database),
         files=FileTable(database),
         requests=RequestTable(database),
+        operations=OperationTable(database),
     )
 
 

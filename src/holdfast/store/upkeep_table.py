@@ -9,9 +9,10 @@ from typing import Any
 
 import orjson
 
+from holdfast.store.auditing import add_audit
 from holdfast.store.database import Database
 from holdfast.store.driver import Transaction
-from holdfast.store.instants import parse_instant
+from holdfast.store.instants import instant_parameter, parse_instant
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,7 @@ class UpkeepTable:
         zone: str,
         options: Mapping[str, Any],
         next_at: datetime,
+        actor: str = "local",
     ) -> None:
         params = {
             "name": name,
@@ -100,17 +102,22 @@ class UpkeepTable:
             "cron": cron,
             "zone": zone,
             "options": orjson.dumps(dict(options)).decode(),
-            "next_at": self._instant(next_at),
+            "next_at": instant_parameter(self._database.driver.dialect, next_at),
         }
 
         async def body(tx: Transaction) -> None:
             await tx.run("set_schedule", params)
+            told = {"pipeline": reference, "cron": cron, "zone": zone}
+            await add_audit(tx, actor, "schedule.set", None, name, told)
 
         await self._database.write("set_schedule", body)
 
-    async def remove_schedule(self, name: str) -> bool:
+    async def remove_schedule(self, name: str, actor: str = "local") -> bool:
         async def body(tx: Transaction) -> bool:
-            return bool(await tx.take("remove_schedule", {"name": name}))
+            removed = bool(await tx.take("remove_schedule", {"name": name}))
+            if removed:
+                await add_audit(tx, actor, "schedule.removed", None, name)
+            return removed
 
         return await self._database.write("remove_schedule", body)
 
@@ -125,7 +132,11 @@ class UpkeepTable:
 
     async def fire_schedule(self, due: DueSchedule, next_at: datetime) -> bool:
         """Moves a schedule on; False when another sweeper did so first."""
-        params = {"name": due.name, "was": due.next_at, "next_at": self._instant(next_at)}
+        params = {
+            "name": due.name,
+            "was": due.next_at,
+            "next_at": instant_parameter(self._database.driver.dialect, next_at),
+        }
 
         async def body(tx: Transaction) -> bool:
             return bool(await tx.take("fire_schedule", params))
@@ -139,8 +150,3 @@ class UpkeepTable:
             await tx.run("note_schedule", {"name": name, "job_id": job_id, "error": error})
 
         await self._database.write("note_schedule", body)
-
-    def _instant(self, value: datetime) -> Any:
-        if self._database.driver.dialect == "postgres":
-            return value
-        return value.strftime("%Y-%m-%dT%H:%M:%S.") + f"{value.microsecond // 1000:03d}Z"

@@ -520,7 +520,7 @@ select distinct j.id, j.lane
 from   jobs j
        join streams s on s.job_id = j.id
 where  j.state = 'RUNNING' and j.pipeline in (@each(:pipelines, text))
-       and j.lane <> 'UPLOAD' and s.state = 'RUNNING' and s.available_at <= @now
+       and j.reference is null and s.state = 'RUNNING' and s.available_at <= @now
        and (s.worker is null or s.expires_at <= @now)
        and not exists (select 1 from kill_switches k
                        where k.scope in ('all', 'pipeline:' || j.pipeline, 'source:' || s.source));
@@ -584,6 +584,14 @@ set    closed_until = case when closed_until is null or closed_until < @after(:s
                            then @after(:seconds) else closed_until end,
        reason = :reason, updated_at = @now
 where  name = :name;
+
+-- name: order_gate
+-- A person's word: closed from now for so long, or open.
+update gates
+set    closed_until = case when :seconds > 0 then @after(:seconds) end,
+       reason = cast(:reason as text), updated_at = @now
+where  name = :name
+returning name;
 
 -- name: set_kill_switch
 insert into kill_switches (scope, actor, reason, since)
