@@ -17,11 +17,32 @@ from starlette.types import Scope
 from holdfast.api.identity import find_person, parts_of
 from holdfast.api.problems import status_of
 from holdfast.errors import DatabaseGone, NotAllowed, UserError
-from holdfast.web import jobs, login, overview
+from holdfast.web import (
+    account,
+    audit,
+    dead_letters,
+    exports,
+    gates,
+    item,
+    job,
+    jobs,
+    login,
+    new_job,
+    operations,
+    orders,
+    overview,
+    pending,
+    schedules,
+    settings,
+    streams,
+)
 from holdfast.web.navigation import PagePack
 from holdfast.web.visit import Site, Visit, login_path, site_of
 
-VIEWS = (login, overview, jobs)
+VIEWS = (
+    login, overview, jobs, job, orders, exports, operations, item, new_job, pending, streams,
+    gates, dead_letters, schedules, audit, settings, account,
+)  # fmt: skip
 #: Answered as the API answers, whoever asks.
 _MACHINES = ("/api/", "/healthz", "/readyz", "/metrics")
 
@@ -89,4 +110,6 @@ async def _problem(request: Request, status: int, error: Exception) -> Response:
     person = None if isinstance(error, DatabaseGone) else await find_person(request)
     if person is None:
         return HTMLResponse(site_of(request).render("problem_alone.html", told), status)
-    return await Visit(request, person, parts_of(request)).page("problem.html", status, told=told)
+    response = await Visit(request, person, parts_of(request)).page("problem.html", told=told)
+    response.status_code = status
+    return response

@@ -74,7 +74,7 @@ class Visit:
     def csrf(self) -> str:
         return csrf_token(self.parts, self.person.session) if self.person.session else ""
 
-    async def page(self, template: str, status: int = 200, **context: Any) -> Response:
+    async def page(self, template: str, **context: Any) -> Response:
         """A whole page, with what the rail shows."""
         note = read_note(self.request)
         pending = await is_on(self.parts, Flag.PENDING)
@@ -84,16 +84,16 @@ class Visit:
             "wide": False,
             **context,
         }
-        response = self.part(template, status, **told)
+        response = self.part(template, **told)
         if note is not None:
             response.delete_cookie(_NOTE_COOKIE)
         return response
 
-    def part(self, template: str, status: int = 200, **context: Any) -> Response:
+    def part(self, template: str, **context: Any) -> Response:
         """A piece of a page, for htmx."""
         told = {"visit": self, "person": self.person, "csrf": self.csrf, **context}
         text = site_of(self.request).render(template, told)
-        return HTMLResponse(text, status, headers={"Cache-Control": "no-store"})
+        return HTMLResponse(text, headers={"Cache-Control": "no-store"})
 
     def go(self, path: str, note: str | None = None, undo: str | None = None) -> Response:
         """On to another page, after something was done."""
