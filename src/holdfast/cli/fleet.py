@@ -24,7 +24,7 @@ from holdfast.cli.composition import (
 )
 from holdfast.cli.output import errors
 from holdfast.cli.supervising import Supervisor
-from holdfast.cli.working import load_all
+from holdfast.cli.working import load_all, stop_with_supervisor
 from holdfast.engine.control import Control
 from holdfast.engine.upkeep import Upkeep, every
 from holdfast.metrics import Metrics
@@ -125,7 +125,11 @@ async def _relay(settings: Settings, port: int | None) -> None:
         await asyncio.gather(*beside, return_exceptions=True)
 
 
-def timers(pipelines: list[str] = _PIPELINES, health_port: int | None = _HEALTH_PORT) -> None:
+def timers(
+    pipelines: list[str] = _PIPELINES,
+    health_port: int | None = _HEALTH_PORT,
+    supervised: bool = typer.Option(False, "--supervised", hidden=True),
+) -> None:
     """Sweep and fire schedules without working on items.
 
     Workers do this too, so that nothing depends on this command; it keeps the upkeep going where
@@ -156,9 +160,12 @@ def timers(pipelines: list[str] = _PIPELINES, health_port: int | None = _HEALTH_
                 await asyncio.gather(*loops, return_exceptions=True)
                 await store.upkeep.stop_worker(holder)
 
-            errors.print("Keeping time. Ctrl-C stops.")
+            if supervised:
+                stop_with_supervisor(asyncio.get_running_loop(), ended.set)
+            else:
+                errors.print("Keeping time. Ctrl-C stops.")
             with serving_health(settings, port, metrics, store_checks(store)) as drain:
-                await _until_signalled(run(), drain, stop)
+                await _until_signalled(run(), drain, stop, supervised)
 
     run_async(main())
 
@@ -167,6 +174,7 @@ async def _until_signalled(
     running: Coroutine[Any, Any, None],
     drain: Callable[[], None],
     stop: Callable[[], Coroutine[Any, Any, None]],
+    quiet: bool = False,
 ) -> None:
     """Runs until SIGTERM or Ctrl-C, then lets `stop` bring it to its end."""
     stops: set[asyncio.Task[None]] = set()
@@ -180,4 +188,5 @@ async def _until_signalled(
         loop.add_signal_handler(number, signalled)
     await running
     await asyncio.gather(*stops)
-    errors.print("Stopped.")
+    if not quiet:
+        errors.print("Stopped.")

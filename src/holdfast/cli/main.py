@@ -16,6 +16,7 @@ from holdfast.cli import (
     schedules,
     serving,
     setting_up,
+    up,
     working,
 )
 from holdfast.cli.output import tell
@@ -50,7 +51,7 @@ def _options(
 
 
 FAMILIES = (
-    running, inspecting, orders, working, fleet, schedules, serving, accounts, setting_up,
+    running, inspecting, orders, working, fleet, schedules, up, serving, accounts, setting_up,
 )  # fmt: skip
 for family in FAMILIES:
     family.register(app)

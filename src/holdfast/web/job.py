@@ -37,14 +37,18 @@ class Shown:
     def why(self) -> Told | None:
         return told_why(self.job, self.shape.why)
 
-    async def page(self, tab: str, **context: Any) -> Response:
+    async def told(self) -> dict[str, Any]:
+        """What every tab shows above itself."""
         found = await job_details.errors(self.job, self.visit.parts)
-        told = {
+        return {
             "job": self.shape,
             "why": self.why,
             "groups": found.errors,
             "categories": by_category({each.code or "": each.count for each in found.errors}),
         }
+
+    async def page(self, tab: str, **context: Any) -> Response:
+        told = await self.told()
         return await self.visit.page("job.html", here="jobs", tab=tab, **told, **context)
 
 
@@ -79,7 +83,7 @@ async def results(
 @router.get("/head")
 async def head(shown: ShownJob) -> Response:
     """How it stands, alone: the page asks again while the job runs."""
-    return shown.visit.part("parts/job_head.html", job=shown.shape, why=shown.why)
+    return shown.visit.part("parts/job_again.html", **await shown.told())
 
 
 @router.get("/charts")

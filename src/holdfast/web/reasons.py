@@ -20,7 +20,8 @@ class Told:
 
 
 def told_why(job: Job, why: Why | None) -> Told | None:
-    if why is None:
+    """Nothing for a job that workers hold: it runs."""
+    if why is None or why.kind == "leased by":
         return None
     link, label = _where(job, why)
     text = why.text
@@ -39,7 +40,6 @@ def _where(job: Job, why: Why) -> tuple[str | None, str | None]:
         "discovery failed": (f"{of_job}/streams", "streams"),
         "cap reached": (f"{of_job}/streams", "streams"),
         "retry at": (f"{of_job}/pending", "pending"),
-        "leased by": (f"{of_job}/pending", "pending"),
         "no live worker": ("/#workers", "workers"),
     }
     return places.get(why.kind, (None, None))

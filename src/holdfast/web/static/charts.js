@@ -33,6 +33,7 @@ function draw(place, data) {
   if (known) {
     known.data = data;
     known.plot.setData(data);
+    tellValues(place, known.plot, null);
     return;
   }
   if (data[0].length < 2) {
@@ -42,6 +43,7 @@ function draw(place, data) {
   place.replaceChildren();
   const plot = new uPlot(options(place), data, place);
   drawn.set(place, { plot, data });
+  tellValues(place, plot, null);
   new ResizeObserver(() => plot.setSize(sizeOf(place))).observe(place);
 }
 
@@ -50,27 +52,47 @@ function sizeOf(place) {
 }
 
 function options(place) {
-  const style = getComputedStyle(document.documentElement);
   const ink = resolved(place, "--ink-soft");
   const line = resolved(place, "--line");
   const colours = [resolved(place, "--accent"), resolved(place, place.dataset.chart === "throughput" ? "--error" : "--skipped")];
   const paths = STEPPED.has(place.dataset.chart) ? uPlot.paths.stepped({ align: 1 }) : uPlot.paths.linear();
-  const font = `11px ${style.fontFamily}`;
+  const font = `11px ${getComputedStyle(document.body).fontFamily}`;
   const axis = { stroke: ink, font, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
   const labels = place.dataset.labels.split(",");
   return {
     ...sizeOf(place),
     padding: [6, 6, 0, 0],
-    legend: { live: false, show: labels.length > 1 },
+    legend: { show: false },
     cursor: { drag: { x: false, y: false }, points: { size: 6 } },
+    hooks: { setCursor: [(plot) => tellValues(place, plot, plot.cursor.idx)] },
     scales: { y: { range: (_, low, high) => [0, Math.max(1, high * 1.1)] } },
-    axes: [{ ...axis, size: 28 }, { ...axis, size: 44, values: (_, ticks) => ticks.map(short) }],
+    axes: [{ ...axis, size: 28, values: (_, seconds, __, ___, step) => seconds.map((each) => moment(each, step)) }, { ...axis, size: 50, values: (_, ticks) => ticks.map(short) }],
     series: [{}, ...labels.map((label, place) => ({
       label, stroke: colours[place], width: 1.5, paths, points: { show: false },
       fill: place === 0 ? `color-mix(in srgb, ${colours[0]} 12%, transparent)` : undefined,
-      value: (_, value) => number(value), spanGaps: true,
+      spanGaps: true,
     }))],
   };
+}
+
+// Beside the heading: what the lines are, and their values where the pointer is, else the latest.
+function tellValues(place, plot, index) {
+  const at = index ?? plot.data[0].length - 1;
+  const when = index === null || index === undefined ? "" : `${moment(plot.data[0][at], 1)} `;
+  const parts = place.dataset.labels.split(",").map((label, line) => {
+    const part = document.createElement("span");
+    part.className = line ? "second" : "first";
+    part.textContent = `${label} ${number(plot.data[line + 1][at])}`;
+    return part;
+  });
+  place.parentElement.querySelector(".swatches").replaceChildren(when, ...parts);
+}
+
+function moment(seconds, step) {
+  const time = new Date(seconds * 1000);
+  if (step >= 86400) return time.toLocaleDateString(undefined, { day: "numeric", month: "short" });
+  const shape = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
+  return time.toLocaleTimeString(undefined, step < 60 ? { ...shape, second: "2-digit" } : shape);
 }
 
 // A custom property as a colour that a canvas understands: light-dark() is resolved by the browser.
