@@ -1,7 +1,8 @@
 """A fresh, migrated database for every test, on SQLite and on a real PostgreSQL; a real RabbitMQ.
 
 A test that takes `database_url`, `store` or `run_holdfast` runs once on each database. To keep
-one to SQLite: `@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)`.
+one to SQLite: `@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)`. In tests/cli
+and tests/chaos it runs once more as a fleet: on PostgreSQL, with RabbitMQ and a relay.
 
 `broker_url` is the session's RabbitMQ, `queue_prefix` a name for queues of the test's own.
 """
@@ -22,6 +23,7 @@ import aio_pika
 import pytest
 
 from tests.command import HoldfastCommand
+from tests.fleet import FLEET, broker_settings, forget_queues, running_relay
 from tests.postgres import POSTGRES_MISSING, PostgresServer, database_name, find_binaries
 from tests.rabbitmq import RABBITMQ_MISSING, RabbitServer, rabbitmq_is_installed
 
@@ -138,8 +140,7 @@ def empty_postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
 @on_each_database
 def database_url(request: pytest.FixtureRequest) -> str:
     """A fresh database with the newest schema, on each database in turn."""
-    url: str = request.getfixturevalue(f"{request.param}_url")
-    return url
+    return fresh_database(request)
 
 
 @on_each_database
@@ -159,8 +160,25 @@ async def store(database_url: str) -> AsyncIterator[Any]:
 
 
 @pytest.fixture
-def holdfast_command(database_url: str, tmp_path: Path) -> Iterator[HoldfastCommand]:
-    command = HoldfastCommand(database_url, tmp_path)
+def fleet_settings(
+    request: pytest.FixtureRequest, database_url: str, tmp_path: Path
+) -> Iterator[dict[str, str]]:
+    """What makes the processes of a test a fleet, while a relay runs; nothing in other modes."""
+    if request.node.callspec.params.get("database_url") != FLEET:
+        yield {}
+        return
+    settings = broker_settings(request.getfixturevalue("broker_url"))
+    with running_relay(database_url, settings, tmp_path / "relay"):
+        yield settings
+    request.getfixturevalue("rabbit_server").start()
+    forget_queues(settings)
+
+
+@pytest.fixture
+def holdfast_command(
+    database_url: str, fleet_settings: dict[str, str], tmp_path: Path
+) -> Iterator[HoldfastCommand]:
+    command = HoldfastCommand(database_url, tmp_path, fleet_settings)
     yield command
     command.close()
 
@@ -177,6 +195,13 @@ def run_holdfast(
 def start_holdfast(holdfast_command: HoldfastCommand) -> Callable[..., subprocess.Popen[str]]:
     """`start_holdfast("work")` starts the program, for tests that signal or kill it."""
     return holdfast_command.start
+
+
+def fresh_database(request: pytest.FixtureRequest) -> str:
+    """The database of a mode: a fleet works on PostgreSQL."""
+    kind = "postgres" if request.param == FLEET else request.param
+    url: str = request.getfixturevalue(f"{kind}_url")
+    return url
 
 
 def sqlite_url_of(path: Path) -> str:

@@ -95,6 +95,7 @@ def _read_web_address(text: str) -> str:
 KINDS: dict[str, tuple[Callable[[str], Any], str]] = {
     "int": (int, "a whole number"),
     "int | None": (int, "a whole number"),
+    "float | None": (float, "a number"),
     "float": (float, "a number"),
     "bool": (_read_bool, "`true` or `false`"),
     "str": (_read_text, "printable text"),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
 
@@ -15,6 +16,10 @@ from structlog.typing import FilteringBoundLogger
 from holdfast.messaging.broker import Broker, Outgoing, open_broker
 from holdfast.messaging.consumer import Consumer
 from holdfast.messaging.delivery import Delivery
+from tests.chaos.children import Children
+from tests.fleet import broker_settings, forget_queues
+from tests.messaging.fleet_scene import Fleet
+from tests.rabbitmq import RabbitServer
 
 PATIENCE_SECONDS = 60.0
 
@@ -94,3 +99,23 @@ async def until(holds: Callable[[], Awaitable[bool]]) -> None:
     async with asyncio.timeout(PATIENCE_SECONDS):
         while not await holds():
             await asyncio.sleep(0.02)
+
+
+@pytest.fixture
+def children(tmp_path: Path) -> Iterator[Children]:
+    started = Children(tmp_path)
+    yield started
+    started.close()
+
+
+@pytest.fixture
+def fleet(
+    postgres_url: str, broker_url: str, rabbit_server: RabbitServer, tmp_path: Path,
+    children: Children,
+) -> Iterator[Fleet]:  # fmt: skip
+    """Nothing of it runs until the test starts it."""
+    settings = broker_settings(broker_url)
+    yield Fleet(postgres_url, tmp_path, children, settings)
+    children.close()
+    rabbit_server.start()
+    forget_queues(settings)

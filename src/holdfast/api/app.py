@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from fastapi import FastAPI
 
@@ -57,8 +58,17 @@ _ABOUT = """Holdfast keeps every record as a row first, works in small checkpoin
 explains every row. Log in with `POST /api/session`, or send `Authorization: Bearer TOKEN`."""
 
 
+class _Described(FastAPI):
+    """Its OpenAPI document has the form of an error, which every route refers to."""
+
+    def openapi(self) -> dict[str, Any]:
+        document = super().openapi()
+        document["components"]["schemas"]["Problem"] = Problem.model_json_schema()
+        return document
+
+
 def create_app(parts: Parts) -> FastAPI:
-    app = FastAPI(
+    app = _Described(
         title="Holdfast",
         version=__version__,
         description=_ABOUT,
@@ -73,7 +83,6 @@ def create_app(parts: Parts) -> FastAPI:
     for each in ROUTERS:
         app.include_router(each.router)
     add_handlers(app)
-    _describe_problems(app)
     app.add_middleware(
         BodyLimit,
         max_body_bytes=parts.options.max_body_bytes,
@@ -91,12 +100,6 @@ def _add_state(app: FastAPI, parts: Parts) -> None:
     app.state.kickoffs = asyncio.Semaphore(_KICKOFFS)
     folder = parts.files / "exports"
     app.state.exports = Exports(parts.store, folder, parts.new_name(), parts.clock, parts.log)
-
-
-def _describe_problems(app: FastAPI) -> None:
-    """The form of an error, which every route's description refers to."""
-    document = app.openapi()
-    document["components"]["schemas"]["Problem"] = Problem.model_json_schema()
 
 
 @asynccontextmanager

@@ -50,7 +50,7 @@ async def _told(
 ) -> AsyncIterator[bytes]:
     yield _RETRY
     before = None
-    async with aclosing(feed.listen(person.scope, job_id)) as readings:  # type: ignore[type-var]
+    async with aclosing(feed.listen(person.scope, job_id)) as readings:
         async for seen in readings:
             text = _event(seen, person, rates)
             # What has not changed is not sent again; a comment keeps the connection.

@@ -82,7 +82,7 @@ _JOB_BODY = {
 
 async def refuse_under_pressure(parts: PartsOf) -> None:
     """The one place where new work is put off while there is too much of it."""
-    seconds = await parts.pressed(parts.store)
+    seconds = await parts.backpressure.wait_seconds()
     if seconds is not None:
         raise Throttled("too much is waiting already", seconds, "Send it again later.")
 

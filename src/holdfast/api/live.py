@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,7 +68,7 @@ class Feed:
 
     async def listen(
         self, scope: str | None, job_id: int | None
-    ) -> AsyncIterator[list[CountedJob]]:
+    ) -> AsyncGenerator[list[CountedJob]]:
         """The live jobs in scope, again after each reading; an empty list keeps a quiet
         connection open."""
         if len(self._listeners) >= _MOST_LISTENERS:

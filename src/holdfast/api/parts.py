@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from holdfast.clock import Clock
 from holdfast.engine.accounts import Accounts
+from holdfast.engine.backpressure import Backpressure
 from holdfast.engine.control import Control
 from holdfast.engine.operations import AttemptLimits
 from holdfast.engine.uploads import UploadParts
@@ -45,7 +46,7 @@ class Parts:
     secret: bytes
     uploads: UploadParts
     new_worker: Callable[[int], Worker]  # a worker for one job, for a slice within a request
-    pressed: Callable[[Store], Awaitable[float | None]]  # seconds to wait before more is taken
+    backpressure: Backpressure
     new_name: Callable[[], str]  # a worker's name that nobody has had
     clock: Clock
     rng: random.Random
@@ -55,8 +56,3 @@ class Parts:
     def control(self, name: str) -> Control:
         """What the person of that name may order."""
         return Control(self.store, name, self.log)
-
-
-async def never_pressed(_: Store) -> float | None:
-    """For servers without a bound on what waits."""
-    return None

@@ -8,12 +8,14 @@ import secrets
 import signal
 import socket
 from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
 from typing import Any
 
 import structlog
 import typer
 
 from holdfast.cli.composition import (
+    broker_awaited,
     ensure_schema,
     opened_store,
     run_async,
@@ -102,10 +104,13 @@ async def _relay(settings: Settings, port: int | None) -> None:
 
     log = structlog.get_logger()
     metrics = Metrics()
-    async with (
-        opened_store(settings, metrics) as store,
-        parts.opened_broker(settings, log) as broker,
-    ):
+    async with AsyncExitStack() as stack:
+        store = await stack.enter_async_context(opened_store(settings, metrics))
+        checks = store_checks(store) | broker_awaited()
+        # Before the broker, which may be waited for: the process is well meanwhile.
+        drain = stack.enter_context(serving_health(settings, port, metrics, checks))
+        broker = await stack.enter_async_context(parts.opened_broker(settings, log))
+        checks |= parts.broker_check(broker)
         relaying = Relay(store, broker, settings.relay_poll_seconds, metrics, log)
         depths = every(_DEPTH_SECONDS, lambda: parts.read_depths(broker, metrics), log, "depths")
         beside = [
@@ -117,9 +122,7 @@ async def _relay(settings: Settings, port: int | None) -> None:
         async def stop() -> None:
             relaying.stop()
 
-        checks = store_checks(store) | parts.broker_check(broker)
-        with serving_health(settings, port, metrics, checks) as drain:
-            await _until_signalled(relaying.run(), drain, stop)
+        await _until_signalled(relaying.run(), drain, stop)
         for task in beside:
             task.cancel()
         await asyncio.gather(*beside, return_exceptions=True)
@@ -138,7 +141,9 @@ def timers(
     settings = settings_from_environment()
     loaded = load_all(pipelines)
     ensure_schema(settings)
-    port = settings.health_port if health_port is None else health_port
+    # Supervised, it shares its environment with the server, and cannot share its port.
+    given = None if supervised else settings.health_port
+    port = given if health_port is None else health_port
 
     async def main() -> None:
         log = structlog.get_logger()

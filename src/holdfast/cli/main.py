@@ -9,6 +9,8 @@ import typer
 from holdfast import __version__
 from holdfast.cli import (
     accounts,
+    broker,
+    dead,
     fleet,
     inspecting,
     orders,
@@ -20,7 +22,7 @@ from holdfast.cli import (
     working,
 )
 from holdfast.cli.output import tell
-from holdfast.errors import DatabaseGone, HoldfastError, UserError
+from holdfast.errors import BrokerGone, DatabaseGone, HoldfastError, UserError
 
 app = typer.Typer(
     name="holdfast",
@@ -51,8 +53,19 @@ def _options(
 
 
 FAMILIES = (
-    running, inspecting, orders, working, fleet, schedules, up, serving, accounts, setting_up,
-)  # fmt: skip
+    running,
+    inspecting,
+    orders,
+    dead,
+    working,
+    fleet,
+    broker,
+    schedules,
+    up,
+    serving,
+    accounts,
+    setting_up,
+)
 for family in FAMILIES:
     family.register(app)
 
@@ -66,6 +79,11 @@ def main() -> None:
         _end(
             f"the database cannot be reached: {error}",
             "Start it, or mend HOLDFAST_DATABASE_URL; `holdfast doctor` checks the set-up.",
+        )
+    except BrokerGone as error:
+        _end(
+            f"the broker cannot be reached: {error}",
+            "Start it, or mend HOLDFAST_BROKER_URL; `holdfast doctor` checks the set-up.",
         )
     except HoldfastError as error:
         _end(str(error), None)

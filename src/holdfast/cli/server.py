@@ -8,7 +8,7 @@ import os
 import secrets
 import signal
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from types import FrameType
 
@@ -18,11 +18,14 @@ from fastapi import FastAPI
 
 from holdfast.api.app import create_app
 from holdfast.api.live import Feed
-from holdfast.api.parts import ApiOptions, Parts, never_pressed
+from holdfast.api.parts import ApiOptions, Parts
 from holdfast.cli.composition import (
+    backlog_bounds,
     discover_limits,
     ingest_bounds,
     opened_store,
+    serving_health,
+    store_checks,
     worker_options,
 )
 from holdfast.cli.output import errors
@@ -30,6 +33,7 @@ from holdfast.cli.supervising import reap_dead_workers
 from holdfast.cli.working import stop_with_supervisor, worker_name
 from holdfast.clock import SystemClock, system_random
 from holdfast.engine.accounts import Accounts
+from holdfast.engine.backpressure import Backpressure
 from holdfast.engine.operations import AttemptLimits
 from holdfast.engine.uploads import UploadParts
 from holdfast.engine.worker import Worker
@@ -55,11 +59,14 @@ async def serve(
     async with opened_parts(settings, pipelines) as parts:
         await _refuse_open_door(parts.store, host)
         await reap_dead_workers(parts.store, settings.worker_lost_seconds * 10)
-        with _listening(host, port) as listener:
+        app = create_app(parts)
+        add_pages(app)
+        server = Server(app, _config(app, settings))
+        checks = store_checks(parts.store) | {"server": server.check}
+        health = serving_health(settings, settings.health_port, parts.metrics, checks)
+        with _listening(host, port) as listener, health as server.drain:
             await _announce(parts, host, listener.getsockname()[1])
-            app = create_app(parts)
-            add_pages(app)
-            await Server(app, _config(app, settings)).serve(sockets=[listener])
+            await server.serve(sockets=[listener])
 
 
 def _stop_this_process() -> None:
@@ -86,15 +93,25 @@ async def _announce(parts: Parts, host: str, port: int) -> None:
 
 
 class Server(uvicorn.Server):
-    """Lets live pages go when it is told to stop; they would keep it waiting."""
+    """One that is not ready before it listens, nor from the moment it is told to stop. Then it
+    lets live pages go, which would keep it waiting."""
+
+    drain: Callable[[], None]
 
     def __init__(self, app: FastAPI, config: uvicorn.Config) -> None:
         super().__init__(config)
         self._feed: Feed = app.state.feed
 
+    async def check(self) -> str | None:
+        return None if self.started else "is starting"
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.drain()
         self._feed.close()
-        super().handle_exit(sig, frame)
+        # Uvicorn's own would raise the signal again at the end and cut off what follows it: the
+        # store that closes, the last traces.
+        self.force_exit = self.should_exit
+        self.should_exit = True
 
 
 def _config(app: FastAPI, settings: Settings) -> uvicorn.Config:
@@ -136,7 +153,7 @@ async def opened_parts(
             secret=bytes.fromhex(await store.requests.secret("signing", secrets.token_hex(32))),
             uploads=uploads,
             new_worker=new_worker,
-            pressed=never_pressed,
+            backpressure=Backpressure(store, backlog_bounds(settings), clock, metrics),
             new_name=worker_name,
             clock=clock,
             rng=rng,

@@ -93,6 +93,11 @@ class Reads:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    async def oldest_transaction_seconds(self) -> float | None:
+        """How long the database's oldest transaction has been open; None where none is."""
+        seconds: float | None = (await self._database.fetch("oldest_transaction"))[0][0]
+        return seconds
+
     async def schema_revision(self) -> str | None:
         rows = await self._database.fetch("schema_revision")
         return rows[0][0] if rows else None
@@ -233,6 +238,19 @@ class Reads:
         names = ("id", "kind", "job_id", "seq", "pipeline", "code", "message", "state",
                  "created_at", "acted_at", "actor")  # fmt: skip
         return await self._named("dead_letters", names, {"state": state, "limit": limit})
+
+    async def dead_letter(self, letter_id: int) -> dict[str, Any] | None:
+        """One of them whole; of a message also its payload, and where and why it died each
+        time."""
+        names = ("id", "kind", "job_id", "seq", "pipeline", "code", "message", "state",
+                 "created_at", "acted_at", "actor", "message_id", "queue", "payload",
+                 "history")  # fmt: skip
+        found = await self._named("dead_letter", names, {"id": letter_id})
+        if not found:
+            return None
+        letter = found[0]
+        payload, history = letter["payload"], orjson.loads(letter["history"] or "[]")
+        return letter | {"payload": payload and bytes(payload), "history": history}
 
     async def dead_letters_of_item(self, job_id: int, seq: int) -> list[dict[str, Any]]:
         names = ("id", "code", "message", "state", "created_at", "acted_at", "actor")

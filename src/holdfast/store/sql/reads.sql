@@ -1,5 +1,9 @@
 -- Queries behind the command line, the API and the pages. None of them writes.
 
+-- name: oldest_transaction
+-- SQLite has one writer, whom everybody would notice.
+select null;
+
 -- name: schema_revision
 -- The schema that the database has.
 select version_num
@@ -159,6 +163,12 @@ from     dead_letters
 where    state = :state
 order by id
 limit    :limit;
+
+-- name: dead_letter
+select id, kind, job_id, seq, pipeline, code, message, state, created_at, acted_at, actor,
+       message_id, queue, payload, history
+from   dead_letters
+where  id = :id;
 
 -- name: dead_letters_of_item
 select   id, code, message, state, created_at, acted_at, actor
