@@ -18,6 +18,7 @@ from holdfast.cli import (
     schedules,
     serving,
     setting_up,
+    up,
     working,
 )
 from holdfast.cli.output import tell
@@ -60,6 +61,7 @@ FAMILIES = (
     fleet,
     broker,
     schedules,
+    up,
     serving,
     accounts,
     setting_up,

@@ -49,19 +49,22 @@ class BrokerTurns:
         pipelines: Mapping[str, Pipeline],
         may_run: MayRun,
         room: int,
+        owner_slices: int | None,
         max_message_bytes: int,
         lost_seconds: float,
         clock: Clock,
         metrics: Metrics,
         log: Any,
     ) -> None:
-        """`room`: with more items than these, another worker is called in at once."""
+        """`room`: with more items than these, another worker is called in at once, as far as
+        `owner_slices` allows."""
         self._store = store
         self._broker = broker
         self._orders = orders
         self._pipelines = pipelines
         self._may_run = may_run
         self._room = room
+        self._owner_slices = owner_slices
         self._max_message_bytes = max_message_bytes
         self._lost_seconds = lost_seconds
         self._clock = clock
@@ -185,7 +188,9 @@ class BrokerTurns:
         """Waits for a database that is gone: to give the message back would count as a death."""
         while True:
             try:
-                return await self._store.messages.begin_turn(job_id, kind, message_id, self._room)
+                return await self._store.messages.begin_turn(
+                    job_id, kind, message_id, self._room, self._owner_slices
+                )
             except DatabaseGone as error:
                 self._log.warning("database.gone", error=str(error))
                 await asyncio.sleep(_GONE_SECONDS)
@@ -213,7 +218,8 @@ class BrokerTurns:
         deadline = self._clock.monotonic() + _PATIENCE_SECONDS
         while self._clock.monotonic() < deadline and not delivery.is_lost:
             try:
-                await self._store.messages.end_turn(job_id, kind, least_seconds)
+                frees_owner = self._owner_slices is not None and not least_seconds
+                await self._store.messages.end_turn(job_id, kind, least_seconds, frees_owner)
                 await delivery.ack()
                 return
             except DatabaseGone as error:
@@ -231,7 +237,11 @@ class BrokerTurns:
                 messages = self._store.messages
                 async with asyncio.timeout(_IDLE_SECONDS):
                     await messages.begin_turn(
-                        body.job_id, kind, envelope.header.message_id, self._room
+                        body.job_id,
+                        kind,
+                        envelope.header.message_id,
+                        self._room,
+                        self._owner_slices,
                     )
                     await messages.end_turn(body.job_id, kind)
                 await delivery.ack()

@@ -52,7 +52,9 @@ _SPELLINGS = {
     ),
 }
 #: the files of queries that read the same on both databases
-_STEMS = ("common", "messages", "reads", "people", "files", "pages", "operations")
+_STEMS = (
+    "common", "messages", "reads", "people", "files", "pages", "operations", "samples",
+)  # fmt: skip
 _PARAMETER = re.compile(r"'[^']*'|(?<![:\w]):([a-z_]\w*)", re.IGNORECASE)
 
 

@@ -25,6 +25,7 @@ from holdfast.store.people import People
 from holdfast.store.postgres import open_postgres
 from holdfast.store.reads import Reads
 from holdfast.store.request_table import RequestTable
+from holdfast.store.sample_table import SampleTable
 from holdfast.store.settling import Settling
 from holdfast.store.sqlite import open_sqlite
 from holdfast.store.upkeep_table import UpkeepTable
@@ -49,6 +50,7 @@ class Store:
     people: People
     files: FileTable
     requests: RequestTable
+    samples: SampleTable
     operations: OperationTable
 
     async def close(self) -> None:
@@ -93,6 +95,7 @@ async def open_store(
         people=People(database),
         files=FileTable(database),
         requests=RequestTable(database),
+        samples=SampleTable(database),
         operations=OperationTable(database),
     )
 

@@ -78,6 +78,17 @@ from   (select hi, lo from ranges
               and (worker is null or expires_at <= @now)
         order by available_at, id limit 16) free;
 
+-- name: hasten_owner
+-- Its owner may have another worker now: what was put off until then is sent at once.
+update outbox
+set    available_at = @now
+where  kind = 'process' and available_at > @now
+       and job_id in (select other.id
+                      from   jobs j
+                             join jobs other on other.owner_id = j.owner_id and other.id <> j.id
+                      where  j.id = :job_id and other.state = 'RUNNING')
+returning job_id;
+
 -- name: next_range_due
 -- In how many seconds something of a job that may run can be claimed.
 select min(@seconds_until(available_at))

@@ -214,7 +214,7 @@ limit    :limit;
 -- name: live_jobs
 -- What runs or waits, and what ended a moment ago.
 select   id, pipeline, name, state, owner_id, mode, lane, reference, input_key, columns, options,
-         max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, ip,
+         max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace, ip,
          file_id
 from     jobs
 where    state in ('QUEUED', 'RUNNING', 'PAUSED') or updated_at > @after(-1.0 * :seconds)
