@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from holdfast.engine.ending import orders_of
 from holdfast.errors import IllegalTransition, UserError
 from holdfast.model import FINAL, ItemStatus, JobState, Lane
-from holdfast.pipeline import Pipeline
-from holdfast.store import NewJob, NewStream, Store
+from holdfast.pipeline import Pipeline, Planned, Standings, Tx
+from holdfast.store import Carried, NewJob, NewStream, Store
 
 T = TypeVar("T")
 
@@ -86,8 +88,24 @@ class Control:
             columns=pipeline.columns,
             options={**options, "_file": pipeline.file},
             max_items=caps.max_items,
+            concludes=pipeline.concludes,
         )
         return await self._create(job, actor or self._owner, only_first)
+
+    async def request(
+        self, pipeline: Pipeline, request: Mapping[str, Any], actor: str | None = None
+    ) -> Carried:
+        """Asks a pipeline that plans what is to be done, and does it."""
+        await self.prepare(pipeline)
+        orders = orders_of(pipeline, self._owner, actor or self._owner)
+
+        async def plan(tx: Tx, standings: Standings, now: datetime) -> Planned:
+            return await pipeline.plan(tx, dict(request), standings, now)
+
+        carried = await self._ordered(self._store.planning.plan(orders, plan))
+        for job_id in carried.job_ids:
+            self._log.info("job.ordered", job_id=job_id, pipeline=pipeline.name, by=orders.actor)
+        return carried
 
     async def pause(self, job_id: int) -> JobState:
         state = await self._ordered(self._store.jobs.pause(job_id, self._owner))

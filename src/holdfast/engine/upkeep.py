@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from cronsim import CronSim, CronSimError
 
 from holdfast.engine.control import Control
+from holdfast.engine.ending import ending_of
 from holdfast.errors import DatabaseGone, UserError
 from holdfast.metrics import Metrics, QueueReading
 from holdfast.pipeline import Pipeline
@@ -52,7 +53,10 @@ class Upkeep:
         rescued = await self._store.leases.rescue(in_work)
         finished = await self._store.upkeep.finishable_jobs()
         for job_id in {*rescued, *finished}:
-            await self._store.settling.complete(job_id)
+            job = await self._store.reads.job(job_id)
+            pipeline = self._pipelines.get(job.pipeline)
+            ending = None if pipeline is None else ending_of(pipeline, job)
+            await self._store.settling.complete(job_id, ending)
         cancelled = await self._store.upkeep.cancelled_jobs_with_ranges()
         for job_id in cancelled:
             await self._store.jobs.drop_ranges(job_id)
@@ -78,11 +82,8 @@ class Upkeep:
         next_at = next_fire(due.cron, due.zone, due.now)
         if not await self._store.upkeep.fire_schedule(due, next_at):
             return
-        pipeline = self._pipelines[due.reference]
         try:
-            job_id = await self._control.start_discovery(
-                pipeline, dict(due.options), f"schedule:{due.name}"
-            )
+            job_id = await self._start(due)
         except DatabaseGone:
             raise
         except Exception as error:
@@ -92,6 +93,27 @@ class Upkeep:
             return
         await self._store.upkeep.note_schedule(due.name, job_id, None)
         self._log.info("schedule.fired", schedule=due.name, job_id=job_id)
+
+    async def _start(self, due: DueSchedule) -> int | None:
+        """The job that was started; of several, the last."""
+        pipeline = self._pipelines[due.reference]
+        actor = f"schedule:{due.name}"
+        if not pipeline.plans:
+            return await self._control.start_discovery(pipeline, dict(due.options), actor)
+        carried = await self._control.request(pipeline, due.options, actor)
+        return carried.job_ids[-1] if carried.job_ids else None
+
+    async def tend(self) -> None:
+        """A piece of each pipeline's work in the background."""
+        for pipeline in self._pipelines.values():
+            if pipeline.tends:
+                await self._store.planning.tend(pipeline.tend)
+
+    async def tend_all(self) -> None:
+        """All of that work, before a worker leaves that nobody may follow."""
+        for pipeline in self._pipelines.values():
+            while pipeline.tends and await self._store.planning.tend(pipeline.tend):
+                pass
 
 
 def next_fire(cron: str, zone: str, now: datetime) -> datetime:

@@ -18,6 +18,7 @@ from holdfast.engine.blocking import Threads
 from holdfast.engine.concurrency import ConcurrencyBounds
 from holdfast.engine.control import Control
 from holdfast.engine.discover import DiscoverLimits, Walk, WalkEnd, discovered_pages
+from holdfast.engine.ending import ending_of
 from holdfast.engine.execute import Execute, ExecuteLimits
 from holdfast.engine.gates import Gates
 from holdfast.engine.pace import ClaimBounds, IngestBounds, IngestPace, SpacingBounds, pressure
@@ -143,6 +144,7 @@ class Worker:
                     idle = _IDLE_SECONDS[0]
                     continue
                 if self._options.until_idle and await self._all_done():
+                    await self._upkeep.tend_all()
                     return
             except DatabaseGone as error:
                 self._log.warning("database.gone", error=str(error))
@@ -253,18 +255,29 @@ class Worker:
             self._log.error("discovery.failed", source=str(job_id), exc_info=error)
 
     async def _walk(self, job_id: int) -> None:
+        """Slice after slice, as long as no other job waits for a walk."""
+        while await self._walk_slice(job_id) is WalkEnd.TIME and not self._stop.is_set():
+            if len(self._walks) >= _WALKS and await self._others_discover(job_id):
+                return
+
+    async def _others_discover(self, job_id: int) -> bool:
+        ours = [name for name, pipeline in self._pipelines.items() if pipeline.discovers]
+        found = await self._store.reads.discovering_jobs(ours)
+        return any(other not in self._walks and self._may_run(other, lane) for other, lane in found)
+
+    async def _walk_slice(self, job_id: int) -> WalkEnd | None:
         limits = self._options.discover
         stream = await self._store.ingesting.lease_stream(job_id, self._name, limits.lease_seconds)
         if stream is None:
-            return
+            return None
         execute = await self._execute_for(job_id)
         pipeline, job = execute.pipeline, execute.job
         if stream.fingerprint != pipeline.fingerprint(stream.source, job.given_options):
             await self._store.ingesting.fail_stream(
                 stream, f"the query behind {stream.source} changed since its cursor was stored"
             )
-            await self._store.settling.complete(job_id)
-            return
+            await self._store.settling.complete(job_id, ending_of(pipeline, job))
+            return WalkEnd.FAILED
         started = self._clock.monotonic()
         deadline = started + self._options.work.slice_seconds
         walk = Walk(
@@ -278,13 +291,15 @@ class Worker:
             self._metrics,
             self._log.bind(job_id=job_id, pipeline=pipeline.name, worker=self._name),
             lambda: self._clock.monotonic() < deadline and not self._stop.is_set(),
+            partial(pipeline.note, job=job),
         )
         ctx = Context(job, 0, stream.failures + 1, self._http, self._gates.passing, self._log)
         end = await walk.run(discovered_pages(pipeline, stream, ctx, limits.max_input_bytes))
         seconds = self._clock.monotonic() - started
         self._metrics.slice_seconds.labels(pipeline.name, "discover").observe(seconds)
         if end in (WalkEnd.COMPLETE, WalkEnd.CAPPED, WalkEnd.FAILED):
-            await self._store.settling.complete(job_id)
+            await self._store.settling.complete(job_id, ending_of(pipeline, job))
+        return end
 
     # Parts.
 
@@ -341,6 +356,7 @@ class Worker:
             every(seconds, self._sweep, self._log, "sweep"),
             every(seconds, self._upkeep.fire_schedules, self._log, "schedules"),
             every(seconds, self._upkeep.read_queue, self._log, "queue"),
+            every(seconds, self._upkeep.tend, self._log, "tend"),
         ]
 
     async def _sweep(self) -> None:

@@ -3,16 +3,20 @@
 from holdfast.store.ingesting import IngestPage, NewItem, StreamLease
 from holdfast.store.jobs import NewJob, NewStream
 from holdfast.store.leases import Claimed
+from holdfast.store.planning import Carried, Ending, Orders
 from holdfast.store.settling import DecisionRow, SaveFailed, Settlement
 from holdfast.store.store import Store, open_store
 
 __all__ = [
+    "Carried",
     "Claimed",
     "DecisionRow",
+    "Ending",
     "IngestPage",
     "NewItem",
     "NewJob",
     "NewStream",
+    "Orders",
     "SaveFailed",
     "Settlement",
     "Store",

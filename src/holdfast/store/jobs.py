@@ -37,6 +37,7 @@ class NewJob:
     columns: Sequence[str] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     max_items: int | None = None
+    concludes: bool = False  # ends only after its pipeline's `conclude`
 
 
 class Jobs:
@@ -54,11 +55,7 @@ class Jobs:
                 found = await tx.fetch("live_job_by_input", {"pipeline": new.pipeline, **key})
                 if found:
                     return int(found[0][0])
-            job_id = await _add_job(tx, new)
-            for stream in new.streams:
-                await _add_stream(tx, new, job_id, stream)
-            await _move(tx, job_id, "start", actor, {"pipeline": new.pipeline, "name": new.name})
-            return job_id
+            return await start_job(tx, new, actor)
 
         return await self._database.write("create", body)
 
@@ -80,23 +77,7 @@ class Jobs:
         """Goes on: after a pause, after a failed discovery, or past a cap that was raised."""
 
         async def body(tx: Transaction) -> JobState:
-            if max_items is not None:
-                await tx.run("set_job_cap", {"job_id": job_id, "max_items": max_items})
-            reopened = await tx.take(
-                "reopen_streams", {"job_id": job_id, "max_items": max_per_source}
-            )
-            state = await _state(tx, job_id)
-            if state in (JobState.DONE, JobState.FAILED) and not reopened:
-                raise UserError(
-                    f"job {job_id} is {state} and has nothing left to do",
-                    "Use `holdfast reprocess` to work finished items again.",
-                )
-            if reopened:
-                await tx.run("undiscover_job", {"job_id": job_id})
-            if state is JobState.RUNNING:
-                return state
-            caps = {"max_items": max_items, "max_per_source": max_per_source}
-            return await _move(tx, job_id, "resume", actor, caps)
+            return await resume_job(tx, job_id, actor, max_items, max_per_source)
 
         return await self._database.write("resume", body)
 
@@ -219,6 +200,38 @@ class Jobs:
             ) from error
 
 
+async def start_job(tx: Transaction, new: NewJob, actor: str) -> int:
+    job_id = await _add_job(tx, new)
+    for stream in new.streams:
+        await _add_stream(tx, new, job_id, stream)
+    await _move(tx, job_id, "start", actor, {"pipeline": new.pipeline, "name": new.name})
+    return job_id
+
+
+async def resume_job(
+    tx: Transaction,
+    job_id: int,
+    actor: str,
+    max_items: int | None = None,
+    max_per_source: int | None = None,
+) -> JobState:
+    if max_items is not None:
+        await tx.run("set_job_cap", {"job_id": job_id, "max_items": max_items})
+    reopened = await tx.take("reopen_streams", {"job_id": job_id, "max_items": max_per_source})
+    state = await _state(tx, job_id)
+    if state in (JobState.DONE, JobState.FAILED) and not reopened:
+        raise UserError(
+            f"job {job_id} is {state} and has nothing left to do",
+            "Use `holdfast reprocess` to work finished items again.",
+        )
+    if reopened:
+        await tx.run("undiscover_job", {"job_id": job_id})
+    if state is JobState.RUNNING:
+        return state
+    caps = {"max_items": max_items, "max_per_source": max_per_source}
+    return await _move(tx, job_id, "resume", actor, caps)
+
+
 async def _add_job(tx: Transaction, new: NewJob) -> int:
     params = {
         "pipeline": new.pipeline,
@@ -232,7 +245,10 @@ async def _add_job(tx: Transaction, new: NewJob) -> int:
         "options": orjson.dumps(dict(new.options)).decode(),
         "max_items": new.max_items,
     }
-    return int((await tx.take("add_job", params))[0][0])
+    job_id = int((await tx.take("add_job", params))[0][0])
+    if new.concludes:
+        await tx.run("mark_concludes", {"job_id": job_id})
+    return job_id
 
 
 async def _add_stream(tx: Transaction, new: NewJob, job_id: int, stream: NewStream) -> None:

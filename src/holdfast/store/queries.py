@@ -6,6 +6,7 @@ A query may use these words, which each database spells in its own way:
 @after(x)         that clock, x seconds later
 @each(:list, t)   the values of a list parameter, for `in (…)`
 @for_update       lock the rows read
+@for_update_of(t) lock the rows read of one table
 @skip_locked      lock the rows read, passing over those that others hold
 """
 
@@ -24,6 +25,7 @@ _SPELLINGS = {
             r"(select clock_timestamp() + make_interval(secs => cast(\1 as double precision)))",
         ),
         (r"@each\((:\w+), (\w+)\)", r"select unnest(cast(\1 as \2[]))"),
+        (r"@for_update_of\((\w+)\)", r"for update of \1"),
         (r"@for_update\b", "for update"),
         (r"@skip_locked\b", "for update skip locked"),
     ),
@@ -34,6 +36,7 @@ _SPELLINGS = {
             r"strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', \1))",
         ),
         (r"@each\((:\w+), (\w+)\)", r"select value from json_each(\1)"),
+        (r"@for_update_of\((\w+)\)", ""),
         (r"@for_update\b", ""),
         (r"@skip_locked\b", ""),
     ),
@@ -50,7 +53,9 @@ class Query:
 
 @cache
 def load_queries(dialect: str) -> dict[str, Query]:
-    texts = _read("common") | _read("reads") | _read(dialect)
+    texts: dict[str, str] = {}
+    for stem in ("common", "reads", dialect, "meetings", f"meetings_{dialect}"):
+        texts |= _read(stem)
     return {name: compile_query(dialect, sql, name) for name, sql in texts.items()}
 
 

@@ -15,6 +15,7 @@ from holdfast.store.gate_table import GateTable
 from holdfast.store.ingesting import Ingesting
 from holdfast.store.jobs import Jobs
 from holdfast.store.leases import Leases
+from holdfast.store.planning import Planning
 from holdfast.store.postgres import open_postgres
 from holdfast.store.reads import Reads
 from holdfast.store.settling import Settling
@@ -33,6 +34,7 @@ class Store:
     settling: Settling
     gates: GateTable
     upkeep: UpkeepTable
+    planning: Planning
     reads: Reads
 
     async def close(self) -> None:
@@ -66,6 +68,7 @@ async def open_store(
         settling=Settling(database),
         gates=GateTable(database, rng, default_gate),
         upkeep=UpkeepTable(database),
+        planning=Planning(database),
         reads=Reads(database),
     )
 
