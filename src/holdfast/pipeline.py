@@ -171,9 +171,13 @@ class Reopen:
 
 @dataclass(frozen=True, slots=True)
 class Unproven:
-    """The stream ended, but what it gave cannot be right: its job fails with this error."""
+    """The stream ended, but what it gave cannot be right: its job fails with this error.
+
+    A resume goes on from `cursor`.
+    """
 
     error: str
+    cursor: Any
 
 
 Conclusion = Verified | Reopen | Unproven

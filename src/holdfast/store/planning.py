@@ -16,7 +16,6 @@ from holdfast.pipeline import (
     Mark,
     Order,
     Planned,
-    Reopen,
     Resume,
     Standings,
     Start,
@@ -125,22 +124,22 @@ async def follow_up(tx: Transaction, job_id: int, ending: Ending) -> None:
 
 
 async def _conclude(tx: Transaction, job_id: int, stream_id: int, conclusion: Conclusion) -> bool:
-    if isinstance(conclusion, Reopen):
-        cursor = orjson.dumps({"page": conclusion.cursor, "skip": 0}).decode()
-        walked_on = {"id": stream_id, "cursor": cursor, "delay": conclusion.delay}
-        await tx.run("reopen_stream", walked_on)
-        await tx.run("undiscover_job", {"job_id": job_id})
-        return False
-    if isinstance(conclusion, Unproven):
-        await tx.run("refuse_stream", {"id": stream_id, "error": conclusion.error})
-    elif isinstance(conclusion, Verified):
+    if isinstance(conclusion, Verified):
         counts = {
             "expected_count": conclusion.expected_count,
             "actual_count": conclusion.actual_count,
             "proven": int(conclusion.proven),
         }
         await tx.run("verify_stream", {"id": stream_id, **counts})
-    return True
+        return True
+    cursor = orjson.dumps({"page": conclusion.cursor, "skip": 0}).decode()
+    position = {"id": stream_id, "cursor": cursor}
+    if isinstance(conclusion, Unproven):
+        await tx.run("refuse_stream", {**position, "error": conclusion.error})
+        return True
+    await tx.run("reopen_stream", {**position, "delay": conclusion.delay})
+    await tx.run("undiscover_job", {"job_id": job_id})
+    return False
 
 
 def _standings(tx: Transaction, pipeline: str) -> Standings:

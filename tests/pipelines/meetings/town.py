@@ -9,6 +9,7 @@ from typing import Any
 import structlog
 
 from holdfast.cli.composition import worker_options
+from holdfast.cli.working import worker_name
 from holdfast.clock import SystemClock, system_random
 from holdfast.engine.control import Control
 from holdfast.engine.worker import Worker
@@ -55,11 +56,11 @@ class Town:
         told = {"subdomain": self.subdomain, "name": "Alameda", "url": self.url, **fields}
         return await self.ask({"webhook": told})
 
-    def worker(self, name: str = "tester-1", **settings: str) -> Worker:
+    def worker(self, **settings: str) -> Worker:
         options = worker_options(load_settings({**HASTE, **settings}), None, True)
         return Worker(
             self.store,
-            name,
+            worker_name(),
             {"meetings": self.pipeline},
             options,
             "tester",

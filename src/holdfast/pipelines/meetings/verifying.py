@@ -14,7 +14,13 @@ from holdfast.model import Job, Json, Standing
 from holdfast.pipeline import Conclusion, Reopen, Tx, Unproven, Verified
 from holdfast.pipelines.meetings.options import Collection, MeetingsOptions, Mode
 from holdfast.pipelines.meetings.saving import unindex
-from holdfast.pipelines.meetings.walking import Cursor, gaps_cursor, inventory_cursor
+from holdfast.pipelines.meetings.walking import (
+    Cursor,
+    gaps_cursor,
+    inventory_cursor,
+    marks_of,
+    walk_cursor,
+)
 
 _ROUNDS = 6
 _MOST_GAPS = 2000  # beyond that, walking everything again costs less than asking by id
@@ -58,16 +64,17 @@ class Verifier:
         self._mode = Mode(standing.mode)
         self._collection = Collection.of(job.options)
         self._cursor: Cursor = standing.cursor
-        self._round: int = standing.cursor["round"]
+        self._marks = marks_of(standing.cursor)
+        self._last_round = self._marks["round"] - self._marks["since"] >= _ROUNDS - 1
 
     async def conclude(self) -> Conclusion:
         phase = self._cursor["phase"]
         if phase == "read" and self._mode is Mode.INCREMENTAL:
             return await self._compare_counts()
         if phase == "read":
-            return Reopen(inventory_cursor(self._round))
+            return Reopen(inventory_cursor(self._marks))
         if phase == "filled":
-            return Reopen(inventory_cursor(self._round + 1))
+            return Reopen(inventory_cursor(self._next_round()))
         return await self._judge_inventory()
 
     async def _compare_counts(self) -> Conclusion:
@@ -79,23 +86,23 @@ class Verifier:
         if not self._job.options.get("complete"):
             # Before the first full pass they cannot be equal, and it is the one to close the gap.
             return Verified(site_count, kept, proven=False)
-        return Reopen(inventory_cursor(self._round))
+        return Reopen(inventory_cursor(self._marks))
 
     async def _judge_inventory(self) -> Conclusion:
         rows, site_count = self._cursor["rows"], self._cursor["site_count"]
         gaps = await self._gaps()
-        if self._round >= _ROUNDS and (gaps or site_count not in (None, rows)):
-            return Unproven(
+        if self._last_round and (gaps or site_count not in (None, rows)):
+            return self._unproven(
                 f"the site changes as fast as it is read: {len(gaps)} rows are missing after "
-                f"{self._round} rounds; run it again when the site is quiet"
+                f"{_ROUNDS} rounds; run it again when the site is quiet"
             )
         if len(gaps) > _MOST_GAPS:
-            return Reopen({"phase": "walk", "round": self._round + 1})
+            return Reopen(walk_cursor(self._next_round()))
         if gaps:
             await self._let_in(gaps)
-            return Reopen(gaps_cursor(self._round, gaps))
+            return Reopen(gaps_cursor(self._marks, gaps))
         if site_count not in (None, rows):
-            return Reopen(inventory_cursor(self._round + 1), self._options.rebuild_seconds)
+            return Reopen(inventory_cursor(self._next_round()), self._options.rebuild_seconds)
         return await self._judge_vanished(rows)
 
     async def _judge_vanished(self, rows: int) -> Conclusion:
@@ -107,18 +114,18 @@ class Verifier:
         }
         vanished = found.get("VANISHED", 0)
         if vanished and not rows:
-            return Unproven(
+            return self._unproven(
                 f"the site shows an empty table, though {vanished} pages of it are kept; "
                 "nothing was changed"
             )
         many = vanished > max(_FEW_VANISHED, _SMALL_SHARE * rows)
         unsure = many or not rows
         if unsure and self._cursor.get("vanished") != vanished:
-            again = inventory_cursor(self._round + 1, vanished=vanished)
-            if self._round >= _ROUNDS:
-                return Unproven(
+            if self._last_round:
+                return self._unproven(
                     f"{vanished} pages vanished from the site, another number each time"
                 )
+            again = inventory_cursor(self._next_round(), vanished=vanished)
             return Reopen(again, self._options.rebuild_seconds)
         return await self._accept(rows)
 
@@ -132,8 +139,16 @@ class Verifier:
         await self._tx.take("drop_meeting_differences", job)
         kept = await self._count()
         if kept != rows:
-            return Unproven(f"the site has {rows} rows, but {kept} are accounted for")
+            return self._unproven(f"the site has {rows} rows, but {kept} are accounted for")
         return Verified(rows, kept, proven=True)
+
+    def _next_round(self) -> Cursor:
+        return {**self._marks, "round": self._marks["round"] + 1}
+
+    def _unproven(self, error: str) -> Unproven:
+        """Resumed, it begins with another inventory, and with a fresh count of rounds."""
+        following = self._marks["round"] + 1
+        return Unproven(error, inventory_cursor({"round": following, "since": following}))
 
     async def _gaps(self) -> list[str]:
         params = {"job_id": self._job.id, "limit": _MOST_GAPS + 1}

@@ -32,17 +32,26 @@ _LONGEST_ESCAPE = 6  # bytes of JSON for one byte of text, at most
 
 
 def first_cursor(mode: Mode, window: Sequence[str]) -> Cursor:
-    if mode is Mode.FULL:
-        return {"phase": "walk", "round": 1}
-    return _recent(month_of(window[0]), 1)
+    marks = {"round": 1, "since": 1}
+    return walk_cursor(marks) if mode is Mode.FULL else _recent(month_of(window[0]), marks)
 
 
-def inventory_cursor(round_number: int, **more: Any) -> Cursor:
-    return {"phase": "inventory", "round": round_number, "rows": 0, **more}
+def walk_cursor(marks: Cursor) -> Cursor:
+    return {"phase": "walk", **marks}
 
 
-def gaps_cursor(round_number: int, ids: Sequence[str]) -> Cursor:
-    return {"phase": "gaps", "round": round_number, "ids": list(ids), "at": 0}
+def inventory_cursor(marks: Cursor, **more: Any) -> Cursor:
+    return {"phase": "inventory", **marks, "rows": 0, **more}
+
+
+def gaps_cursor(marks: Cursor, ids: Sequence[str]) -> Cursor:
+    return {"phase": "gaps", **marks, "ids": list(ids), "at": 0}
+
+
+def marks_of(cursor: Cursor) -> Cursor:
+    """What every cursor carries on: the round, so that none is like one before, and the round
+    since which this attempt goes on."""
+    return {"round": cursor["round"], "since": cursor["since"]}
 
 
 class Way:
@@ -80,7 +89,7 @@ class Way:
         records = self._records(found.rows)
         if found.token is None:
             await self._prove_end(found.last or after)
-            following = _recent(month_of(self._window[0]), cursor["round"])
+            following = _recent(month_of(self._window[0]), marks_of(cursor))
         else:
             following = {**cursor, "token": found.token, "after": found.last}
         return Page(records, following, expected_count=found.count)
@@ -110,7 +119,7 @@ class Way:
         else:
             following = self._after_month(cursor, rows, expected)
         if following is None:
-            counted = {"phase": "read", "round": cursor["round"]}
+            counted = {"phase": "read", **marks_of(cursor)}
             site_count = await self._table.count()
             return Page(self._records(found.rows), {**counted, "site_count": site_count}, end=True)
         return Page(self._records(found.rows), following)
@@ -123,9 +132,9 @@ class Way:
                 raise DiscoveryError(
                     f"{month[:7]} has {expected} rows, but its pages gave {rows}, {tries} times"
                 )
-            return {**_recent(month, cursor["round"]), "tries": tries + 1}
+            return {**_recent(month, marks_of(cursor)), "tries": tries + 1}
         following = month_after(month)
-        return None if following > self._window[1] else _recent(following, cursor["round"])
+        return None if following > self._window[1] else _recent(following, marks_of(cursor))
 
     async def _take_inventory(self, cursor: Cursor) -> Page:
         token, after = cursor.get("token"), cursor.get("after")
@@ -146,7 +155,7 @@ class Way:
         at += _GAPS_AT_ONCE
         if at < len(cursor["ids"]):
             return Page(self._records(rows), {**cursor, "at": at})
-        filled = {"phase": "filled", "round": cursor["round"]}
+        filled = {"phase": "filled", **marks_of(cursor)}
         return Page(self._records(rows), filled, end=True)
 
     def _records(self, rows: Sequence[Json]) -> list[Record]:
@@ -166,8 +175,8 @@ class Way:
 _HEAVY = ("entities_json", "votes_json")
 
 
-def _recent(month: str, round_number: int) -> Cursor:
-    return {"phase": "recent", "month": month, "round": round_number}
+def _recent(month: str, marks: Cursor) -> Cursor:
+    return {"phase": "recent", "month": month, **marks}
 
 
 def window_of(today: date, months: int) -> tuple[str, str]:

@@ -748,8 +748,8 @@ where  id = :id;
 -- name: refuse_stream
 -- Its pipeline found that what the stream gave cannot be right.
 update streams
-set    state = 'FAILED', error = :error, token = null, worker = null, expires_at = null,
-       updated_at = @now
+set    state = 'FAILED', error = :error, cursor = :cursor, token = null, worker = null,
+       expires_at = null, updated_at = @now
 where  id = :id;
 
 -- name: verify_stream
