@@ -7,7 +7,7 @@ import sys
 import typer
 
 from holdfast import __version__
-from holdfast.cli import inspecting, orders, running, schedules, setting_up, working
+from holdfast.cli import inspecting, meetings, orders, running, schedules, setting_up, working
 from holdfast.cli.output import tell
 from holdfast.errors import DatabaseGone, HoldfastError, UserError
 
@@ -39,7 +39,7 @@ def _options(
     pass
 
 
-for family in (running, inspecting, orders, working, schedules, setting_up):
+for family in (running, inspecting, orders, working, schedules, meetings, setting_up):
     family.register(app)
 
 

@@ -167,3 +167,76 @@ select (select count(*) from meeting_pages
                and state = 'DUPLICATE'),
        (select count(*) from meeting_rejects
         where  municipality_id = :municipality_id and document_type = :document_type);
+
+-- name: meeting_pages_of
+-- Every page that is shown, document by document, from a position on.
+select   d.document_type, d.date, d.meeting, p.number, p.text, p.page_image, p.upstream_id,
+         p.extra, p.updated_at, d.id, p.id
+from     meeting_documents d
+         join meeting_pages p on p.document_id = d.id
+where    d.municipality_id = :municipality_id and p.vanished_at is null
+         and (d.date, d.id, p.number) > (:date, :document_id, :number)
+order by d.date, d.id, p.number
+limit    :limit;
+
+-- name: meeting_documents_of
+-- A municipality's documents, newest first, from a position on.
+select   d.id, d.document_type, d.meeting, d.date,
+         (select count(*) from meeting_pages p
+          where  p.document_id = d.id and p.vanished_at is null)
+from     meeting_documents d
+where    d.municipality_id = :municipality_id
+         and (d.date, d.id) < (:date, :document_id)
+         and d.meeting = coalesce(cast(:meeting as text), d.meeting)
+         and d.document_type = coalesce(cast(:document_type as text), d.document_type)
+order by d.date desc, d.id desc
+limit    :limit;
+
+-- name: meeting_document
+select d.id, m.subdomain, m.name, d.document_type, d.meeting, d.date
+from   meeting_documents d
+       join municipalities m on m.id = d.municipality_id
+where  d.id = :document_id;
+
+-- name: meeting_pages_of_document
+select   id, number, text, page_image, upstream_id, updated_at, vanished_at
+from     meeting_pages
+where    document_id = :document_id and number > :after and vanished_at is null
+order by number
+limit    :limit;
+
+-- name: meeting_bodies
+-- The bodies that met, for a filter.
+select   meeting, count(*)
+from     meeting_documents
+where    municipality_id = :municipality_id
+group by meeting
+order by meeting;
+
+-- name: meeting_page_versions
+-- What stood on a page before.
+select   upstream_id, state, text, page_image, at
+from     meeting_page_history
+where    page_id = :page_id
+order by at desc;
+
+-- name: meeting_slices
+-- The latest slices of a stream.
+select   id, generation, job_id, worker, started_at, ended_at, pages_count, ended, error
+from     stream_slices
+where    stream_id = :stream_id
+order by id desc
+limit    :limit;
+
+-- name: meeting_streams
+-- The streams of the pipeline, for their page.
+select   s.id, s.source, s.mode, s.state, s.generation, s.job_id, j.state, s.pages_count,
+         s.records_count, s.expected_count, s.actual_count, s.full_completed_at, s.verified_at,
+         s.force_full, s.rerun_requested, s.error, s.cursor, s.updated_at
+from     streams s
+         join jobs j on j.id = s.job_id
+where    s.pipeline = 'meetings' and s.id > :after
+         and s.mode = coalesce(cast(:mode as text), s.mode)
+         and j.state = coalesce(cast(:job_state as text), j.state)
+order by s.id
+limit    :limit;

@@ -103,3 +103,18 @@ where  id in (@each(:ids, bigint)) and vanished_at is null
 on conflict (page_id) do update
 set words = excluded.words
 returning page_id;
+
+-- name: search_meetings
+-- Pages with these words, best first.
+select   p.id, d.id, m.subdomain, d.document_type, d.meeting, d.date, p.number,
+         ts_headline('english', left(p.text, 20000), q.query,
+                     'StartSel="[", StopSel="]", MaxWords=30, MinWords=10')
+from     (select websearch_to_tsquery('english', :words) as query) q
+         join meeting_search s on s.words @@ q.query
+         join meeting_pages p on p.id = s.page_id
+         join meeting_documents d on d.id = p.document_id
+         join municipalities m on m.id = d.municipality_id
+where    p.vanished_at is null
+         and m.subdomain = coalesce(cast(:subdomain as text), m.subdomain)
+order by ts_rank(s.words, q.query) desc, d.date desc, p.id
+limit    :limit;

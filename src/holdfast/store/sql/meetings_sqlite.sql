@@ -87,3 +87,16 @@ insert into meeting_search (rowid, text)
 select id, text
 from   meeting_pages
 where  id in (@each(:ids, bigint)) and vanished_at is null;
+
+-- name: search_meetings
+-- Pages with these words, best first.
+select   p.id, d.id, m.subdomain, d.document_type, d.meeting, d.date, p.number,
+         snippet(meeting_search, 0, '[', ']', ' … ', 30)
+from     meeting_search
+         join meeting_pages p on p.id = meeting_search.rowid
+         join meeting_documents d on d.id = p.document_id
+         join municipalities m on m.id = d.municipality_id
+where    meeting_search match :words and p.vanished_at is null
+         and m.subdomain = coalesce(cast(:subdomain as text), m.subdomain)
+order by meeting_search.rank, d.date desc, p.id
+limit    :limit;
