@@ -126,7 +126,9 @@ class Verifier:
                     f"{vanished} pages vanished from the site, another number each time"
                 )
             again = inventory_cursor(self._next_round(), vanished=vanished)
-            return Reopen(again, self._options.rebuild_seconds)
+            patience = self._options.rebuild_seconds
+            # Where nothing is kept there is nothing to lose: most empty tables are just empty.
+            return Reopen(again, patience if vanished else patience / 10)
         return await self._accept(rows)
 
     async def _accept(self, rows: int) -> Conclusion:

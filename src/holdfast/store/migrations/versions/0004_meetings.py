@@ -164,6 +164,8 @@ SEARCH = {
         """
         do $$ begin
             alter table meeting_pages alter column text set compression lz4;
+            alter table items alter column input set compression lz4;
+            alter table outcomes alter column result set compression lz4;
         exception when feature_not_supported or invalid_parameter_value then null;
         end $$
         """,
@@ -187,6 +189,9 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    if op.get_context().dialect.name == "postgresql":
+        op.execute("alter table items alter column input set compression default")
+        op.execute("alter table outcomes alter column result set compression default")
     op.execute("drop table meeting_search")
     for line in reversed(TABLES.splitlines()):
         if line.startswith("create table "):
