@@ -14,7 +14,7 @@ at a time, in a transaction with what they write, so that two webhooks at once m
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -184,7 +184,7 @@ class Planner:
         self, municipality: Municipality, document_type: DocumentType, decision: Decision
     ) -> Start:
         mode = Mode.FULL if decision.action is Action.START_FULL else Mode.INCREMENTAL
-        today = self._now.astimezone(ZoneInfo(municipality.zone)).date()
+        today = local_day(self._now, municipality.zone)
         return Start(
             source_of(municipality.subdomain, document_type),
             mode,
@@ -199,6 +199,10 @@ class Planner:
                 "complete": decision.complete,
             },
         )
+
+
+def local_day(now: datetime, zone: str) -> date:
+    return now.astimezone(ZoneInfo(zone)).date()
 
 
 def _by_source(standings: Sequence[Standing]) -> dict[str, list[Standing]]:
