@@ -26,12 +26,12 @@ install: .venv/runtime ## Make .venv with the program in it (.venv/bin/holdfast)
 up: install ## Run the example end to end on the embedded database and show its table
 	@examples/up
 
-test: .venv/dev ## Run every test, on SQLite and on a real PostgreSQL that the tests start
+test: .venv/dev ## Run every test, on SQLite and on real PostgreSQL and RabbitMQ servers that the tests start
 	@tests/servers
 	$(BIN)/pytest -n 2 --dist worksteal
 
 test-fast: .venv/dev ## Run the tests that need no server
-	$(BIN)/pytest -m "not postgres and not slow"
+	$(BIN)/pytest -m "not postgres and not rabbit and not tools and not slow"
 
 chaos: .venv/dev ## Kill workers for some minutes, on both databases; nothing may be lost
 	@tests/servers

@@ -11,15 +11,16 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
 
+from tests.rabbitmq import RabbitServer
+
 POSTGRES_HOMES = Path("/usr/lib/postgresql")
-RABBIT_SCRIPTS = Path("/usr/lib/rabbitmq/bin")
 UNPRIVILEGED = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups")
 
 
@@ -59,9 +60,9 @@ def running(folder: Path) -> Iterator[Servers]:
     with (
         _postgres(folder / "pg") as postgres_port,
         _redis(folder / "redis") as redis_port,
-        _rabbit(folder / "rabbit") as rabbit_port,
+        RabbitServer() as rabbit,
     ):
-        yield Servers(postgres_port, redis_port, rabbit_port)
+        yield Servers(postgres_port, redis_port, rabbit.port)
 
 
 @contextmanager
@@ -96,43 +97,10 @@ def _redis(folder: Path) -> Iterator[int]:
 
 
 @contextmanager
-def _rabbit(folder: Path) -> Iterator[int]:
-    folder.mkdir()
-    port, distribution_port, epmd_port = _free_port(), _free_port(), _free_port()
-    config = folder / "rabbitmq.conf"
-    config.write_text(f"listeners.tcp.default = 127.0.0.1:{port}\n")
-    environment = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(folder),
-        "RABBITMQ_NODENAME": f"bench{port}@localhost",
-        "RABBITMQ_DIST_PORT": str(distribution_port),
-        "ERL_EPMD_PORT": str(epmd_port),
-        "ERL_EPMD_ADDRESS": "127.0.0.1",
-        "RABBITMQ_CONF_ENV_FILE": "/dev/null",
-        "RABBITMQ_CONFIG_FILE": str(config),
-        "RABBITMQ_MNESIA_BASE": str(folder / "mnesia"),
-        "RABBITMQ_LOG_BASE": str(folder / "log"),
-        "RABBITMQ_SCHEMA_DIR": str(folder / "schema"),
-        "RABBITMQ_GENERATED_CONFIG_DIR": str(folder / "generated"),
-        "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "plugins"),
-        "RABBITMQ_PID_FILE": str(folder / "pid"),
-        "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": ("-kernel inet_dist_use_interface {127,0,0,1}"),
-    }
-    serve = [RABBIT_SCRIPTS / "rabbitmq-server"]
-    try:
-        with _process(serve, folder, stop=signal.SIGTERM, environment=environment) as process:
-            _wait(process, folder, lambda: _answers(port, b"AMQP\x00\x00\x09\x01"))
-            yield port
-    finally:
-        _run(["epmd", "-port", epmd_port, "-kill"], folder, check=False)
-
-
-@contextmanager
 def _process(
     command: Sequence[object],
     folder: Path,
     stop: signal.Signals,
-    environment: Mapping[str, str] | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
     with (folder / "server.log").open("ab") as log:
         process = subprocess.Popen(
@@ -141,7 +109,6 @@ def _process(
             stdout=log,
             stderr=log,
             cwd="/",
-            env=environment,
             start_new_session=True,
         )
     try:

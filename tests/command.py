@@ -18,6 +18,8 @@ class HoldfastCommand:
 
     database_url: str
     folder: Path
+    #: what every command gets beside these, such as the broker of a fleet
+    settings: Mapping[str, str] = field(default_factory=dict)
     _started: list[subprocess.Popen[str]] = field(default_factory=list)
 
     def run(
@@ -67,6 +69,7 @@ class HoldfastCommand:
             "NO_COLOR": "1",
             "HOLDFAST_DATABASE_URL": self.database_url,
             "HOLDFAST_DATA_DIR": str(self.folder / ".holdfast"),
+            **self.settings,
             **(extra or {}),
         }
 

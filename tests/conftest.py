@@ -1,7 +1,10 @@
-"""A fresh, migrated database for every test, on SQLite and on a real PostgreSQL.
+"""A fresh, migrated database for every test, on SQLite and on a real PostgreSQL; a real RabbitMQ.
 
 A test that takes `database_url`, `store` or `run_holdfast` runs once on each database. To keep
-one to SQLite: `@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)`.
+one to SQLite: `@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)`. In tests/cli
+and tests/chaos it runs once more as a fleet: on PostgreSQL, with RabbitMQ and a relay.
+
+`broker_url` is the session's RabbitMQ, `queue_prefix` a name for queues of the test's own.
 """
 
 from __future__ import annotations
@@ -14,11 +17,15 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
+import aio_pika
 import pytest
 
 from tests.command import HoldfastCommand
+from tests.fleet import FLEET, broker_settings, forget_queues, running_relay
 from tests.postgres import POSTGRES_MISSING, PostgresServer, database_name, find_binaries
+from tests.rabbitmq import RABBITMQ_MISSING, RabbitServer, rabbitmq_is_installed
 
 on_each_database = pytest.fixture(
     params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
@@ -33,10 +40,13 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Before -m deselects: whatever asks for the server by name needs it."""
+    """Before -m deselects: whatever asks for a server by name needs it."""
     for item in items:
-        if "postgres_server" in getattr(item, "fixturenames", ()):
+        names = getattr(item, "fixturenames", ())
+        if "postgres_server" in names:
             item.add_marker("postgres")
+        if "rabbit_server" in names:
+            item.add_marker("rabbit")
 
 
 @pytest.fixture(scope="session")
@@ -46,6 +56,36 @@ def postgres_server() -> Iterator[PostgresServer]:
         pytest.fail(POSTGRES_MISSING, pytrace=False)
     with PostgresServer() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def rabbit_server() -> Iterator[RabbitServer]:
+    """The session's RabbitMQ server, started when the first test needs it."""
+    if not rabbitmq_is_installed():
+        pytest.fail(RABBITMQ_MISSING, pytrace=False)
+    with RabbitServer() as server:
+        yield server
+
+
+@pytest.fixture
+def broker_url(rabbit_server: RabbitServer) -> str:
+    """The session's RabbitMQ, running, even if the test before has stopped it."""
+    rabbit_server.start()
+    return rabbit_server.url
+
+
+@pytest.fixture
+async def queue_prefix(rabbit_server: RabbitServer, broker_url: str) -> AsyncIterator[str]:
+    """A prefix of the test's own; queues and exchanges under it are removed afterwards."""
+    prefix = f"test-{uuid4().hex[:12]}"
+    yield prefix
+    rabbit_server.start()
+    async with await aio_pika.connect(broker_url) as connection:
+        channel = await connection.channel()
+        for word in ("interactive", "bulk", "discover", "dead"):
+            await channel.queue_delete(f"{prefix}.{word}")
+        for word in ("work", "dead"):
+            await channel.exchange_delete(f"{prefix}.{word}")
 
 
 @pytest.fixture(scope="session")
@@ -100,8 +140,7 @@ def empty_postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
 @on_each_database
 def database_url(request: pytest.FixtureRequest) -> str:
     """A fresh database with the newest schema, on each database in turn."""
-    url: str = request.getfixturevalue(f"{request.param}_url")
-    return url
+    return fresh_database(request)
 
 
 @on_each_database
@@ -115,14 +154,31 @@ def empty_database_url(request: pytest.FixtureRequest) -> str:
 async def store(database_url: str) -> AsyncIterator[Any]:
     from holdfast.store import open_store
 
-    store = await open_store(database_url)
+    store = await open_store(database_url, announces=True)
     yield store
     await store.close()
 
 
 @pytest.fixture
-def holdfast_command(database_url: str, tmp_path: Path) -> Iterator[HoldfastCommand]:
-    command = HoldfastCommand(database_url, tmp_path)
+def fleet_settings(
+    request: pytest.FixtureRequest, database_url: str, tmp_path: Path
+) -> Iterator[dict[str, str]]:
+    """What makes the processes of a test a fleet, while a relay runs; nothing in other modes."""
+    if request.node.callspec.params.get("database_url") != FLEET:
+        yield {}
+        return
+    settings = broker_settings(request.getfixturevalue("broker_url"))
+    with running_relay(database_url, settings, tmp_path / "relay"):
+        yield settings
+    request.getfixturevalue("rabbit_server").start()
+    forget_queues(settings)
+
+
+@pytest.fixture
+def holdfast_command(
+    database_url: str, fleet_settings: dict[str, str], tmp_path: Path
+) -> Iterator[HoldfastCommand]:
+    command = HoldfastCommand(database_url, tmp_path, fleet_settings)
     yield command
     command.close()
 
@@ -139,6 +195,13 @@ def run_holdfast(
 def start_holdfast(holdfast_command: HoldfastCommand) -> Callable[..., subprocess.Popen[str]]:
     """`start_holdfast("work")` starts the program, for tests that signal or kill it."""
     return holdfast_command.start
+
+
+def fresh_database(request: pytest.FixtureRequest) -> str:
+    """The database of a mode: a fleet works on PostgreSQL."""
+    kind = "postgres" if request.param == FLEET else request.param
+    url: str = request.getfixturevalue(f"{kind}_url")
+    return url
 
 
 def sqlite_url_of(path: Path) -> str:

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from tests.ports import free_port
+from tests.watchdog import Watchdog
 
 SUPERUSER = "holdfast"
 PATIENCE_SECONDS = 60.0
@@ -54,7 +55,7 @@ class PostgresServer:
         self.folder = Path(tempfile.mkdtemp(prefix="holdfast-pg-", dir="/tmp"))
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
-        self._watchdog: subprocess.Popen[bytes] | None = None
+        self._watchdog: Watchdog | None = None
         self._databases = 0
 
     def __enter__(self) -> Self:
@@ -96,7 +97,7 @@ class PostgresServer:
                 # Ctrl-C in the terminal is for the tests; they stop the server themselves.
                 start_new_session=True,
             )
-        self._watchdog = _watch(self._process.pid, self.folder)
+        self._watchdog = Watchdog(self._process.pid, self.folder, "INT")
         self._wait_until_ready()
 
     def stop(self) -> None:
@@ -204,12 +205,8 @@ class PostgresServer:
 
     def _dismiss_watchdog(self) -> None:
         watchdog, self._watchdog = self._watchdog, None
-        if watchdog is None:
-            return
-        watchdog.kill()
-        watchdog.wait()
-        if watchdog.stdin:
-            watchdog.stdin.close()
+        if watchdog is not None:
+            watchdog.dismiss()
 
 
 def database_name(url: str) -> str:
@@ -226,24 +223,3 @@ def _require_binaries() -> Path:
 def _environment() -> dict[str, str]:
     """Without PGHOST, PGOPTIONS and the like, which would lead elsewhere."""
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8", "TZ": "UTC"}
-
-
-#: Reads until the tests' end of the pipe closes, which happens however they end.
-_WATCH = """
-cat
-kill -INT "$1"
-for wait in $(seq 100); do kill -0 "$1" && sleep 0.1; done
-rm -rf -- "$2"
-"""
-
-
-def _watch(process_id: int, folder: Path) -> subprocess.Popen[bytes]:
-    """Stops the server and removes its folder if the tests die before they can."""
-    return subprocess.Popen(
-        ["/bin/sh", "-c", _WATCH, "watchdog", str(process_id), str(folder)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        cwd="/",
-        start_new_session=True,
-    )

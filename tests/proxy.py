@@ -47,8 +47,8 @@ class Proxy:
     @property
     def url(self) -> str:
         """The server's URL with the proxy in its place."""
-        user = f"{self._target.username}@" if self._target.username else ""
-        return self._target._replace(netloc=f"{user}127.0.0.1:{self.port}").geturl()
+        user, at, _ = self._target.netloc.rpartition("@")
+        return self._target._replace(netloc=f"{user}{at}127.0.0.1:{self.port}").geturl()
 
     async def accept(self) -> None:
         """Takes connections; after `refuse`, again on the same port."""
@@ -134,5 +134,7 @@ class Proxy:
 def _reset(writer: asyncio.StreamWriter) -> None:
     linger_for_zero_seconds = struct.pack("ii", 1, 0)
     connection = writer.get_extra_info("socket")
+    if connection.fileno() < 0:
+        return  # it has been closed from the other end
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger_for_zero_seconds)
     writer.transport.abort()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+from holdfast import broker_url
 from holdfast.database_url import ACCEPTED, read_database_url
 
 PREFIX = "HOLDFAST_"
@@ -20,18 +23,21 @@ def setting(
     high: float | None = None,
     *,
     aliased: bool = False,
+    alias: str | None = None,
     choices: tuple[str, ...] = (),
     kind: str | None = None,
     secret: bool = False,
     shown: str | None = None,
 ) -> Any:
     """A field of `Settings`. `kind` is a key of KINDS where the annotation says too little;
+    `aliased` reads it without the prefix too, `alias` under a name that others gave it;
     `shown` stands in the docs for a default that is worked out; a secret is never printed."""
     about = {
         "help": help,
         "low": low,
         "high": high,
         "aliased": aliased,
+        "alias": alias,
         "choices": choices,
         "kind": kind,
         "secret": secret,
@@ -62,6 +68,10 @@ def _read_folder(text: str) -> Path:
         raise ValueError(text) from unknown_user
 
 
+def _read_folders(text: str) -> tuple[Path, ...]:
+    return tuple(_read_folder(part) for part in text.split(os.pathsep) if part)
+
+
 def _read_text(text: str) -> str:
     if not text.isprintable():
         raise ValueError(text)
@@ -74,16 +84,28 @@ def _read_header(text: str) -> str:
     return _read_text(text)
 
 
+def _read_web_address(text: str) -> str:
+    parts = urlsplit(_read_text(text))
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(text)
+    return text
+
+
 #: annotation or kind -> (how its text is read, what it accepts)
 KINDS: dict[str, tuple[Callable[[str], Any], str]] = {
     "int": (int, "a whole number"),
     "int | None": (int, "a whole number"),
+    "float | None": (float, "a number"),
     "float": (float, "a number"),
     "bool": (_read_bool, "`true` or `false`"),
     "str": (_read_text, "printable text"),
     "Path": (_read_folder, "a folder"),
+    "web address": (_read_web_address, "an address such as `http://collector:4318`"),
+    "folders": (_read_folders, "folders"),
     "header": (_read_header, "printable ASCII text"),
     "database URL": (read_database_url, ACCEPTED),
+    "broker URL": (broker_url.read_broker_url, broker_url.ACCEPTED),
+    "queue prefix": (broker_url.read_prefix, broker_url.ACCEPTED_PREFIX),
 }
 
 
@@ -97,6 +119,7 @@ class Setting:
     low: float | None
     high: float | None
     aliased: bool
+    alias: str | None
     choices: tuple[str, ...]
     kind: str | None
     secret: bool
@@ -107,8 +130,13 @@ class Setting:
         return PREFIX + self.field.upper()
 
     @property
+    def also(self) -> str | None:
+        """Its second name."""
+        return self.field.upper() if self.aliased else self.alias
+
+    @property
     def names(self) -> tuple[str, ...]:
-        return (self.name, self.field.upper()) if self.aliased else (self.name,)
+        return (self.name,) if self.also is None else (self.name, self.also)
 
     @property
     def accepts(self) -> str:

@@ -5,11 +5,17 @@ HoldfastError
 │   ├── InputError         a file or record that cannot be read
 │   ├── SettingsError      a setting that is unknown or out of bounds
 │   ├── PipelineError      a pipeline that cannot be loaded or breaks its contract
+│   ├── NotThere           something that does not exist, or not for whoever asks
+│   ├── UnfitState         an order that does not fit the state of things
+│   ├── NotAllowed         somebody who may not, or who has not said who they are
+│   ├── Throttled          too much at once; later it will be taken
 │   └── SchemaError        the database's schema does not fit the program
 ├── DiscoveryError         a source that cannot be walked further (repeated cursor …)
 ├── IllegalTransition      a state change that `model` does not allow
 ├── LeaseLost              the range was taken over, cancelled or settled already
 ├── DatabaseGone           the database cannot be reached now; waiting may help
+├── BrokerGone             the broker cannot be reached now; waiting may help
+├── BadEnvelope            a message that is no envelope of ours, with a code and a reason
 ├── GateWait               an item has to wait for a gate and gives its place up
 └── ItemError              one record's failure, with its code
 
@@ -47,6 +53,30 @@ class PipelineError(UserError):
     """A pipeline that cannot be loaded or breaks its contract."""
 
 
+class NotThere(UserError):
+    """It does not exist, or not for whoever asks: nobody learns which."""
+
+
+class UnfitState(UserError):
+    """The order does not fit the state of things."""
+
+
+class NotAllowed(UserError):
+    """Who asks may not. With `log_in`, because it is not known who asks."""
+
+    def __init__(self, message: str, hint: str | None = None, *, log_in: bool = False) -> None:
+        super().__init__(message, hint)
+        self.log_in = log_in
+
+
+class Throttled(UserError):
+    """Too much at once: to be tried again after `seconds`."""
+
+    def __init__(self, message: str, seconds: float, hint: str | None = None) -> None:
+        super().__init__(message, hint)
+        self.seconds = seconds
+
+
 class SchemaError(UserError):
     """The database's schema does not fit this program."""
 
@@ -65,6 +95,19 @@ class LeaseLost(HoldfastError):
 
 class DatabaseGone(HoldfastError):
     """The database cannot be reached now."""
+
+
+class BrokerGone(HoldfastError):
+    """The broker cannot be reached now."""
+
+
+class BadEnvelope(HoldfastError):
+    """A message that is no envelope of ours; it goes to the dead letters."""
+
+    def __init__(self, code: str, reason: str) -> None:
+        super().__init__(f"{code}: {reason}")
+        self.code = code
+        self.reason = reason
 
 
 class GateWait(HoldfastError):

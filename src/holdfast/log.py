@@ -17,6 +17,7 @@ from structlog.typing import EventDict, FilteringBoundLogger, Processor, Wrapped
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.errors import UserError
+from holdfast.tracing import current_trace_id
 
 #: bound once per slice, and so in every event of one
 SLICE_FIELDS = ("job_id", "pipeline", "worker")
@@ -47,7 +48,10 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "gate.closed": ("Nobody passes a gate for a while.", ("gate", "seconds", "reason")),
     "kill_switch.on": ("A kill switch was set.", ("scope", "by")),
     "kill_switch.off": ("A kill switch was lifted.", ("scope", "by")),
-    "sweep.acted": ("The sweeper found something to do.", ("rescued", "cancelled")),
+    "sweep.acted": ("The sweeper found something to do.", ("rescued", "cancelled", "announced")),
+    "relay.sent": ("A relay sent messages.", ("messages", "merged")),
+    "relay.failed": ("The broker did not take a message; later again.", ("message_id", "error")),
+    "message.repeated": ("A message came again and was not taken twice.", ("message_id", "type")),
     "upkeep.failed": ("A periodic task failed and goes on.", ("task", "error")),
     "schedule.fired": ("A schedule made a job.", ("schedule", "job_id")),
     "schedule.failed": ("A schedule could not make a job.", ("schedule", "error")),
@@ -56,7 +60,31 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "worker.stopped": ("A worker ended as it was told.", ("worker",)),
     "worker.died": ("A worker process ended by itself.", ("worker", "exit_code")),
     "database.gone": ("The database cannot be reached.", ("error",)),
+    "broker.gone": ("The broker cannot be reached; it is tried again.", ("url", "use", "error")),
+    "broker.back": ("The broker can be reached.", ("url", "use")),
+    "broker.refused": (
+        "The broker does not let us in; it is tried again.",
+        ("url", "use", "error"),
+    ),
+    "queue.lost": ("A consumer lost its queue and takes it up again.", ("queue", "error")),
+    "message.unsettled": (
+        "A message was done with, but the broker could not be told: it will come again.",
+        ("queue", "message_id", "error"),
+    ),
+    "message.dead": ("A message was set aside.", ("queue", "message_id", "code", "reason")),
+    "dead.failed": (
+        "A dead message could not be kept; it is tried again.",
+        ("message_id", "error", "seconds"),
+    ),
     "pace.decided": ("A controller chose a new value.", ("controller", "was", "became", "why")),
+    "request.failed": ("A request met an unexpected error.", ("path",)),
+    "intake.failed": ("Taking a stored file in met an unexpected error.", ()),
+    "page.slow": ("A page of a list took long to read.", ("list", "after", "seconds")),
+    "export.written": ("An export was written.", ("export", "rows")),
+    "export.failed": ("An export could not be written.", ("export",)),
+    "operation.ended": ("An operation came to its end.", ("operation", "items")),
+    "operation.failed": ("An operation met an unexpected error.", ("operation",)),
+    "operation.passed_over": ("An operation left out a job.", ("operation", "error")),
     "library.logged": ("A library warned or failed.", ("library", "message")),
 }
 
@@ -86,6 +114,7 @@ def configure(
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
+            _join_trace,
             _stamp(clock or SystemClock()),
             _without_trace_for_people,
             *_renderer(format, stream),
@@ -104,6 +133,13 @@ def _stamp(clock: Clock) -> Processor:
         return event
 
     return stamp
+
+
+def _join_trace(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    trace_id = current_trace_id()
+    if trace_id is not None:
+        event["trace_id"] = trace_id
+    return event
 
 
 def _without_trace_for_people(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
@@ -161,6 +197,9 @@ def _take_in_libraries(threshold: int) -> None:
     root.addHandler(_LibraryHandler(threshold))
     # It tells every failed reconnect with a trace; that the database is gone we say ourselves.
     logging.getLogger("asyncpg.pool").setLevel(logging.ERROR)
+    # The same for the broker: whatever they find, `messaging` says once and in our words.
+    logging.getLogger("aiormq").setLevel(logging.CRITICAL)
+    logging.getLogger("aio_pika").setLevel(logging.CRITICAL)
 
 
 def reference() -> str:
@@ -170,8 +209,9 @@ def reference() -> str:
         "# Log events",
         "",
         "Every line has `timestamp`, `level` and `event`; one that was written in a slice, or is",
-        f"about a job or a worker, also has {carried} as far as they apply. Logs go to standard",
-        "error, by `HOLDFAST_LOG_LEVEL` and `HOLDFAST_LOG_FORMAT`.",
+        f"about a job or a worker, also has {carried} as far as they apply, and `trace_id` where",
+        "the work belongs to a trace. Logs go to standard error, by `HOLDFAST_LOG_LEVEL` and",
+        "`HOLDFAST_LOG_FORMAT`.",
         "",
         "| Event | What happened | Fields |",
         "|---|---|---|",

@@ -10,13 +10,11 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from threading import Lock, Thread
-from wsgiref.simple_server import WSGIServer
+from math import nan
+from threading import Lock
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics_core import HistogramMetricFamily
-
-from holdfast.errors import UserError
 
 #: upper bounds, inclusive, of the buckets of an item's seconds; one bucket more lies above
 ITEM_SECONDS_BOUNDS = (
@@ -38,6 +36,9 @@ DATABASE_SECONDS_BOUNDS = (
     5.0,
 )
 WAIT_SECONDS_BOUNDS = (0.001, 0.01, 0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 60.0, 600.0)
+START_SECONDS_BOUNDS = (
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
+)  # fmt: skip
 CLAIM_BOUNDS = (1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2000.0, 5000.0, 10000.0)
 
 
@@ -110,6 +111,8 @@ class Metrics:
         self._set_aside: set[str] = set()
         self._work()
         self._queue()
+        self._messages()
+        self._health()
         self._waits()
 
     def _work(self) -> None:
@@ -140,7 +143,48 @@ class Metrics:
             "oldest_pending_age_seconds", "Age of the oldest pending item.", "pipeline"
         )
 
+        self.pending_count = self._gauge(
+            "pending_count", "Open items of all live jobs, as the pending list counts them."
+        )
+
+    def _messages(self) -> None:
+        self.outbox_depth = self._reading("outbox_depth", "Messages that wait to be published.")
+        self.outbox_oldest_seconds = self._reading(
+            "outbox_oldest_seconds", "How long the oldest due message has waited."
+        )
+        self.broker_queue_depth = self._gauge(
+            "broker_queue_depth", "Messages in a queue of the broker.", "queue"
+        )
+        self.relay_published = self._counter(
+            "relay_published", "Messages that the broker confirmed."
+        )
+        self.relay_failures = self._counter(
+            "relay_failures", "Messages that could not be published and stay in the outbox."
+        )
+        self.messages = self._counter(
+            "messages", "Messages taken from the broker.", "type", "outcome"
+        )
+        self.slice_start_seconds = self._histogram(
+            "slice_start_seconds",
+            "From the making of a message to the start of its work.",
+            START_SECONDS_BOUNDS,
+        )
+
+    def _health(self) -> None:
+        self.sweeper_age_seconds = self._reading(
+            "sweeper_age_seconds", "Time since a sweeper last acted."
+        )
+        self.oldest_transaction_seconds = self._reading(
+            "oldest_transaction_seconds", "Age of PostgreSQL's oldest open transaction."
+        )
+        self.backpressure = self._reading(
+            "backpressure", "1 while producers are told to slow down, else 0."
+        )
+
     def _waits(self) -> None:
+        self.page_seconds = self._histogram(
+            "page_seconds", "Time to read one page of a list.", DATABASE_SECONDS_BOUNDS, "list"
+        )
         self.database_seconds = self._histogram(
             "database_seconds", "Time of one transaction.", DATABASE_SECONDS_BOUNDS, "operation"
         )
@@ -180,6 +224,13 @@ class Metrics:
         self._describe(name, "gauge", labels, help)
         return Gauge(f"holdfast_{name}", help, labels, registry=self.registry)
 
+    def _reading(self, name: str, help: str) -> Gauge:
+        """A gauge that only some processes read. Elsewhere it is NaN, since a zero would claim
+        that all is well."""
+        gauge = self._gauge(name, help)
+        gauge.set(nan)
+        return gauge
+
     def _histogram(self, name: str, help: str, bounds: Sequence[float], *labels: str) -> Histogram:
         self._describe(name, "histogram", labels, help)
         return Histogram(f"holdfast_{name}", help, labels, buckets=bounds, registry=self.registry)
@@ -194,43 +245,17 @@ class Metrics:
         self.described.append(Described(f"holdfast_{name}", kind, labels, help))
 
 
-@dataclass(frozen=True, slots=True)
-class MetricsServer:
-    _server: WSGIServer
-    _thread: Thread
-
-    @property
-    def port(self) -> int:
-        return self._server.server_port
-
-    def stop(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-
-def serve(metrics: Metrics, port: int, host: str = "127.0.0.1") -> MetricsServer:
-    """Answers Prometheus from a thread; port 0 takes a free one."""
-    try:
-        server, thread = start_http_server(port, addr=host, registry=metrics.registry)
-    except (OSError, OverflowError) as error:
-        raise UserError(
-            f"cannot serve metrics at {host}:{port}: {error}",
-            "Choose another port with --metrics-port, or stop the program that has this one.",
-        ) from error
-    return MetricsServer(server, thread)
-
-
 def reference() -> str:
     """The reference page, in Markdown."""
     lines = [
         "# Metrics",
         "",
-        "Served for Prometheus by `holdfast work --metrics-port PORT`, on the loopback address.",
-        "Counters and histograms are of one process; add them up over the workers. The two gauges",
-        "of the queue are read from the database and are the same wherever they are asked.",
-        "`kind` is `discover` or `process`, `category` that of the error code, `operation` a verb",
-        "of the store.",
+        "Served for Prometheus at `/metrics` by each long-running process; see",
+        "[watch it](../how-to/watch-it.md). Counters and histograms are of one process: add them",
+        "up. Gauges are read from the database or the broker: take the `max`, since every process",
+        "that reads them says the same and the others say `NaN`. `kind` is `discover` or",
+        "`process`, `category` that of the error code, `operation` a verb of the store, `type`",
+        "that of the message, `outcome` what was done with it, `list` is `items` or `pending`.",
         "",
         "| Metric | Type | Labels | Meaning |",
         "|---|---|---|---|",

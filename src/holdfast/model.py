@@ -91,6 +91,13 @@ class Lane(StrEnum):
     EVENT = "EVENT"
 
 
+class SliceKind(StrEnum):
+    """What a slice of a job does."""
+
+    PROCESS = "process"
+    DISCOVER = "discover"
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """One record of a page, as the source gave it."""
@@ -216,6 +223,9 @@ class Job:
     finished_at: datetime | None = None
     updated_at: datetime | None = None
     discovered_at: datetime | None = None
+    trace: str | None = None  # the `traceparent` of its making
+    ip: str | None = None  # of whoever asked for it over HTTP
+    file_id: int | None = None
 
     @property
     def given_options(self) -> dict[str, Any]:

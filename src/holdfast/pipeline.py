@@ -302,6 +302,11 @@ def pipeline(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         raise PipelineError(
             f"@pipeline has no option {unknown[0]!r}", f"It takes: {', '.join(sorted(_OPTIONS))}."
         )
+    if isinstance(function, str):
+        raise PipelineError(
+            f"@pipeline takes no name by itself: {function!r}",
+            f"Write @pipeline(name={function!r}), or leave it out: the function's name is taken.",
+        )
     if function is not None:
         return _FunctionPipeline(function, options)
     return lambda decorated: _FunctionPipeline(decorated, options)

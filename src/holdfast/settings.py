@@ -47,6 +47,22 @@ class Settings:
     )
     owner: str = setting("local", "Whose the jobs are that are made here.")
 
+    broker_url: str | None = setting(
+        None,
+        "The RabbitMQ server that carries messages between processes.",
+        kind="broker URL",
+        secret=True,
+        shown="none: workers poll the database",
+    )
+    queue_prefix: str = setting(
+        "holdfast",
+        "What the names of our exchanges and queues begin with.",
+        kind="queue prefix",
+    )
+    max_message_bytes: int = setting(
+        64 * 1024, "Largest message that is read; a larger one is a dead letter.", 1024, 16 * MIB
+    )
+
     ingest_min_rows: int = setting(
         256, "Rows of the first batch of an ingest, and the fewest.", 1, 1_000_000, aliased=True
     )
@@ -153,6 +169,29 @@ class Settings:
     worker_lost_seconds: float = setting(
         30, "A worker that gave no sign for so long counts as lost.", 1, DAY_SECONDS
     )
+    message_lost_seconds: float = setting(
+        60, "A message that nobody took for so long is sent again.", 1, DAY_SECONDS
+    )
+    relay_poll_seconds: float = setting(
+        0.2, "How often a relay looks into the outbox when nothing woke it.", 0.01, 3600
+    )
+    owner_slices: int | None = setting(
+        None, "Most workers that work for one owner at once.", 1, 10_000, shown="no limit"
+    )
+    backlog_max_items: int | None = setting(
+        None,
+        "With more open items than these, sources wait and uploads are refused.",
+        1,
+        10**12,
+        shown="no limit",
+    )
+    backlog_max_seconds: float | None = setting(
+        None,
+        "The same when the oldest open item has waited for longer.",
+        1,
+        365 * DAY_SECONDS,
+        shown="no limit",
+    )
     pool_size: int = setting(6, "Database connections of one process.", 1, 1000)
     workers: int = setting(
         _worker_count, "Worker processes.", 1, 256, shown="as many as CPUs, at most 4"
@@ -230,6 +269,30 @@ class Settings:
         shown="none",
     )
 
+    db_ingest_enabled: bool = setting(
+        True, "Off refuses uploads over HTTP, as the flag `ingest` does.", aliased=True
+    )
+    pending_enabled: bool = setting(
+        True, "Off hides the list of everything pending, as the flag `pending` does.", aliased=True
+    )
+    max_upload_bytes: int = setting(
+        2048 * MIB, "Largest file that is taken over HTTP.", 1, 1024 * 1024 * MIB
+    )
+    max_body_bytes: int = setting(MIB, "Largest other body that is taken.", 1024, 1024 * MIB)
+    file_roots: tuple[Path, ...] = setting(
+        (),
+        "Folders whose files the API may make jobs of, parted by `:`.",
+        kind="folders",
+        shown="none",
+    )
+    kickoff_max_seconds: float = setting(30, "Longest slice of work within one request.", 0.1, 3600)
+    session_hours: float = setting(168, "How long a login lasts.", 0.01, 24 * 366)
+    trusted_proxies: str = setting(
+        "",
+        "Addresses of proxies, parted by commas, whose X-Forwarded headers are believed.",
+        shown="none",
+    )
+
     log_level: str = setting(
         "warning", "The least that is logged.", choices=("debug", "info", "warning", "error")
     )
@@ -237,6 +300,30 @@ class Settings:
         "auto",
         "Lines for people or for machines; `auto` is `console` on a terminal, else `json`.",
         choices=("auto", "console", "json"),
+    )
+
+    health_port: int | None = setting(
+        None,
+        "Port of `/healthz`, `/readyz` and `/metrics`; 0 takes a free one.",
+        0,
+        65535,
+        shown="not served",
+    )
+    health_host: str = setting(
+        "127.0.0.1", "Address of `/healthz`, `/readyz` and `/metrics`; in a container `0.0.0.0`."
+    )
+    health_stall_seconds: float = setting(
+        30, "A process whose event loop did not answer for so long is not alive.", 1, 3600
+    )
+    otlp_endpoint: str | None = setting(
+        None,
+        "Where traces are sent (OTLP over HTTP).",
+        kind="web address",
+        alias="OTEL_EXPORTER_OTLP_ENDPOINT",
+        shown="not sent",
+    )
+    service_name: str = setting(
+        "holdfast", "How this process is named in traces.", alias="OTEL_SERVICE_NAME"
     )
 
     @property
@@ -250,6 +337,10 @@ class Settings:
     @property
     def masked_database_url(self) -> str:
         return mask_password(self.database_url)
+
+    @property
+    def masked_broker_url(self) -> str | None:
+        return None if self.broker_url is None else mask_password(self.broker_url)
 
     @property
     def db_p50_seconds(self) -> float:
@@ -352,6 +443,7 @@ def _error(problems: list[str]) -> SettingsError:
 #: first setting under a heading of the reference page -> the heading
 HEADINGS = {
     "database_url": "Database and files",
+    "broker_url": "Broker",
     "ingest_min_rows": "Ingest",
     "worker_target_slice_ms": "Work",
     "max_attempts_error": "Retries",
@@ -360,7 +452,9 @@ HEADINGS = {
     "sweep_seconds": "Processes and upkeep",
     "http_user_agent": "HTTP",
     "api_page_size": "Meetings",
+    "db_ingest_enabled": "Serving",
     "log_level": "Logs",
+    "health_port": "Health, metrics and traces",
 }
 
 
@@ -381,7 +475,7 @@ def reference() -> str:
                 "| Setting | Also read as | Default | Accepts | Meaning |",
                 "|---|---|---|---|---|",
             ]
-        alias = f"`{each.field.upper()}`" if each.aliased else ""
+        alias = f"`{each.also}`" if each.also else ""
         lines.append(f"| `{each.name}` | {alias} | {each.shown} | {each.accepts} | {each.help} |")
     return "\n".join(lines) + "\n"
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["holdfast.cli.main", "tests.store.scenarios"])
+_CONTEXT.set_forkserver_preload(["holdfast.cli.main", "tests.store.message_scenarios"])
 
 
 class Child:
@@ -61,6 +61,7 @@ class Children:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._started = 0
         self._children: list[Child] = []
 
     def holdfast(self, arguments: list[str], env: Mapping[str, str]) -> Child:
@@ -70,7 +71,8 @@ class Children:
     def call(
         self, function: Callable[..., None], *arguments: Any, env: Mapping[str, str] | None = None
     ) -> Child:
-        output = self._folder / f"process-{len(self._children)}.txt"
+        self._started += 1
+        output = self._folder / f"process-{self._started}.txt"
         output.touch()
         process = _CONTEXT.Process(
             target=_begin, args=(self._folder, output, env, function, arguments)
@@ -80,8 +82,8 @@ class Children:
         return self._children[-1]
 
     def close(self) -> None:
-        for child in self._children:
-            child.close()
+        while self._children:
+            self._children.pop().close()
 
 
 def _begin(

@@ -9,6 +9,13 @@ import pytest
 
 from tests.chaos.children import Children
 from tests.chaos.scene import Scene
+from tests.conftest import fresh_database
+from tests.fleet import EVERY_MODE
+
+
+@pytest.fixture(params=EVERY_MODE)
+def database_url(request: pytest.FixtureRequest) -> str:
+    return fresh_database(request)
 
 
 @pytest.fixture
@@ -19,8 +26,10 @@ def children(tmp_path: Path) -> Iterator[Children]:
 
 
 @pytest.fixture
-def scene(scene_at: Callable[[str], Scene], database_url: str) -> Scene:
-    return scene_at(database_url)
+def scene(
+    database_url: str, fleet_settings: dict[str, str], tmp_path: Path, children: Children
+) -> Scene:
+    return Scene(database_url, tmp_path, children, fleet_settings)
 
 
 @pytest.fixture

@@ -7,8 +7,9 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from holdfast.store import Store, open_store
@@ -32,12 +33,20 @@ HASTE = {
 
 
 class Scene:
-    def __init__(self, database_url: str, folder: Path, children: Children) -> None:
+    def __init__(
+        self,
+        database_url: str,
+        folder: Path,
+        children: Children,
+        fleet: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """`fleet`: the settings that let processes hear messages; without, they poll."""
         self.folder = folder
         self.witness = folder / "witness.txt"
         self.children = children
         self.url = database_url
-        self._command = HoldfastCommand(database_url, folder)
+        self.is_fleet = bool(fleet)
+        self._command = HoldfastCommand(database_url, folder, fleet)
         self._tables = 0
 
     def table(self, deeds: Iterable[str]) -> Path:
@@ -69,7 +78,12 @@ class Scene:
         return int(found[1])
 
     def start_worker(self, job_id: int, **more: str) -> Child:
-        return self.start("work", DEEDS, "--job", str(job_id), "--until-idle", **more)
+        return self.start(*self.work_command(job_id), **more)
+
+    def work_command(self, job_id: int) -> list[str]:
+        """A worker for one job would poll: one of a fleet takes what it is sent."""
+        only = [] if self.is_fleet else ["--job", str(job_id)]
+        return ["work", str(DEEDS), *only, "--until-idle"]
 
     def show(self, job_id: int) -> dict[str, Any]:
         shown = self.run("show", str(job_id), "--verify", "--json")
@@ -92,6 +106,11 @@ class Scene:
         assert listed.returncode == 0, listed.said()
         letters: list[dict[str, Any]] = json.loads(listed.said())
         return letters
+
+    def dead_items(self) -> list[dict[str, Any]]:
+        """A message that was with three workers when they were killed is a dead letter too, but
+        of nobody's item."""
+        return [letter for letter in self.dead_letters() if letter["kind"] == "item"]
 
     def fetch(self, query: str) -> list[Sequence[Any]]:
         """Rows of the database, read beside everybody who works on it."""

@@ -36,7 +36,7 @@ def test_run_that_is_stopped_again_and_again_is_continued_by_the_same_command(
     finish(scene.start(*command, **settings))
     scene.assert_exact(1, done=1000)
     scene.assert_saved_once(1000)
-    assert scene.dead_letters() == []
+    assert scene.dead_items() == []
 
 
 @SIGNALS
@@ -52,7 +52,7 @@ def test_three_deploys_make_no_dead_letter_of_an_innocent_item(
         _end(worker, number)
     finish(scene.start_worker(job_id))
     scene.assert_exact(job_id, done=items)
-    assert scene.dead_letters() == []
+    assert scene.dead_items() == []
 
 
 def test_item_that_kills_its_worker_ends_as_a_dead_letter_and_its_neighbours_are_done(
@@ -62,7 +62,7 @@ def test_item_that_kills_its_worker_ends_as_a_dead_letter_and_its_neighbours_are
     done = scene.run("run", f"{DEEDS}:saving", scene.table(deeds))
     assert done.returncode == 3, done.said()
     scene.assert_exact(1, done=len(deeds) - 1, error=1)
-    (letter,) = scene.dead_letters()
+    (letter,) = scene.dead_items()
     assert (letter["seq"], letter["code"]) == (2, "CRASHED")
 
 

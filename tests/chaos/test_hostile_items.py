@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import signal
-import sqlite3
 import time
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.chaos.children import Child
 from tests.chaos.scene import Scene, finish, wait_until
+from tests.fleet import on_sqlite_and_fleet
+from tests.store.checks import MAKE_DUE, execute_at
 
 HOSTILE = Path(__file__).with_name("hostile.py")
 SOME_ITEMS_FAILED = 3
@@ -139,7 +139,7 @@ def test_item_that_is_not_found_and_cannot_be_saved_ends_as_error(scene: Scene) 
     assert scene.witnessed()[2] == 3
 
 
-@on_sqlite
+@on_sqlite_and_fleet
 def test_job_of_slow_items_leaves_room_for_another_of_the_same_pipeline(scene: Scene) -> None:
     _take_in(scene, "unruly", ["sleep:50"] * 6)
     _take_in(scene, "unruly", [""] * 5)
@@ -223,16 +223,12 @@ def test_two_runs_of_one_file_at_once_make_one_job(scene: Scene) -> None:
     assert scene.show(jobs[-1]["id"])["problems"] == []
 
 
-@on_sqlite
-def test_schedule_whose_pipeline_is_broken_does_not_hold_up_the_others(
-    scene: Scene, sqlite_url: str
-) -> None:
+@on_sqlite_and_fleet
+def test_schedule_whose_pipeline_is_broken_does_not_hold_up_the_others(scene: Scene) -> None:
     for name, pipeline in (("a", "finding_nothing"), ("b", "finding"), ("c", "finding_nothing")):
         add = ("schedule", "add", name, f"{HOSTILE}:{pipeline}", "--cron", "0 6 * * *")
         finish(scene.start(*add))
-    with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as database:
-        database.execute("update schedules set next_at = '2020-01-01T00:00:00.000Z'")
-        database.commit()
+    execute_at(scene.url, MAKE_DUE)
     worker = scene.start("work", HOSTILE)
     noted = "select count(*) from schedules where last_job_id is not null or error is not null"
     wait_until(lambda: scene.fetch(noted)[0][0] == 3, "each was fired or says why not", 20)

@@ -16,7 +16,8 @@ from tests.chaos.children import Children
 from tests.chaos.scene import PATIENCE_SECONDS
 from tests.store.checks import assert_all_sound
 from tests.store.fault_points import fault_points
-from tests.store.scenarios import SCENARIOS, Scenario
+from tests.store.message_scenarios import SCENARIOS
+from tests.store.scenarios import Scenario
 
 POINTS = fault_points()
 KILLED = -9
@@ -53,7 +54,8 @@ async def _reached(url: str, scenario: Scenario) -> set[str]:
         if verb == scenario.verb:
             passed.add(query)
 
-    store, watched = await open_store(url), await open_store(url, fault=note)
+    store = await open_store(url, announces=True)
+    watched = await open_store(url, announces=True, fault=note)
     try:
         state = await scenario.prepare(store)
         await scenario.act(watched, state)
@@ -66,7 +68,7 @@ async def _reached(url: str, scenario: Scenario) -> set[str]:
 
 async def _kill_at(url: str, children: Children, number: int, point: str) -> None:
     scenario = SCENARIOS[number]
-    store = await open_store(url)
+    store = await open_store(url, announces=True)
     try:
         state = await scenario.prepare(store)
         settings = {"HOLDFAST_DATABASE_URL": url, "HOLDFAST_FAULT": point}

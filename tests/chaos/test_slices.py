@@ -74,10 +74,11 @@ def test_worker_whose_clock_is_wrong_by_minutes_works_as_the_others(scene: Scene
     database's time, so that none of them takes from another what it holds."""
     deeds = ["sleep:0.02", "again:1", "hiccup:1"] * 200
     job_id = scene.take_in(deeds, "saving")
-    arguments = ["work", str(DEEDS), "--job", str(job_id), "--until-idle"]
     workers = [
         scene.children.call(
-            start_wrongly, arguments, env=scene.environment({"CHAOS_CLOCK_SECONDS": seconds})
+            start_wrongly,
+            scene.work_command(job_id),
+            env=scene.environment({"CHAOS_CLOCK_SECONDS": seconds}),
         )
         for seconds in ("600", "-600")
     ]

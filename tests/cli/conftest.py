@@ -4,6 +4,13 @@ import pytest
 
 from tests.cli.desk import Desk
 from tests.command import HoldfastCommand
+from tests.conftest import fresh_database
+from tests.fleet import EVERY_MODE
+
+
+@pytest.fixture(params=EVERY_MODE)
+def database_url(request: pytest.FixtureRequest) -> str:
+    return fresh_database(request)
 
 
 @pytest.fixture

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import signal
-import sqlite3
-from contextlib import closing
 
 import pytest
 
 from tests.cli.desk import UPPER, Desk, stop, wait_until
+from tests.fleet import on_sqlite_and_fleet
+from tests.store.checks import MAKE_DUE, execute_at
 
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
@@ -76,7 +76,7 @@ def test_cap_of_a_file_and_of_each_source(desk: Desk) -> None:
     assert (inputs.count("evens"), inputs.count("odds")) == (12, 12)
 
 
-@on_sqlite
+@on_sqlite_and_fleet
 def test_kill_switch_of_a_source_holds_its_discovery(desk: Desk) -> None:
     desk.write("numbers.py", NUMBERS)
     desk.succeed("kill-switch", "on", "--source", "evens", "--reason", "they asked")
@@ -90,7 +90,7 @@ def test_kill_switch_of_a_source_holds_its_discovery(desk: Desk) -> None:
     assert desk.counters()["done"] == 50
 
 
-@on_sqlite
+@on_sqlite_and_fleet
 def test_schedule_is_added_listed_fired_by_a_worker_and_removed(desk: Desk) -> None:
     desk.write("numbers.py", NUMBERS)
     desk.write("upper.py", UPPER)
@@ -107,7 +107,7 @@ def test_schedule_is_added_listed_fired_by_a_worker_and_removed(desk: Desk) -> N
     )  # fmt: skip
     assert "nightly" in desk.succeed("schedule", "list")
 
-    make_due(desk)
+    execute_at(desk.command.database_url, MAKE_DUE)
     worker = desk.start("work", "numbers.py")
     wait_until(lambda: (jobs := desk.json("jobs")) and jobs[0]["state"] == "DONE")
     assert stop(worker, signal.SIGTERM)[0] == 0
@@ -119,13 +119,6 @@ def test_schedule_is_added_listed_fired_by_a_worker_and_removed(desk: Desk) -> N
     desk.succeed("schedule", "remove", "nightly")
     assert desk.json("schedule", "list") == []
     assert "there is no schedule 'nightly'" in desk.fail("schedule", "remove", "nightly")
-
-
-def make_due(desk: Desk) -> None:
-    file = desk.command.database_url.removeprefix("sqlite:///")
-    with closing(sqlite3.connect(file)) as database:
-        database.execute("update schedules set next_at = '2020-01-01T00:00:00.000Z'")
-        database.commit()
 
 
 @on_sqlite

@@ -9,6 +9,7 @@ import urllib.request
 import pytest
 
 from tests.cli.desk import SLOW, UPPER, Desk, stop, wait_until
+from tests.fleet import on_sqlite_and_fleet
 from tests.ports import free_port
 
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -70,7 +71,7 @@ def test_run_ends_when_somebody_pauses_or_cancels_its_job(
     assert desk.show()["problems"] == []
 
 
-@on_sqlite
+@on_sqlite_and_fleet
 def test_kill_switch_stops_each_scope_until_it_is_off(desk: Desk) -> None:
     put_slow_job(desk, rows=4000)
     desk.start("work", "slow.py", env={"HOLDFAST_CONCURRENCY_MAX": "8"})
@@ -91,7 +92,7 @@ def test_kill_switch_stops_each_scope_until_it_is_off(desk: Desk) -> None:
     assert "Use on, off or list" in desk.fail("kill-switch", "maybe")
 
 
-@on_sqlite
+@on_sqlite_and_fleet
 def test_show_names_who_holds_the_last_items(desk: Desk) -> None:
     put_slow_job(desk, rows=2, speed=HANGING)
     worker = desk.start("work", "slow.py")
@@ -129,7 +130,7 @@ def test_show_says_when_items_are_tried_again(desk: Desk) -> None:
     assert (code, "Traceback" in said) == (130, False)
 
 
-@on_sqlite
+@on_sqlite_and_fleet
 def test_reprocess_opens_by_status_and_by_item(desk: Desk) -> None:
     desk.write(
         "moody.py",
@@ -169,13 +170,13 @@ def test_reprocess_opens_by_status_and_by_item(desk: Desk) -> None:
     assert [tried["status"] for tried in tries["tries_before"]] == ["ERROR", "DONE"]
 
 
-@on_sqlite
+@on_sqlite_and_fleet
 def test_worker_serves_metrics(desk: Desk) -> None:
     desk.write("upper.py", UPPER)
     desk.write_rows("in.csv", 30)
     desk.succeed("run", "upper.py", "in.csv", "--no-work")
     port = free_port()
-    worker = desk.start("work", "upper.py", "--metrics-port", str(port))
+    worker = desk.start("work", "upper.py", "--health-port", str(port))
 
     def scrape() -> str:
         try:
@@ -189,7 +190,7 @@ def test_worker_serves_metrics(desk: Desk) -> None:
     for name in ("item_seconds", "slice_seconds", "database_seconds", "claim_items"):
         assert f"holdfast_{name}" in found
     assert stop(worker, signal.SIGTERM)[0] == 0
-    assert "port" in desk.fail("work", "upper.py", "--metrics-port", "70000", code=2)
+    assert "port" in desk.fail("work", "upper.py", "--health-port", "70000", code=2)
 
 
 @on_sqlite

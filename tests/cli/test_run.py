@@ -10,6 +10,7 @@ import pytest
 from python_calamine import CalamineWorkbook
 
 from tests.cli.desk import UPPER, Desk
+from tests.fleet import on_sqlite_and_fleet
 
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
@@ -125,7 +126,7 @@ def test_one_of_several_pipelines_is_chosen_by_name(desk: Desk) -> None:
     assert desk.results() == [{"by": "second"}]
 
 
-@on_sqlite
+@on_sqlite_and_fleet
 def test_no_work_only_takes_the_records_in(desk: Desk) -> None:
     desk.write("upper.py", UPPER)
     desk.write_rows("in.csv", 5)

@@ -10,6 +10,7 @@ from contextlib import closing
 import pytest
 
 from tests.cli.desk import SLOW, Desk, kill_all, stop, wait_until
+from tests.fleet import on_sqlite_and_fleet
 
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 HANGING, AT_ONCE = "60", "0"
@@ -100,7 +101,7 @@ def test_second_run_of_the_same_job_works_beside_the_first(desk: Desk) -> None:
     assert desk.counters()["done"] == 30
 
 
-@on_sqlite
+@on_sqlite_and_fleet
 def test_worker_stops_on_sigterm_and_gives_its_items_back(desk: Desk) -> None:
     desk.write("slow.py", SLOW)
     desk.write("speed", HANGING)
@@ -117,7 +118,7 @@ def test_worker_stops_on_sigterm_and_gives_its_items_back(desk: Desk) -> None:
 
 
 @pytest.mark.slow
-@on_sqlite
+@on_sqlite_and_fleet
 def test_item_that_kills_its_worker_is_set_aside_and_harms_no_other(desk: Desk) -> None:
     desk.write(
         "deadly.py",

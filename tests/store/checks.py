@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -20,6 +21,7 @@ from holdfast.store import (
     Settlement,
     Store,
     StreamLease,
+    open_store,
 )
 from holdfast.store.ingesting import Ingested
 
@@ -189,6 +191,23 @@ async def crash(store: Store, job_id: int) -> list[list[int]]:
 
 async def execute(store: Store, sql: str, **params: Any) -> None:
     await store.database.write("test", lambda tx: tx.execute(sql, params))
+
+
+#: Every schedule should have fired long ago.
+MAKE_DUE = "update schedules set next_at = '2020-01-01T00:00:00.000Z'"
+
+
+def execute_at(url: str, sql: str) -> None:
+    """Changes a database beside the processes that work on it."""
+
+    async def main() -> None:
+        store = await open_store(url)
+        try:
+            await execute(store, sql)
+        finally:
+            await store.close()
+
+    asyncio.run(main())
 
 
 async def fetch(store: Store, sql: str, **params: Any) -> list[Any]:

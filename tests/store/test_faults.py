@@ -9,7 +9,8 @@ import pytest
 from holdfast.store import Store, open_store
 from tests.store.checks import assert_all_sound
 from tests.store.fault_points import fault_points
-from tests.store.scenarios import SCENARIOS, Scenario
+from tests.store.message_scenarios import SCENARIOS
+from tests.store.scenarios import Scenario
 
 POINTS = fault_points()
 
@@ -42,7 +43,7 @@ def fault() -> Fault:
 
 @pytest.fixture
 async def faulty_store(database_url: str, fault: Fault) -> AsyncIterator[Store]:
-    opened = await open_store(database_url, fault=fault)
+    opened = await open_store(database_url, announces=True, fault=fault)
     yield opened
     await opened.close()
 

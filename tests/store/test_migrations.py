@@ -12,7 +12,7 @@ import pytest
 from holdfast.errors import DatabaseGone, SchemaError
 from holdfast.model import ItemStatus, JobState
 from holdfast.pipeline import Dedupe, Gate
-from holdfast.store import DecisionRow, Store, open_store
+from holdfast.store import DecisionRow, NewJob, Store, open_store
 from holdfast.store.migrate import downgrade, require_current, status, upgrade
 from holdfast.store.queries import load_queries
 from tests.store.checks import (
@@ -29,6 +29,7 @@ from tests.store.checks import (
     settle,
     settlement_of,
 )
+from tests.store.message_scenarios import dead, sent
 from tests.store.test_upkeep import FUTURE
 
 TABLES = {
@@ -50,7 +51,7 @@ async def _tables(store: Store) -> set[str]:
 
 async def _fill(url: str) -> None:
     """A row in every table."""
-    store = await open_store(url)
+    store = await open_store(url, announces=True)
     job_id = await make_job(store)
     await ingest(store, await lease_stream(store, job_id), keyed("a", "b"), Dedupe("shop"))
     held = await claim_one(store, job_id, 1)
@@ -65,6 +66,11 @@ async def _fill(url: str) -> None:
     await store.jobs.switch("pipeline:other", True, "tester")
     await store.upkeep.add_worker("one", "host", 1, [])
     await store.upkeep.set_schedule("nightly", "demo", "0 3 * * *", "UTC", {}, FUTURE)
+    await store.messages.relay(sent)
+    await store.messages.accept_job("m-1", "job.start", NewJob("demo", "ordered", []))
+    await store.messages.keep_dead(dead("m-2", job_id))
+    await filled_job(store, 1)
+    await store.upkeep.hold_duty("sweep", "one", 60)
     for table in await _tables(store):
         assert await fetch(store, f"select 1 from {table} limit 1"), f"{table} has data"
     await store.close()
@@ -103,7 +109,7 @@ def test_upgrade_of_a_current_database_changes_nothing(database_url: str) -> Non
         await store.close()
         return count
 
-    assert asyncio.run(jobs()) == 2
+    assert asyncio.run(jobs()) == 4
 
 
 def test_downgrade_leaves_no_table_behind(database_url: str) -> None:

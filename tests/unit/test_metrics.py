@@ -1,20 +1,16 @@
+import math
 import re
-import socket
-import urllib.error
-import urllib.request
 from threading import Thread
 
 import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from holdfast.errors import UserError
 from holdfast.metrics import (
     ITEM_SECONDS_BOUNDS,
     Metrics,
     QueueReading,
     item_bucket,
-    serve,
 )
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -39,12 +35,6 @@ def bucketed(seconds: list[float]) -> list[int]:
     return counts
 
 
-def fetch(port: int) -> str:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as reply:
-        body: bytes = reply.read()
-        return body.decode()
-
-
 def test_every_metric_can_be_read_by_a_prometheus_parser() -> None:
     metrics = Metrics()
     metrics.items.labels("prices", "DONE").inc(3)
@@ -57,6 +47,9 @@ def test_every_metric_can_be_read_by_a_prometheus_parser() -> None:
     metrics.database_seconds.labels("settle").observe(0.01)
     metrics.pool_wait_seconds.observe(0.02)
     metrics.gate_wait_seconds.observe(1.5)
+    metrics.broker_queue_depth.labels("holdfast.bulk").set(4)
+    metrics.messages.labels("slice.process", "done").inc()
+    metrics.page_seconds.labels("items").observe(0.01)
     metrics.observe_items("prices", bucketed([0.02]), 0.02, 1)
     metrics.set_queue({"prices": QueueReading(7, 1.5)})
 
@@ -71,7 +64,8 @@ def test_every_metric_can_be_read_by_a_prometheus_parser() -> None:
 
 
 def test_names_carry_prefix_and_kind_and_no_label_is_unbounded() -> None:
-    bounded = {"pipeline", "status", "kind", "category", "operation"}
+    bounded = {"pipeline", "status", "kind", "category", "operation", "queue", "type", "outcome",
+               "list"}  # fmt: skip
     for each in Metrics().described:
         assert re.fullmatch(r"holdfast_[a-z_]+", each.name)
         assert each.name.endswith("_total") is (each.kind == "counter")
@@ -150,37 +144,8 @@ def test_a_pipeline_whose_queue_emptied_shows_zero() -> None:
     assert samples["holdfast_queue_depth", (("pipeline", "posts"),)] == 4
 
 
-def test_the_server_answers_until_it_is_stopped() -> None:
+def test_what_a_process_never_read_is_not_a_number_rather_than_a_zero() -> None:
     metrics = Metrics()
-    metrics.throttles.labels("prices").inc(2)
-    server = serve(metrics, 0)
-    try:
-        samples = samples_of(fetch(server.port))
-        assert samples["holdfast_throttles_total", (("pipeline", "prices"),)] == 2
-    finally:
-        server.stop()
-    with pytest.raises(urllib.error.URLError):
-        fetch(server.port)
-
-
-def test_a_stopped_servers_port_is_free_again() -> None:
-    first = serve(Metrics(), 0)
-    first.stop()
-    second = serve(Metrics(), first.port)
-    assert second.port == first.port
-    second.stop()
-
-
-def test_a_port_in_use_is_a_mistake_that_can_be_mended() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        with pytest.raises(UserError, match=f"127.0.0.1:{port}") as caught:
-            serve(Metrics(), port)
-    assert caught.value.hint is not None and "--metrics-port" in caught.value.hint
-
-
-def test_a_port_that_cannot_be_is_a_mistake_that_can_be_mended() -> None:
-    with pytest.raises(UserError, match="70000"):
-        serve(Metrics(), 70000)
+    assert math.isnan(exposed(metrics)["holdfast_sweeper_age_seconds", ()])
+    metrics.sweeper_age_seconds.set(3)
+    assert exposed(metrics)["holdfast_sweeper_age_seconds", ()] == 3

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
 import uvloop
 
+from holdfast import tracing
 from holdfast.database_url import sqlite_file
+from holdfast.engine.backpressure import BacklogBounds
 from holdfast.engine.concurrency import ConcurrencyBounds
 from holdfast.engine.discover import DiscoverLimits
 from holdfast.engine.execute import ExecuteLimits
 from holdfast.engine.pace import ClaimBounds, IngestBounds, SpacingBounds
 from holdfast.engine.retry import RetryPolicy
 from holdfast.engine.settle import FlushLimits
+from holdfast.engine.upkeep import UpkeepLimits
 from holdfast.engine.work import WorkLimits
 from holdfast.engine.worker import WorkerOptions
+from holdfast.errors import DatabaseGone
+from holdfast.health import Check, HealthServer
 from holdfast.http import HttpOptions
 from holdfast.log import configure
 from holdfast.metrics import Metrics
@@ -26,7 +32,7 @@ from holdfast.pipeline import Gate
 from holdfast.settings import Settings, load_settings
 from holdfast.store import Store, open_store
 from holdfast.store.driver import Fault, no_fault
-from holdfast.store.migrate import require_current, status, upgrade
+from holdfast.store.migrate import newest_revision, require_current, status, upgrade
 
 T = TypeVar("T")
 
@@ -34,6 +40,7 @@ T = TypeVar("T")
 def settings_from_environment() -> Settings:
     settings = load_settings(os.environ)
     configure(settings.log_level, settings.log_format)
+    tracing.configure(settings.otlp_endpoint, settings.service_name)
     return settings
 
 
@@ -55,7 +62,11 @@ def ensure_schema(settings: Settings) -> None:
 
 
 @asynccontextmanager
-async def opened_store(settings: Settings, metrics: Metrics | None = None) -> AsyncIterator[Store]:
+async def opened_store(
+    settings: Settings, metrics: Metrics | None = None, announces: bool | None = None
+) -> AsyncIterator[Store]:
+    """Announces work where a broker is set, unless told otherwise."""
+
     def observe(verb: str, seconds: float, waited: float) -> None:
         if metrics is not None:
             metrics.database_seconds.labels(verb).observe(seconds)
@@ -70,6 +81,8 @@ async def opened_store(settings: Settings, metrics: Metrics | None = None) -> As
             settings.http_jitter_seconds,
             settings.http_concurrency,
         ),
+        announces=settings.broker_url is not None if announces is None else announces,
+        owner_slices=settings.owner_slices,
         fault=_fault(),
         observe=observe,
     )
@@ -77,6 +90,60 @@ async def opened_store(settings: Settings, metrics: Metrics | None = None) -> As
         yield store
     finally:
         await store.close()
+
+
+@contextmanager
+def serving_health(
+    settings: Settings, port: int | None, metrics: Metrics, checks: Mapping[str, Check]
+) -> Iterator[Callable[[], None]]:
+    """Answers probes and Prometheus while the process runs, if a port is given. What it gives
+    is called when the process begins to drain. Must be entered in the event loop."""
+    if port is None:
+        yield lambda: None
+        return
+    server = HealthServer(
+        port,
+        metrics,
+        checks,
+        asyncio.get_running_loop(),
+        host=settings.health_host,
+        stall_seconds=settings.health_stall_seconds,
+    )
+    try:
+        yield server.drain
+    finally:
+        server.stop()
+
+
+def store_checks(store: Store) -> dict[str, Check]:
+    """What every process needs to be ready: the database, with the schema of this program."""
+
+    async def schema() -> str | None:
+        try:
+            found = await store.reads.schema_revision()
+        except DatabaseGone:
+            return "unknown"
+        needed = newest_revision()
+        return None if found == needed else f"is {found or 'empty'}, the program needs {needed}"
+
+    async def database() -> str | None:
+        try:
+            await store.reads.kill_switches()
+        except DatabaseGone:
+            return "cannot be reached"
+        return None
+
+    return {"database": database, "schema": schema}
+
+
+def broker_awaited() -> dict[str, Check]:
+    """For a process that serves its health while it waits for a broker; replaced by
+    `broker_check` when it is there."""
+
+    async def broker() -> str | None:
+        return "is waited for"
+
+    return {"broker": broker}
 
 
 def _fault() -> Fault:
@@ -144,12 +211,26 @@ def worker_options(settings: Settings, only_job: int | None, until_idle: bool) -
         retry=_retry_policy(settings),
         http=_http_options(settings),
         gate_max_wait_seconds=settings.gate_max_wait_seconds,
-        sweep_seconds=settings.sweep_seconds,
+        backlog=backlog_bounds(settings),
+        upkeep=upkeep_limits(settings),
         drain_seconds=settings.drain_seconds,
         backfill_enabled=settings.backfill_enabled,
         only_job=only_job,
         until_idle=until_idle,
     )
+
+
+def upkeep_limits(settings: Settings) -> UpkeepLimits:
+    return UpkeepLimits(
+        sweep_seconds=settings.sweep_seconds,
+        worker_lost_seconds=settings.worker_lost_seconds,
+        message_lost_seconds=settings.message_lost_seconds,
+        announces=settings.broker_url is not None,
+    )
+
+
+def backlog_bounds(settings: Settings) -> BacklogBounds:
+    return BacklogBounds(settings.backlog_max_items, settings.backlog_max_seconds)
 
 
 def _claim_bounds(settings: Settings) -> ClaimBounds:

@@ -1,4 +1,4 @@
-"""`pause`, `resume`, `cancel`, `reprocess`, `dead`, `kill-switch`: what people order."""
+"""`pause`, `resume`, `cancel`, `reprocess`, `kill-switch`: what people order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from holdfast.engine.control import Caps, Control
 from holdfast.errors import UserError
 
 _JOB = typer.Argument(..., metavar="JOB", help="The job's number.")
-_LETTER = typer.Argument(..., metavar="ID", help="Its number, as `holdfast dead list` shows it.")
 _REASON = typer.Option("", "--reason", help="Why, for the audit and for those who wonder.")
 
 
@@ -23,15 +22,10 @@ def register(app: typer.Typer) -> None:
     app.command("resume")(resume)
     app.command("cancel")(cancel)
     app.command("reprocess")(reprocess)
-    dead = typer.Typer(no_args_is_help=True, help="Dead letters: items that were set aside.")
-    dead.command("list")(dead_list)
-    dead.command("replay")(dead_replay)
-    dead.command("drop")(dead_drop)
-    app.add_typer(dead, name="dead")
     app.command("kill-switch")(kill_switch)
 
 
-def _order(action: Callable[[Control], Awaitable[str]]) -> None:
+def order(action: Callable[[Control], Awaitable[str]]) -> None:
     settings = ready_settings()
 
     async def main() -> str:
@@ -47,7 +41,7 @@ def pause(job_id: int = _JOB) -> None:
     async def action(control: Control) -> str:
         return f"Job {job_id} is {await control.pause(job_id)}."
 
-    _order(action)
+    order(action)
 
 
 def resume(
@@ -62,7 +56,7 @@ def resume(
     async def action(control: Control) -> str:
         return f"Job {job_id} is {await control.resume(job_id, Caps(max_items, max_per_source))}."
 
-    _order(action)
+    order(action)
 
 
 def cancel(job_id: int = _JOB) -> None:
@@ -71,7 +65,7 @@ def cancel(job_id: int = _JOB) -> None:
     async def action(control: Control) -> str:
         return f"Job {job_id} is {await control.cancel(job_id)}."
 
-    _order(action)
+    order(action)
 
 
 def reprocess(
@@ -96,52 +90,7 @@ def reprocess(
             return f"Job {job_id} has no such items; nothing was opened."
         return f"{opened:,} items of job {job_id} are open again; a worker takes them."
 
-    _order(action)
-
-
-def dead_list(
-    state: str = typer.Option("OPEN", "--state", help="OPEN, REPLAYED or DROPPED."),
-    limit: int = typer.Option(100, "--limit", min=1, help="So many at most."),
-    as_json: bool = JSON_OPTION,
-) -> None:
-    """List the dead letters."""
-    settings = ready_settings()
-
-    async def main() -> None:
-        async with opened_store(settings) as store:
-            found = await store.reads.dead_letters(state.upper(), limit)
-        if as_json:
-            print_json(found)
-            return
-        names = ("id", "job_id", "seq", "pipeline", "code", "message", "created_at")
-        rows = [[letter[name] for name in names] for letter in found]
-        print_table(
-            ("id", "job", "item", "pipeline", "code", "message", "since"),
-            rows,
-            "No dead letters: nothing was set aside.",
-        )
-
-    run_async(main())
-
-
-def dead_replay(letter_id: int = _LETTER) -> None:
-    """Try a dead letter's item again."""
-
-    async def action(control: Control) -> str:
-        await control.replay(letter_id)
-        return f"Dead letter {letter_id} is open again; a worker takes it."
-
-    _order(action)
-
-
-def dead_drop(letter_id: int = _LETTER) -> None:
-    """Take a dead letter off the list; its item stays an error."""
-
-    async def action(control: Control) -> str:
-        await control.drop(letter_id)
-        return f"Dead letter {letter_id} is dropped."
-
-    _order(action)
+    order(action)
 
 
 def kill_switch(
@@ -171,7 +120,7 @@ def kill_switch(
             told += f" Still on: {', '.join(left)}."
         return told
 
-    _order(action)
+    order(action)
 
 
 def _list_switches(as_json: bool) -> None:

@@ -62,7 +62,10 @@ class _PlannedRun:
     async def _work(self, store: Store) -> None:
         arguments = [self._pipeline.name, "--until-idle"]
         folder = self._settings.data_dir / "logs"
-        self._supervisor = Supervisor(store, arguments, self._workers, folder, self._log)
+        drain_seconds = self._settings.drain_seconds
+        self._supervisor = Supervisor(
+            store, arguments, self._workers, drain_seconds, folder, self._log
+        )
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stop, number)

@@ -7,8 +7,9 @@ import os
 import signal
 import socket
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import psutil
 
@@ -18,13 +19,24 @@ from holdfast.store import Store
 
 _RESTART_SECONDS = (0.2, 5.0)
 _ERRORS_IN_A_ROW = 3
-_HARD_STOP_SECONDS = 3.0
+_HARD_STOP_SECONDS = 1.5
 
 
 class Supervisor:
     def __init__(
-        self, store: Store, arguments: list[str], count: int, log_dir: Path, log: Any
+        self,
+        store: Store,
+        arguments: list[str],
+        count: int,
+        drain_seconds: float,
+        log_dir: Path | None,
+        log: Any,
+        health_port: int | None = None,
     ) -> None:
+        """Without a `log_dir` the workers write where this process writes, and are started
+        again whatever they end with. They answer on the ports after `health_port`."""
+        self._stop_seconds = drain_seconds + _HARD_STOP_SECONDS
+        self._health_port = health_port
         self._store = store
         self._arguments = arguments
         self._count = count
@@ -36,7 +48,8 @@ class Supervisor:
 
     async def run(self) -> None:
         """Returns when every worker ended by itself or was stopped."""
-        self._log_dir.mkdir(parents=True, exist_ok=True)
+        if self._log_dir is not None:
+            self._log_dir.mkdir(parents=True, exist_ok=True)
         await asyncio.gather(*(self._keep_one(number) for number in range(self._count)))
 
     async def stop(self) -> None:
@@ -47,7 +60,7 @@ class Supervisor:
             _signal(process, signal.SIGTERM)
         waiting = [asyncio.create_task(p.wait()) for p in self._processes.values()]
         if waiting:
-            await asyncio.wait(waiting, timeout=_HARD_STOP_SECONDS)
+            await asyncio.wait(waiting, timeout=self._stop_seconds)
         self.kill()
 
     def kill(self) -> None:
@@ -61,7 +74,9 @@ class Supervisor:
             name = worker_name()
             code = await self._run_one(name, number)
             was_at_work = await self._return_leases(name)
-            if self._stopping.is_set() or (code == 0 and not was_at_work):
+            if self._stopping.is_set():
+                return
+            if code == 0 and not was_at_work and self._log_dir is not None:
                 return
             self.deaths += 1
             self._log.info("worker.died", worker=name, exit_code=code)
@@ -70,14 +85,13 @@ class Supervisor:
                 wait = _RESTART_SECONDS[0]
             # A signal, or a death at work, is an item's doing; else the error is the program's.
             errors = errors + 1 if code > 0 and not was_at_work else 0
-            if errors == _ERRORS_IN_A_ROW:
-                raise self._gave_up(number)
+            if errors == _ERRORS_IN_A_ROW and self._log_dir is not None:
+                raise self._gave_up(self._log_file(self._log_dir, number))
             await asyncio.sleep(wait)
             wait = min(_RESTART_SECONDS[1], wait * 2)
 
-    def _gave_up(self, number: int) -> UserError:
+    def _gave_up(self, path: Path) -> UserError:
         self.kill()
-        path = self._log_dir / f"worker-{number + 1}.log"
         lines = path.read_text(errors="replace").strip().splitlines()
         return UserError(
             f"the workers end with an error: {lines[-1] if lines else 'without a message'}",
@@ -85,7 +99,7 @@ class Supervisor:
         )
 
     async def _run_one(self, name: str, number: int) -> int:
-        with (self._log_dir / f"worker-{number + 1}.log").open("ab") as output:
+        with self._output(number) as output:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-P",  # a user's numbers.py in this folder must not become Python's own
@@ -96,6 +110,7 @@ class Supervisor:
                 "--name",
                 name,
                 "--supervised",
+                *self._health_arguments(number),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=output,
                 stderr=output,
@@ -108,6 +123,19 @@ class Supervisor:
             return await process.wait()
         finally:
             del self._processes[name]
+
+    def _output(self, number: int) -> AbstractContextManager[BinaryIO | None]:
+        if self._log_dir is None:
+            return nullcontext()
+        return self._log_file(self._log_dir, number).open("ab")
+
+    def _log_file(self, log_dir: Path, number: int) -> Path:
+        return log_dir / f"worker-{number + 1}.log"
+
+    def _health_arguments(self, number: int) -> list[str]:
+        if not self._health_port:
+            return []
+        return ["--health-port", str(self._health_port + number + 1)]
 
     async def _return_leases(self, name: str) -> bool:
         """Whether the worker held any."""

@@ -9,15 +9,21 @@ import signal
 import socket
 import sys
 import traceback
+from collections.abc import Callable
+from contextlib import AsyncExitStack
 
 import structlog
 import typer
 
+from holdfast import tracing
 from holdfast.cli.composition import (
+    broker_awaited,
     ensure_schema,
     opened_store,
     run_async,
+    serving_health,
     settings_from_environment,
+    store_checks,
     worker_options,
 )
 from holdfast.cli.loading import load_all
@@ -25,7 +31,7 @@ from holdfast.cli.output import errors, tell
 from holdfast.clock import SystemClock, system_random
 from holdfast.engine.worker import Worker
 from holdfast.errors import UserError
-from holdfast.metrics import Metrics, MetricsServer, serve
+from holdfast.metrics import Metrics
 from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
 
@@ -44,12 +50,12 @@ def work(
     until_idle: bool = typer.Option(
         False, "--until-idle", help="Stop when no job of these pipelines is running any more."
     ),
-    metrics_port: int | None = typer.Option(
+    health_port: int | None = typer.Option(
         None,
-        "--metrics-port",
+        "--health-port",
         min=0,
         max=65535,
-        help="Serve Prometheus metrics on this port of 127.0.0.1.",
+        help="Serve /healthz, /readyz and /metrics on this port; else HOLDFAST_HEALTH_PORT.",
     ),
     name: str | None = typer.Option(None, "--name", hidden=True),
     supervised: bool = typer.Option(False, "--supervised", hidden=True),
@@ -64,17 +70,18 @@ def work(
     ensure_schema(settings)
     if not supervised:
         errors.print(f"Working for {', '.join(sorted(loaded))}. Ctrl-C stops.", markup=False)
-    metrics = Metrics()
-    server = None if metrics_port is None else serve(metrics, metrics_port)
-    run_async(_work_and_exit(settings, loaded, metrics, server, name, job, until_idle, supervised))
+    # Several supervised workers share one environment, but cannot share its port.
+    if health_port is None and not supervised:
+        health_port = settings.health_port
+    name = name or worker_name()
+    run_async(_work_and_exit(settings, loaded, health_port, name, job, until_idle, supervised))
 
 
 async def _work_and_exit(
     settings: Settings,
     pipelines: dict[str, Pipeline],
-    metrics: Metrics,
-    server: MetricsServer | None,
-    name: str | None,
+    health_port: int | None,
+    name: str,
     job: int | None,
     until_idle: bool,
     supervised: bool,
@@ -83,17 +90,14 @@ async def _work_and_exit(
     stop, or a coroutine that does not let itself be cancelled."""
     code = 0
     try:
-        await _work(
-            settings, pipelines, metrics, name or worker_name(), job, until_idle, supervised
-        )
+        await _work(settings, pipelines, health_port, name, job, until_idle, supervised)
     except UserError as error:
         tell(error.message, error.hint)
         code = 1
     except Exception:
         traceback.print_exc()
         code = 1
-    if server is not None:
-        server.stop()
+    tracing.stop()
     if not supervised and not code:
         errors.print("Stopped.")
     sys.stdout.flush()
@@ -108,38 +112,61 @@ def worker_name() -> str:
 async def _work(
     settings: Settings,
     pipelines: dict[str, Pipeline],
-    metrics: Metrics,
+    health_port: int | None,
     name: str,
     job: int | None,
     until_idle: bool,
     supervised: bool,
 ) -> None:
-    async with opened_store(settings, metrics) as store:
+    # A worker for one job needs no messages: it polls, and nobody else is told of its work.
+    listens = settings.broker_url is not None and job is None
+    metrics, log = Metrics(), structlog.get_logger()
+    options = worker_options(settings, job, until_idle)
+    async with AsyncExitStack() as stack:
+        store = await stack.enter_async_context(opened_store(settings, metrics, listens))
+        checks, turns = store_checks(store) | (broker_awaited() if listens else {}), None
+        # Before the broker, which may be waited for: the process is well meanwhile.
+        drain = stack.enter_context(serving_health(settings, health_port, metrics, checks))
+        if listens:
+            from holdfast.cli.broker_parts import broker_check, broker_turns
+
+            hearing = broker_turns(settings, store, pipelines, options, metrics, log)
+            turns, broker = await stack.enter_async_context(hearing)
+            checks |= broker_check(broker)
         worker = Worker(
             store,
             name,
             pipelines,
-            worker_options(settings, job, until_idle),
+            options,
             settings.owner,
             SystemClock(),
             system_random(),
             metrics,
-            structlog.get_logger(),
+            log,
+            turns,
         )
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, worker.stop)
-        if supervised:
-            _stop_with_supervisor(loop, worker)
+        _stop_on_demand(supervised, drain, worker)
         await worker.run()
 
 
-def _stop_with_supervisor(loop: asyncio.AbstractEventLoop, worker: Worker) -> None:
+def _stop_on_demand(supervised: bool, drain: Callable[[], None], worker: Worker) -> None:
+    def stop() -> None:
+        drain()
+        worker.stop()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop)
+    if supervised:
+        _stop_with_supervisor(loop, stop)
+
+
+def _stop_with_supervisor(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> None:
     """The supervisor holds the other end of standard input: its end is our end too."""
 
     def ended() -> None:
         if not os.read(0, 1024):
             loop.remove_reader(0)
-            worker.stop()
+            stop()
 
     loop.add_reader(0, ended)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from holdfast.engine.ending import orders_of
-from holdfast.errors import IllegalTransition, UserError
+from holdfast.engine.ending import orders_of, plan_of
+from holdfast.errors import IllegalTransition, UnfitState, UserError
 from holdfast.model import FINAL, ItemStatus, JobState, Lane
-from holdfast.pipeline import Pipeline, Planned, Standings, Tx
+from holdfast.pipeline import Pipeline
 from holdfast.store import Carried, NewJob, NewStream, Store
+from holdfast.store.upkeep_table import DueSchedule
+from holdfast.tracing import note, span
 
 T = TypeVar("T")
 
@@ -24,6 +26,17 @@ class Caps:
 
 
 NO_CAPS = Caps()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Where a job came from, if over HTTP: the address, and the stored file."""
+
+    ip: str | None = None
+    file_id: int | None = None
+
+
+_NOT_OVER_HTTP = Asked()
 
 
 class Control:
@@ -41,6 +54,7 @@ class Control:
         options: Mapping[str, Any],
         caps: Caps,
         only_first: bool = False,
+        asked: Asked = _NOT_OVER_HTTP,
     ) -> int:
         """A job over a file's rows. The file stays where it is until all rows are kept."""
         await self.prepare(pipeline)
@@ -55,6 +69,8 @@ class Control:
             columns=pipeline.columns,
             options={**options, "_table": dict(table), "_file": pipeline.file},
             max_items=caps.max_items,
+            ip=asked.ip,
+            file_id=asked.file_id,
         )
         return await self._create(job, self._owner, only_first)
 
@@ -65,8 +81,21 @@ class Control:
         actor: str | None = None,
         caps: Caps = NO_CAPS,
         only_first: bool = False,
+        asked: Asked = _NOT_OVER_HTTP,
     ) -> int:
         """A job whose records the pipeline finds by itself."""
+        job = await self.discovery_job(pipeline, options, caps, asked=asked)
+        return await self._create(job, actor or self._owner, only_first)
+
+    async def discovery_job(
+        self,
+        pipeline: Pipeline,
+        options: Mapping[str, Any],
+        caps: Caps = NO_CAPS,
+        owner: str | None = None,
+        asked: Asked = _NOT_OVER_HTTP,
+    ) -> NewJob:
+        """Such a job, ready to be made."""
         if not pipeline.discovers:
             raise UserError(
                 f"the pipeline {pipeline.name} has no `discover`",
@@ -78,19 +107,19 @@ class Control:
             for source in pipeline.sources(options)
         ]
         lane = Lane.BACKFILL if pipeline.lane is Lane.UPLOAD else pipeline.lane
-        job = NewJob(
+        return NewJob(
             pipeline=pipeline.name,
             name=pipeline.name,
             streams=streams,
-            owner_id=self._owner,
+            owner_id=owner or self._owner,
             lane=lane,
             input_key=discovery_key(pipeline, options),
             columns=pipeline.columns,
             options={**options, "_file": pipeline.file},
             max_items=caps.max_items,
             concludes=pipeline.concludes,
+            ip=asked.ip,
         )
-        return await self._create(job, actor or self._owner, only_first)
 
     async def request(
         self, pipeline: Pipeline, request: Mapping[str, Any], actor: str | None = None
@@ -98,14 +127,25 @@ class Control:
         """Asks a pipeline that plans what is to be done, and does it."""
         await self.prepare(pipeline)
         orders = orders_of(pipeline, self._owner, actor or self._owner)
-
-        async def plan(tx: Tx, standings: Standings, now: datetime) -> Planned:
-            return await pipeline.plan(tx, dict(request), standings, now)
-
-        carried = await self._ordered(self._store.planning.plan(orders, plan))
-        for job_id in carried.job_ids:
-            self._log.info("job.ordered", job_id=job_id, pipeline=pipeline.name, by=orders.actor)
+        plan = self._store.planning.plan(orders, plan_of(pipeline, request))
+        carried = await self._ordered(plan)
+        self._tell(pipeline, carried.job_ids, orders.actor)
         return carried
+
+    async def fire_plan(
+        self, pipeline: Pipeline, due: DueSchedule, next_at: datetime
+    ) -> int | None:
+        """The same for a schedule, which is moved on with it; the last job that was ordered."""
+        await self.prepare(pipeline)
+        orders = orders_of(pipeline, self._owner, f"schedule:{due.name}")
+        plan = plan_of(pipeline, due.options)
+        job_ids = await self._store.planning.fire_plan(due, next_at, orders, plan)
+        self._tell(pipeline, job_ids, orders.actor)
+        return job_ids[-1] if job_ids else None
+
+    def _tell(self, pipeline: Pipeline, job_ids: Sequence[int], actor: str) -> None:
+        for job_id in job_ids:
+            self._log.info("job.ordered", job_id=job_id, pipeline=pipeline.name, by=actor)
 
     async def pause(self, job_id: int) -> JobState:
         state = await self._ordered(self._store.jobs.pause(job_id, self._owner))
@@ -165,12 +205,36 @@ class Control:
             self._log.info("kill_switch.off", scope=scope, by=self._owner)
         return changed
 
+    async def close_gate(self, name: str, seconds: float, reason: str) -> None:
+        await self._store.gates.order(name, seconds, reason, self._owner)
+
+    async def open_gate(self, name: str) -> None:
+        await self._store.gates.order(name, 0.0, "", self._owner)
+
+    async def set_schedule(
+        self,
+        name: str,
+        pipeline: str,
+        cron: str,
+        zone: str,
+        options: Mapping[str, Any],
+        next_at: datetime,
+    ) -> None:
+        await self._store.upkeep.set_schedule(
+            name, pipeline, cron, zone, options, next_at, self._owner
+        )
+
+    async def remove_schedule(self, name: str) -> bool:
+        return await self._store.upkeep.remove_schedule(name, self._owner)
+
     async def kill_switches(self) -> list[dict[str, Any]]:
         return await self._store.reads.kill_switches()
 
     async def _create(self, job: NewJob, actor: str, only_first: bool) -> int:
-        job_id = await self._store.jobs.create(job, actor, only_first)
-        self._log.info("job.created", job_id=job_id, pipeline=job.pipeline, name=job.name)
+        with span("job.create", pipeline=job.pipeline) as trace:
+            job_id = await self._store.jobs.create(replace(job, trace=trace), actor, only_first)
+            note(job_id=job_id)
+            self._log.info("job.created", job_id=job_id, pipeline=job.pipeline, name=job.name)
         return job_id
 
     async def prepare(self, pipeline: Pipeline) -> None:
@@ -184,7 +248,7 @@ class Control:
         try:
             return await order
         except IllegalTransition as error:
-            raise UserError(str(error), "`holdfast show JOB` tells its state.") from error
+            raise UnfitState(str(error), "`holdfast show JOB` tells its state.") from error
 
 
 def discovery_key(pipeline: Pipeline, options: Mapping[str, Any]) -> str:

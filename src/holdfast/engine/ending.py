@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from holdfast.model import Job, Lane, Standing
 from holdfast.pipeline import Conclusion, Pipeline, Planned, Standings, Start, Tx
 from holdfast.store import Ending, NewJob, NewStream, Orders
+from holdfast.store.planning import Plan
 
 
 def orders_of(pipeline: Pipeline, owner: str, actor: str) -> Orders:
@@ -25,6 +28,13 @@ def orders_of(pipeline: Pipeline, owner: str, actor: str) -> Orders:
         )
 
     return Orders(pipeline.name, actor, make_job)
+
+
+def plan_of(pipeline: Pipeline, request: Mapping[str, Any]) -> Plan:
+    async def plan(tx: Tx, standings: Standings, now: datetime) -> Planned:
+        return await pipeline.plan(tx, dict(request), standings, now)
+
+    return plan
 
 
 def ending_of(pipeline: Pipeline, job: Job) -> Ending | None:

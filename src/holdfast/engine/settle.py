@@ -20,6 +20,7 @@ from holdfast.model import ItemStatus, Job, Lease, Outcome
 from holdfast.pipeline import Settled
 from holdfast.store import Claimed, DecisionRow, SaveFailed, Settlement, Store
 from holdfast.store.driver import Transaction
+from holdfast.tracing import span
 
 T = TypeVar("T")
 _GONE_SECONDS = 0.5
@@ -137,7 +138,9 @@ class Settler:
 
     async def _settle_all(self) -> None:
         while due := [held for held in self.held if held.outcomes or held.open == 0]:
-            await self._settle(due)
+            items = sum(len(held.outcomes) for held in due)
+            with span("settle", job_id=self._job_id, items=items):
+                await self._settle(due)
 
     async def _insist(self, send: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Sends the very same until the database answers. A settlement whose commit was not
@@ -196,7 +199,7 @@ class Settler:
         ending = ending_of(self._execute.pipeline, self._execute.job)
         ended = await self._store.settling.complete(self._job_id, ending)
         if ended is not None:
-            self._log.info("job.ended", state=ended)
+            self._log.info("job.ended", state=str(ended))
 
     def _tell(
         self, settlements: Sequence[Settlement], decisions: Sequence[DecisionRow], seconds: float

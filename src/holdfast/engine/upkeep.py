@@ -4,7 +4,8 @@ database each time, so any number of workers may do it."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -17,7 +18,9 @@ from holdfast.errors import DatabaseGone, UserError
 from holdfast.metrics import Metrics, QueueReading
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
+from holdfast.store.leases import InWork
 from holdfast.store.upkeep_table import DueSchedule
+from holdfast.tracing import span
 
 
 async def every(seconds: float, action: Callable[[], Awaitable[None]], log: Any, name: str) -> None:
@@ -33,36 +36,84 @@ async def every(seconds: float, action: Callable[[], Awaitable[None]], log: Any,
         await asyncio.sleep(seconds)
 
 
+#: A process that swept keeps the duty for so many sweeps; then another takes it over.
+_TERM_SWEEPS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class UpkeepLimits:
+    sweep_seconds: float
+    worker_lost_seconds: float
+    message_lost_seconds: float
+    announces: bool
+
+
 class Upkeep:
     def __init__(
         self,
         store: Store,
         control: Control,
         pipelines: Mapping[str, Pipeline],
+        limits: UpkeepLimits,
+        holder: str,
         metrics: Metrics,
         log: Any,
     ) -> None:
+        """`holder` names the process: of all, one does the sweep at a time."""
         self._store = store
         self._control = control
         self._pipelines = pipelines
+        self._limits = limits
+        self._holder = holder
         self._metrics = metrics
         self._log = log
+        self._tending = asyncio.Lock()
 
-    async def sweep(self, in_work: Callable[[], set[int]]) -> None:
-        """Expired leases, finished jobs that nobody ended, ranges of cancelled jobs."""
+    def loops(self, in_work: InWork = tuple) -> list[Coroutine[Any, Any, None]]:
+        """What is done every few seconds."""
+        seconds = self._limits.sweep_seconds
+        return [
+            every(seconds, lambda: self.sweep(in_work), self._log, "sweep"),
+            every(seconds, self.fire_schedules, self._log, "schedules"),
+            every(seconds, self.read_queue, self._log, "queue"),
+            every(seconds, self.conclude, self._log, "conclude"),
+            every(seconds, self.tend, self._log, "tend"),
+        ]
+
+    async def sweep(self, in_work: InWork = tuple) -> None:
+        """Expired leases, finished jobs that nobody ended, ranges of cancelled jobs, work that
+        no message was sent for. Does nothing while another process does it."""
+        term = self._limits.sweep_seconds * _TERM_SWEEPS
+        if not await self._store.upkeep.hold_duty("sweep", self._holder, term):
+            return
         rescued = await self._store.leases.rescue(in_work)
         finished = await self._store.upkeep.finishable_jobs()
         for job_id in {*rescued, *finished}:
-            job = await self._store.reads.job(job_id)
-            pipeline = self._pipelines.get(job.pipeline)
-            ending = None if pipeline is None else ending_of(pipeline, job)
-            await self._store.settling.complete(job_id, ending)
+            await self._store.settling.complete(job_id)
         cancelled = await self._store.upkeep.cancelled_jobs_with_ranges()
         for job_id in cancelled:
             await self._store.jobs.drop_ranges(job_id)
         await self._store.upkeep.forget_workers()
-        if rescued or cancelled:
-            self._log.info("sweep.acted", rescued=rescued, cancelled=cancelled)
+        announced = await self._announce() if self._limits.announces else []
+        if rescued or cancelled or announced:
+            self._log.info("sweep.acted", rescued=rescued, cancelled=cancelled, announced=announced)
+
+    async def conclude(self) -> None:
+        """Jobs that only a process with their pipeline can end, if whoever should have is gone."""
+        concluding = {name for name, one in self._pipelines.items() if one.concludes}
+        if not concluding:
+            return
+        for job_id in await self._store.upkeep.finishable_jobs():
+            job = await self._store.reads.job(job_id)
+            if job.pipeline in concluding:
+                ending = ending_of(self._pipelines[job.pipeline], job)
+                await self._store.settling.complete(job_id, ending)
+
+    async def _announce(self) -> list[int]:
+        messages = self._store.messages
+        await messages.forget_messages()
+        listened = await messages.listened_pipelines(self._limits.worker_lost_seconds)
+        return await messages.announce_silent(listened, self._limits.message_lost_seconds)
 
     async def fire_schedules(self) -> None:
         for due in await self._store.upkeep.due_schedules():
@@ -76,44 +127,56 @@ class Upkeep:
         }
         self._metrics.set_queue(readings)
         self._metrics.set_dead_letters(await self._store.reads.count_dead_letters())
+        count, age, _ = await self._store.messages.reading()
+        self._metrics.outbox_depth.set(count)
+        self._metrics.outbox_oldest_seconds.set(age)
+        duties = await self._store.upkeep.duties()
+        if "sweep" in duties:
+            self._metrics.sweeper_age_seconds.set(duties["sweep"][1])
+        oldest = await self._store.reads.oldest_transaction_seconds()
+        self._metrics.oldest_transaction_seconds.set(oldest or 0.0)
 
     async def _fire(self, due: DueSchedule) -> None:
-        """Moves the schedule on first: of two workers, the one that did so starts the job."""
+        """Of several sweepers, the one that moves the schedule on starts its job with it."""
         next_at = next_fire(due.cron, due.zone, due.now)
-        if not await self._store.upkeep.fire_schedule(due, next_at):
-            return
         try:
-            job_id = await self._start(due)
+            job_id = await self._start(due, next_at)
         except DatabaseGone:
             raise
         except Exception as error:
             told = f"{type(error).__name__}: {error}"
-            await self._store.upkeep.note_schedule(due.name, None, told)
-            self._log.error("schedule.failed", schedule=due.name, error=told)
+            if await self._store.upkeep.skip_schedule(due, next_at, told):
+                self._log.error("schedule.failed", schedule=due.name, error=told)
             return
-        await self._store.upkeep.note_schedule(due.name, job_id, None)
-        self._log.info("schedule.fired", schedule=due.name, job_id=job_id)
+        if job_id is not None:
+            self._log.info("schedule.fired", schedule=due.name, job_id=job_id)
 
-    async def _start(self, due: DueSchedule) -> int | None:
+    async def _start(self, due: DueSchedule, next_at: datetime) -> int | None:
         """The job that was started; of several, the last."""
         pipeline = self._pipelines[due.reference]
-        actor = f"schedule:{due.name}"
-        if not pipeline.plans:
-            return await self._control.start_discovery(pipeline, dict(due.options), actor)
-        carried = await self._control.request(pipeline, due.options, actor)
-        return carried.job_ids[-1] if carried.job_ids else None
+        if pipeline.plans:
+            return await self._control.fire_plan(pipeline, due, next_at)
+        with span("job.create", pipeline=pipeline.name) as trace:
+            new = await self._control.discovery_job(pipeline, dict(due.options))
+            return await self._store.upkeep.fire_schedule(due, next_at, replace(new, trace=trace))
 
     async def tend(self) -> None:
         """A piece of each pipeline's work in the background."""
         for pipeline in self._pipelines.values():
-            if pipeline.tends:
-                await self._store.planning.tend(pipeline.tend)
+            await self._tend(pipeline)
 
     async def tend_all(self) -> None:
         """All of that work, before a worker leaves that nobody may follow."""
         for pipeline in self._pipelines.values():
-            while pipeline.tends and await self._store.planning.tend(pipeline.tend):
+            while await self._tend(pipeline):
                 pass
+
+    async def _tend(self, pipeline: Pipeline) -> bool:
+        """One at a time: what another has in hand looks as if it were done."""
+        if not pipeline.tends:
+            return False
+        async with self._tending:
+            return await self._store.planning.tend(pipeline.tend)
 
 
 def next_fire(cron: str, zone: str, now: datetime) -> datetime:

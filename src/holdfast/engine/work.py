@@ -87,6 +87,7 @@ class ProcessingSlice:
         self._backlog = _BACKLOG_FLUSHES * max(limits.flush.items, pace.claim_size)
         self._claiming: asyncio.Task[None] | None = None
         self._exhausted = False
+        self.claimed_any = False
         self._alone: Claimed | None = None
         self._stopping = ""
         self._wait_seconds = 0.0
@@ -205,6 +206,7 @@ class ProcessingSlice:
         )
         if not claims:
             self._exhausted = True
+        self.claimed_any = self.claimed_any or bool(claims)
         items = sum(len(claimed.rows) for claimed in claims)
         self._log.debug("slice.claimed", items=items, ranges=len(claims))
         for claimed in claims:

@@ -7,6 +7,7 @@ import os
 import random
 import socket
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import psutil
 
 from holdfast.clock import Clock
+from holdfast.engine.backpressure import BacklogBounds, Backpressure
 from holdfast.engine.blocking import Threads
 from holdfast.engine.concurrency import ConcurrencyBounds
 from holdfast.engine.control import Control
@@ -24,19 +26,21 @@ from holdfast.engine.gates import Gates
 from holdfast.engine.pace import ClaimBounds, IngestBounds, IngestPace, SpacingBounds, pressure
 from holdfast.engine.pacing import PipelinePace
 from holdfast.engine.retry import RetryPolicy
-from holdfast.engine.upkeep import Upkeep, every
+from holdfast.engine.turns import PollingTurns, Turn, Turns
+from holdfast.engine.upkeep import Upkeep, UpkeepLimits, every
 from holdfast.engine.work import ProcessingSlice, WorkLimits
 from holdfast.errors import DatabaseGone
 from holdfast.http import HttpClient, HttpOptions
 from holdfast.metrics import Metrics
-from holdfast.model import Job, JobState, Lane
+from holdfast.model import Job, JobState, Lane, SliceKind
 from holdfast.pipeline import Context, Pipeline
 from holdfast.store import Store
+from holdfast.tracing import span
 
 _HEARTBEAT_SECONDS = 5.0
 _IDLE_SECONDS = (0.05, 0.5)
 _GONE_SECONDS = (0.2, 5.0)
-_WALKS = 4
+_TURN_TAIL_SECONDS = 0.5
 _GATE_SECONDS = 2.0
 _EXECUTES = 32
 _PRESSURE_SECONDS = 1.0
@@ -56,12 +60,18 @@ class WorkerOptions:
     retry: RetryPolicy
     http: HttpOptions
     gate_max_wait_seconds: float
-    sweep_seconds: float
+    backlog: BacklogBounds
+    upkeep: UpkeepLimits
     drain_seconds: float
     backfill_enabled: bool
     threads: int
     only_job: int | None = None
     until_idle: bool = False
+
+    def may_run(self, job_id: int, lane: str) -> bool:
+        if self.only_job not in (None, job_id):
+            return False
+        return self.backfill_enabled or lane != Lane.BACKFILL
 
 
 class Worker:
@@ -76,6 +86,7 @@ class Worker:
         rng: random.Random,
         metrics: Metrics,
         log: Any,
+        turns: Turns | None = None,
     ) -> None:
         self._store = store
         self._name = name
@@ -95,11 +106,12 @@ class Worker:
         )
         self._http = HttpClient(self._gates, options.http, clock, rng)
         self._control = Control(store, owner, log)
-        self._upkeep = Upkeep(store, self._control, pipelines, metrics, log)
+        self._upkeep = Upkeep(store, self._control, pipelines, options.upkeep, name, metrics, log)
+        self._backpressure = Backpressure(store, options.backlog, clock, metrics)
         self._threads = Threads(options.threads)
+        self._turns = turns or PollingTurns(store, pipelines, options.may_run, clock)
         self._paces: dict[str, PipelinePace] = {}
         self._executes: dict[int, Execute] = {}
-        self._served: dict[int, float] = {}
         self._tails: set[asyncio.Task[None]] = set()
         self._slice: ProcessingSlice | None = None
         self._finishing: set[ProcessingSlice] = set()
@@ -136,42 +148,46 @@ class Worker:
     async def _work_in_turns(self) -> None:
         idle = _IDLE_SECONDS[0]
         while not self._stop.is_set():
+            worked = False
             try:
-                self._start_walks(await self._discovering())
-                job_id = await self._next_job()
-                if job_id is not None:
-                    await self._work_slice(job_id)
-                    idle = _IDLE_SECONDS[0]
-                    continue
-                if self._options.until_idle and await self._all_done():
+                turn = await self._next_turn(idle)
+                if turn is not None:
+                    worked = await self._take(turn)
+                elif self._options.until_idle and await self._all_done():
                     await self._upkeep.tend_all()
                     return
             except DatabaseGone as error:
                 self._log.warning("database.gone", error=str(error))
-                idle = _GONE_SECONDS[1] / 5
-            await self._pause(idle)
-            idle = min(_IDLE_SECONDS[1], idle * 1.5)
+                await self._pause(_GONE_SECONDS[1] / 5)
+            idle = _IDLE_SECONDS[0] if worked else min(_IDLE_SECONDS[1], idle * 1.5)
 
-    async def _next_job(self) -> int | None:
-        """Of the jobs with due work, the one that was served longest ago."""
-        runnable = await self._runnable()
-        if not runnable:
-            return None
-        chosen = min(runnable, key=lambda job_id: (self._served.get(job_id, 0.0), job_id))
-        self._served[chosen] = self._clock.monotonic()
-        return chosen
+    async def _next_turn(self, seconds: float) -> Turn | None:
+        """None also when the worker is stopped meanwhile."""
+        coming = asyncio.ensure_future(self._turns.next(seconds, self._walks.keys()))
+        stopped = asyncio.ensure_future(self._stop.wait())
+        await asyncio.wait([coming, stopped], return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        if not coming.done():
+            coming.cancel()
+            await asyncio.wait([coming])
+        return None if coming.cancelled() else coming.result()
 
-    async def _runnable(self) -> list[int]:
-        found = await self._store.reads.runnable_jobs(list(self._pipelines))
-        return [job_id for job_id, _, lane in found if self._may_run(job_id, lane)]
+    async def _take(self, turn: Turn) -> bool:
+        """Follows a turn; False when it came to nothing, and looking again at once would too."""
+        if turn.kind is SliceKind.DISCOVER:
+            self._start_walk(turn)
+            return True
+        try:
+            execute = await self._execute_for(turn.job_id)
+        except BaseException:
+            await self._turns.ended(turn, worked=False)
+            raise
+        worked = await self._work_slice(turn, execute)
+        if not worked:
+            await self._pause(_IDLE_SECONDS[0])
+        return worked
 
-    def _may_run(self, job_id: int, lane: str) -> bool:
-        if self._options.only_job not in (None, job_id):
-            return False
-        return self._options.backfill_enabled or lane != Lane.BACKFILL
-
-    async def _work_slice(self, job_id: int) -> None:
-        execute = await self._execute_for(job_id)
+    async def _work_slice(self, turn: Turn, execute: Execute) -> bool:
         started = self._clock.monotonic()
         current = ProcessingSlice(
             self._store,
@@ -180,24 +196,32 @@ class Worker:
             self._pace_for(execute.pipeline),
             self._options.work,
             self._clock,
-            self._log.bind(job_id=job_id, pipeline=execute.pipeline.name, worker=self._name),
+            self._log.bind(job_id=turn.job_id, pipeline=execute.pipeline.name, worker=self._name),
             self._pressure,
             lambda: not self._finishing,
             self._in_work,
         )
         self._slice = current
-        try:
-            await current.work(lambda: self._others_wait(job_id))
-        finally:
-            self._slice = None
-            self._finish_later(current)
-            seconds = self._clock.monotonic() - started
-            self._metrics.slice_seconds.labels(execute.pipeline.name, "process").observe(seconds)
+        with self._span("slice.process", execute.job, turn.trace):
+            try:
+                await current.work(lambda: self._turns.others_wait(turn))
+            finally:
+                self._slice = None
+                self._finish_later(current, turn)
+                seconds = self._clock.monotonic() - started
+                name = execute.pipeline.name
+                self._metrics.slice_seconds.labels(name, "process").observe(seconds)
+        return current.claimed_any
 
-    def _finish_later(self, current: ProcessingSlice) -> None:
+    def _span(self, name: str, job: Job, trace: str | None = None) -> AbstractContextManager[str]:
+        """Joins the trace of the message, or of whoever made the job, across processes."""
+        parent = trace or job.trace
+        return span(name, parent, job_id=job.id, pipeline=job.pipeline, worker=self._name)
+
+    def _finish_later(self, current: ProcessingSlice, turn: Turn) -> None:
         """Slow items come to their end while the next slice is under way."""
         self._finishing.add(current)
-        task = asyncio.create_task(current.finish())
+        task = asyncio.create_task(self._finish(current, turn))
         self._tails.add(task)
 
         def done(finished: asyncio.Task[None]) -> None:
@@ -213,8 +237,17 @@ class Worker:
 
         task.add_done_callback(done)
 
-    async def _others_wait(self, job_id: int) -> bool:
-        return any(other != job_id for other in await self._runnable())
+    async def _finish(self, current: ProcessingSlice, turn: Turn) -> None:
+        """The turn ends with its last item, but does not wait long for it: the leases, not the
+        turn, keep the items."""
+        tail = asyncio.create_task(current.finish())
+        try:
+            await asyncio.wait([tail], timeout=_TURN_TAIL_SECONDS)
+            await self._turns.ended(turn, current.claimed_any)
+            await asyncio.shield(tail)
+        except asyncio.CancelledError:
+            tail.cancel()
+            raise
 
     async def _all_done(self) -> bool:
         """Nothing of ours runs, and no job that we may work on is still RUNNING."""
@@ -232,19 +265,10 @@ class Worker:
 
     # Discovery.
 
-    async def _discovering(self) -> list[int]:
-        ours = [name for name, pipeline in self._pipelines.items() if pipeline.discovers]
-        if not ours or len(self._walks) >= _WALKS:
-            return []
-        found = await self._store.reads.discovering_jobs(ours)
-        return [job_id for job_id, lane in found if self._may_run(job_id, lane)]
-
-    def _start_walks(self, job_ids: list[int]) -> None:
-        for job_id in job_ids:
-            if job_id not in self._walks and len(self._walks) < _WALKS:
-                task = asyncio.create_task(self._walk(job_id))
-                self._walks[job_id] = task
-                task.add_done_callback(partial(self._walked, job_id))
+    def _start_walk(self, turn: Turn) -> None:
+        task = asyncio.create_task(self._walk_and_end(turn))
+        self._walks[turn.job_id] = task
+        task.add_done_callback(partial(self._walked, turn.job_id))
 
     def _walked(self, job_id: int, done: asyncio.Task[None]) -> None:
         self._walks.pop(job_id, None)
@@ -254,22 +278,31 @@ class Worker:
         elif error is not None:
             self._log.error("discovery.failed", source=str(job_id), exc_info=error)
 
-    async def _walk(self, job_id: int) -> None:
-        """Slice after slice, as long as no other job waits for a walk."""
-        while await self._walk_slice(job_id) is WalkEnd.TIME and not self._stop.is_set():
-            if len(self._walks) >= _WALKS and await self._others_discover(job_id):
-                return
+    async def _walk_and_end(self, turn: Turn) -> None:
+        """Slice after slice until the turn's time is up and another job waits."""
+        deadline = self._clock.monotonic() + self._options.work.slice_seconds
+        walked, end = False, None
+        try:
+            while not self._stop.is_set():
+                end = await self._walk(turn.job_id)
+                walked = walked or end is not None
+                if end is not WalkEnd.TIME:
+                    break
+                if self._clock.monotonic() >= deadline and await self._turns.others_wait(turn):
+                    break
+        finally:
+            await self._turns.ended(turn, walked)
 
-    async def _others_discover(self, job_id: int) -> bool:
-        ours = [name for name, pipeline in self._pipelines.items() if pipeline.discovers]
-        found = await self._store.reads.discovering_jobs(ours)
-        return any(other not in self._walks and self._may_run(other, lane) for other, lane in found)
-
-    async def _walk_slice(self, job_id: int) -> WalkEnd | None:
+    async def _walk(self, job_id: int) -> WalkEnd | None:
+        """A discovery slice; None if no stream of the job was free."""
         limits = self._options.discover
         stream = await self._store.ingesting.lease_stream(job_id, self._name, limits.lease_seconds)
         if stream is None:
             return None
+        wait = await self._backpressure.wait_seconds()
+        if wait is not None:
+            await self._store.ingesting.release_stream(stream, wait)
+            return WalkEnd.WAITING
         execute = await self._execute_for(job_id)
         pipeline, job = execute.pipeline, execute.job
         if stream.fingerprint != pipeline.fingerprint(stream.source, job.given_options):
@@ -294,7 +327,8 @@ class Worker:
             partial(pipeline.note, job=job),
         )
         ctx = Context(job, 0, stream.failures + 1, self._http, self._gates.passing, self._log)
-        end = await walk.run(discovered_pages(pipeline, stream, ctx, limits.max_input_bytes))
+        with self._span("slice.discover", job):
+            end = await walk.run(discovered_pages(pipeline, stream, ctx, limits.max_input_bytes))
         seconds = self._clock.monotonic() - started
         self._metrics.slice_seconds.labels(pipeline.name, "discover").observe(seconds)
         if end in (WalkEnd.COMPLETE, WalkEnd.CAPPED, WalkEnd.FAILED):
@@ -349,18 +383,11 @@ class Worker:
     # Coming and going.
 
     def _upkeep_tasks(self) -> list[Coroutine[Any, Any, None]]:
-        seconds = self._options.sweep_seconds
         return [
             every(_HEARTBEAT_SECONDS, self._heartbeat, self._log, "heartbeat"),
             every(_GATE_SECONDS, self._gates.keep, self._log, "gates"),
-            every(seconds, self._sweep, self._log, "sweep"),
-            every(seconds, self._upkeep.fire_schedules, self._log, "schedules"),
-            every(seconds, self._upkeep.read_queue, self._log, "queue"),
-            every(seconds, self._upkeep.tend, self._log, "tend"),
+            *self._upkeep.loops(self._in_work),
         ]
-
-    async def _sweep(self) -> None:
-        await self._upkeep.sweep(self._in_work)
 
     def _in_work(self) -> set[int]:
         """The ranges that the worker must not take from itself when their leases ran out."""
@@ -369,7 +396,11 @@ class Worker:
 
     async def _register(self) -> None:
         await self._store.upkeep.add_worker(
-            self._name, socket.gethostname(), os.getpid(), sorted(self._pipelines)
+            self._name,
+            socket.gethostname(),
+            os.getpid(),
+            sorted(self._pipelines),
+            self._turns.listens,
         )
 
     async def _heartbeat(self) -> None:
@@ -379,6 +410,7 @@ class Worker:
         """Lets what runs end within the drain time and gives the rest back, uncharged."""
         grace = self._options.drain_seconds
         self._log.info("worker.stopping", worker=self._name)
+        await self._turns.close()
         if self._tails:
             await asyncio.wait(self._tails, timeout=grace)
         for left in self._finishing:

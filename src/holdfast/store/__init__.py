@@ -3,6 +3,7 @@
 from holdfast.store.ingesting import IngestPage, NewItem, StreamLease
 from holdfast.store.jobs import NewJob, NewStream
 from holdfast.store.leases import Claimed
+from holdfast.store.messages import DeadMessage, OutboxRow, TurnJob
 from holdfast.store.planning import Carried, Ending, Orders
 from holdfast.store.settling import DecisionRow, SaveFailed, Settlement
 from holdfast.store.store import Store, open_store
@@ -10,6 +11,7 @@ from holdfast.store.store import Store, open_store
 __all__ = [
     "Carried",
     "Claimed",
+    "DeadMessage",
     "DecisionRow",
     "Ending",
     "IngestPage",
@@ -17,9 +19,11 @@ __all__ = [
     "NewJob",
     "NewStream",
     "Orders",
+    "OutboxRow",
     "SaveFailed",
     "Settlement",
     "Store",
     "StreamLease",
+    "TurnJob",
     "open_store",
 ]

@@ -22,6 +22,8 @@ class Conflict(Exception):
 class Transaction(Protocol):
     """One transaction. `run`, `run_many`, `take` and `copy` write; `fetch` reads."""
 
+    announces: bool
+
     async def fetch(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]: ...
 
     async def take(self, query: str, params: Mapping[str, Any]) -> list[Row]:
@@ -57,6 +59,11 @@ class Driver(Protocol):
 
     def reading(self) -> AbstractAsyncContextManager[Transaction]:
         """A snapshot for reads."""
+        ...
+
+    async def listen(self, channel: str, heard: Callable[[], None]) -> None:
+        """Calls `heard` whenever another process gave notice on the channel. Ends only by an
+        error; whoever relies on notices polls too."""
         ...
 
     def is_passing(self, error: Exception) -> bool:

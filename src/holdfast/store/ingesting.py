@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import orjson
 
 from holdfast.errors import DiscoveryError, LeaseLost
-from holdfast.model import ItemStatus, JobState, StreamState
+from holdfast.model import ItemStatus, JobState, SliceKind, StreamState
 from holdfast.pipeline import Dedupe
+from holdfast.store.announcing import announce
 from holdfast.store.counting import add_counts
 from holdfast.store.database import Database
 from holdfast.store.driver import Transaction
@@ -123,6 +124,8 @@ class Ingesting:
             await _add_items(tx, stream.job_id, chosen)
             if note is not None:
                 await note(tx)
+            if chosen.count:
+                await announce(tx, stream.job_id, SliceKind.PROCESS)
             counts = {"accepted": chosen.count, "known": chosen.known}
             await add_counts(tx, stream.job_id, worker, **counts)
             if advanced is not StreamState.RUNNING:

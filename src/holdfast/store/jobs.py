@@ -8,8 +8,10 @@ from typing import Any
 
 import orjson
 
-from holdfast.errors import UserError
-from holdfast.model import FINAL, ItemStatus, JobState, Lane, next_job_state
+from holdfast.errors import NotThere, UnfitState, UserError
+from holdfast.model import FINAL, ItemStatus, JobState, Lane, SliceKind, next_job_state
+from holdfast.store.announcing import announce
+from holdfast.store.auditing import add_audit
 from holdfast.store.counting import add_counts
 from holdfast.store.database import Database
 from holdfast.store.driver import Transaction
@@ -37,6 +39,9 @@ class NewJob:
     columns: Sequence[str] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     max_items: int | None = None
+    trace: str | None = None
+    ip: str | None = None
+    file_id: int | None = None
     concludes: bool = False  # ends only after its pipeline's `conclude`
 
 
@@ -55,7 +60,7 @@ class Jobs:
                 found = await tx.fetch("live_job_by_input", {"pipeline": new.pipeline, **key})
                 if found:
                     return int(found[0][0])
-            return await start_job(tx, new, actor)
+            return await create_job(tx, new, actor)
 
         return await self._database.write("create", body)
 
@@ -117,10 +122,10 @@ class Jobs:
             )
 
         async def body(tx: Transaction) -> int:
-            await _require(tx, job_id, "reprocess")
+            await require(tx, job_id, "reprocess")
             params = {"job_id": job_id, "status": status, "before": before, "limit": _CHUNK}
             found = await tx.fetch("reprocessable", params)
-            return await _open_again(tx, job_id, found, actor, reset)
+            return await open_again(tx, job_id, found, actor, reset)
 
         return await self._database.write("reprocess", body)
 
@@ -130,36 +135,39 @@ class Jobs:
         """Opens the named items; an item that is not finished is an error."""
 
         async def body(tx: Transaction) -> int:
-            await _require(tx, job_id, "reprocess")
+            await require(tx, job_id, "reprocess")
             wanted = sorted(set(seqs))
             found = await tx.fetch("final_items", {"job_id": job_id, "seqs": wanted})
             missing = set(wanted) - {row[0] for row in found}
             if missing:
-                raise UserError(
+                raise UnfitState(
                     f"item {min(missing)} of job {job_id} is not finished or does not exist",
                     "Only finished items can be reprocessed; see `holdfast items`.",
                 )
-            return await _open_again(tx, job_id, found, actor, reset)
+            return await open_again(tx, job_id, found, actor, reset)
 
         return await self._database.write("reprocess_items", body)
 
     async def act_on_dead_letter(self, letter_id: int, replay: bool, actor: str) -> None:
-        """Replays a dead letter (its item is open again) or drops it (it stays an error)."""
+        """Replays a dead letter (its item is open again, its message is sent again) or drops
+        it."""
 
         async def body(tx: Transaction) -> None:
             state = "REPLAYED" if replay else "DROPPED"
             params = {"id": letter_id, "state": state, "actor": actor}
             rows = await tx.take("act_on_dead_letter", params)
             if not rows:
-                raise UserError(
+                raise UnfitState(
                     f"there is no open dead letter {letter_id}", "See `holdfast dead list`."
                 )
-            job_id, seq = rows[0]
-            if replay:
-                await _require(tx, job_id, "reprocess")
+            job_id, seq, kind = rows[0]
+            if replay and kind == "message":
+                await _send_again(tx, letter_id)
+            elif replay:
+                await require(tx, job_id, "reprocess")
                 found = await tx.fetch("final_items", {"job_id": job_id, "seqs": [seq]})
-                await _open_again(tx, job_id, found, actor, True)
-            await _audit(tx, actor, "dead." + state.lower(), job_id, str(letter_id))
+                await open_again(tx, job_id, found, actor, True)
+            await add_audit(tx, actor, "dead." + state.lower(), job_id, str(letter_id))
 
         await self._database.write("act_on_dead_letter", body)
 
@@ -174,7 +182,7 @@ class Jobs:
                 changed = await tx.take("clear_kill_switch", {"scope": scope})
             if changed:
                 action = f"kill_switch.{'on' if on else 'off'}"
-                await _audit(tx, actor, action, None, scope, {"reason": reason})
+                await add_audit(tx, actor, action, None, scope, {"reason": reason})
             return bool(changed)
 
         return await self._database.write("switch", body)
@@ -200,11 +208,13 @@ class Jobs:
             ) from error
 
 
-async def start_job(tx: Transaction, new: NewJob, actor: str) -> int:
+async def create_job(tx: Transaction, new: NewJob, actor: str) -> int:
+    """A job with its streams, started."""
     job_id = await _add_job(tx, new)
     for stream in new.streams:
         await _add_stream(tx, new, job_id, stream)
     await _move(tx, job_id, "start", actor, {"pipeline": new.pipeline, "name": new.name})
+    await announce(tx, job_id, SliceKind.DISCOVER)
     return job_id
 
 
@@ -220,12 +230,14 @@ async def resume_job(
     reopened = await tx.take("reopen_streams", {"job_id": job_id, "max_items": max_per_source})
     state = await _state(tx, job_id)
     if state in (JobState.DONE, JobState.FAILED) and not reopened:
-        raise UserError(
+        raise UnfitState(
             f"job {job_id} is {state} and has nothing left to do",
             "Use `holdfast reprocess` to work finished items again.",
         )
     if reopened:
         await tx.run("undiscover_job", {"job_id": job_id})
+    for kind in SliceKind:
+        await announce(tx, job_id, kind)
     if state is JobState.RUNNING:
         return state
     caps = {"max_items": max_items, "max_per_source": max_per_source}
@@ -244,6 +256,9 @@ async def _add_job(tx: Transaction, new: NewJob) -> int:
         "columns": orjson.dumps(list(new.columns)).decode(),
         "options": orjson.dumps(dict(new.options)).decode(),
         "max_items": new.max_items,
+        "trace": new.trace,
+        "ip": new.ip,
+        "file_id": new.file_id,
     }
     job_id = int((await tx.take("add_job", params))[0][0])
     if new.concludes:
@@ -265,7 +280,7 @@ async def _add_stream(tx: Transaction, new: NewJob, job_id: int, stream: NewStre
     # Locked first and judged in the next statement: whoever made it ours meanwhile is seen.
     await tx.fetch("lock_stream", params)
     if not await tx.take("take_over_stream", params):
-        raise UserError(
+        raise UnfitState(
             f"another job is walking {stream.source} of {new.pipeline} now",
             "Wait for it, or cancel it: `holdfast jobs` lists it.",
         )
@@ -274,7 +289,7 @@ async def _add_stream(tx: Transaction, new: NewJob, job_id: int, stream: NewStre
 async def _state(tx: Transaction, job_id: int) -> JobState:
     rows = await tx.fetch("job_state", {"job_id": job_id})
     if not rows:
-        raise UserError(f"there is no job {job_id}", "`holdfast jobs` lists the jobs.")
+        raise NotThere(f"there is no job {job_id}", "`holdfast jobs` lists the jobs.")
     return JobState(rows[0][0])
 
 
@@ -283,16 +298,16 @@ async def _move(
 ) -> JobState:
     state = next_job_state(verb, await _state(tx, job_id))
     await tx.run("set_job_state", {"job_id": job_id, "state": state, "error": None})
-    await _audit(tx, actor, verb, job_id, "", detail)
+    await add_audit(tx, actor, verb, job_id, "", detail)
     return state
 
 
-async def _require(tx: Transaction, job_id: int, verb: str) -> None:
+async def require(tx: Transaction, job_id: int, verb: str) -> None:
     """Locks the job's row, so that it cannot finish between the look and the new range."""
     next_job_state(verb, await _state(tx, job_id))
 
 
-async def _open_again(
+async def open_again(
     tx: Transaction, job_id: int, found: Sequence[Sequence[Any]], actor: str, reset: bool
 ) -> int:
     if not found:
@@ -318,23 +333,13 @@ async def _open_again(
     for _, status in found:
         counts[status.lower()] = counts.get(status.lower(), 0) - 1
     await add_counts(tx, job_id, "reprocess", **counts)
+    await announce(tx, job_id, SliceKind.PROCESS)
     await _move(tx, job_id, "reprocess", actor, {"items": len(seqs)})
     return len(seqs)
 
 
-async def _audit(
-    tx: Transaction,
-    actor: str,
-    action: str,
-    job_id: int | None,
-    subject: str,
-    detail: Mapping[str, Any] | None = None,
-) -> None:
-    params = {
-        "actor": actor,
-        "action": action,
-        "job_id": job_id,
-        "subject": subject,
-        "detail": orjson.dumps(dict(detail or {})).decode(),
-    }
-    await tx.run("add_audit", params)
+async def _send_again(tx: Transaction, letter_id: int) -> None:
+    rows = await tx.fetch("replayable_message", {"id": letter_id})
+    message_id, payload, queue, job_id = rows[0]
+    message = {"message_id": message_id, "payload": payload, "queue": queue, "job_id": job_id}
+    await tx.run("add_message", {**message, "delay": 0.0})

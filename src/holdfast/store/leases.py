@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from holdfast.model import ALONE_AFTER, LONE_EXPIRIES, Lease
+from holdfast.model import ALONE_AFTER, LONE_EXPIRIES, Lease, SliceKind
+from holdfast.store.announcing import announce, announce_all
 from holdfast.store.counting import add_counts
 from holdfast.store.database import Database
 from holdfast.store.driver import Row, Transaction
@@ -45,9 +46,13 @@ InWork = Callable[[], Collection[int]]
 
 
 class Leases:
-    def __init__(self, database: Database, new_token: Callable[[], str]) -> None:
+    def __init__(
+        self, database: Database, new_token: Callable[[], str], owner_slices: int | None
+    ) -> None:
+        """`owner_slices`: how many workers may work for one owner at once."""
         self._database = database
         self._new_token = new_token
+        self._owner_slices = owner_slices
 
     async def claim(
         self,
@@ -61,6 +66,8 @@ class Leases:
         """Leases up to `size` items of a job, and reads them."""
 
         async def body(tx: Transaction) -> list[Claimed]:
+            if await self._owner_has_enough(tx, job_id, worker):
+                return []
             taking = _Taking(tx, worker, seconds, self._new_token, size, max_bytes)
             # One first: whoever claims at the same time passes over all that is locked here.
             for limit in (1, _CANDIDATES):
@@ -70,6 +77,14 @@ class Leases:
             return [Claimed(lease, await _read_items(tx, lease)) for lease in taking.leases]
 
         return await self._database.write("claim", body, relaxed=True)
+
+    async def _owner_has_enough(self, tx: Transaction, job_id: int, worker: str) -> bool:
+        if self._owner_slices is None:
+            return False
+        # Locked first and counted in the next statement: of two claims, the second sees the first.
+        await tx.fetch("hold_owner", {"job_id": job_id})
+        others = await tx.fetch("other_workers_of_owner", {"job_id": job_id, "worker": worker})
+        return bool(others[0][0] >= self._owner_slices)
 
     async def renew(self, leases: Sequence[Lease], seconds: float) -> list[Lease]:
         """Extends the leases; returns those that are lost."""
@@ -94,7 +109,8 @@ class Leases:
             for lease in leases:
                 hold = {"id": lease.range_id, "token": lease.token}
                 wait = {"delay": delay, "waiting_for": waiting_for}
-                await tx.take("release_range", hold | wait)
+                if await tx.take("release_range", hold | wait):
+                    await announce(tx, lease.job_id, SliceKind.PROCESS, delay)
 
         await self._database.write("release", body)
 
@@ -104,7 +120,9 @@ class Leases:
         async def body(tx: Transaction) -> list[int]:
             expired = await tx.fetch("expired_leases")
             ours = in_work()
-            return await _expire_all(tx, [row for row in expired if row[0] not in ours])
+            freed = await _expire_all(tx, [row for row in expired if row[0] not in ours])
+            await announce_all(tx, freed, SliceKind.PROCESS)
+            return freed
 
         return await self._database.write("rescue", body)
 
@@ -113,9 +131,12 @@ class Leases:
 
         async def body(tx: Transaction) -> list[int]:
             held = await tx.fetch("leases_of_worker", {"worker": worker})
-            await tx.run("drop_streams_of_worker", {"worker": worker})
+            walks = await tx.take("drop_streams_of_worker", {"worker": worker})
+            await announce_all(tx, [row[0] for row in walks], SliceKind.DISCOVER)
             await tx.run("drop_slots", {"worker": worker})
-            return await _expire_all(tx, held)
+            freed = await _expire_all(tx, held)
+            await announce_all(tx, freed, SliceKind.PROCESS)
+            return freed
 
         return await self._database.write("return_leases", body)
 

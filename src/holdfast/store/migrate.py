@@ -46,8 +46,17 @@ def downgrade(url: str, revision: str) -> None:
 def status(url: str) -> SchemaStatus:
     file = sqlite_file(url)
     current = asyncio.run(_postgres_version(url)) if file is None else _sqlite_version(file)
-    revisions = sorted(path.name.partition("_")[0] for path in _VERSIONS.glob("[0-9]*.py"))
+    revisions = _revisions()
     return SchemaStatus(current, revisions[-1], current is None or current in revisions)
+
+
+def newest_revision() -> str:
+    """The schema that this program needs."""
+    return _revisions()[-1]
+
+
+def _revisions() -> list[str]:
+    return sorted(path.name.partition("_")[0] for path in _VERSIONS.glob("[0-9]*.py"))
 
 
 def require_current(url: str) -> None:

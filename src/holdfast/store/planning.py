@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from holdfast.model import JobState, Standing, StreamState
+from holdfast.model import JobState, SliceKind, Standing, StreamState
 from holdfast.pipeline import (
     Conclusion,
     Mark,
@@ -22,10 +22,12 @@ from holdfast.pipeline import (
     Unproven,
     Verified,
 )
+from holdfast.store.announcing import announce
 from holdfast.store.database import Database
 from holdfast.store.driver import Row, Transaction
-from holdfast.store.instants import parse_instant
-from holdfast.store.jobs import NewJob, resume_job, start_job
+from holdfast.store.instants import instant_parameter, parse_instant
+from holdfast.store.jobs import NewJob, create_job, resume_job
+from holdfast.store.upkeep_table import DueSchedule
 
 #: A pipeline's `plan` for one request.
 Plan = Callable[[Transaction, Standings, datetime], Awaitable[Planned]]
@@ -75,6 +77,26 @@ class Planning:
 
         return await self._database.write("plan", body)
 
+    async def fire_plan(
+        self, due: DueSchedule, next_at: datetime, orders: Orders, plan: Plan
+    ) -> list[int]:
+        """The same when a schedule is due, which is moved on with it; nothing when another
+        sweeper did so first."""
+        instant = instant_parameter(self._database.driver.dialect, next_at)
+        firing = {"name": due.name, "was": due.next_at, "next_at": instant}
+
+        async def body(tx: Transaction) -> list[int]:
+            if not await tx.take("fire_schedule", firing):
+                return []
+            await tx.fetch("hold_input", {"input": f"{orders.pipeline} plan"})
+            planned = await plan(tx, _standings(tx, orders.pipeline), await _now(tx))
+            job_ids = await carry_out(tx, orders, planned.orders)
+            last = job_ids[-1] if job_ids else None
+            await tx.run("note_schedule", {"name": due.name, "job_id": last, "error": None})
+            return job_ids
+
+        return await self._database.write("fire_plan", body)
+
     async def standings(self, pipeline: str) -> list[Standing]:
         rows = await self._database.fetch("all_standings", {"pipeline": pipeline})
         return [_standing(row) for row in rows]
@@ -92,7 +114,7 @@ async def carry_out(tx: Transaction, orders: Orders, wanted: Sequence[Order]) ->
     job_ids = []
     for order in wanted:
         if isinstance(order, Start):
-            job_ids.append(await start_job(tx, orders.make_job(order), orders.actor))
+            job_ids.append(await create_job(tx, orders.make_job(order), orders.actor))
             source = {"pipeline": orders.pipeline, "source": order.source, "mode": order.mode}
             await tx.run("clear_marks", source)
         elif isinstance(order, Resume):
@@ -139,6 +161,7 @@ async def _conclude(tx: Transaction, job_id: int, stream_id: int, conclusion: Co
         return True
     await tx.run("reopen_stream", {**position, "delay": conclusion.delay})
     await tx.run("undiscover_job", {"job_id": job_id})
+    await announce(tx, job_id, SliceKind.DISCOVER, conclusion.delay)
     return False
 
 

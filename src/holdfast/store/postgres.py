@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -40,7 +40,7 @@ _GONE = (
 
 
 async def open_postgres(
-    url: str, pool_size: int, clock: Clock, fault: Fault, observe: Observe
+    url: str, pool_size: int, announces: bool, clock: Clock, fault: Fault, observe: Observe
 ) -> PostgresDriver:
     with mapped_errors():
         pool = await asyncpg.create_pool(
@@ -52,14 +52,17 @@ async def open_postgres(
             server_settings=_SESSION,
             max_inactive_connection_lifetime=60,
         )
-    return PostgresDriver(pool, clock, fault, observe)
+    return PostgresDriver(pool, announces, clock, fault, observe)
 
 
 class PostgresDriver:
     dialect = "postgres"
 
-    def __init__(self, pool: Any, clock: Clock, fault: Fault, observe: Observe) -> None:
+    def __init__(
+        self, pool: Any, announces: bool, clock: Clock, fault: Fault, observe: Observe
+    ) -> None:
         self._pool = pool
+        self._announces = announces
         self._clock = clock
         self._fault = fault
         self._observe = observe
@@ -75,7 +78,7 @@ class PostgresDriver:
                 try:
                     if relaxed:
                         await connection.execute("set local synchronous_commit = off")
-                    yield _PostgresTransaction(connection, verb, self._fault)
+                    yield _PostgresTransaction(connection, verb, self._announces, self._fault)
                     self._fault(verb, "commit")
                 except BaseException:
                     await _roll_back(connection, transaction)
@@ -91,7 +94,29 @@ class PostgresDriver:
                 self._pool.acquire(timeout=30) as connection,
                 connection.transaction(isolation="repeatable_read", readonly=True),
             ):
-                yield _PostgresTransaction(connection, "read", self._fault)
+                yield _PostgresTransaction(connection, "read", False, self._fault)
+
+    async def listen(self, channel: str, heard: Callable[[], None]) -> None:
+        """Calls `heard` at each notice on the channel, until the connection is lost."""
+        lost = asyncio.Event()
+        with mapped_errors():
+            async with self._pool.acquire(timeout=30) as connection:
+
+                def notified(*_: Any) -> None:
+                    heard()
+
+                def ended(_: Any) -> None:
+                    lost.set()
+
+                connection.add_termination_listener(ended)
+                await connection.add_listener(channel, notified)
+                try:
+                    await lost.wait()
+                    raise DatabaseGone("the connection that listens was closed")
+                finally:
+                    connection.remove_termination_listener(ended)
+                    if not connection.is_closed():
+                        await connection.remove_listener(channel, notified)
 
     def is_passing(self, error: Exception) -> bool:
         """Whether the error is the connection's or another transaction's, not the statement's."""
@@ -105,7 +130,8 @@ class PostgresDriver:
 
 
 class _PostgresTransaction:
-    def __init__(self, connection: Any, verb: str, fault: Fault) -> None:
+    def __init__(self, connection: Any, verb: str, announces: bool, fault: Fault) -> None:
+        self.announces = announces
         self._connection = connection
         self._queries = load_queries("postgres")
         self._verb = verb

@@ -8,6 +8,9 @@ A query may use these words, which each database spells in its own way:
 @for_update       lock the rows read
 @for_update_of(t) lock the rows read of one table
 @skip_locked      lock the rows read, passing over those that others hold
+@uuid             a new random id
+@seconds_until(x)  how far an instant is ahead of the database's clock
+@seconds_since(x)  how far it is behind
 """
 
 from __future__ import annotations
@@ -17,6 +20,10 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
+_SQLITE_UUID = (
+    "lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2)"
+    " || '-a' || substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6)))"
+)
 _SPELLINGS = {
     "postgres": (
         (r"@now\b", "(select clock_timestamp())"),
@@ -28,6 +35,9 @@ _SPELLINGS = {
         (r"@for_update_of\((\w+)\)", r"for update of \1"),
         (r"@for_update\b", "for update"),
         (r"@skip_locked\b", "for update skip locked"),
+        (r"@uuid\b", "cast(gen_random_uuid() as text)"),
+        (r"@seconds_until\(([^()]*)\)", r"extract(epoch from \1 - clock_timestamp())::float8"),
+        (r"@seconds_since\(([^()]*)\)", r"extract(epoch from clock_timestamp() - \1)::float8"),
     ),
     "sqlite": (
         (r"@now\b", "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"),
@@ -39,8 +49,23 @@ _SPELLINGS = {
         (r"@for_update_of\((\w+)\)", ""),
         (r"@for_update\b", ""),
         (r"@skip_locked\b", ""),
+        (r"@uuid\b", _SQLITE_UUID),
+        (r"@seconds_until\(([^()]*)\)", r"((julianday(\1) - julianday('now')) * 86400.0)"),
+        (r"@seconds_since\(([^()]*)\)", r"((julianday('now') - julianday(\1)) * 86400.0)"),
     ),
 }
+#: the files of queries that read the same on both databases
+_STEMS = (
+    "common",
+    "messages",
+    "reads",
+    "people",
+    "files",
+    "pages",
+    "operations",
+    "planning",
+    "meetings",
+)
 _PARAMETER = re.compile(r"'[^']*'|(?<![:\w]):([a-z_]\w*)", re.IGNORECASE)
 
 
@@ -54,7 +79,7 @@ class Query:
 @cache
 def load_queries(dialect: str) -> dict[str, Query]:
     texts: dict[str, str] = {}
-    for stem in ("common", "reads", dialect, "meetings", f"meetings_{dialect}"):
+    for stem in (*_STEMS, dialect, f"meetings_{dialect}"):
         texts |= _read(stem)
     return {name: compile_query(dialect, sql, name) for name, sql in texts.items()}
 

@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from holdfast.errors import HoldfastError
-from holdfast.model import ItemStatus, JobState, Lease, Outcome, StreamState, next_job_state
+from holdfast.model import (
+    ItemStatus,
+    JobState,
+    Lease,
+    Outcome,
+    SliceKind,
+    StreamState,
+    next_job_state,
+)
+from holdfast.store.announcing import announce
 from holdfast.store.counting import add_counts
 from holdfast.store.database import Database
 from holdfast.store.driver import Row, Transaction
@@ -139,6 +148,7 @@ async def _write_outcomes(
         await tx.copy("outcomes", _OUTCOME_COLUMNS, fresh)
     if retried:
         replaced += await _again(tx, job_id, retried)
+        await announce(tx, job_id, SliceKind.PROCESS, min(one.delay for one in retried))
         await tx.run_many("add_attempts", _attempts(job_id, worker, retried))
     if replaced:
         await tx.run_many("replace_outcomes", sorted(replaced, key=lambda row: row[1]))

@@ -22,13 +22,15 @@ _READERS = 2
 _BUSY_SECONDS = 10
 
 
-async def open_sqlite(path: Path, clock: Clock, fault: Fault, observe: Observe) -> SqliteDriver:
+async def open_sqlite(
+    path: Path, announces: bool, clock: Clock, fault: Fault, observe: Observe
+) -> SqliteDriver:
     writer = _Connection(path)
     readers = [_Connection(path) for _ in range(_READERS)]
     with _mapped_errors():
         for connection in (writer, *readers):
             await connection.open()
-    return SqliteDriver(writer, readers, clock, fault, observe)
+    return SqliteDriver(writer, readers, announces, clock, fault, observe)
 
 
 class SqliteDriver:
@@ -38,6 +40,7 @@ class SqliteDriver:
         self,
         writer: _Connection,
         readers: list[_Connection],
+        announces: bool,
         clock: Clock,
         fault: Fault,
         observe: Observe,
@@ -48,6 +51,7 @@ class SqliteDriver:
             self._readers.put_nowait(reader)
         self._all = [writer, *readers]
         self._turn = asyncio.Lock()
+        self._announces = announces
         self._clock = clock
         self._fault = fault
         self._observe = observe
@@ -61,7 +65,7 @@ class SqliteDriver:
                 try:
                     # Inside: one that is cancelled while it begins has begun nevertheless.
                     await self._writer.execute("begin immediate")
-                    yield _SqliteTransaction(self._writer, verb, self._fault)
+                    yield _SqliteTransaction(self._writer, verb, self._announces, self._fault)
                     self._fault(verb, "commit")
                     await self._writer.execute("commit")
                 except BaseException:
@@ -77,11 +81,15 @@ class SqliteDriver:
             with _mapped_errors():
                 try:
                     await connection.execute("begin")
-                    yield _SqliteTransaction(connection, "read", self._fault)
+                    yield _SqliteTransaction(connection, "read", False, self._fault)
                 finally:
                     await connection.roll_back()
         finally:
             self._readers.put_nowait(connection)
+
+    async def listen(self, channel: str, heard: Callable[[], None]) -> None:
+        """SQLite tells nobody; who waits for news polls."""
+        await asyncio.Event().wait()
 
     def is_passing(self, error: Exception) -> bool:
         """Whether the error is the file's or another process's, not the statement's."""
@@ -135,7 +143,8 @@ class _Connection:
 
 
 class _SqliteTransaction:
-    def __init__(self, connection: _Connection, verb: str, fault: Fault) -> None:
+    def __init__(self, connection: _Connection, verb: str, announces: bool, fault: Fault) -> None:
+        self.announces = announces
         self._connection = connection
         self._queries = load_queries("sqlite")
         self._verb = verb

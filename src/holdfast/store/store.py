@@ -11,13 +11,21 @@ from holdfast.database_url import sqlite_file
 from holdfast.pipeline import Gate
 from holdfast.store.database import Database
 from holdfast.store.driver import Driver, Fault, Observe, no_fault, no_observe
+from holdfast.store.file_table import FileTable
 from holdfast.store.gate_table import GateTable
 from holdfast.store.ingesting import Ingesting
+from holdfast.store.item_pages import ItemPages
 from holdfast.store.jobs import Jobs
 from holdfast.store.leases import Leases
+from holdfast.store.lists import Lists
+from holdfast.store.messages import Messages
+from holdfast.store.operation_table import OperationTable
+from holdfast.store.pages import Pages
+from holdfast.store.people import People
 from holdfast.store.planning import Planning
 from holdfast.store.postgres import open_postgres
 from holdfast.store.reads import Reads
+from holdfast.store.request_table import RequestTable
 from holdfast.store.settling import Settling
 from holdfast.store.sqlite import open_sqlite
 from holdfast.store.upkeep_table import UpkeepTable
@@ -33,9 +41,17 @@ class Store:
     leases: Leases
     settling: Settling
     gates: GateTable
+    messages: Messages
     upkeep: UpkeepTable
     planning: Planning
     reads: Reads
+    pages: Pages
+    lists: Lists
+    item_pages: ItemPages
+    people: People
+    files: FileTable
+    requests: RequestTable
+    operations: OperationTable
 
     async def close(self) -> None:
         await self.database.driver.close()
@@ -46,30 +62,41 @@ async def open_store(
     *,
     pool_size: int = 6,
     default_gate: Gate = _DEFAULT_GATE,
+    announces: bool = False,
+    owner_slices: int | None = None,
     clock: Clock | None = None,
     rng: random.Random | None = None,
     fault: Fault = no_fault,
     observe: Observe = no_observe,
 ) -> Store:
+    """`announces`: work is announced in the outbox, for workers that hear messages."""
     clock = clock or SystemClock()
     rng = rng or system_random()
     driver: Driver
     file = sqlite_file(url)
     if file is not None:
-        driver = await open_sqlite(file, clock, fault, observe)
+        driver = await open_sqlite(file, announces, clock, fault, observe)
     else:
-        driver = await open_postgres(url, pool_size, clock, fault, observe)
+        driver = await open_postgres(url, pool_size, announces, clock, fault, observe)
     database = Database(driver, rng)
     return Store(
         database=database,
         jobs=Jobs(database),
         ingesting=Ingesting(database, _new_token),
-        leases=Leases(database, _new_token),
+        leases=Leases(database, _new_token, owner_slices),
         settling=Settling(database),
         gates=GateTable(database, rng, default_gate),
+        messages=Messages(database),
         upkeep=UpkeepTable(database),
         planning=Planning(database),
         reads=Reads(database),
+        pages=Pages(database),
+        lists=Lists(database),
+        item_pages=ItemPages(database),
+        people=People(database),
+        files=FileTable(database),
+        requests=RequestTable(database),
+        operations=OperationTable(database),
     )
 
 

@@ -3,9 +3,9 @@
 -- name: add_job
 -- A new job, not started yet.
 insert into jobs (pipeline, name, state, owner_id, mode, lane, reference, input_key, columns,
-                  options, max_items, next_seq, created_at, updated_at)
+                  options, max_items, trace, ip, file_id, next_seq, created_at, updated_at)
 values (:pipeline, :name, 'QUEUED', :owner_id, :mode, :lane, :reference, :input_key, :columns,
-        :options, :max_items, 1, @now, @now)
+        :options, :max_items, :trace, :ip, :file_id, 1, @now, @now)
 returning id;
 
 -- name: job_state
@@ -69,6 +69,19 @@ where    job_id = :job_id
 order by available_at, id
 limit    :limit
 @skip_locked;
+
+-- name: hold_owner
+-- On SQLite one transaction writes at a time.
+select owner_id
+from   jobs
+where  id = :job_id;
+
+-- name: other_workers_of_owner
+-- How many other workers hold something of the job's owner.
+select count(distinct worker)
+from   ranges
+where  worker is not null and worker <> :worker and expires_at > @now
+       and owner_id = (select owner_id from jobs where id = :job_id);
 
 -- name: cut_range
 -- What is left of a range after its head was split off.
@@ -250,7 +263,7 @@ where  id = :job_id;
 update dead_letters
 set    state = :state, acted_at = @now, actor = :actor
 where  id = :id and state = 'OPEN'
-returning job_id, seq;
+returning job_id, seq, kind;
 
 -- name: replay_dead_letters
 -- Items that are opened again by any way are set aside no longer.
@@ -504,12 +517,13 @@ from   jobs
 where  id = :job_id;
 
 -- name: discovering_jobs
--- Jobs with a stream to walk, of the pipelines a worker has loaded.
+-- Jobs with a stream to walk, of the pipelines a worker has loaded. A file's rows are taken in by
+-- whoever has the file.
 select distinct j.id, j.lane
 from   jobs j
        join streams s on s.job_id = j.id
 where  j.state = 'RUNNING' and j.pipeline in (@each(:pipelines, text))
-       and s.state = 'RUNNING' and s.available_at <= @now
+       and j.reference is null and s.state = 'RUNNING' and s.available_at <= @now
        and (s.worker is null or s.expires_at <= @now)
        and not exists (select 1 from kill_switches k
                        where k.scope in ('all', 'pipeline:' || j.pipeline, 'source:' || s.source));
@@ -574,6 +588,14 @@ set    closed_until = case when closed_until is null or closed_until < @after(:s
        reason = :reason, updated_at = @now
 where  name = :name;
 
+-- name: order_gate
+-- A person's word: closed from now for so long, or open.
+update gates
+set    closed_until = case when :seconds > 0 then @after(:seconds) end,
+       reason = cast(:reason as text), updated_at = @now
+where  name = :name
+returning name;
+
 -- name: set_kill_switch
 insert into kill_switches (scope, actor, reason, since)
 values (:scope, :actor, :reason, @now)
@@ -586,8 +608,8 @@ where  scope = :scope
 returning scope;
 
 -- name: add_worker
-insert into workers (name, host, pid, pipelines, started_at, seen_at)
-values (:name, :host, :pid, :pipelines, @now, @now);
+insert into workers (name, host, pid, pipelines, listens, started_at, seen_at)
+values (:name, :host, :pid, :pipelines, :listens, @now, @now);
 
 -- name: see_worker
 update workers
@@ -646,116 +668,5 @@ values (:actor, :action, cast(:job_id as bigint), :subject, :detail, @now);
 -- A dead worker's streams are free at once.
 update streams
 set    token = null, worker = null, expires_at = null
-where  worker = :worker;
-
--- name: end_lost_slices
--- Slices whose worker was lost: the stream's next lease shows it.
-update stream_slices
-set    ended_at = @now, ended = 'lost',
-       pages_count = (select s.pages_count from streams s where s.id = stream_slices.stream_id)
-                     - pages_before
-where  stream_id = :stream_id and ended_at is null;
-
--- name: add_slice
--- A slice of discovery begins.
-insert into stream_slices (stream_id, generation, job_id, worker, started_at, pages_before)
-select id, generation, job_id, :worker, @now, pages_count
-from   streams
-where  id = :stream_id
-returning id;
-
--- name: end_slice
--- How a slice of discovery ended, and how many pages it walked.
-update stream_slices
-set    ended_at = @now, ended = :ended, error = cast(:error as text),
-       pages_count = (select s.pages_count from streams s where s.id = stream_slices.stream_id)
-                     - pages_before
-where  id = :id and ended_at is null;
-
--- name: mark_concludes
--- The job ends only after its pipeline's `conclude`.
-update jobs
-set    concludes = 1
-where  id = :job_id;
-
--- name: job_concludes
-select concludes
-from   jobs
-where  id = :job_id;
-
--- name: hold_jobs_of_streams
--- Nobody starts, ends or changes these jobs until the plan is committed. Its streams are read in
--- the next statement, which sees whatever the former holder did.
-select   j.id
-from     jobs j
-         join streams s on s.job_id = j.id
-where    s.pipeline = :pipeline and s.source in (@each(:sources, text))
-order by j.id
-@for_update_of(j);
-
--- name: standings
--- How the streams of some sources stand.
-select   s.id, s.source, s.mode, s.state, s.generation, s.cursor, s.pages_count, s.records_count,
-         s.job_id, j.state, s.full_completed_at, s.verified_at, s.force_full, s.rerun_requested,
-         s.error
-from     streams s
-         join jobs j on j.id = s.job_id
-where    s.pipeline = :pipeline and s.source in (@each(:sources, text))
-order by s.id;
-
--- name: all_standings
--- How all streams of a pipeline stand.
-select   s.id, s.source, s.mode, s.state, s.generation, s.cursor, s.pages_count, s.records_count,
-         s.job_id, j.state, s.full_completed_at, s.verified_at, s.force_full, s.rerun_requested,
-         s.error
-from     streams s
-         join jobs j on j.id = s.job_id
-where    s.pipeline = :pipeline
-order by s.id;
-
--- name: standings_of_job
--- How the streams of a job stand.
-select   s.id, s.source, s.mode, s.state, s.generation, s.cursor, s.pages_count, s.records_count,
-         s.job_id, j.state, s.full_completed_at, s.verified_at, s.force_full, s.rerun_requested,
-         s.error
-from     streams s
-         join jobs j on j.id = s.job_id
-where    s.job_id = :job_id
-order by s.id;
-
--- name: mark_stream
--- What is wanted of the stream once its job ends. Named columns only: a mark set meanwhile stays.
-update streams
-set    force_full = case when :force_full = 1 then 1 else force_full end,
-       rerun_requested = case when :rerun = 1 then 1 else rerun_requested end,
-       updated_at = @now
-where  id = :id;
-
--- name: clear_marks
--- A new job fulfils what was wanted of its source.
-update streams
-set    force_full = case when :mode = 'full' then 0 else force_full end, rerun_requested = 0
-where  pipeline = :pipeline and source = :source;
-
--- name: reopen_stream
--- Its pipeline found that the stream has to be walked on.
-update streams
-set    state = 'RUNNING', cursor = :cursor, failures = 0, error = null,
-       available_at = @after(:delay), token = null, worker = null, expires_at = null,
-       updated_at = @now
-where  id = :id;
-
--- name: refuse_stream
--- Its pipeline found that what the stream gave cannot be right.
-update streams
-set    state = 'FAILED', error = :error, cursor = :cursor, token = null, worker = null,
-       expires_at = null, updated_at = @now
-where  id = :id;
-
--- name: verify_stream
--- Its pass is complete, as far as its pipeline could tell.
-update streams
-set    full_completed_at = @now, expected_count = cast(:expected_count as bigint),
-       actual_count = cast(:actual_count as bigint),
-       verified_at = case when :proven = 1 then @now else verified_at end, updated_at = @now
-where  id = :id;
+where  worker = :worker
+returning job_id;

@@ -55,3 +55,51 @@ select id
 from   jobs
 where  id = :job_id
 for no key update;
+
+-- name: announce
+-- A slice of a job is wanted; the relay makes its message, and is woken if it is wanted now.
+with added as (
+    insert into outbox (message_id, job_id, kind, trace, available_at, failures, created_at)
+    select @uuid, id, cast(:kind as text), trace, @after(:delay), 0, @now
+    from   jobs
+    where  id = :job_id and (cast(:kind as text) <> 'discover' or lane <> 'UPLOAD')
+    returning 1
+)
+select pg_notify('holdfast_outbox', '')
+from   added
+where  cast(:delay as double precision) <= 0;
+
+-- name: add_message
+with added as (
+    insert into outbox (message_id, job_id, kind, queue, payload, available_at, failures,
+                        created_at)
+    values (:message_id, :job_id, 'message', :queue, :payload, @after(:delay), 0, @now)
+    returning 1
+)
+select pg_notify('holdfast_outbox', '')
+from   added
+where  cast(:delay as double precision) <= 0;
+
+-- name: lock_due_jobs
+-- The jobs whose due messages this relay takes now; one lock for each keeps their order.
+with due as materialized (
+    select distinct job_id
+    from   (select job_id from outbox where available_at <= @now
+            order by available_at limit :limit) d
+)
+select job_id
+from   due
+where  pg_try_advisory_xact_lock(hashtextextended('outbox ' || job_id, 0));
+
+-- name: hold_owner
+-- Claims for one owner come one after the other, where owners have a limit.
+select pg_advisory_xact_lock(hashtextextended('owner ' || owner_id, 0))
+from   jobs
+where  id = :job_id;
+
+-- name: oldest_transaction
+-- For how many seconds any transaction has been open; those of other roles are seen only by a
+-- member of pg_read_all_stats.
+select cast(extract(epoch from clock_timestamp() - min(xact_start)) as double precision)
+from   pg_stat_activity
+where  datname = current_database() and pid <> pg_backend_pid();

@@ -1,0 +1,102 @@
+"""Builds what speaks to the broker from the settings; imported only where one is set."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from holdfast.clock import SystemClock, system_random
+from holdfast.engine.control import Control
+from holdfast.engine.worker import WorkerOptions
+from holdfast.errors import BrokerGone, UserError
+from holdfast.health import Check
+from holdfast.messaging import dead as messaging
+from holdfast.messaging.broker import Broker, open_broker
+from holdfast.messaging.orders import Orders
+from holdfast.messaging.topology import DEAD_QUEUE, QUEUES
+from holdfast.messaging.turns import BrokerTurns
+from holdfast.metrics import Metrics
+from holdfast.pipeline import Pipeline
+from holdfast.settings import Settings
+from holdfast.store import DeadMessage, Store
+
+
+@asynccontextmanager
+async def opened_broker(settings: Settings, log: Any) -> AsyncIterator[Broker]:
+    """Waits for a broker that is not there."""
+    if settings.broker_url is None:
+        raise UserError(
+            "no broker is set",
+            "Set HOLDFAST_BROKER_URL, e.g. amqp://user:password@host:5672/, or do without: "
+            "workers then poll the database.",
+        )
+    broker = await open_broker(settings.broker_url, settings.queue_prefix, log)
+    try:
+        yield broker
+    finally:
+        await broker.close()
+
+
+@asynccontextmanager
+async def broker_turns(
+    settings: Settings,
+    store: Store,
+    pipelines: Mapping[str, Pipeline],
+    options: WorkerOptions,
+    metrics: Metrics,
+    log: Any,
+) -> AsyncIterator[tuple[BrokerTurns, Broker]]:
+    async with opened_broker(settings, log) as broker:
+        control = Control(store, settings.owner, log)
+        turns = BrokerTurns(
+            store,
+            broker,
+            Orders(store, control, pipelines, log),
+            pipelines,
+            options.may_run,
+            settings.claim_warmup,
+            settings.max_message_bytes,
+            settings.worker_lost_seconds,
+            SystemClock(),
+            metrics,
+            log,
+        )
+        await turns.open()
+        yield turns, broker
+
+
+async def keep_dead_letters(broker: Broker, store: Store, log: Any) -> None:
+    """What the broker set aside becomes a dead letter in the database, until stopped."""
+
+    async def keep(dead: messaging.DeadMessage) -> None:
+        kind = (dead.type or "").removeprefix("slice.")
+        await store.messages.keep_dead(
+            DeadMessage(
+                dead.message_id,
+                dead.job_id,
+                kind,
+                dead.code,
+                dead.reason,
+                dead.payload,
+                dead.queue or "interactive",
+                dead.history,
+            )
+        )
+
+    consumer = await broker.consume(DEAD_QUEUE, prefetch=10)
+    await messaging.keep_dead_messages(consumer, broker.topology, keep, log, system_random())
+
+
+async def read_depths(broker: Broker, metrics: Metrics) -> None:
+    """How many messages wait in each queue, for whoever scales the workers."""
+    with suppress(BrokerGone):
+        for queue in QUEUES:
+            metrics.broker_queue_depth.labels(queue).set(await broker.depth(queue))
+
+
+def broker_check(broker: Broker) -> dict[str, Check]:
+    async def check() -> str | None:
+        return None if broker.is_up else "cannot be reached"
+
+    return {"broker": check}

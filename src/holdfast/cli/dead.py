@@ -1,0 +1,116 @@
+"""`holdfast dead`: items and messages that were set aside, until a person decides."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from datetime import datetime
+from typing import Any
+
+import typer
+
+from holdfast.cli.composition import opened_store, run_async
+from holdfast.cli.inspecting import ready_settings
+from holdfast.cli.orders import order
+from holdfast.cli.output import JSON_OPTION, cell, console, instant, print_json, print_table
+from holdfast.engine.control import Control
+from holdfast.errors import UserError
+
+_LETTER = typer.Argument(..., metavar="ID", help="Its number, as `holdfast dead list` shows it.")
+
+
+def register(app: typer.Typer) -> None:
+    dead = typer.Typer(
+        no_args_is_help=True, help="Dead letters: items and messages that were set aside."
+    )
+    dead.command("list")(dead_list)
+    dead.command("show")(dead_show)
+    dead.command("replay")(dead_replay)
+    dead.command("drop")(dead_drop)
+    app.add_typer(dead, name="dead")
+
+
+def dead_list(
+    state: str = typer.Option("OPEN", "--state", help="OPEN, REPLAYED or DROPPED."),
+    limit: int = typer.Option(100, "--limit", min=1, help="So many at most."),
+    as_json: bool = JSON_OPTION,
+) -> None:
+    """List the dead letters."""
+    settings = ready_settings()
+
+    async def main() -> None:
+        async with opened_store(settings) as store:
+            found = await store.reads.dead_letters(state.upper(), limit)
+        if as_json:
+            print_json(found)
+            return
+        names = ("id", "kind", "job_id", "seq", "pipeline", "code", "message", "created_at")
+        rows = [[letter[name] for name in names] for letter in found]
+        print_table(
+            ("id", "kind", "job", "item", "pipeline", "code", "message", "since"),
+            rows,
+            "No dead letters: nothing was set aside.",
+        )
+
+    run_async(main())
+
+
+def dead_show(letter_id: int = _LETTER, as_json: bool = JSON_OPTION) -> None:
+    """Show everything about a dead letter: a message with its payload and how it came here."""
+    settings = ready_settings()
+
+    async def main() -> None:
+        async with opened_store(settings) as store:
+            letter = await store.reads.dead_letter(letter_id)
+        if letter is None:
+            raise UserError(f"there is no dead letter {letter_id}", "See `holdfast dead list`.")
+        told = letter | {"payload": _legible(letter["payload"])}
+        if as_json:
+            print_json(told)
+        else:
+            _print_letter(told)
+
+    run_async(main())
+
+
+def _legible(payload: bytes | None) -> str | None:
+    """The payload's text; what is not text comes in base64, and says so."""
+    if payload is None:
+        return None
+    try:
+        return payload.decode()
+    except UnicodeDecodeError:
+        return "base64:" + b64encode(payload).decode()
+
+
+def _print_letter(letter: dict[str, Any]) -> None:
+    for name, value in letter.items():
+        if name != "history" and value is not None:
+            text = instant(value) if isinstance(value, datetime) else cell(value)
+            console.print(f"[bold]{name}[/] {text}", soft_wrap=True)
+    for death in letter["history"]:
+        deliveries = f", {death['deliveries']} deliveries" if death["deliveries"] else ""
+        at = f" at {death['at']}" if death["at"] else ""
+        console.print(
+            f"  {cell(death['reason'])} in queue {cell(death['queue'])}{deliveries}{at}",
+            soft_wrap=True,
+        )
+
+
+def dead_replay(letter_id: int = _LETTER) -> None:
+    """Try a dead letter again: its item is open again, its message is sent again."""
+
+    async def action(control: Control) -> str:
+        await control.replay(letter_id)
+        return f"Dead letter {letter_id} is open again; a worker takes it."
+
+    order(action)
+
+
+def dead_drop(letter_id: int = _LETTER) -> None:
+    """Take a dead letter off the list; its item stays an error, its message is not sent."""
+
+    async def action(control: Control) -> str:
+        await control.drop(letter_id)
+        return f"Dead letter {letter_id} is dropped."
+
+    order(action)

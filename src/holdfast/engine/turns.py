@@ -1,0 +1,102 @@
+"""How a worker hears what to do next: a contract, and the way that needs no broker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from holdfast.clock import Clock
+from holdfast.model import SliceKind
+from holdfast.pipeline import Pipeline
+from holdfast.store import Store
+
+#: Discovery slices that one worker walks at once.
+WALKS = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Turn:
+    """A slice of a job that is wanted now. `trace` is that of the message which asked for it."""
+
+    kind: SliceKind
+    job_id: int
+    trace: str | None = None
+
+
+#: Whether this worker may run a job, by its id and lane.
+MayRun = Callable[[int, str], bool]
+
+
+class Turns(Protocol):
+    """Each turn that `next` gives is handed back to `ended`."""
+
+    #: whether messages are heard; others then send them for this worker's pipelines
+    listens: bool
+
+    async def next(self, seconds: float, walking: Collection[int]) -> Turn | None:
+        """The next turn, waited for so long at most. `walking` are the jobs whose discovery
+        this worker has in hand."""
+        ...
+
+    async def others_wait(self, turn: Turn) -> bool:
+        """Whether another job wants the worker, now that the slice's time is up."""
+        ...
+
+    async def ended(self, turn: Turn, worked: bool) -> None:
+        """The slice is over; never raises. Without `worked`, nothing could be claimed."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class PollingTurns:
+    """Asks the database; jobs in turn, the one served longest ago first."""
+
+    listens = False
+
+    def __init__(
+        self, store: Store, pipelines: Mapping[str, Pipeline], may_run: MayRun, clock: Clock
+    ) -> None:
+        self._store = store
+        self._names = list(pipelines)
+        self._discovering = [name for name, one in pipelines.items() if one.discovers]
+        self._may_run = may_run
+        self._clock = clock
+        self._served: dict[int, float] = {}
+
+    async def next(self, seconds: float, walking: Collection[int]) -> Turn | None:
+        found = await self._next_walk(walking) or await self._next_slice()
+        if found is None:
+            await asyncio.sleep(seconds)
+        return found
+
+    async def others_wait(self, turn: Turn) -> bool:
+        return any(job_id != turn.job_id for job_id in await self._runnable())
+
+    async def ended(self, turn: Turn, worked: bool) -> None:
+        """Whoever polls sees for himself what is left."""
+
+    async def close(self) -> None:
+        """Holds nothing."""
+
+    async def _next_walk(self, walking: Collection[int]) -> Turn | None:
+        if not self._discovering or len(walking) >= WALKS:
+            return None
+        for job_id, lane in await self._store.reads.discovering_jobs(self._discovering):
+            if job_id not in walking and self._may_run(job_id, lane):
+                return Turn(SliceKind.DISCOVER, job_id)
+        return None
+
+    async def _next_slice(self) -> Turn | None:
+        runnable = await self._runnable()
+        if not runnable:
+            return None
+        chosen = min(runnable, key=lambda job_id: (self._served.get(job_id, 0.0), job_id))
+        self._served[chosen] = self._clock.monotonic()
+        return Turn(SliceKind.PROCESS, chosen)
+
+    async def _runnable(self) -> list[int]:
+        found = await self._store.reads.runnable_jobs(self._names)
+        return [job_id for job_id, _, lane in found if self._may_run(job_id, lane)]

@@ -1,0 +1,213 @@
+"""The broker as the rest of Holdfast sees it: publish, consume, depth."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from aio_pika import DeliveryMode, Message
+from aio_pika.abc import AbstractChannel, AbstractExchange, AbstractIncomingMessage
+from aio_pika.exceptions import (
+    CONNECTION_EXCEPTIONS,
+    ChannelNotFoundEntity,
+    DeliveryError,
+    PublishError,
+)
+from structlog.typing import FilteringBoundLogger
+
+from holdfast.clock import system_random
+from holdfast.errors import BrokerGone, UserError
+from holdfast.messaging.consumer import Consumer
+from holdfast.messaging.delivery import COUNT_HEADER
+from holdfast.messaging.link import (
+    Link,
+    close_quietly,
+    is_cancelled,
+    loss_is_broker_gone,
+    reason_of,
+)
+from holdfast.messaging.topology import DEAD_QUEUE, Topology
+
+CONFIRM_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A message to send. `queue` is the word of a work queue: interactive, bulk, discover."""
+
+    queue: str
+    message_id: str
+    body: bytes
+    headers: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Exits:
+    """The channel that publishes, and where to."""
+
+    channel: AbstractChannel
+    work: AbstractExchange
+    dead: AbstractExchange
+
+
+class Broker:
+    """Two connections: RabbitMQ stops reading from one that publishes when it runs short of
+    memory, and acknowledgements must not wait behind that."""
+
+    def __init__(
+        self,
+        url: str,
+        topology: Topology,
+        log: FilteringBoundLogger,
+        chance: random.Random,
+        confirm_seconds: float,
+    ) -> None:
+        self.topology = topology
+        self._log = log
+        self._confirm_seconds = confirm_seconds
+        self._publishing = Link(url, "publishing", log, chance)
+        self._consuming = Link(url, "consuming", log, chance)
+        self._consuming_opened = False
+        self._opening_exits = asyncio.Lock()
+        self._opening_consuming = asyncio.Lock()
+        self._exits: _Exits | None = None
+        self._consumers: list[Consumer] = []
+
+    @property
+    def is_up(self) -> bool:
+        return self._publishing.is_up and (self._consuming.is_up or not self._consuming_opened)
+
+    async def open(self) -> None:
+        """Waits for a broker that is not there; UserError when a person has to mend something."""
+        await self._publishing.open()
+        while True:
+            try:
+                await self._open_exits()
+                return
+            except BrokerGone:
+                await self._publishing.wait_until_up()
+
+    async def close(self) -> None:
+        await asyncio.gather(*(consumer.close() for consumer in self._consumers))
+        await self._consuming.close()
+        await self._publishing.close()
+
+    async def publish(self, messages: Sequence[Outgoing]) -> list[str | None]:
+        """Sends all at once; for each None when the broker has it, or why that is not known."""
+        try:
+            exits = await self._open_exits()
+        except (BrokerGone, UserError) as error:
+            return [f"the broker cannot be reached: {error}"] * len(messages)
+        return await asyncio.gather(
+            *(self._send(exits.work, each.queue, _message(each)) for each in messages)
+        )
+
+    async def consume(self, queue: str, prefetch: int) -> Consumer:
+        """Deliveries of a queue, `prefetch` of them under way at once."""
+        async with self._opening_consuming:
+            if not self._consuming_opened:
+                await self._consuming.open()
+                self._consuming_opened = True
+        consumer = Consumer(
+            self._consuming, self.topology, queue, prefetch, self._set_aside, self._log
+        )
+        self._consumers.append(consumer)
+        return consumer
+
+    async def depth(self, queue: str) -> int:
+        """Messages that wait in a queue, those under way apart; BrokerGone when nobody knows."""
+        channel = await self._publishing.channel()
+        try:
+            async with loss_is_broker_gone():
+                found = await channel.declare_queue(self.topology.queue(queue), passive=True)
+                return found.declaration_result.message_count or 0
+        except BrokerGone as error:
+            if isinstance(error.__cause__, ChannelNotFoundEntity):
+                return 0
+            raise
+        finally:
+            await close_quietly(channel)
+
+    async def _open_exits(self) -> _Exits:
+        async with self._opening_exits:
+            if self._exits is not None and not self._exits.channel.is_closed:
+                return self._exits
+            self._exits = None
+            channel = await self._publishing.channel()
+            async with loss_is_broker_gone():
+                await self.topology.declare(channel)
+                self._exits = _Exits(
+                    channel,
+                    await channel.get_exchange(self.topology.work_exchange, ensure=False),
+                    await channel.get_exchange(self.topology.dead_exchange, ensure=False),
+                )
+            return self._exits
+
+    async def _set_aside(
+        self, message: AbstractIncomingMessage, headers: dict[str, Any]
+    ) -> str | None:
+        """Publishes a copy to the dead letters; None, or why it may not be there."""
+        try:
+            exits = await self._open_exits()
+        except (BrokerGone, UserError) as error:
+            return str(error)
+        kept = {name: each for name, each in message.headers.items() if name != COUNT_HEADER}
+        copy = _persistent(message.message_id, message.body, {**kept, **headers})
+        return await self._send(exits.dead, DEAD_QUEUE, copy)
+
+    async def _send(self, exchange: AbstractExchange, key: str, message: Message) -> str | None:
+        try:
+            await exchange.publish(message, key, mandatory=True, timeout=self._confirm_seconds)
+        except PublishError as error:
+            return f"unroutable: nothing takes {key!r} from {exchange.name} ({reason_of(error)})"
+        except DeliveryError as error:
+            return f"the broker refused it: {error}"
+        except TimeoutError:
+            return f"not confirmed within {self._confirm_seconds:g} s"
+        except asyncio.CancelledError:
+            if is_cancelled():
+                raise
+            return "the connection was lost"
+        except CONNECTION_EXCEPTIONS as error:
+            return f"the connection was lost: {reason_of(error)}"
+        except Exception as error:
+            # A message that cannot be written, such as one with a header of a strange type; the
+            # others of its batch are on their way.
+            return f"it cannot be sent: {type(error).__name__}: {error}"
+        return None
+
+
+async def open_broker(
+    url: str,
+    prefix: str,
+    log: FilteringBoundLogger,
+    *,
+    confirm_seconds: float = CONFIRM_SECONDS,
+    chance: random.Random | None = None,
+) -> Broker:
+    """Connects and declares. Waits, and says so, while the broker is not there."""
+    broker = Broker(url, Topology(prefix), log, chance or system_random(), confirm_seconds)
+    try:
+        await broker.open()
+    except BaseException:
+        await broker.close()
+        raise
+    return broker
+
+
+def _message(outgoing: Outgoing) -> Message:
+    return _persistent(outgoing.message_id, outgoing.body, dict(outgoing.headers))
+
+
+def _persistent(message_id: str | None, body: bytes, headers: dict[str, Any]) -> Message:
+    return Message(
+        body,
+        headers=headers,
+        content_type="application/json",
+        delivery_mode=DeliveryMode.PERSISTENT,
+        message_id=message_id,
+        app_id="holdfast",
+    )

@@ -1,0 +1,132 @@
+"""A consumer of one queue that outlives its connections."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Self
+
+from aio_pika.abc import AbstractChannel, AbstractIncomingMessage, AbstractQueue
+from structlog.typing import FilteringBoundLogger
+
+from holdfast.errors import BrokerGone, UserError
+from holdfast.messaging.delivery import Delivery, SetAside, delivery_of
+from holdfast.messaging.link import CLOSE_SECONDS, Link, close_quietly, loss_is_broker_gone
+from holdfast.messaging.topology import Topology
+
+#: Not at once: where a deleted queue is back before RabbitMQ has told all of its consumers, it
+#: moves theirs over to the new one and then drops what that delivers (seen on 3.10).
+RETRY_SECONDS = 0.2
+REFUSED_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Subscription:
+    channel: AbstractChannel
+    queue: AbstractQueue
+    tag: str
+
+
+class Consumer:
+    """`async for delivery in consumer` goes on across reconnects, until `stop`."""
+
+    def __init__(
+        self,
+        link: Link,
+        topology: Topology,
+        word: str,
+        prefetch: int,
+        set_aside: SetAside,
+        log: FilteringBoundLogger,
+    ) -> None:
+        self._link = link
+        self._topology = topology
+        self._word = word
+        self._prefetch = prefetch
+        self._set_aside = set_aside
+        self._log = log
+        self._waiting: asyncio.Queue[Delivery | None] = asyncio.Queue()
+        self._subscription: _Subscription | None = None
+        self._stopping = False
+        self._feeder = asyncio.create_task(self._feed(), name=f"consumer of {word}")
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Delivery:
+        while (delivery := await self._waiting.get()) is not None:
+            if not delivery.is_lost:
+                return delivery
+        self._waiting.put_nowait(None)  # for whoever else iterates
+        raise StopAsyncIteration
+
+    async def stop(self) -> None:
+        """Takes no more: what nobody began goes back, what was begun can still be settled."""
+        self._stopping = True
+        subscription = self._subscription
+        if subscription is not None:
+            with suppress(BrokerGone):
+                async with loss_is_broker_gone(), asyncio.timeout(CLOSE_SECONDS):
+                    await subscription.queue.cancel(subscription.tag)
+        while not self._waiting.empty():
+            delivery = self._waiting.get_nowait()
+            if delivery is not None and not delivery.is_lost:
+                await delivery.give_back()
+        self._waiting.put_nowait(None)
+
+    async def close(self) -> None:
+        """Ends everything; what was not acknowledged comes again, to somebody."""
+        self._stopping = True
+        self._feeder.cancel()
+        await asyncio.gather(self._feeder, return_exceptions=True)
+        self._waiting.put_nowait(None)
+
+    async def _feed(self) -> None:
+        told = ""
+        while not self._stopping:
+            await self._link.wait_until_up()
+            try:
+                await self._listen()
+                told = ""
+                await asyncio.sleep(RETRY_SECONDS)
+            except UserError as error:
+                if told != error.message:
+                    self._log.error("queue.lost", queue=self._word, error=error.message)
+                told = error.message
+                await asyncio.sleep(REFUSED_SECONDS)
+            except BrokerGone as error:
+                self._log.info("queue.lost", queue=self._word, error=str(error))
+                await asyncio.sleep(RETRY_SECONDS)
+            except Exception as error:
+                # A feeder that died would leave whoever iterates waiting for ever.
+                self._log.error("queue.lost", queue=self._word, error=str(error), exc_info=error)
+                await asyncio.sleep(REFUSED_SECONDS)
+
+    async def _listen(self) -> None:
+        """Takes deliveries until the channel or the queue is lost."""
+        channel = await self._link.channel()
+        lost = asyncio.Event()
+        try:
+            async with loss_is_broker_gone():
+                await self._topology.declare(channel)
+                await channel.set_qos(prefetch_count=self._prefetch)
+                underlay = await channel.get_underlay_channel()
+                # Sent when the queue is deleted; nothing else would be heard of it.
+                underlay.on_consumer_cancel_callbacks.add(lambda _: lost.set())
+                channel.close_callbacks.add(lambda *_: lost.set())
+                queue = await channel.get_queue(self._topology.queue(self._word), ensure=False)
+                tag = await queue.consume(self._take)
+            self._subscription = _Subscription(channel, queue, tag)
+            await lost.wait()
+            self._log.info("queue.lost", queue=self._word, error="the channel was closed")
+        finally:
+            self._subscription = None
+            await close_quietly(channel)
+
+    async def _take(self, message: AbstractIncomingMessage) -> None:
+        delivery = delivery_of(message, self._word, self._set_aside, self._log)
+        if self._stopping:
+            await delivery.give_back()
+        else:
+            self._waiting.put_nowait(delivery)

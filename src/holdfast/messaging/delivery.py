@@ -1,0 +1,109 @@
+"""One message as it was delivered, and how it is settled."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from aio_pika.abc import AbstractIncomingMessage
+from structlog.typing import FilteringBoundLogger
+
+from holdfast.errors import BrokerGone
+from holdfast.messaging.link import loss_is_broker_gone
+
+#: the quorum queue's own count of earlier deliveries
+COUNT_HEADER = "x-delivery-count"
+#: added to a message that we set aside ourselves; RabbitMQ's own reasons are few
+CODE_HEADER = "x-holdfast-code"
+REASON_HEADER = "x-holdfast-reason"
+QUEUE_HEADER = "x-holdfast-queue"
+DELIVERIES_HEADER = "x-holdfast-deliveries"
+_REASON_CHARACTERS = 1000
+
+SetAside = Callable[[AbstractIncomingMessage, dict[str, Any]], Awaitable[str | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A message is acknowledged after what it asked for is committed, never before."""
+
+    body: bytes
+    message_id: str | None
+    queue: str
+    #: how often it was delivered before: 0 the first time
+    delivery_count: int
+    redelivered: bool
+    headers: dict[str, Any]
+    _message: AbstractIncomingMessage = field(repr=False)
+    _set_aside: SetAside = field(repr=False)
+    _log: FilteringBoundLogger = field(repr=False)
+
+    async def ack(self) -> None:
+        """Done with. On a lost channel only the log hears of it: the message comes again."""
+        try:
+            async with loss_is_broker_gone():
+                await self._message.ack()
+        except BrokerGone as error:
+            self._tell_unsettled(error)
+
+    async def give_back(self) -> None:
+        """Back to the queue, for another consumer. RabbitMQ counts it as a delivery."""
+        try:
+            async with loss_is_broker_gone():
+                await self._message.reject(requeue=True)
+        except BrokerGone as error:
+            self._tell_unsettled(error)
+
+    async def reject_to_dead(self, code: str, reason: str) -> None:
+        """To the dead letters at once. Its copy there carries code and reason; where that cannot
+        be confirmed, RabbitMQ moves the message itself, without them."""
+        headers = {
+            CODE_HEADER: code,
+            REASON_HEADER: reason[:_REASON_CHARACTERS],
+            QUEUE_HEADER: self.queue,
+            DELIVERIES_HEADER: self.delivery_count + 1,
+        }
+        self._log.warning(
+            "message.dead", queue=self.queue, message_id=self.message_id, code=code, reason=reason
+        )
+        failed = await self._set_aside(self._message, headers)
+        if failed is None:
+            await self.ack()
+            return
+        try:
+            async with loss_is_broker_gone():
+                await self._message.reject(requeue=False)
+        except BrokerGone as error:
+            self._tell_unsettled(error)
+
+    @property
+    def is_lost(self) -> bool:
+        """Its channel is gone, so that it comes again."""
+        try:
+            return self._message.channel.is_closed
+        except RuntimeError:
+            return True
+
+    def _tell_unsettled(self, error: BrokerGone) -> None:
+        self._log.warning(
+            "message.unsettled", queue=self.queue, message_id=self.message_id, error=str(error)
+        )
+
+
+def delivery_of(
+    message: AbstractIncomingMessage, queue: str, set_aside: SetAside, log: FilteringBoundLogger
+) -> Delivery:
+    headers = dict(message.headers)
+    counted = headers.get(COUNT_HEADER, 0)
+    return Delivery(
+        body=message.body,
+        message_id=message.message_id,
+        queue=queue,
+        delivery_count=counted if isinstance(counted, int) else 0,
+        redelivered=bool(message.redelivered),
+        headers=headers,
+        _message=message,
+        _set_aside=set_aside,
+        _log=log,
+    )

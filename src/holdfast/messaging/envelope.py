@@ -1,0 +1,294 @@
+"""The form of every message: header, body, tracing. The bytes on the wire are this JSON alone.
+
+`python -m holdfast.messaging.envelope` prints its JSON Schema.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import datetime
+from math import isfinite
+from typing import Annotated, Any, ClassVar
+
+import orjson
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+)
+from pydantic.json_schema import models_json_schema
+
+from holdfast.errors import BadEnvelope
+
+#: why a message is no envelope of ours
+BAD_ENVELOPE_CODES = {
+    "TOO_LARGE": "The message has more bytes than `HOLDFAST_MAX_MESSAGE_BYTES`.",
+    "NOT_JSON": "The message is not JSON as everybody reads it: UTF-8, each key once, finite "
+    "numbers of at most 64 bits, not nested deeper than 32.",
+    "MALFORMED": "A field of header or tracing is missing, unknown or of the wrong form.",
+    "UNKNOWN_TYPE": "There is no message of this type.",
+    "UNKNOWN_VERSION": "The type is known, but not in this version.",
+    "BAD_BODY": "The body does not fit the type.",
+}
+
+_MAX_DEPTH = 32
+_INT64 = range(-(2**63), 2**63)
+_UUID = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
+_TRACEPARENT = r"^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$"
+_TRACESTATE_MEMBER = re.compile(
+    r"[a-z0-9][a-z0-9_\-*/@]{0,255}=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{1,256}"
+)
+_TRACESTATE_MEMBERS = 32
+_SHOWN_PROBLEMS = 3
+
+
+def _check_traceparent(text: str) -> str:
+    version, trace_id, span_id, _ = text.split("-")
+    if version == "ff" or not int(trace_id, 16) or not int(span_id, 16):
+        raise ValueError("is not a W3C traceparent")
+    return text
+
+
+def _check_tracestate(text: str) -> str:
+    members = [member.strip(" \t") for member in text.split(",")]
+    if len(members) > _TRACESTATE_MEMBERS or not all(map(_TRACESTATE_MEMBER.fullmatch, members)):
+        raise ValueError("is not a W3C tracestate")
+    return text
+
+
+JobId = Annotated[int, Field(ge=1, le=2**63 - 1)]
+Attempts = Annotated[int, Field(ge=1, le=1000)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Header(_Part):
+    message_id: Annotated[str, Field(pattern=_UUID)]
+    correlation_id: Annotated[str, Field(pattern=r"^[\x21-\x7e]{1,200}$")]
+    job_id: JobId | None = None
+    type: Annotated[str, Field(min_length=1, max_length=100)]
+    version: Annotated[int, Field(ge=1, le=1000)]
+    created_at: AwareDatetime
+    attempt: Attempts
+    max_attempts: Attempts
+
+
+class Tracing(_Part):
+    traceparent: (
+        Annotated[str, Field(pattern=_TRACEPARENT), AfterValidator(_check_traceparent)] | None
+    ) = None
+    tracestate: Annotated[str, Field(max_length=512), AfterValidator(_check_tracestate)] | None = (
+        None
+    )
+
+
+class Envelope(_Part):
+    header: Header
+    body: dict[str, JsonValue]
+    tracing: Tracing = Tracing()
+
+
+class Body(_Part):
+    """What a message of one type says: references, never data."""
+
+    type: ClassVar[str]
+    version: ClassVar[int] = 1
+
+
+class SliceProcess(Body):
+    """Work on a job's open items for one slice."""
+
+    type = "slice.process"
+    job_id: JobId
+
+
+class SliceDiscover(Body):
+    """Walk a job's sources on for one slice."""
+
+    type = "slice.discover"
+    job_id: JobId
+
+
+class JobStart(Body):
+    """Make a job of a pipeline that discovers its records."""
+
+    type = "job.start"
+    pipeline: Annotated[str, Field(min_length=1, max_length=200)]
+    options: dict[str, JsonValue] = {}
+    owner: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+
+
+TYPES: dict[tuple[str, int], type[Body]] = {
+    (body.type, body.version): body for body in (SliceProcess, SliceDiscover, JobStart)
+}
+
+
+def compose(
+    body: Body,
+    *,
+    message_id: str,
+    correlation_id: str,
+    created_at: datetime,
+    max_attempts: int,
+    job_id: int | None = None,
+    attempt: int = 1,
+    tracing: Tracing | None = None,
+) -> Envelope:
+    """The envelope around a body of ours."""
+    header = Header(
+        message_id=message_id,
+        correlation_id=correlation_id,
+        job_id=job_id,
+        type=body.type,
+        version=body.version,
+        created_at=created_at,
+        attempt=attempt,
+        max_attempts=max_attempts,
+    )
+    return Envelope(header=header, body=body.model_dump(), tracing=tracing or Tracing())
+
+
+def dump(envelope: Envelope) -> bytes:
+    return envelope.model_dump_json().encode()
+
+
+def parse(raw: bytes, max_bytes: int) -> Envelope:
+    """The envelope of these bytes; BadEnvelope, and nothing else, when they are none."""
+    if len(raw) > max_bytes:
+        raise BadEnvelope("TOO_LARGE", f"{len(raw):,} bytes, where {max_bytes:,} are allowed")
+    checked = _check_json(raw)
+    try:
+        envelope = Envelope.model_validate_json(checked)
+    except ValidationError as error:
+        raise BadEnvelope("MALFORMED", _problems(error)) from None
+    body_of(envelope)
+    return envelope
+
+
+def body_of(envelope: Envelope) -> Body:
+    """The body as its type has it; BadEnvelope when the type is unknown or it does not fit."""
+    header = envelope.header
+    form = TYPES.get((header.type, header.version))
+    if form is None:
+        raise _unknown(header)
+    try:
+        body = form.model_validate(envelope.body)
+    except ValidationError as error:
+        raise BadEnvelope("BAD_BODY", _problems(error)) from None
+    named = getattr(body, "job_id", None)
+    if None not in (named, header.job_id) and named != header.job_id:
+        reason = f"job_id is {named} in the body and {header.job_id} in the header"
+        raise BadEnvelope("BAD_BODY", reason)
+    return body
+
+
+def _unknown(header: Header) -> BadEnvelope:
+    versions = sorted(version for type_, version in TYPES if type_ == header.type)
+    if versions:
+        known = ", ".join(map(str, versions))
+        reason = f"{header.type} has no version {header.version}; known: {known}"
+        return BadEnvelope("UNKNOWN_VERSION", reason)
+    known = ", ".join(sorted({type_ for type_, _ in TYPES}))
+    return BadEnvelope("UNKNOWN_TYPE", f"there is no type {header.type!r}; known: {known}")
+
+
+def _check_json(raw: bytes) -> bytes:
+    """The bytes again, when every JSON reader would take them for the same value."""
+    try:
+        value = json.loads(
+            raw.decode(),
+            object_pairs_hook=_unique,
+            parse_int=_small,
+            parse_float=_finite,
+            parse_constant=_finite,
+        )
+        _check_depth(value)
+        return orjson.dumps(value)
+    # orjson refuses half a surrogate pair with a TypeError of its own.
+    except (ValueError, RecursionError, TypeError) as error:
+        text = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
+        raise BadEnvelope("NOT_JSON", text[:200]) from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("an object has the same key twice")
+    return found
+
+
+def _small(digits: str) -> int:
+    number = int(digits)
+    if number not in _INT64:
+        raise ValueError("a whole number has more than 64 bits")
+    return number
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not isfinite(number):
+        raise ValueError(f"{digits[:20]} is not a finite number")
+    return number
+
+
+def _check_depth(value: Any) -> None:
+    level = [value]
+    for _ in range(_MAX_DEPTH):
+        inner = [child for each in level for child in _children(each)]
+        if not inner:
+            return
+        level = inner
+    raise ValueError(f"it is nested deeper than {_MAX_DEPTH}")
+
+
+def _children(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []
+
+
+def _problems(error: ValidationError) -> str:
+    """Where and what, without the values: they are other people's."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    told = [f"{'.'.join(map(str, each['loc'])) or 'it'}: {each['msg']}" for each in found]
+    more = len(told) - _SHOWN_PROBLEMS
+    shown = "; ".join(told[:_SHOWN_PROBLEMS])[:500]
+    return f"{shown}; and {more} more" if more > 0 else shown
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of all messages: the envelope, and for each type its body."""
+    bodies = list(TYPES.values())
+    models = [(model, "validation") for model in (Envelope, *bodies)]
+    references, definitions = models_json_schema(models)  # type: ignore[arg-type]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Holdfast message",
+        "allOf": [references[(Envelope, "validation")]],
+        "oneOf": [
+            {
+                "properties": {
+                    "header": {
+                        "properties": {
+                            "type": {"const": body.type},
+                            "version": {"const": body.version},
+                        }
+                    },
+                    "body": references[(body, "validation")],
+                }
+            }
+            for body in bodies
+        ],
+        **definitions,
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(json_schema(), indent=2, ensure_ascii=False))

@@ -1,0 +1,239 @@
+"""A connection to RabbitMQ that is made again whenever it is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import ssl
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
+
+import aio_pika
+from aio_pika.abc import AbstractChannel, AbstractConnection
+from aio_pika.connection import make_url
+from aio_pika.exceptions import (
+    CONNECTION_EXCEPTIONS,
+    AuthenticationError,
+    InvalidFrameError,
+    ProbableAuthenticationError,
+)
+from structlog.typing import FilteringBoundLogger
+
+from holdfast.database_url import mask_password
+from holdfast.errors import BrokerGone, UserError
+
+CONNECT_SECONDS = 10.0
+#: aiormq gives a silent peer up after three times this and one second more: at most 20 s.
+HEARTBEAT_SECONDS = 5
+CLOSE_SECONDS = 5.0
+FIRST_DELAY_SECONDS = 0.1
+LONGEST_DELAY_SECONDS = 5.0
+#: A server that stops or boots may refuse a virtual host that it has; it says the same then.
+VHOST_TRIES = 3
+
+
+class VhostRefused(UserError):
+    """The virtual host is not there, or not for this user."""
+
+
+class Link:
+    """One connection, kept. `use` says in the log and to RabbitMQ what it is for."""
+
+    def __init__(
+        self, url: str, use: str, log: FilteringBoundLogger, chance: random.Random
+    ) -> None:
+        self._url = url
+        self._use = use
+        self._log = log
+        self._chance = chance
+        self._connection: AbstractConnection | None = None
+        self._up = asyncio.Event()
+        self._lost = asyncio.Event()
+        self._reason = ""
+        self._keeper: asyncio.Task[None] | None = None
+
+    @property
+    def is_up(self) -> bool:
+        return self._up.is_set()
+
+    async def open(self) -> None:
+        """Waits for a broker that is not there; UserError when it does not let us in."""
+        await self._connect(first=True)
+        self._keeper = asyncio.create_task(self._keep(), name=f"broker link for {self._use}")
+
+    async def close(self) -> None:
+        if self._keeper is not None:
+            self._keeper.cancel()
+            await asyncio.gather(self._keeper, return_exceptions=True)
+        self._up.clear()
+        await self._hang_up()
+
+    async def wait_until_up(self) -> None:
+        await self._up.wait()
+
+    async def channel(self) -> AbstractChannel:
+        """A new channel; BrokerGone while there is no connection."""
+        connection = self._connection
+        if connection is None or not self.is_up:
+            raise BrokerGone(self._reason or "there is no connection")
+        # While the server has an alarm, opening a channel waits without an end.
+        async with loss_is_broker_gone(), asyncio.timeout(CONNECT_SECONDS):
+            channel = connection.channel(on_return_raises=True)
+            await channel.initialize()
+            return channel
+
+    async def _keep(self) -> None:
+        while True:
+            heed_cancellation()
+            await self._lost.wait()
+            self._up.clear()
+            self._log.warning(
+                "broker.gone", url=mask_password(self._url), use=self._use, error=self._reason
+            )
+            await self._hang_up()
+            await self._connect(first=False)
+
+    async def _connect(self, first: bool) -> None:
+        told = "" if first else "broker.gone"
+        for tries, delay in enumerate(_delays(self._chance), 1):
+            try:
+                connection = await connect_once(self._url, self._use)
+                break
+            except UserError as error:
+                if first and (tries >= VHOST_TRIES or not isinstance(error, VhostRefused)):
+                    raise
+                told = self._tell_refused(error, told)
+            except BrokerGone as error:
+                told = self._tell_gone(error, told)
+            await asyncio.sleep(delay)
+        self._take(connection)
+        if told:
+            self._log.warning("broker.back", url=mask_password(self._url), use=self._use)
+
+    def _tell_refused(self, error: UserError, told: str) -> str:
+        self._reason = error.message
+        if told != "broker.refused":
+            url = mask_password(self._url)
+            self._log.error("broker.refused", url=url, use=self._use, error=error.message)
+        return "broker.refused"
+
+    def _tell_gone(self, error: BrokerGone, told: str) -> str:
+        self._reason = str(error)
+        if not told:
+            url = mask_password(self._url)
+            self._log.warning("broker.gone", url=url, use=self._use, error=self._reason)
+        return told or "broker.gone"
+
+    def _take(self, connection: AbstractConnection) -> None:
+        def on_close(_: object, error: BaseException | None) -> None:
+            if connection is self._connection:
+                self._reason = reason_of(error) if error else "the connection was closed"
+                self._lost.set()
+
+        self._connection = connection
+        self._lost.clear()
+        self._up.set()
+        connection.close_callbacks.add(on_close)
+        if not connection.connected.is_set():
+            on_close(None, None)
+
+    async def _hang_up(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await close_quietly(connection)
+
+
+async def connect_once(url: str, use: str) -> AbstractConnection:
+    """UserError when the broker does not let us in, BrokerGone when it cannot be reached."""
+    address = make_url(url, heartbeat=HEARTBEAT_SECONDS, name=f"holdfast {use}")
+    connection = aio_pika.Connection(address)
+    try:
+        async with loss_is_broker_gone():
+            await connection.connect(timeout=CONNECT_SECONDS)
+        heed_cancellation()
+    except BaseException as error:
+        await close_quietly(connection)
+        heed_cancellation()
+        refusal = _refusal(error.__cause__, url)
+        if refusal is not None:
+            raise refusal from error
+        if isinstance(error, BrokerGone) or not isinstance(error, Exception):
+            raise
+        # Whatever else a strange server brings forth must not end the one who keeps the link.
+        raise BrokerGone(f"{type(error).__name__}: {error}") from error
+    return connection
+
+
+def _refusal(cause: BaseException | None, url: str) -> UserError | None:
+    """The mistake that a person has to mend, if it is one."""
+    shown = mask_password(url)
+    if isinstance(cause, ProbableAuthenticationError | AuthenticationError):
+        return UserError(
+            f"the broker does not accept the user or password of {shown}",
+            "Mend HOLDFAST_BROKER_URL, or make the user: rabbitmqctl add_user NAME PASSWORD. "
+            "The user guest may come from localhost only.",
+        )
+    # The answer to opening a virtual host is its name's end of the line: aiormq drops the reason.
+    if isinstance(cause, InvalidFrameError) and "Connection.Close" in str(cause):
+        return VhostRefused(
+            f"the broker has no virtual host as in {shown}, or not for this user",
+            "Mend the last part of HOLDFAST_BROKER_URL (%2F is the default one), or run: "
+            "rabbitmqctl add_vhost NAME; rabbitmqctl set_permissions -p NAME USER '.*' '.*' '.*'",
+        )
+    certificate = cause.__cause__ if cause is not None else None
+    if isinstance(certificate, ssl.SSLCertVerificationError):
+        return UserError(
+            f"the certificate of {shown} is not trusted: {certificate.verify_message}",
+            "Add ?cafile=FILE with the authority's certificate to HOLDFAST_BROKER_URL.",
+        )
+    return None
+
+
+@asynccontextmanager
+async def loss_is_broker_gone() -> AsyncIterator[None]:
+    """Whatever a lost connection raises becomes BrokerGone.
+
+    aiormq may end what waits on a lost channel with CancelledError; that is a cancellation only
+    where this task was told to end.
+    """
+    try:
+        yield
+    except asyncio.CancelledError as error:
+        if is_cancelled():
+            raise
+        raise BrokerGone("the connection was lost") from error
+    except CONNECTION_EXCEPTIONS as error:
+        raise BrokerGone(reason_of(error)) from error
+
+
+def is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
+
+
+def heed_cancellation() -> None:
+    """Before Python 3.12, `asyncio.wait_for`, on which aiormq relies, may swallow one."""
+    if is_cancelled():
+        raise asyncio.CancelledError
+
+
+def reason_of(error: BaseException) -> str:
+    if isinstance(error, TimeoutError) and not error.args:
+        return "no answer in time"
+    # Beside its words, an error has numbers that tell people nothing.
+    words = [each for each in error.args if isinstance(each, str)]
+    return " ".join(words) or type(error).__name__
+
+
+async def close_quietly(closing: AbstractConnection | AbstractChannel) -> None:
+    """A peer that is gone does not answer a goodbye."""
+    with suppress(BrokerGone):
+        async with loss_is_broker_gone(), asyncio.timeout(CLOSE_SECONDS):
+            await closing.close()
+
+
+def _delays(chance: random.Random) -> Iterator[float]:
+    delay = FIRST_DELAY_SECONDS
+    while True:
+        yield delay * (0.5 + chance.random() / 2)
+        delay = min(delay * 2, LONGEST_DELAY_SECONDS)

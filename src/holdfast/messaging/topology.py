@@ -1,0 +1,116 @@
+"""The exchanges and queues: declared by the program, checked by `holdfast doctor`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from aio_pika import ExchangeType
+from aio_pika.abc import AbstractChannel
+from aio_pika.exceptions import ChannelClosed, ChannelPreconditionFailed
+from aiormq.exceptions import ChannelAccessRefused
+
+from holdfast.errors import UserError
+
+WORK_QUEUES = ("interactive", "bulk", "discover")
+DEAD_QUEUE = "dead"
+QUEUES = (*WORK_QUEUES, DEAD_QUEUE)
+
+#: A delivery limit of two means three deliveries.
+DELIVERY_LIMIT = 2
+#: Newer servers set a limit where none is given, and drop what passes it; a dead letter stays.
+DEAD_DELIVERY_LIMIT = 1_000_000
+
+_UNEQUAL = re.compile(
+    r"inequivalent arg '(?P<argument>[^']+)' for (?P<kind>queue|exchange) '(?P<name>[^']+)'"
+    r".*?: received (?:the value )?(?P<wanted>'[^']*'|\S+)(?: of type '\w+')?"
+    r" but current is (?:the value )?(?P<current>'[^']*'|\S+)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """What our exchanges and queues are called, and how they are declared."""
+
+    prefix: str
+
+    @property
+    def work_exchange(self) -> str:
+        return f"{self.prefix}.work"
+
+    @property
+    def dead_exchange(self) -> str:
+        return f"{self.prefix}.{DEAD_QUEUE}"
+
+    def queue(self, word: str) -> str:
+        return f"{self.prefix}.{word}"
+
+    def arguments(self, word: str) -> dict[str, Any]:
+        if word == DEAD_QUEUE:
+            return {"x-queue-type": "quorum", "x-delivery-limit": DEAD_DELIVERY_LIMIT}
+        return {
+            "x-queue-type": "quorum",
+            "x-delivery-limit": DELIVERY_LIMIT,
+            "x-dead-letter-exchange": self.dead_exchange,
+            "x-dead-letter-strategy": "at-least-once",
+            # What at-least-once needs; it bounds nothing, since no length is given.
+            "x-overflow": "reject-publish",
+        }
+
+    async def declare(self, channel: AbstractChannel) -> None:
+        """Makes what is missing; UserError when something is there in another form."""
+        for word in (DEAD_QUEUE, *WORK_QUEUES):
+            await self.declare_queue(channel, word)
+
+    async def declare_queue(self, channel: AbstractChannel, word: str) -> None:
+        """One queue with the exchange that feeds it."""
+        dead = word == DEAD_QUEUE
+        kind = ExchangeType.FANOUT if dead else ExchangeType.DIRECT
+        name = self.dead_exchange if dead else self.work_exchange
+        try:
+            exchange = await channel.declare_exchange(name, kind, durable=True)
+            queue = await channel.declare_queue(
+                self.queue(word), durable=True, arguments=self.arguments(word)
+            )
+            await queue.bind(exchange, routing_key=word)
+        except ChannelClosed as error:
+            raise self._explained(error) from error
+
+    def _explained(self, error: ChannelClosed) -> UserError:
+        text = " ".join(map(str, error.args))
+        if isinstance(error, ChannelAccessRefused):
+            return UserError(
+                f"the broker's user may not declare queues and exchanges: {text}",
+                f"Run: rabbitmqctl set_permissions -p VHOST USER '^{self.prefix}[.]' "
+                f"'^{self.prefix}[.]' '^{self.prefix}[.]'",
+            )
+        if isinstance(error, ChannelPreconditionFailed):
+            return self._unequal(text)
+        return UserError(f"the broker refuses to declare the queues: {text}")
+
+    def _unequal(self, text: str) -> UserError:
+        found = _UNEQUAL.search(text)
+        if found is None:
+            return UserError(
+                f"a queue or exchange of {self.prefix} exists in another form: {text}",
+                f"Mend it with: holdfast broker reset {'|'.join(QUEUES)}",
+            )
+        argument, kind, name, wanted, current = found.groups()
+        message = (
+            f"the {kind} {name} exists with other arguments: {argument} is "
+            f"{_plain(current)}, Holdfast needs {_plain(wanted)}"
+        )
+        if kind == "exchange":
+            return UserError(
+                message, "Delete that exchange, or choose another HOLDFAST_QUEUE_PREFIX."
+            )
+        return UserError(
+            message,
+            f"Make it anew with: holdfast broker reset {name.removeprefix(self.prefix + '.')} "
+            "(or choose another HOLDFAST_QUEUE_PREFIX).",
+        )
+
+
+def _plain(value: str) -> str:
+    return "not set" if value == "none" else value.strip("'")

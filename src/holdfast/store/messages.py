@@ -1,0 +1,254 @@
+"""Messages: the outbox and its relay, the turns of jobs, the inbox, dead letters of messages."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import orjson
+
+from holdfast.model import JobState, Lane, SliceKind
+from holdfast.store.announcing import announce
+from holdfast.store.database import Database
+from holdfast.store.driver import Transaction
+from holdfast.store.instants import parse_instant
+from holdfast.store.jobs import NewJob, create_job
+
+_DUE_JOBS = 200
+_DUE_MESSAGES = 500
+_FAILED_SECONDS = (0.5, 60.0)
+_DOUBLINGS = 6
+_INBOX_SECONDS = 14 * 86400.0
+_SLICES = frozenset(SliceKind)
+
+
+class OutboxRow(NamedTuple):
+    """A message to be sent. A slice has no payload: the relay writes its envelope."""
+
+    id: int
+    message_id: str
+    job_id: int
+    kind: str
+    queue: str | None
+    payload: bytes | None
+    trace: str | None
+    lane: Lane | None
+    failures: int
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Relayed:
+    """What came of one round: sent, not needed because one for the same slice is out, failed."""
+
+    sent: int = 0
+    merged: int = 0
+    failed: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        return self.sent + self.merged + len(self.failed)
+
+
+class TurnJob(NamedTuple):
+    """The job that a message asks a slice of."""
+
+    state: JobState
+    pipeline: str
+    lane: str
+    switch: str | None
+
+
+class DeadMessage(NamedTuple):
+    message_id: str
+    job_id: int | None
+    kind: str | None
+    code: str
+    reason: str
+    payload: bytes
+    queue: str
+    history: Sequence[Mapping[str, Any]]
+
+
+#: Sends messages; for each, None or why the broker did not take it.
+Publish = Callable[[Sequence[OutboxRow]], Awaitable[Sequence[str | None]]]
+
+
+class Messages:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def relay(self, publish: Publish) -> Relayed:
+        """Sends what is due. The rows go with the commit after the broker has confirmed: a
+        death between the two sends a message twice, never not at all."""
+
+        async def body(tx: Transaction) -> Relayed:
+            jobs = [row[0] for row in await tx.fetch("lock_due_jobs", {"limit": _DUE_JOBS})]
+            if not jobs:
+                return Relayed()
+            params = {"job_ids": jobs, "limit": _DUE_MESSAGES}
+            rows = [_outbox_row(row) for row in await tx.fetch("due_messages", params)]
+            wanted = await _open_turns(tx, rows)
+            answers = await publish(wanted)
+            failed = {row.id: why for row, why in zip(wanted, answers, strict=True) if why}
+            await tx.run("drop_messages", {"ids": [r.id for r in rows if r.id not in failed]})
+            await _put_off(tx, [row for row in wanted if row.id in failed], failed)
+            reasons = {row.message_id: failed[row.id] for row in wanted if row.id in failed}
+            return Relayed(len(wanted) - len(failed), len(rows) - len(wanted), reasons)
+
+        return await self._database.write("relay", body)
+
+    async def listen(self, heard: Callable[[], None]) -> None:
+        """Calls `heard` when something was put into the outbox, where the database tells."""
+        await self._database.driver.listen("holdfast_outbox", heard)
+
+    async def begin_turn(
+        self, job_id: int, kind: SliceKind, message_id: str, room: int
+    ) -> TurnJob | None:
+        """A message was taken: the next may be sent. One is wanted at once when there is more
+        than the `room` of the worker that follows this one."""
+
+        async def body(tx: Transaction) -> TurnJob | None:
+            turn = {"job_id": job_id, "kind": kind, "message_id": message_id}
+            await tx.run("close_turn", turn)
+            rows = await tx.fetch("job_of_turn", {"job_id": job_id})
+            if not rows:
+                return None
+            found = TurnJob(JobState(rows[0][0]), *rows[0][1:])
+            if kind is SliceKind.PROCESS and found.state is JobState.RUNNING and not found.switch:
+                span = (await tx.fetch("claimable_span", {"job_id": job_id}))[0][0]
+                if span > room:
+                    await announce(tx, job_id, kind)
+            return found
+
+        return await self._database.write("begin_turn", body, relaxed=True)
+
+    async def end_turn(self, job_id: int, kind: SliceKind, least: float = 0.0) -> None:
+        """After a slice: announces what is left, for when it is due, at the earliest in `least`
+        seconds."""
+
+        async def body(tx: Transaction) -> None:
+            if await tx.fetch("turn_is_out", {"job_id": job_id, "kind": kind}):
+                return
+            due = await tx.fetch(_DUE[kind], {"job_id": job_id})
+            if due and due[0][0] is not None:
+                await announce(tx, job_id, kind, max(least, float(due[0][0])))
+
+        await self._database.write("end_turn", body, relaxed=True)
+
+    async def announce_silent(self, listened: Iterable[str], lost_seconds: float) -> list[int]:
+        """Announces jobs that have work and no message, and those whose message got lost."""
+        pipelines = sorted(set(listened))
+
+        async def body(tx: Transaction) -> list[int]:
+            for job_id, kind, message_id, resent, age in await tx.fetch(
+                "lost_turns", {"ago": -lost_seconds}
+            ):
+                if age > lost_seconds * 2 ** min(resent, _DOUBLINGS):
+                    lost = {"job_id": job_id, "kind": kind, "message_id": message_id}
+                    await tx.run("forget_turn", lost)
+            found = []
+            for query, kind in _SILENT:
+                for row in await tx.fetch(query, {"pipelines": pipelines}):
+                    await announce(tx, row[0], kind)
+                    found.append(row[0])
+            return found
+
+        return await self._database.write("announce_silent", body)
+
+    async def listened_pipelines(self, lost_seconds: float) -> set[str]:
+        rows = await self._database.fetch("listened_pipelines", {"ago": -lost_seconds})
+        return {name for row in rows for name in orjson.loads(row[0])}
+
+    async def accept_job(self, message_id: str, kind: str, new: NewJob) -> int | None:
+        """Starts the job that a message orders, once: None when it was started before."""
+
+        async def body(tx: Transaction) -> int | None:
+            if not await tx.take("take_message", {"message_id": message_id, "type": kind}):
+                return None
+            return await create_job(tx, new, f"message:{message_id}")
+
+        return await self._database.write("accept_job", body)
+
+    async def forget_messages(self) -> None:
+        """The inbox need not remember what no broker keeps so long."""
+
+        async def body(tx: Transaction) -> None:
+            await tx.run("forget_messages", {"ago": -_INBOX_SECONDS})
+
+        await self._database.write("forget_messages", body)
+
+    async def keep_dead(self, dead: DeadMessage) -> None:
+        """A message that was set aside; one that died before and was replayed is the same."""
+
+        async def body(tx: Transaction) -> None:
+            if dead.job_id is not None and dead.kind in _SLICES:
+                turn = {"job_id": dead.job_id, "kind": dead.kind, "message_id": dead.message_id}
+                await tx.run("close_turn", turn)
+            known = await tx.fetch("dead_message", {"message_id": dead.message_id})
+            if not known:
+                await tx.run("add_dead_message", _dead_row(dead))
+            elif known[0][1] != "OPEN":
+                before = orjson.loads(known[0][2] or "[]")
+                history = orjson.dumps([*before, *dead.history]).decode()
+                await tx.run("reopen_dead_message", {"id": known[0][0], "history": history})
+
+        await self._database.write("keep_dead", body)
+
+    async def reading(self) -> tuple[int, float, str | None]:
+        """How many messages are due, for how many seconds the oldest, and the last error."""
+        count, age, _, error = (await self._database.fetch("outbox_reading"))[0]
+        return int(count), float(age), error
+
+
+_DUE = {SliceKind.PROCESS: "next_range_due", SliceKind.DISCOVER: "next_stream_due"}
+_SILENT = (("silent_jobs", SliceKind.PROCESS), ("silent_walks", SliceKind.DISCOVER))
+
+
+async def _open_turns(tx: Transaction, rows: Sequence[OutboxRow]) -> list[OutboxRow]:
+    """The rows that are sent: of those for the same slice, one, if none is out."""
+    wanted, seen = [], set()
+    for row in rows:
+        if row.kind not in _SLICES:
+            wanted.append(row)
+            continue
+        turn = (row.job_id, row.kind)
+        if turn in seen:
+            continue
+        seen.add(turn)
+        opened = {"job_id": row.job_id, "kind": row.kind, "message_id": row.message_id}
+        if await tx.take("open_turn", opened):
+            wanted.append(row)
+    return wanted
+
+
+async def _put_off(tx: Transaction, rows: Sequence[OutboxRow], why: Mapping[int, str]) -> None:
+    base, cap = _FAILED_SECONDS
+    for row in rows:
+        delay = min(cap, base * 2 ** min(row.failures, 10))
+        await tx.run("delay_message", {"id": row.id, "delay": delay, "error": why[row.id]})
+        if row.kind in _SLICES:
+            turn = {"job_id": row.job_id, "kind": row.kind, "message_id": row.message_id}
+            await tx.run("close_turn", turn)
+
+
+def _outbox_row(row: Sequence[Any]) -> OutboxRow:
+    created_at = parse_instant(row[9])
+    assert created_at is not None
+    lane = None if row[7] is None else Lane(row[7])
+    values = [*row[:7], lane, row[8], created_at]
+    return OutboxRow(*values)
+
+
+def _dead_row(dead: DeadMessage) -> dict[str, Any]:
+    return {
+        "job_id": dead.job_id,
+        "code": dead.code,
+        "message": dead.reason,
+        "message_id": dead.message_id,
+        "payload": dead.payload,
+        "queue": dead.queue,
+        "history": orjson.dumps(list(dead.history)).decode(),
+    }

@@ -1,0 +1,165 @@
+"""A fleet of real processes on a database and queues of the test's own, and a plain producer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import aio_pika
+
+from tests.chaos.children import Child, Children
+from tests.chaos.scene import DEEDS, Scene, finish, wait_until
+from tests.fleet import EXCHANGES, QUEUES
+
+HOSTILE = DEEDS.with_name("hostile.py")
+
+
+def message(
+    type_: str,
+    body: Mapping[str, Any],
+    *,
+    version: int = 1,
+    message_id: str | None = None,
+) -> bytes:
+    """What a producer in any language would send: plain JSON."""
+    header = {
+        "message_id": message_id or str(uuid4()),
+        "correlation_id": "a-producer",
+        "type": type_,
+        "version": version,
+        "created_at": "2026-01-01T00:00:00Z",
+        "attempt": 1,
+        "max_attempts": 3,
+    }
+    return json.dumps({"header": header, "body": body, "tracing": {}}).encode()
+
+
+def slice_of(job_id: int, kind: str = "process") -> bytes:
+    return message(f"slice.{kind}", {"job_id": job_id})
+
+
+class Fleet(Scene):
+    """A scene whose processes hear messages. Nothing runs until it is started."""
+
+    def __init__(
+        self, database_url: str, folder: Path, children: Children, settings: Mapping[str, str]
+    ) -> None:
+        super().__init__(database_url, folder, children, settings)
+        self._broker_url = settings["HOLDFAST_BROKER_URL"]
+        self._prefix = settings["HOLDFAST_QUEUE_PREFIX"]
+
+    def start_relay(self, **more: str) -> Child:
+        return self.start("relay", **more)
+
+    def start_listener(self, *pipelines: str | Path, **more: str) -> Child:
+        """One worker process that runs until it is stopped."""
+        return self.start("work", *(pipelines or (DEEDS,)), **more)
+
+    def start_worker_host(self, processes: int, **more: str) -> Child:
+        """What a host runs: worker processes under their supervisor."""
+        return self.start("worker", DEEDS, "--processes", str(processes), **more)
+
+    def state(self, job_id: int) -> str:
+        rows = self.fetch(f"select state from jobs where id = {job_id}")
+        return str(rows[0][0]) if rows else "gone"
+
+    def wait_done(self, *job_ids: int, seconds: float = 60) -> None:
+        for job_id in job_ids:
+            wait_until(lambda j=job_id: self.state(j) == "DONE", f"job {job_id} is done", seconds)
+
+    def outcomes(self, job_id: int) -> int:
+        return int(self.fetch(f"select count(*) from outcomes where job_id = {job_id}")[0][0])
+
+    def assert_saved_once_each(self, jobs: int, items: int) -> None:
+        """As `assert_saved_once`, for several jobs with as many items each."""
+        rows = self.fetch("select seq, count(*) from saved group by seq")
+        wrong = {row[0]: row[1] for row in rows if row[1] != jobs}
+        assert (len(rows), wrong) == (items, {})
+
+    # Dead letters.
+
+    def wait_for_letters(self, count: int, kind: str = "message") -> list[dict[str, Any]]:
+        query = f"select count(*) from dead_letters where state = 'OPEN' and kind = '{kind}'"
+        wait_until(lambda: self.fetch(query)[0][0] >= count, f"{count} dead letters")
+        return [self.letter(one["id"]) for one in self.dead_letters() if one["kind"] == kind]
+
+    def letter(self, letter_id: int) -> dict[str, Any]:
+        told: dict[str, Any] = json.loads(self.order("dead", "show", str(letter_id), "--json"))
+        return told
+
+    def order(self, *arguments: str | Path, **more: str) -> str:
+        """A command that has to work, and what it says."""
+        return finish(self.start(*arguments, **more))
+
+    # The broker, as somebody else sees it.
+
+    def send(self, queue: str, *bodies: bytes) -> None:
+        """Publishes as any AMQP client would, without a message id of its own."""
+
+        async def publish(channel: aio_pika.abc.AbstractChannel) -> None:
+            exchange = await channel.get_exchange(f"{self._prefix}.work")
+            for body in bodies:
+                await exchange.publish(aio_pika.Message(body), queue)
+
+        self._with_channel(publish)
+
+    def has_queues(self) -> bool:
+        """Whether some process has declared them."""
+        try:
+            return self.depth("dead") + self.depth("interactive") >= 0
+        except aio_pika.exceptions.ChannelNotFoundEntity:
+            return False
+
+    def depth(self, queue: str) -> int:
+        async def ask(channel: aio_pika.abc.AbstractChannel) -> int:
+            found = await channel.declare_queue(f"{self._prefix}.{queue}", passive=True)
+            return int(found.declaration_result.message_count or 0)
+
+        return int(self._with_channel(ask))
+
+    def wipe_broker(self) -> None:
+        """Everything of ours in the broker goes, with the messages in it."""
+
+        async def wipe(channel: aio_pika.abc.AbstractChannel) -> None:
+            for word in QUEUES:
+                await channel.queue_delete(f"{self._prefix}.{word}")
+            for word in EXCHANGES:
+                await channel.exchange_delete(f"{self._prefix}.{word}")
+
+        self._with_channel(wipe)
+
+    def _with_channel(self, action: Any) -> Any:
+        async def main() -> Any:
+            async with await aio_pika.connect(self._broker_url) as connection:
+                return await action(await connection.channel())
+
+        return asyncio.run(main())
+
+
+def stop(*processes: Child) -> list[str]:
+    """SIGTERM, as a service manager sends it; each has to end well. What they said."""
+    for process in processes:
+        process.send_signal(signal.SIGTERM)
+    return [finish(process) for process in processes]
+
+
+def metric(port: int, name: str, **labels: str) -> float:
+    """A sample of a process's /metrics; 0 when it is not there yet."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as reply:
+            lines: Sequence[str] = reply.read().decode().splitlines()
+    except OSError:
+        return 0.0
+    wanted = [f'{label}="{value}"' for label, value in labels.items()]
+    found = [
+        float(line.rsplit(" ", 1)[1])
+        for line in lines
+        if line.startswith(name) and all(each in line for each in wanted)
+    ]
+    return sum(found)

@@ -1,0 +1,189 @@
+"""Consuming: across reconnects, with nothing lost and nothing settled behind our back."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from aio_pika.abc import AbstractChannel
+
+from holdfast.messaging.broker import Broker
+from tests.messaging.conftest import LogBook, OpenBroker, next_of, outgoing, until
+from tests.proxy import Proxy
+from tests.rabbitmq import RabbitServer
+
+
+async def test_unacknowledged_message_comes_again_and_is_counted(
+    open_test_broker: OpenBroker,
+) -> None:
+    first = await open_test_broker()
+    await first.publish([outgoing()])
+    await next_of(await first.consume("bulk", 1))
+    await first.close()
+    second = await open_test_broker()
+    again = await next_of(await second.consume("bulk", 1))
+    assert (again.delivery_count, again.redelivered) == (1, True)
+    await again.ack()
+
+
+async def test_prefetch_bounds_what_is_under_way(broker: Broker) -> None:
+    await broker.publish([outgoing() for _ in range(5)])
+    consumer = await broker.consume("bulk", 2)
+    held = [await next_of(consumer), await next_of(consumer)]
+    assert await broker.depth("bulk") == 3
+    await held[0].ack()
+    await next_of(consumer)
+    assert await broker.depth("bulk") == 2
+
+
+async def test_consuming_goes_on_after_the_connection_was_cut(
+    broker_url: str, open_test_broker: OpenBroker, log: LogBook
+) -> None:
+    async with Proxy(broker_url) as proxy:
+        broker = await open_test_broker(proxy.url)
+        consumer = await broker.consume("bulk", 1)
+        await broker.publish([outgoing(body=b"1")])
+        held = await next_of(consumer)
+        await proxy.cut()
+        await log.wait_for("broker.back", 2)
+        await held.ack()
+        assert log.named("message.unsettled")[0]["message_id"] == held.message_id
+        again = await next_of(consumer)
+        assert (again.message_id, again.delivery_count) == (held.message_id, 1)
+        await again.ack()
+        await until(lambda: _sent(broker))
+        assert (await next_of(consumer)).delivery_count == 0
+
+
+async def _sent(broker: Broker) -> bool:
+    return await broker.publish([outgoing()]) == [None]
+
+
+async def test_what_was_buffered_on_a_lost_connection_is_not_handed_out_twice(
+    broker_url: str, open_test_broker: OpenBroker, log: LogBook
+) -> None:
+    async with Proxy(broker_url) as proxy:
+        broker = await open_test_broker(proxy.url)
+        await broker.publish([outgoing() for _ in range(3)])
+        consumer = await broker.consume("bulk", 3)
+
+        async def all_buffered() -> bool:
+            return await broker.depth("bulk") == 0
+
+        await until(all_buffered)
+        await proxy.cut()
+        await log.wait_for("broker.back", 2)
+        deliveries = [await next_of(consumer) for _ in range(3)]
+        assert [each.delivery_count for each in deliveries] == [1, 1, 1]
+        assert len({each.message_id for each in deliveries}) == 3
+
+
+async def test_channel_closed_by_the_server_is_opened_again(broker: Broker) -> None:
+    consumer = await broker.consume("bulk", 1)
+    await broker.publish([outgoing()])
+    held = await next_of(consumer)
+    await held.ack()
+    # The server closes a channel that acknowledges the same delivery twice.
+    underlay = held._message.channel
+    await underlay.basic_ack(held._message.delivery_tag or 0)
+    await broker.publish([outgoing()])
+    assert (await next_of(consumer)).message_id != held.message_id
+
+
+async def test_queue_deleted_by_somebody_is_declared_and_consumed_again(
+    broker: Broker, admin: AbstractChannel, queue_prefix: str, log: LogBook
+) -> None:
+    consumer = await broker.consume("bulk", 1)
+    await broker.publish([outgoing()])
+    await (await next_of(consumer)).ack()
+    await admin.queue_delete(f"{queue_prefix}.bulk")
+    await log.wait_for("queue.lost")
+    await until(lambda: _sent(broker))
+    await next_of(consumer)
+
+
+async def test_queue_taken_by_another_form_is_told_and_waited_for(
+    broker: Broker, admin: AbstractChannel, queue_prefix: str, log: LogBook
+) -> None:
+    consumer = await broker.consume("bulk", 1)
+    await broker.publish([outgoing()])
+    await (await next_of(consumer)).ack()
+    other = f"{queue_prefix}.discover"
+    await admin.queue_delete(other)
+    await admin.declare_queue(other, durable=True)
+    await admin.queue_delete(f"{queue_prefix}.bulk")
+
+    async def told() -> bool:
+        return any("broker reset" in str(each) or "other arguments" in each["error"]
+                   for each in log.named("queue.lost"))  # fmt: skip
+
+    await until(told)
+    await admin.queue_delete(other)
+    await until(lambda: _sent(broker))
+    await next_of(consumer)
+
+
+async def test_stopping_gives_back_what_nobody_began_and_lets_the_rest_be_settled(
+    broker: Broker,
+) -> None:
+    await broker.publish([outgoing() for _ in range(4)])
+    consumer = await broker.consume("bulk", 3)
+    begun = await next_of(consumer)
+    await consumer.stop()
+    with pytest.raises(StopAsyncIteration):
+        await anext(consumer)
+
+    async def given_back() -> bool:
+        return await broker.depth("bulk") == 3
+
+    await until(given_back)
+    await begun.ack()
+    await consumer.close()
+    assert await broker.depth("bulk") == 3
+
+
+async def test_stopping_ends_every_iteration(broker: Broker) -> None:
+    consumer = await broker.consume("bulk", 1)
+
+    async def drain() -> int:
+        return len([delivery async for delivery in consumer])
+
+    drains = [asyncio.create_task(drain()) for _ in range(3)]
+    await asyncio.sleep(0)
+    await consumer.stop()
+    assert await asyncio.gather(*drains) == [0, 0, 0]
+
+
+@pytest.mark.slow
+async def test_consuming_goes_on_after_a_stop_and_start_of_the_server(
+    rabbit_server: RabbitServer, broker: Broker, log: LogBook
+) -> None:
+    consumer = await broker.consume("bulk", 1)
+    await broker.publish([outgoing() for _ in range(3)])
+    held = await next_of(consumer)
+    await asyncio.to_thread(rabbit_server.restart)
+    await log.wait_for("broker.back", 2)
+    await held.ack()
+    seen = []
+    for _ in range(3):
+        delivery = await next_of(consumer)
+        seen.append(delivery.message_id)
+        await delivery.ack()
+    assert len(set(seen)) == 3 and held.message_id in seen
+
+
+@pytest.mark.slow
+async def test_peer_that_falls_silent_is_noticed_by_its_missing_heartbeats(
+    broker_url: str, open_test_broker: OpenBroker, log: LogBook
+) -> None:
+    async with Proxy(broker_url) as proxy:
+        broker = await open_test_broker(proxy.url)
+        consumer = await broker.consume("bulk", 1)
+        await broker.publish([outgoing()])
+        held = await next_of(consumer)
+        proxy.stall()
+        await log.wait_for("broker.gone", 2)
+        await proxy.cut()
+        proxy.flow()
+        again = await next_of(consumer)
+        assert again.message_id == held.message_id

@@ -1,0 +1,187 @@
+"""Work by messages: processes on PostgreSQL and RabbitMQ, each of which may come and go."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.chaos.scene import DEEDS, wait_until
+from tests.messaging.fleet_scene import HOSTILE, Fleet, message, metric, slice_of, stop
+from tests.ports import free_port
+
+#: Finds its records page by page, and takes its time over each.
+FLOWING = """
+import asyncio
+from holdfast import Page, Pipeline, Record
+
+class Flowing(Pipeline):
+    async def discover(self, source, cursor, ctx):
+        for page in range(cursor or 0, 20):
+            await asyncio.sleep(0.05)
+            yield Page([Record({"n": page * 10 + n}) for n in range(10)],
+                       next_cursor=page + 1, end=page == 19)
+
+    async def process(self, row, ctx):
+        await asyncio.sleep(0.01)
+        return {"n": row["n"]}
+"""
+SHORT_SLICES = {"HOLDFAST_WORKER_TARGET_SLICE_MS": "100"}
+FEW_AT_ONCE = {"HOLDFAST_CONCURRENCY_MAX": "4"}
+
+
+def test_uploads_are_worked_by_the_processes_of_a_worker_host(fleet: Fleet) -> None:
+    relay, host = fleet.start_relay(), fleet.start_worker_host(2)
+    jobs = [fleet.take_in(["sleep:0.02", "hiccup:1", "miss"] * 100, "saving") for _ in range(2)]
+    fleet.wait_done(*jobs)
+    for job_id in jobs:
+        fleet.assert_exact(job_id, done=200, not_found=100)
+    fleet.assert_saved_once_each(2, 300)
+    processes = {result["pid"] for job_id in jobs for result in fleet.results(job_id).values()}
+    assert len(processes) == 2
+    stop(relay, host)
+    assert fleet.dead_letters() == []
+
+
+def test_discovery_goes_by_slices_of_which_each_announces_the_next(fleet: Fleet) -> None:
+    path = fleet.folder / "flowing.py"
+    path.write_text(FLOWING)
+    fleet.order("run", path, "--no-work", "--max-items", "40")
+    fleet.order("resume", "1", "--max-items", "1000")
+    relay, worker = fleet.start_relay(), fleet.start_listener(path, **SHORT_SLICES)
+    fleet.wait_done(1)
+    fleet.assert_exact(1, done=200)
+    numbers = [result["n"] for _, result in sorted(fleet.results(1).items())]
+    assert numbers == list(range(200))
+    stop(relay, worker)
+
+
+def test_stopped_worker_hands_over_and_its_message_is_no_dead_letter(fleet: Fleet) -> None:
+    """Five deploys are more than a message may be delivered."""
+    fleet.start_relay()
+    job_id = fleet.take_in(["sleep:0.2"] * 60, "saving")
+    for _ in range(5):
+        worker = fleet.start_listener(HOLDFAST_DRAIN_SECONDS="0.1", **FEW_AT_ONCE)
+        fleet.wait_for_starts(2)
+        stop(worker)
+        leased = "select count(*) from ranges where worker is not null or expiries > 0"
+        assert fleet.fetch(leased)[0][0] == 0
+    fleet.start_listener()
+    fleet.wait_done(job_id)
+    fleet.assert_exact(job_id, done=60)
+    fleet.assert_saved_once(60)
+    assert fleet.dead_letters() == []
+
+
+def test_small_job_is_not_stuck_behind_a_large_one(fleet: Fleet) -> None:
+    fleet.start_relay()
+    large = fleet.take_in(["sleep:0.05"] * 5000)
+    fleet.start_listener(HOLDFAST_WORKER_TARGET_SLICE_MS="500", **FEW_AT_ONCE)
+    fleet.wait_for_starts(20)
+    small = fleet.take_in([""] * 5)
+    fleet.wait_done(small)
+    assert fleet.state(large) == "RUNNING"
+    assert fleet.outcomes(large) < 5000
+
+
+def test_owner_has_no_more_workers_at_once_than_allowed(fleet: Fleet) -> None:
+    fleet.start_relay()
+    one = fleet.take_in(["sleep:0.02"] * 400)
+    other = fleet.take_in(["sleep:0.02"] * 400)
+    for _ in range(3):
+        fleet.start_listener(HOLDFAST_OWNER_SLICES="1", **SHORT_SLICES, **FEW_AT_ONCE)
+    at_once = "select count(distinct worker) from ranges where worker is not null"
+    most = 0
+
+    def ended() -> bool:
+        nonlocal most
+        most = max(most, fleet.fetch(at_once)[0][0])
+        return fleet.state(one) == fleet.state(other) == "DONE"
+
+    wait_until(ended, "both jobs are done")
+    assert most == 1
+    fleet.assert_exact(one, done=400)
+    fleet.assert_exact(other, done=400)
+
+
+def test_order_by_message_starts_one_job_even_when_it_comes_twice(fleet: Fleet) -> None:
+    relay, worker = fleet.start_relay(), fleet.start_listener(HOSTILE)
+    wait_until(fleet.has_queues, "the queues are declared")
+    order = message("job.start", {"pipeline": "finding", "owner": "ana", "options": {}})
+    fleet.send("interactive", order, order)
+    fleet.wait_done(1)
+    fleet.send("bulk", order)
+    wait_until(lambda: fleet.depth("bulk") == 0, "the third is taken")
+    stop(relay, worker)
+    assert [(row[0], row[1]) for row in fleet.fetch("select id, owner_id from jobs")] == [
+        (1, "ana")
+    ]
+    fleet.assert_exact(1, done=20)
+
+
+def _obsolete(port: int) -> float:
+    return metric(port, "holdfast_messages_total", outcome="obsolete")
+
+
+@pytest.mark.parametrize("order", ["pause", "cancel"])
+def test_message_of_a_job_that_was_stopped_is_obsolete_and_nothing_is_written_after(
+    fleet: Fleet, order: str
+) -> None:
+    relay, port = fleet.start_relay(), free_port()
+    job_id = fleet.take_in(["sleep:0.05"] * 300, "saving")
+    worker = fleet.start_listener(DEEDS, "--health-port", str(port), **FEW_AT_ONCE)
+    fleet.wait_for_starts(20)
+    fleet.order(order, str(job_id))
+    unleased = "select count(*) from ranges where worker is not null"
+    wait_until(lambda: fleet.fetch(unleased)[0][0] == 0, "all is handed in")
+    before = (fleet.outcomes(job_id), fleet.fetch("select count(*) from saved")[0][0])
+    taken_before = _obsolete(port)
+    fleet.send("interactive", *[slice_of(job_id), slice_of(job_id, "discover")] * 3)
+    wait_until(lambda: _obsolete(port) >= taken_before + 6, "each is taken as obsolete")
+    stop(relay, worker)
+    assert fleet.depth("interactive") == 0
+    assert (fleet.outcomes(job_id), fleet.fetch("select count(*) from saved")[0][0]) == before
+    assert fleet.show(job_id)["problems"] == []
+    assert fleet.dead_letters() == []
+
+
+def test_message_of_a_job_that_is_gone_is_obsolete(fleet: Fleet) -> None:
+    relay, port = fleet.start_relay(), free_port()
+    worker = fleet.start_listener(DEEDS, "--health-port", str(port))
+    wait_until(fleet.has_queues, "the queues are declared")
+    fleet.send("bulk", slice_of(4711), slice_of(4711, "discover"))
+    wait_until(lambda: _obsolete(port) == 2, "both are taken as obsolete")
+    stop(relay, worker)
+    assert fleet.depth("bulk") == 0
+    assert fleet.dead_letters() == []
+
+
+def test_duplicated_and_reordered_messages_harm_nothing(fleet: Fleet) -> None:
+    relay = fleet.start_relay()
+    jobs = [fleet.take_in(["sleep:0.05", "again:1"] * 100, "saving") for _ in range(3)]
+    slices = [slice_of(j, kind) for j in jobs for kind in ("process", "discover")]
+    workers = [fleet.start_listener(**SHORT_SLICES, **FEW_AT_ONCE) for _ in range(2)]
+    fleet.wait_for_starts(10)
+    while any(fleet.state(job_id) != "DONE" for job_id in jobs):
+        for queue in ("interactive", "bulk", "discover"):
+            slices.reverse()
+            fleet.send(queue, *slices)
+    stop(relay, *workers)
+    for job_id in jobs:
+        told = fleet.assert_exact(job_id, done=200)
+        assert told["counters"]["retried"] == 100
+    fleet.assert_saved_once_each(3, 200)
+    assert fleet.dead_letters() == []
+
+
+def test_sources_wait_while_too_much_is_open(fleet: Fleet) -> None:
+    path = fleet.folder / "flowing.py"
+    path.write_text(FLOWING.replace("sleep(0.01)", "sleep(0.2)"))
+    fleet.order("run", path, "--no-work", "--max-items", "10")
+    fleet.order("resume", "1", "--max-items", "120")
+    fleet.start_relay()
+    port, bound = free_port(), {"HOLDFAST_BACKLOG_MAX_ITEMS": "30"}
+    fleet.start_listener(
+        path, "--health-port", str(port), **bound, **SHORT_SLICES, HOLDFAST_CONCURRENCY_MAX="2"
+    )
+    wait_until(lambda: metric(port, "holdfast_backpressure") == 1, "the source is held back")
+    fleet.wait_done(1)
+    fleet.assert_exact(1, done=120)
