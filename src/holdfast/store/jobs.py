@@ -82,7 +82,10 @@ class Jobs:
         """Goes on: after a pause, after a failed discovery, or past a cap that was raised."""
 
         async def body(tx: Transaction) -> JobState:
-            return await resume_job(tx, job_id, actor, max_items, max_per_source)
+            if max_items is not None:
+                await tx.run("set_job_cap", {"job_id": job_id, "max_items": max_items})
+            caps = {"max_items": max_items, "max_per_source": max_per_source}
+            return await resume_job(tx, job_id, actor, caps)
 
         return await self._database.write("resume", body)
 
@@ -219,15 +222,12 @@ async def create_job(tx: Transaction, new: NewJob, actor: str) -> int:
 
 
 async def resume_job(
-    tx: Transaction,
-    job_id: int,
-    actor: str,
-    max_items: int | None = None,
-    max_per_source: int | None = None,
+    tx: Transaction, job_id: int, actor: str, caps: Mapping[str, int | None] | None = None
 ) -> JobState:
-    if max_items is not None:
-        await tx.run("set_job_cap", {"job_id": job_id, "max_items": max_items})
-    reopened = await tx.take("reopen_streams", {"job_id": job_id, "max_items": max_per_source})
+    """The job goes on from its streams' cursors."""
+    caps = caps or {}
+    reopening = {"job_id": job_id, "max_items": caps.get("max_per_source")}
+    reopened = await tx.take("reopen_streams", reopening)
     state = await _state(tx, job_id)
     if state in (JobState.DONE, JobState.FAILED) and not reopened:
         raise UnfitState(
@@ -240,7 +240,6 @@ async def resume_job(
         await announce(tx, job_id, kind)
     if state is JobState.RUNNING:
         return state
-    caps = {"max_items": max_items, "max_per_source": max_per_source}
     return await _move(tx, job_id, "resume", actor, caps)
 
 
@@ -256,14 +255,12 @@ async def _add_job(tx: Transaction, new: NewJob) -> int:
         "columns": orjson.dumps(list(new.columns)).decode(),
         "options": orjson.dumps(dict(new.options)).decode(),
         "max_items": new.max_items,
+        "concludes": int(new.concludes),
         "trace": new.trace,
         "ip": new.ip,
         "file_id": new.file_id,
     }
-    job_id = int((await tx.take("add_job", params))[0][0])
-    if new.concludes:
-        await tx.run("mark_concludes", {"job_id": job_id})
-    return job_id
+    return int((await tx.take("add_job", params))[0][0])
 
 
 async def _add_stream(tx: Transaction, new: NewJob, job_id: int, stream: NewStream) -> None:

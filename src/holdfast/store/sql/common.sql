@@ -3,9 +3,9 @@
 -- name: add_job
 -- A new job, not started yet.
 insert into jobs (pipeline, name, state, owner_id, mode, lane, reference, input_key, columns,
-                  options, max_items, trace, ip, file_id, next_seq, created_at, updated_at)
+                  options, max_items, concludes, trace, ip, file_id, next_seq, created_at, updated_at)
 values (:pipeline, :name, 'QUEUED', :owner_id, :mode, :lane, :reference, :input_key, :columns,
-        :options, :max_items, :trace, :ip, :file_id, 1, @now, @now)
+        :options, :max_items, :concludes, :trace, :ip, :file_id, 1, @now, @now)
 returning id;
 
 -- name: job_state

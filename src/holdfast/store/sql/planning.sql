@@ -24,12 +24,6 @@ set    ended_at = @now, ended = :ended, error = cast(:error as text),
                      - pages_before
 where  id = :id and ended_at is null;
 
--- name: mark_concludes
--- The job ends only after its pipeline's `conclude`.
-update jobs
-set    concludes = 1
-where  id = :job_id;
-
 -- name: job_concludes
 select concludes
 from   jobs
