@@ -24,9 +24,10 @@ from holdfast.cli.composition import (
     store_checks,
     upkeep_limits,
 )
+from holdfast.cli.loading import load_all
 from holdfast.cli.output import errors
 from holdfast.cli.supervising import Supervisor
-from holdfast.cli.working import load_all, stop_with_supervisor
+from holdfast.cli.working import stop_with_supervisor
 from holdfast.engine.control import Control
 from holdfast.engine.upkeep import Upkeep, every
 from holdfast.metrics import Metrics
@@ -65,7 +66,7 @@ def worker(
     the ports after it.
     """
     settings = settings_from_environment()
-    load_all(pipelines)
+    load_all(pipelines, settings)
     ensure_schema(settings)
     count = processes or settings.workers
     port = settings.health_port if health_port is None else health_port
@@ -139,7 +140,7 @@ def timers(
     workers come and go. Of any number of processes, one sweeps at a time.
     """
     settings = settings_from_environment()
-    loaded = load_all(pipelines)
+    loaded = load_all(pipelines, settings)
     ensure_schema(settings)
     # Supervised, it shares its environment with the server, and cannot share its port.
     given = None if supervised else settings.health_port

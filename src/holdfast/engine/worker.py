@@ -20,6 +20,7 @@ from holdfast.engine.blocking import Threads
 from holdfast.engine.concurrency import ConcurrencyBounds
 from holdfast.engine.control import Control
 from holdfast.engine.discover import DiscoverLimits, Walk, WalkEnd, discovered_pages
+from holdfast.engine.ending import ending_of
 from holdfast.engine.execute import Execute, ExecuteLimits
 from holdfast.engine.gates import Gates
 from holdfast.engine.pace import ClaimBounds, IngestBounds, IngestPace, SpacingBounds, pressure
@@ -171,6 +172,7 @@ class Worker:
                 if turn is not None:
                     worked = await self._take(turn)
                 elif self._options.until_idle and await self._all_done():
+                    await self._upkeep.tend_all()
                     return
             except DatabaseGone as error:
                 self._log.warning("database.gone", error=str(error))
@@ -295,30 +297,38 @@ class Worker:
             self._log.error("discovery.failed", source=str(job_id), exc_info=error)
 
     async def _walk_and_end(self, turn: Turn) -> None:
-        walked = False
+        """Slice after slice until the turn's time is up and another job waits."""
+        deadline = self._clock.monotonic() + self._options.work.slice_seconds
+        walked, end = False, None
         try:
-            walked = await self._walk(turn.job_id)
+            while not self._stop.is_set():
+                end = await self._walk(turn.job_id)
+                walked = walked or end is not None
+                if end is not WalkEnd.TIME:
+                    break
+                if self._clock.monotonic() >= deadline and await self._turns.others_wait(turn):
+                    break
         finally:
             await self._turns.ended(turn, walked)
 
-    async def _walk(self, job_id: int) -> bool:
-        """A discovery slice; False if no stream of the job was free."""
+    async def _walk(self, job_id: int) -> WalkEnd | None:
+        """A discovery slice; None if no stream of the job was free."""
         limits = self._options.discover
         stream = await self._store.ingesting.lease_stream(job_id, self._name, limits.lease_seconds)
         if stream is None:
-            return False
+            return None
         wait = await self._backpressure.wait_seconds()
         if wait is not None:
             await self._store.ingesting.release_stream(stream, wait)
-            return True
+            return WalkEnd.WAITING
         execute = await self._execute_for(job_id)
         pipeline, job = execute.pipeline, execute.job
         if stream.fingerprint != pipeline.fingerprint(stream.source, job.given_options):
             await self._store.ingesting.fail_stream(
                 stream, f"the query behind {stream.source} changed since its cursor was stored"
             )
-            await self._store.settling.complete(job_id)
-            return True
+            await self._store.settling.complete(job_id, ending_of(pipeline, job))
+            return WalkEnd.FAILED
         started = self._clock.monotonic()
         deadline = started + self._options.work.slice_seconds
         walk = Walk(
@@ -332,6 +342,7 @@ class Worker:
             self._metrics,
             self._log.bind(job_id=job_id, pipeline=pipeline.name, worker=self._name),
             lambda: self._clock.monotonic() < deadline and not self._stop.is_set(),
+            partial(pipeline.note, job=job),
         )
         ctx = Context(job, 0, stream.failures + 1, self._http, self._gates.passing, self._log)
         with self._span("slice.discover", job):
@@ -339,8 +350,8 @@ class Worker:
         seconds = self._clock.monotonic() - started
         self._metrics.slice_seconds.labels(pipeline.name, "discover").observe(seconds)
         if end in (WalkEnd.COMPLETE, WalkEnd.CAPPED, WalkEnd.FAILED):
-            await self._store.settling.complete(job_id)
-        return True
+            await self._store.settling.complete(job_id, ending_of(pipeline, job))
+        return end
 
     # Parts.
 
