@@ -31,7 +31,7 @@ test: .venv/dev ## Run every test, on SQLite and on real PostgreSQL and RabbitMQ
 	$(BIN)/pytest -n 2 --dist worksteal
 
 test-fast: .venv/dev ## Run the tests that need no server
-	$(BIN)/pytest -m "not postgres and not rabbit and not slow"
+	$(BIN)/pytest -m "not postgres and not rabbit and not tools and not slow"
 
 chaos: .venv/dev ## Kill workers for some minutes, on both databases; nothing may be lost
 	@tests/servers

@@ -90,11 +90,15 @@ SQLITE_END = "update ranges set status = 2 where id = ? and worker = ? and statu
 SQLITE_RESULT = "insert into results values (?, 2, ?, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))"
 
 
-def _decode_work_encode(text: str) -> str:
+def encoded(item: dict[str, str]) -> str:
+    return orjson.dumps(item).decode()
+
+
+def decode_work_encode(text: str) -> str:
     return orjson.dumps(data.work(orjson.loads(text))).decode()
 
 
-def _side_by_side(target: Callable[..., None], processes: int, *arguments: object) -> None:
+def side_by_side(target: Callable[..., None], processes: int, *arguments: object) -> None:
     context = multiprocessing.get_context("spawn")
     started = [
         context.Process(target=target, args=(*arguments, f"worker-{number}"))
@@ -117,7 +121,7 @@ async def _fill_postgres(dsn: str, count: int) -> None:
     await connection.execute(POSTGRES_SCHEMA)
     for start in range(0, count, COPY_BATCH):
         records = [
-            (start + offset, 1, orjson.dumps(item).decode())
+            (start + offset, 1, encoded(item))
             for offset, item in enumerate(data.rows(min(COPY_BATCH, count - start), start))
         ]
         await connection.copy_records_to_table("items", records=records)
@@ -127,7 +131,7 @@ async def _fill_postgres(dsn: str, count: int) -> None:
 def postgres_ranges(dsn: str, count: int, processes: int) -> Rate:
     """Works through the filled items with this many processes."""
     asyncio.run(_make_ranges(dsn, count))
-    _side_by_side(_postgres_worker, processes, dsn)
+    side_by_side(_postgres_worker, processes, dsn)
     return measure.postgres_rate(dsn, "results")
 
 
@@ -153,7 +157,7 @@ async def _work_postgres(dsn: str, worker: str) -> None:
     claim = await connection.prepare(POSTGRES_CLAIM)
     settle = await connection.prepare(POSTGRES_SETTLE)
     while found := await claim.fetch(worker):
-        results = [_decode_work_encode(text) for _, text, _ in found]
+        results = [decode_work_encode(text) for _, text, _ in found]
         await settle.fetch([item[0] for item in found], results, found[0][2], worker)
     await connection.close()
 
@@ -165,7 +169,7 @@ def sqlite_ranges(path: Path, count: int, processes: int) -> Rate:
         connection.execute("begin immediate")
         connection.executemany(
             "insert into items values (?, 1, ?)",
-            ((int(item["id"]), orjson.dumps(item).decode()) for item in data.rows(count)),
+            ((int(item["id"]), encoded(item)) for item in data.rows(count)),
         )
         connection.executemany(
             "insert into ranges (lo, hi) values (?, ?)",
@@ -173,7 +177,7 @@ def sqlite_ranges(path: Path, count: int, processes: int) -> Rate:
         )
         connection.execute("commit")
         connection.execute("pragma wal_checkpoint(truncate)")
-    _side_by_side(_sqlite_worker, processes, path)
+    side_by_side(_sqlite_worker, processes, path)
     return measure.sqlite_rate(path, "results")
 
 
@@ -191,7 +195,7 @@ def _sqlite_worker(path: Path, worker: str) -> None:
             found = connection.execute(
                 "select id, input from items where id between ? and ?", (low, high)
             ).fetchall()
-            results = [(item_id, _decode_work_encode(text)) for item_id, text in found]
+            results = [(item_id, decode_work_encode(text)) for item_id, text in found]
             connection.execute("begin immediate")
             connection.execute(SQLITE_END, (range_id, worker))
             connection.executemany(SQLITE_RESULT, results)
@@ -200,10 +204,10 @@ def _sqlite_worker(path: Path, worker: str) -> None:
 
 def bare_waiting(concurrency: int, count: int) -> Rate:
     """Coroutines that wait 10 ms, and nothing else: what the event loop itself allows."""
-    return uvloop.run(_wait_side_by_side(concurrency, count))
+    return uvloop.run(_waitside_by_side(concurrency, count))
 
 
-async def _wait_side_by_side(concurrency: int, count: int) -> Rate:
+async def _waitside_by_side(concurrency: int, count: int) -> Rate:
     numbers = iter(range(count))
 
     async def runner() -> None:

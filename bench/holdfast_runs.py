@@ -58,6 +58,14 @@ class Postgres:
     def rate(self, job_id: int) -> Rate:
         return measure.postgres_rate(self.url, "outcomes", f"job_id = {job_id}")
 
+    def state(self, job_id: int) -> str:
+        with psycopg.connect(self.url) as connection:
+            found = connection.execute(f"select state from jobs where id = {job_id}").fetchone()
+        return str(found[0]) if found else ""
+
+    def live_workers(self) -> int:
+        return self._number("select count(*) from workers where stopped_at is null")
+
     def wal_bytes(self) -> int:
         return self._number("select pg_current_wal_lsn() - '0/0'")
 
@@ -101,8 +109,8 @@ class Worked:
     watch: Watch
 
 
-def fresh_postgres(servers: Servers, folder: Path) -> Postgres:
-    database = Postgres(servers.fresh_database("holdfast"))
+def fresh_postgres(servers: Servers, folder: Path, name: str = "holdfast") -> Postgres:
+    database = Postgres(servers.fresh_database(name))
     _migrate(database, folder)
     return database
 
@@ -116,13 +124,13 @@ def fresh_sqlite(folder: Path) -> Sqlite:
 
 
 def _migrate(database: Database, folder: Path) -> None:
-    measure.run_to_end([python("holdfast", "migrate", "up")], folder, _settings(database, folder))
+    measure.run_to_end([python("holdfast", "migrate", "up")], folder, settings(database, folder))
 
 
 def ingest(database: Database, file: Path, folder: Path, pipeline: Path = NOOP) -> Watch:
     """`holdfast run --no-work`, from the start of the process to its end."""
     command = python("holdfast", "run", pipeline, file, "--new", "--no-work")
-    return measure.run_to_end([command], folder, _settings(database, folder))
+    return measure.run_to_end([command], folder, settings(database, folder))
 
 
 def work(
@@ -135,15 +143,15 @@ def work(
     """Works the newest job off with this many `holdfast work` processes."""
     job_id = database.newest_job()
     command = python("holdfast", "work", pipeline, "--job", job_id, "--until-idle")
-    settings = _settings(database, folder) | dict(extra or {})
-    watch = measure.run_to_end([command] * workers, folder, settings)
+    used = settings(database, folder) | dict(extra or {})
+    watch = measure.run_to_end([command] * workers, folder, used)
     items, done = database.counts(job_id)
     if done != items or not items:
         raise RunFailed(f"job {job_id}: {done} of {items} items are DONE. {measure.tail(folder)}")
     return Worked(database.rate(job_id), watch)
 
 
-def _settings(database: Database, folder: Path) -> dict[str, str]:
+def settings(database: Database, folder: Path) -> dict[str, str]:
     return {
         "HOLDFAST_DATABASE_URL": database.url,
         "HOLDFAST_DATA_DIR": str(folder / "data"),

@@ -90,6 +90,8 @@ def show_targets(console: Console, results: list[Result]) -> None:
         for result in results
         for target in result.targets
     ]
+    if not rows:
+        return
     console.print()
     console.print(_rich("To reach", ("what", "wanted", "seen", "met"), rows))
 

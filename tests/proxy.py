@@ -134,5 +134,7 @@ class Proxy:
 def _reset(writer: asyncio.StreamWriter) -> None:
     linger_for_zero_seconds = struct.pack("ii", 1, 0)
     connection = writer.get_extra_info("socket")
+    if connection.fileno() < 0:
+        return  # it has been closed from the other end
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger_for_zero_seconds)
     writer.transport.abort()

@@ -7,6 +7,7 @@ environment, as its workers do.
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -18,6 +19,9 @@ from bench import measure
 from bench.measure import Rate, RunFailed, python
 from bench.servers import Servers
 
+#: the commands of a peer's workers, so many processes in all
+Commands = Callable[[int], list[list[str]]]
+
 
 @dataclass(frozen=True, slots=True)
 class Peer:
@@ -25,10 +29,10 @@ class Peer:
     package: str
     setup: str
     stores: str  # where it keeps what a task returned; empty: it does not
-    worker: tuple[str, ...]
-    noop_count: int
-    workers: int = 1
+    commands: Commands
+    noop_count: int  # for two processes: at least 5 s of work
     waiting_count: int = 0  # 0: its tasks are not coroutines
+    on_rabbit: bool = False
 
     @property
     def title(self) -> str:
@@ -42,79 +46,98 @@ class PeerRun:
     kept: int  # results found afterwards, or rows that say a task is done
 
 
-def _own_runner(module: str) -> tuple[str, ...]:
-    return tuple(python("bench.peers", "work", module))
+def _celery(processes: int) -> list[list[str]]:
+    quiet = ("--loglevel", "error", "--without-gossip", "--without-mingle", "--without-heartbeat")
+    pool = ("-P", "prefork", "-c", processes)
+    return [python("celery", "-A", "bench.peers.celery", "worker", *pool, *quiet)]
+
+
+def _dramatiq(processes: int) -> list[list[str]]:
+    return [python("dramatiq", "bench.peers.dramatiq", "-p", processes, "-t", 8)]
+
+
+def _taskiq(processes: int) -> list[list[str]]:
+    limits = ("--max-async-tasks", 256, "--max-prefetch", 100, "--log-level", "ERROR")
+    return [
+        python("taskiq", "worker", "bench.peers.taskiq:broker", "--workers", processes, *limits)
+    ]
+
+
+def _huey(processes: int) -> list[list[str]]:
+    pool = ("-k", "process", "-w", processes)
+    return [python("huey.bin.huey_consumer", "bench.peers.huey.huey", *pool, "-q", "-n")]
+
+
+def _pgqueuer(processes: int) -> list[list[str]]:
+    return [python("bench.peers", "work", "pgqueuer")] * processes
+
+
+def _awa(processes: int) -> list[list[str]]:
+    return [python("bench.peers", "work", "awa")] * processes
 
 
 PEERS = (
     Peer(
         name="Celery",
         package="celery",
-        setup="RabbitMQ, prefork -c 2, prefetch 64",
+        setup="RabbitMQ, prefork, prefetch 64",
         stores="Redis",
-        worker=(
-            *python("celery", "-A", "bench.peers.celery", "worker", "-P", "prefork", "-c", 2),
-            *("--loglevel", "error", "--without-gossip", "--without-mingle"),
-            "--without-heartbeat",
-        ),
+        commands=_celery,
         noop_count=10_000,
+        on_rabbit=True,
     ),
     Peer(
         name="Dramatiq",
         package="dramatiq",
-        setup="RabbitMQ, 2 processes, 8 threads",
+        setup="RabbitMQ, 8 threads",
         stores="Redis",
-        worker=tuple(python("dramatiq", "bench.peers.dramatiq", "-p", 2, "-t", 8)),
+        commands=_dramatiq,
         noop_count=25_000,
+        on_rabbit=True,
     ),
     Peer(
         name="Taskiq",
         package="taskiq",
-        setup="RabbitMQ, 2 processes, prefetch 100",
+        setup="RabbitMQ, prefetch 100",
         stores="Redis",
-        worker=(
-            *python("taskiq", "worker", "bench.peers.taskiq:broker", "--workers", 2),
-            *("--max-async-tasks", "256", "--max-prefetch", "100", "--log-level", "ERROR"),
-        ),
+        commands=_taskiq,
         noop_count=20_000,
         waiting_count=20_000,
+        on_rabbit=True,
     ),
     Peer(
         name="Huey",
         package="huey",
-        setup="Redis, 2 processes",
+        setup="Redis",
         stores="Redis",
-        worker=(
-            *python("huey.bin.huey_consumer", "bench.peers.huey.huey", "-k", "process"),
-            *("-w", "2", "-q", "-n"),
-        ),
+        commands=_huey,
         noop_count=25_000,
     ),
     Peer(
         name="pgqueuer",
         package="pgqueuer",
-        setup="PostgreSQL, 2 processes, batches of 1,000",
+        setup="PostgreSQL, batches of 1,000",
         stores="",
-        worker=_own_runner("pgqueuer"),
-        workers=2,
+        commands=_pgqueuer,
         noop_count=150_000,
         waiting_count=120_000,
     ),
     Peer(
         name="awa-pg",
         package="awa-pg",
-        setup="PostgreSQL, 2 processes, 256 workers each",
+        setup="PostgreSQL, 256 workers in each",
         stores="",
-        worker=_own_runner("awa"),
-        workers=2,
+        commands=_awa,
         noop_count=60_000,
         waiting_count=60_000,
     ),
 )
 
 
-def run(peer: Peer, kind: str, count: int, servers: Servers, folder: Path) -> PeerRun:
-    """Enqueues `count` tasks, then lets fresh workers drain them."""
+def run(
+    peer: Peer, kind: str, count: int, servers: Servers, folder: Path, processes: int = 2
+) -> PeerRun:
+    """Enqueues `count` tasks, then lets so many fresh worker processes drain them."""
     module = peer.name.split("-")[0].lower()
     marks = folder / "marks"
     marks.write_bytes(b"")
@@ -128,7 +151,7 @@ def run(peer: Peer, kind: str, count: int, servers: Servers, folder: Path) -> Pe
         "BENCH_AMQP_URL": servers.amqp_url,
     }
     measure.run_to_end([python("bench.peers", "enqueue", module, count)], folder, extra)
-    with measure.processes([peer.worker] * peer.workers, folder, extra) as started:
+    with measure.processes(peer.commands(processes), folder, extra) as started:
         rate = measure.marked_rate(marks, count, started, timeout_seconds=180)
         kept = _kept(module, count, extra)
     return PeerRun(peer, rate, kept)

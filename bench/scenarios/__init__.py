@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bench.report import Result
-from bench.scenarios import growth, ingest, noop, waiting, wal
+from bench.scenarios import fleet, growth, held, ingest, noop, waiting, wal
 from bench.scenarios.ground import Ground
 
 SCENARIOS: dict[str, Callable[[Ground], Result]] = {
@@ -14,4 +14,6 @@ SCENARIOS: dict[str, Callable[[Ground], Result]] = {
     "ingest": ingest.run,
     "growth": growth.run,
     "wal": wal.run,
+    "fleet": fleet.run,
+    "held": held.run,
 }

@@ -26,6 +26,9 @@ class Sizes:
     growth_levels: tuple[int, ...]
     growth_job: int
     wal_items: int
+    start_jobs: int  # committed one after the other to an idle fleet
+    held_items: int
+    row_seconds: float  # the longest that the row queue of `held` may take
 
 
 FULL = Sizes(
@@ -37,6 +40,9 @@ FULL = Sizes(
     growth_levels=(10_000, 1_000_000, 5_000_000),
     growth_job=100_000,
     wal_items=100_000,
+    start_jobs=200,
+    held_items=1_000_000,
+    row_seconds=60,
 )
 QUICK = Sizes(
     noop_items=50_000,
@@ -47,6 +53,9 @@ QUICK = Sizes(
     growth_levels=(10_000, 50_000, 100_000),
     growth_job=20_000,
     wal_items=20_000,
+    start_jobs=20,
+    held_items=50_000,
+    row_seconds=10,
 )
 
 

@@ -99,8 +99,8 @@ def _own_table(database: str, rates: Rates) -> Table:
 def _peer_table(rates: Rates, peer_rates: Rates) -> Table:
     own = rates.get("Holdfast PostgreSQL 2")
     columns = ("contender", "set-up", "result kept in", "tasks/s", "Holdfast does")
-    table = Table("No-op items beside the peers, two cores", columns)
-    table.add("Holdfast", "PostgreSQL, 2 processes", "PostgreSQL", per_second(own), "")
+    table = Table("No-op items beside the peers, two processes each", columns)
+    table.add("Holdfast", "PostgreSQL", "PostgreSQL", per_second(own), "")
     for peer in PEERS:
         rate = peer_rates.get(peer.name)
         kept = peer.stores or "not kept"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,6 +68,10 @@ def _read_folder(text: str) -> Path:
         raise ValueError(text) from unknown_user
 
 
+def _read_folders(text: str) -> tuple[Path, ...]:
+    return tuple(_read_folder(part) for part in text.split(os.pathsep) if part)
+
+
 def _read_text(text: str) -> str:
     if not text.isprintable():
         raise ValueError(text)
@@ -90,11 +95,13 @@ def _read_web_address(text: str) -> str:
 KINDS: dict[str, tuple[Callable[[str], Any], str]] = {
     "int": (int, "a whole number"),
     "int | None": (int, "a whole number"),
+    "float | None": (float, "a number"),
     "float": (float, "a number"),
     "bool": (_read_bool, "`true` or `false`"),
     "str": (_read_text, "printable text"),
     "Path": (_read_folder, "a folder"),
     "web address": (_read_web_address, "an address such as `http://collector:4318`"),
+    "folders": (_read_folders, "folders"),
     "header": (_read_header, "printable ASCII text"),
     "database URL": (read_database_url, ACCEPTED),
     "broker URL": (broker_url.read_broker_url, broker_url.ACCEPTED),

@@ -5,6 +5,10 @@ HoldfastError
 │   ├── InputError         a file or record that cannot be read
 │   ├── SettingsError      a setting that is unknown or out of bounds
 │   ├── PipelineError      a pipeline that cannot be loaded or breaks its contract
+│   ├── NotThere           something that does not exist, or not for whoever asks
+│   ├── UnfitState         an order that does not fit the state of things
+│   ├── NotAllowed         somebody who may not, or who has not said who they are
+│   ├── Throttled          too much at once; later it will be taken
 │   └── SchemaError        the database's schema does not fit the program
 ├── DiscoveryError         a source that cannot be walked further (repeated cursor …)
 ├── IllegalTransition      a state change that `model` does not allow
@@ -47,6 +51,30 @@ class SettingsError(UserError):
 
 class PipelineError(UserError):
     """A pipeline that cannot be loaded or breaks its contract."""
+
+
+class NotThere(UserError):
+    """It does not exist, or not for whoever asks: nobody learns which."""
+
+
+class UnfitState(UserError):
+    """The order does not fit the state of things."""
+
+
+class NotAllowed(UserError):
+    """Who asks may not. With `log_in`, because it is not known who asks."""
+
+    def __init__(self, message: str, hint: str | None = None, *, log_in: bool = False) -> None:
+        super().__init__(message, hint)
+        self.log_in = log_in
+
+
+class Throttled(UserError):
+    """Too much at once: to be tried again after `seconds`."""
+
+    def __init__(self, message: str, seconds: float, hint: str | None = None) -> None:
+        super().__init__(message, hint)
+        self.seconds = seconds
 
 
 class SchemaError(UserError):

@@ -129,7 +129,7 @@ class HealthServer:
 
     def _parts(self) -> dict[str, str]:
         process = "draining" if self._draining else self._heartbeat.failure() or "ok"
-        asking = {name: self._ask(check) for name, check in self._checks.items()}
+        asking = {name: self._ask(check) for name, check in dict(self._checks).items()}
         return {"process": process} | {name: _answer_of(each) for name, each in asking.items()}
 
     def _ask(self, check: Check) -> Future[str | None] | None:

@@ -143,6 +143,10 @@ class Metrics:
             "oldest_pending_age_seconds", "Age of the oldest pending item.", "pipeline"
         )
 
+        self.pending_count = self._gauge(
+            "pending_count", "Open items of all live jobs, as the pending list counts them."
+        )
+
     def _messages(self) -> None:
         self.outbox_depth = self._reading("outbox_depth", "Messages that wait to be published.")
         self.outbox_oldest_seconds = self._reading(
@@ -178,6 +182,9 @@ class Metrics:
         )
 
     def _waits(self) -> None:
+        self.page_seconds = self._histogram(
+            "page_seconds", "Time to read one page of a list.", DATABASE_SECONDS_BOUNDS, "list"
+        )
         self.database_seconds = self._histogram(
             "database_seconds", "Time of one transaction.", DATABASE_SECONDS_BOUNDS, "operation"
         )
@@ -248,7 +255,7 @@ def reference() -> str:
         "up. Gauges are read from the database or the broker: take the `max`, since every process",
         "that reads them says the same and the others say `NaN`. `kind` is `discover` or",
         "`process`, `category` that of the error code, `operation` a verb of the store, `type`",
-        "that of the message, `outcome` what was done with it.",
+        "that of the message, `outcome` what was done with it, `list` is `items` or `pending`.",
         "",
         "| Metric | Type | Labels | Meaning |",
         "|---|---|---|---|",

@@ -197,6 +197,8 @@ class Job:
     updated_at: datetime | None = None
     discovered_at: datetime | None = None
     trace: str | None = None  # the `traceparent` of its making
+    ip: str | None = None  # of whoever asked for it over HTTP
+    file_id: int | None = None
 
     @property
     def given_options(self) -> dict[str, Any]:

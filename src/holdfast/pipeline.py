@@ -110,6 +110,7 @@ class Pipeline:
 
     name: str = ""
     columns: Sequence[str] = ()
+    inputs: Sequence[str] = ()  # fields that a row should have, for pages that map columns to them
     timeout: float | None = None  # seconds for one item; None: the setting ITEM_TIMEOUT_SECONDS
     min_concurrency: int = 1
     max_concurrency: int | None = None  # None: the setting CONCURRENCY_MAX
@@ -195,6 +196,11 @@ def pipeline(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     if unknown:
         raise PipelineError(
             f"@pipeline has no option {unknown[0]!r}", f"It takes: {', '.join(sorted(_OPTIONS))}."
+        )
+    if isinstance(function, str):
+        raise PipelineError(
+            f"@pipeline takes no name by itself: {function!r}",
+            f"Write @pipeline(name={function!r}), or leave it out: the function's name is taken.",
         )
     if function is not None:
         return _FunctionPipeline(function, options)

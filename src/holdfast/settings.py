@@ -238,6 +238,30 @@ class Settings:
         False, "Let `ctx.http` reach loopback and private addresses."
     )
 
+    db_ingest_enabled: bool = setting(
+        True, "Off refuses uploads over HTTP, as the flag `ingest` does.", aliased=True
+    )
+    pending_enabled: bool = setting(
+        True, "Off hides the list of everything pending, as the flag `pending` does.", aliased=True
+    )
+    max_upload_bytes: int = setting(
+        2048 * MIB, "Largest file that is taken over HTTP.", 1, 1024 * 1024 * MIB
+    )
+    max_body_bytes: int = setting(MIB, "Largest other body that is taken.", 1024, 1024 * MIB)
+    file_roots: tuple[Path, ...] = setting(
+        (),
+        "Folders whose files the API may make jobs of, parted by `:`.",
+        kind="folders",
+        shown="none",
+    )
+    kickoff_max_seconds: float = setting(30, "Longest slice of work within one request.", 0.1, 3600)
+    session_hours: float = setting(168, "How long a login lasts.", 0.01, 24 * 366)
+    trusted_proxies: str = setting(
+        "",
+        "Addresses of proxies, parted by commas, whose X-Forwarded headers are believed.",
+        shown="none",
+    )
+
     log_level: str = setting(
         "warning", "The least that is logged.", choices=("debug", "info", "warning", "error")
     )
@@ -396,6 +420,7 @@ HEADINGS = {
     "backfill_enabled": "Backfills and caps",
     "sweep_seconds": "Processes and upkeep",
     "http_user_agent": "HTTP",
+    "db_ingest_enabled": "Serving",
     "log_level": "Logs",
     "health_port": "Health, metrics and traces",
 }

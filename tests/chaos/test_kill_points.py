@@ -16,7 +16,7 @@ from tests.chaos.children import Children
 from tests.chaos.scene import PATIENCE_SECONDS
 from tests.store.checks import assert_all_sound
 from tests.store.fault_points import fault_points
-from tests.store.message_scenarios import SCENARIOS
+from tests.store.people_scenarios import SCENARIOS
 from tests.store.scenarios import Scenario
 
 POINTS = fault_points()

@@ -47,6 +47,17 @@ def test_a_worker_is_alive_and_ready(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_the_api_tells_its_health_apart_from_its_pages(desk: Desk) -> None:
+    port = free_port()
+    serving = {"HOLDFAST_HEALTH_PORT": str(port)}
+    api = desk.start("api", "--port", str(free_port()), env=serving)
+    told = wait_until(lambda: (found := probe(port, "/readyz"))[0] == 200 and found[1])
+    assert set(told["parts"]) == {"process", "database", "schema", "server"}
+    assert probe(port, "/healthz")[0] == 200
+    assert stop(api, signal.SIGTERM)[0] == 0
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_a_worker_that_drains_is_alive_but_not_ready(desk: Desk) -> None:
     desk.write("slow.py", SLOW)
     desk.write("speed", "600")
@@ -102,6 +113,7 @@ async def test_a_database_that_is_gone_is_named(postgres_url: str) -> None:
         await store.close()
 
 
+@pytest.mark.tools
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_what_a_real_worker_serves_satisfies_promtool(
     desk: Desk, promtool: Path, tmp_path: Path

@@ -11,7 +11,8 @@ from holdfast.errors import UserError
 from holdfast.model import Lane, SliceKind
 from holdfast.store import DeadMessage, NewJob, NewStream, OutboxRow, Store
 from tests.store.checks import execute, fetch, filled_job
-from tests.store.scenarios import SCENARIOS, Scenario, drain, scenario, simple_scenario
+from tests.store.scenarios import SCENARIOS, Scenario, drain, scenario
+from tests.store.upkeep_scenarios import simple_scenario
 
 PROCESS, DISCOVER = SliceKind.PROCESS, SliceKind.DISCOVER
 

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from holdfast.errors import IllegalTransition, UserError
-from holdfast.model import ItemStatus, JobState
-from holdfast.pipeline import Dedupe, Gate
+from holdfast.model import ItemStatus, JobState, Lane
+from holdfast.pipeline import Dedupe
 from holdfast.store import DecisionRow, NewJob, NewStream, Settlement, Store
 from tests.store.checks import (
     assert_sound,
@@ -42,6 +42,7 @@ from tests.store.checks import (
 DONE, ERROR, PENDING = ItemStatus.DONE, ItemStatus.ERROR, ItemStatus.PENDING
 FUTURE = datetime(2100, 1, 1, tzinfo=UTC)
 PAST = datetime(2020, 1, 1, tzinfo=UTC)
+SCHEDULED = NewJob("demo", "nightly", [NewStream("nightly {job}", "v1")], lane=Lane.BACKFILL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -427,90 +428,3 @@ class Complete:
         assert await state_of(store, job_id) is JobState.DONE
         actions = [entry["action"] for entry in await store.reads.audit(job_id)]
         assert actions.count("finish") == 1
-
-
-def simple_scenario(
-    verb: str,
-    act: Callable[[Store, str], Awaitable[Any]],
-    table: str,
-    column: str,
-    expected: int,
-    *before: Callable[[Store, str], Awaitable[Any]],
-) -> None:
-    """A verb on one row of a small table, named anew each time."""
-
-    async def prepare(store: Store) -> str:
-        name = f"{verb} {await store.jobs.now()}"
-        for step in before:
-            await step(store, name)
-        return name
-
-    async def check(store: Store, name: str) -> None:
-        rows = await fetch(store, f"select 1 from {table} where {column} = :name", name=name)
-        assert len(rows) == expected
-
-    SCENARIOS.append(Scenario(verb, prepare, act, check))
-
-
-async def _declare(store: Store, name: str) -> None:
-    await store.gates.declare(Gate(name, spacing=1.0, concurrency=2))
-
-
-async def _reserve(store: Store, name: str) -> None:
-    assert (await store.gates.reserve(name, "one", 3, 60, 0.1, 30)).starts
-
-
-async def _add_worker(store: Store, name: str) -> None:
-    if not await fetch(store, "select 1 from workers where name = :name", name=name):
-        await store.upkeep.add_worker(name, "host", 1, [])
-
-
-async def _set_schedule(store: Store, name: str) -> None:
-    await store.upkeep.set_schedule(name, "demo", "0 3 * * *", "UTC", {}, PAST)
-
-
-async def _fire(store: Store, name: str) -> None:
-    for due in await store.upkeep.due_schedules():
-        assert await store.upkeep.fire_schedule(due, FUTURE)
-
-
-GATE = ("gates", "name", 1)
-WORKER = ("workers", "name", 1)
-SCHEDULE = ("schedules", "name", 1)
-simple_scenario("declare_gate", _declare, *GATE)
-simple_scenario("reserve_gate", _reserve, *GATE, _declare)
-simple_scenario(
-    "reserve_gate", lambda store, name: store.gates.reserve(name, "one", 1, 1, 0.1, 30), *GATE
-)
-simple_scenario("close_gate", lambda store, name: store.gates.close(name, 9, "busy"), *GATE)
-simple_scenario("slow_gate", lambda store, name: store.gates.slow_down(name, 9.0), *GATE)
-simple_scenario(
-    "drop_slots",
-    lambda store, name: store.gates.drop_slots("one"),
-    "gate_holds", "gate", 0, _declare, _reserve,
-)  # fmt: skip
-simple_scenario(
-    "keep_slots", lambda store, name: store.gates.keep_slots(name, "one", 1, 9.0), *GATE, _declare
-)
-simple_scenario("add_worker", _add_worker, *WORKER)
-simple_scenario(
-    "see_worker", lambda store, name: store.upkeep.see_worker(name), *WORKER, _add_worker
-)
-simple_scenario(
-    "stop_worker", lambda store, name: store.upkeep.stop_worker(name), *WORKER, _add_worker
-)
-simple_scenario(
-    "forget_workers", lambda store, _: store.upkeep.forget_workers(), *WORKER, _add_worker
-)
-simple_scenario("set_schedule", _set_schedule, *SCHEDULE)
-simple_scenario("fire_schedule", _fire, *SCHEDULE, _set_schedule)
-simple_scenario(
-    "note_schedule",
-    lambda store, name: store.upkeep.note_schedule(name, 1, None),
-    *SCHEDULE, _set_schedule,
-)  # fmt: skip
-simple_scenario(
-    "remove_schedule",
-    lambda store, name: store.upkeep.remove_schedule(name),
-    "schedules", "name", 0, _set_schedule,
-)  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 from holdfast.store import Store, open_store
 from tests.store.checks import assert_all_sound
 from tests.store.fault_points import fault_points
-from tests.store.message_scenarios import SCENARIOS
+from tests.store.people_scenarios import SCENARIOS
 from tests.store.scenarios import Scenario
 
 POINTS = fault_points()

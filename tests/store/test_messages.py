@@ -87,6 +87,24 @@ async def test_after_a_message_was_taken_the_next_is_sent(store: Store) -> None:
     assert sender.kinds == [(job_id, "process")]
 
 
+async def test_message_that_is_taken_before_its_relay_commits_leaves_no_turn_open(
+    store: Store,
+) -> None:
+    job_id = await filled_job(store, 3)
+    takings: list[asyncio.Task[object]] = []
+
+    async def taken_at_once(rows: Sequence[OutboxRow]) -> list[str | None]:
+        for row in rows:
+            taking = store.messages.begin_turn(job_id, PROCESS, row.message_id, 100)
+            takings.append(asyncio.create_task(taking))
+        await asyncio.wait(takings, timeout=0.2)
+        return [None] * len(rows)
+
+    await store.messages.relay(taken_at_once)
+    await asyncio.gather(*takings)
+    assert await out(store, job_id) is None
+
+
 async def test_another_worker_is_invited_only_when_there_is_more_than_room(store: Store) -> None:
     job_id = await filled_job(store, 10)
     await store.messages.relay(sent)

@@ -25,7 +25,9 @@ from tests.store.checks import (
 
 EARLY = "1970-01-01T00:00:00.000Z"
 
-#: query -> (its parameters, the index that serves each large table it reads)
+SIZES = {"input_chars": 2000, "result_chars": 9000}
+
+#: query -> (its parameters, the index, or any of several, that serves each large table it reads)
 PLANS: list[tuple[str, dict[str, Any], dict[str, str]]] = [
     ("claimable_ranges", {"limit": 16}, {"ranges": "ranges_to_claim"}),
     ("fresh_items", {"lo": 2000, "hi": 2100}, {"items": "items_pkey"}),
@@ -49,22 +51,44 @@ PLANS: list[tuple[str, dict[str, Any], dict[str, str]]] = [
         {"outcomes": "outcomes_by_status"},
     ),
     (
-        "items_by_seq",
-        {"after": 1000, "limit": 1000},
+        "page_by_seq",
+        {"after": 1000, "limit": 1000, **SIZES},
         {"items": "items_pkey", "outcomes": "outcomes_pkey"},
     ),
     (
-        "items_by_status",
-        {"status": "DONE", "updated_at": EARLY, "seq": 0, "limit": 1000},
+        "page_by_status",
+        {"status": "DONE", "updated_at": EARLY, "until": EARLY, "seq": 0, "limit": 99, **SIZES},
         {"outcomes": "outcomes_by_status", "items": "items_pkey"},
     ),
     (
-        "open_of_fresh",
-        {"lo": 900, "hi": 1100, "limit": 1000},
+        "page_of_fresh",
+        {"hi": 1100, "after": 950, "limit": 1000, **SIZES},
         {"items": "items_pkey", "outcomes": "outcomes_pkey"},
     ),
-    ("open_of_again", {"range_id": 0, "limit": 9}, {"outcomes": "outcomes_by_range"}),
-    ("open_range_exists", {}, {"ranges": "ranges_to_claim"}),
+    (
+        "page_of_again",
+        {"range_id": 0, "after": 0, "limit": 9, **SIZES},
+        {"outcomes": "outcomes_by_range"},
+    ),
+    (
+        "page_by_code",
+        {
+            "code": "TIMEOUT",
+            "statuses": ["ERROR"],
+            "updated_at": EARLY,
+            "until": EARLY,
+            "seq": 0,
+            "limit": 99,
+            **SIZES,
+        },
+        {"outcomes": "outcomes_by_code", "items": "items_pkey"},
+    ),
+    (
+        "open_ranges_of_job",
+        {"since": EARLY, "until": EARLY, "id": 0, "want": 0, "limit": 50},
+        {"ranges": "ranges_of_job_by_since"},
+    ),
+    ("open_range_exists", {}, {"ranges": "ranges_to_claim|ranges_of_job_by_since"}),
     (
         "settle_part",
         {"id": 1, "token": "t", "settled": 0, "seconds": 9.0},
@@ -105,8 +129,9 @@ async def test_every_query_on_large_tables_goes_through_its_index(
     for query, params, indexes in PLANS:
         scans = await _scans(store, query, {"job_id": job_id, **params})
         for table, index in indexes.items():
-            if scans.get(table) != {index}:
-                wrong.append(f"{query} reads {table} by {scans.get(table)}, not {index}")
+            found = scans.get(table, {"nothing"})
+            if not found <= set(index.split("|")):
+                wrong.append(f"{query} reads {table} by {found}, not {index}")
     assert wrong == []
 
 

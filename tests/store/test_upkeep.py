@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from holdfast.store import Store
 from holdfast.store.upkeep_table import DueSchedule
 from tests.store.checks import execute, fetch
+from tests.store.scenarios import SCHEDULED
 
 PAST = datetime(2026, 1, 1, 3, 0, 0, 123000, tzinfo=UTC)
 FUTURE = datetime(2100, 1, 1, tzinfo=UTC)
@@ -61,23 +62,23 @@ async def test_schedule_fires_once_under_two_sweepers(store: Store, other_store:
     await _schedule(store, "nightly", PAST)
     one, two = await store.upkeep.due_schedules(), await other_store.upkeep.due_schedules()
 
-    async def fire(opened: Store, due: DueSchedule) -> bool:
-        return await opened.upkeep.fire_schedule(due, FUTURE)
+    async def fire(opened: Store, due: DueSchedule) -> int | None:
+        return await opened.upkeep.fire_schedule(due, FUTURE, SCHEDULED)
 
     fired = await asyncio.gather(fire(store, one[0]), fire(other_store, two[0]))
-    assert sorted(fired) == [False, True]
+    jobs = [job_id for job_id in fired if job_id is not None]
+    assert len(jobs) == 1
+    assert [job.id for job in await store.reads.jobs(10)] == jobs
     assert await store.upkeep.due_schedules() == []
     schedule = (await store.reads.schedules())[0]
-    assert schedule["next_at"] == FUTURE
-    await store.upkeep.note_schedule("nightly", 7, None)
-    assert (await store.reads.schedules())[0]["last_job_id"] == 7
+    assert (schedule["next_at"], schedule["last_job_id"]) == (FUTURE, jobs[0])
 
 
 async def test_failed_firing_is_kept_until_the_schedule_is_set_again(store: Store) -> None:
     await _schedule(store, "nightly", PAST)
     due = (await store.upkeep.due_schedules())[0]
-    await store.upkeep.fire_schedule(due, PAST + timedelta(days=1))
-    await store.upkeep.note_schedule("nightly", None, "no such file")
+    assert await store.upkeep.skip_schedule(due, PAST + timedelta(days=1), "no such file")
+    assert not await store.upkeep.skip_schedule(due, PAST + timedelta(days=2), "no such file")
     assert (await store.reads.schedules())[0]["error"] == "no such file"
     await _schedule(store, "nightly", FUTURE)
     assert (await store.reads.schedules())[0]["error"] is None

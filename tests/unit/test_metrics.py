@@ -49,6 +49,7 @@ def test_every_metric_can_be_read_by_a_prometheus_parser() -> None:
     metrics.gate_wait_seconds.observe(1.5)
     metrics.broker_queue_depth.labels("holdfast.bulk").set(4)
     metrics.messages.labels("slice.process", "done").inc()
+    metrics.page_seconds.labels("items").observe(0.01)
     metrics.observe_items("prices", bucketed([0.02]), 0.02, 1)
     metrics.set_queue({"prices": QueueReading(7, 1.5)})
 
@@ -63,7 +64,8 @@ def test_every_metric_can_be_read_by_a_prometheus_parser() -> None:
 
 
 def test_names_carry_prefix_and_kind_and_no_label_is_unbounded() -> None:
-    bounded = {"pipeline", "status", "kind", "category", "operation", "queue", "type", "outcome"}
+    bounded = {"pipeline", "status", "kind", "category", "operation", "queue", "type", "outcome",
+               "list"}  # fmt: skip
     for each in Metrics().described:
         assert re.fullmatch(r"holdfast_[a-z_]+", each.name)
         assert each.name.endswith("_total") is (each.kind == "counter")

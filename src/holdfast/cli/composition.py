@@ -136,6 +136,16 @@ def store_checks(store: Store) -> dict[str, Check]:
     return {"database": database, "schema": schema}
 
 
+def broker_awaited() -> dict[str, Check]:
+    """For a process that serves its health while it waits for a broker; replaced by
+    `broker_check` when it is there."""
+
+    async def broker() -> str | None:
+        return "is waited for"
+
+    return {"broker": broker}
+
+
 def _fault() -> Fault:
     """For tests: HOLDFAST_FAULT=verb/query@n kills this process at the n-th such write."""
     wanted = os.environ.get("HOLDFAST_FAULT")

@@ -8,12 +8,14 @@ import secrets
 import signal
 import socket
 from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
 from typing import Any
 
 import structlog
 import typer
 
 from holdfast.cli.composition import (
+    broker_awaited,
     ensure_schema,
     opened_store,
     run_async,
@@ -24,7 +26,7 @@ from holdfast.cli.composition import (
 )
 from holdfast.cli.output import errors
 from holdfast.cli.supervising import Supervisor
-from holdfast.cli.working import load_all
+from holdfast.cli.working import load_all, stop_with_supervisor
 from holdfast.engine.control import Control
 from holdfast.engine.upkeep import Upkeep, every
 from holdfast.metrics import Metrics
@@ -102,10 +104,13 @@ async def _relay(settings: Settings, port: int | None) -> None:
 
     log = structlog.get_logger()
     metrics = Metrics()
-    async with (
-        opened_store(settings, metrics) as store,
-        parts.opened_broker(settings, log) as broker,
-    ):
+    async with AsyncExitStack() as stack:
+        store = await stack.enter_async_context(opened_store(settings, metrics))
+        checks = store_checks(store) | broker_awaited()
+        # Before the broker, which may be waited for: the process is well meanwhile.
+        drain = stack.enter_context(serving_health(settings, port, metrics, checks))
+        broker = await stack.enter_async_context(parts.opened_broker(settings, log))
+        checks |= parts.broker_check(broker)
         relaying = Relay(store, broker, settings.relay_poll_seconds, metrics, log)
         depths = every(_DEPTH_SECONDS, lambda: parts.read_depths(broker, metrics), log, "depths")
         beside = [
@@ -117,15 +122,17 @@ async def _relay(settings: Settings, port: int | None) -> None:
         async def stop() -> None:
             relaying.stop()
 
-        checks = store_checks(store) | parts.broker_check(broker)
-        with serving_health(settings, port, metrics, checks) as drain:
-            await _until_signalled(relaying.run(), drain, stop)
+        await _until_signalled(relaying.run(), drain, stop)
         for task in beside:
             task.cancel()
         await asyncio.gather(*beside, return_exceptions=True)
 
 
-def timers(pipelines: list[str] = _PIPELINES, health_port: int | None = _HEALTH_PORT) -> None:
+def timers(
+    pipelines: list[str] = _PIPELINES,
+    health_port: int | None = _HEALTH_PORT,
+    supervised: bool = typer.Option(False, "--supervised", hidden=True),
+) -> None:
     """Sweep and fire schedules without working on items.
 
     Workers do this too, so that nothing depends on this command; it keeps the upkeep going where
@@ -134,7 +141,9 @@ def timers(pipelines: list[str] = _PIPELINES, health_port: int | None = _HEALTH_
     settings = settings_from_environment()
     loaded = load_all(pipelines)
     ensure_schema(settings)
-    port = settings.health_port if health_port is None else health_port
+    # Supervised, it shares its environment with the server, and cannot share its port.
+    given = None if supervised else settings.health_port
+    port = given if health_port is None else health_port
 
     async def main() -> None:
         log = structlog.get_logger()
@@ -156,9 +165,12 @@ def timers(pipelines: list[str] = _PIPELINES, health_port: int | None = _HEALTH_
                 await asyncio.gather(*loops, return_exceptions=True)
                 await store.upkeep.stop_worker(holder)
 
-            errors.print("Keeping time. Ctrl-C stops.")
+            if supervised:
+                stop_with_supervisor(asyncio.get_running_loop(), ended.set)
+            else:
+                errors.print("Keeping time. Ctrl-C stops.")
             with serving_health(settings, port, metrics, store_checks(store)) as drain:
-                await _until_signalled(run(), drain, stop)
+                await _until_signalled(run(), drain, stop, supervised)
 
     run_async(main())
 
@@ -167,6 +179,7 @@ async def _until_signalled(
     running: Coroutine[Any, Any, None],
     drain: Callable[[], None],
     stop: Callable[[], Coroutine[Any, Any, None]],
+    quiet: bool = False,
 ) -> None:
     """Runs until SIGTERM or Ctrl-C, then lets `stop` bring it to its end."""
     stops: set[asyncio.Task[None]] = set()
@@ -180,4 +193,5 @@ async def _until_signalled(
         loop.add_signal_handler(number, signalled)
     await running
     await asyncio.gather(*stops)
-    errors.print("Stopped.")
+    if not quiet:
+        errors.print("Stopped.")

@@ -12,7 +12,7 @@ import orjson
 import typer
 
 from holdfast.cli.composition import opened_store, run_async, settings_from_environment
-from holdfast.cli.exporting import grid_of, print_export, write_export
+from holdfast.cli.exporting import print_export
 from holdfast.cli.output import (
     JSON_OPTION,
     cell,
@@ -25,14 +25,15 @@ from holdfast.cli.output import (
     text_cell,
 )
 from holdfast.database_url import sqlite_file
+from holdfast.engine.grid import grid_of, write_export
 from holdfast.engine.why import why_not_running
 from holdfast.errors import UserError
 from holdfast.export import FORMATS, format_of, plain_text
 from holdfast.model import ItemStatus, Job
 from holdfast.settings import Settings
 from holdfast.store import Store
+from holdfast.store.item_pages import ItemFilter, ItemView
 from holdfast.store.migrate import require_current
-from holdfast.store.reads import ItemView
 from holdfast.tracing import parse
 
 _JOB = typer.Argument(..., metavar="JOB", help="The job's number, as `holdfast jobs` shows it.")
@@ -304,7 +305,7 @@ def export(
 ) -> None:
     """Write a job's results again: the same values in the same order as `items` shows."""
     settings = ready_settings()
-    statuses = statuses_of(status)
+    filter = ItemFilter(tuple(statuses_of(status)))
     if out is None and format is None:
         raise UserError("say which format", f"--format {'|'.join(FORMATS)}, or --out FILE.csv")
     chosen = format_of(out or Path("export"), format)
@@ -315,9 +316,9 @@ def export(
         async with opened_store(settings) as store:
             job = await store.reads.job(job_id)
             if out is None:
-                notes = await print_export(store, job, chosen, statuses, with_input)
+                notes = await print_export(store, job, chosen, filter, with_input)
             else:
-                notes = await write_export(store, job, out, chosen, statuses, with_input)
+                notes = await write_export(store, job, out, chosen, filter, with_input)
         for note in notes:
             errors.print(note, markup=False)
         if out is not None:

@@ -7,9 +7,22 @@ import sys
 import typer
 
 from holdfast import __version__
-from holdfast.cli import dead, fleet, inspecting, orders, running, schedules, setting_up, working
+from holdfast.cli import (
+    accounts,
+    broker,
+    dead,
+    fleet,
+    inspecting,
+    orders,
+    running,
+    schedules,
+    serving,
+    setting_up,
+    up,
+    working,
+)
 from holdfast.cli.output import tell
-from holdfast.errors import DatabaseGone, HoldfastError, UserError
+from holdfast.errors import BrokerGone, DatabaseGone, HoldfastError, UserError
 
 app = typer.Typer(
     name="holdfast",
@@ -39,7 +52,21 @@ def _options(
     pass
 
 
-for family in (running, inspecting, orders, dead, working, fleet, schedules, setting_up):
+FAMILIES = (
+    running,
+    inspecting,
+    orders,
+    dead,
+    working,
+    fleet,
+    broker,
+    schedules,
+    up,
+    serving,
+    accounts,
+    setting_up,
+)
+for family in FAMILIES:
     family.register(app)
 
 
@@ -52,6 +79,11 @@ def main() -> None:
         _end(
             f"the database cannot be reached: {error}",
             "Start it, or mend HOLDFAST_DATABASE_URL; `holdfast doctor` checks the set-up.",
+        )
+    except BrokerGone as error:
+        _end(
+            f"the broker cannot be reached: {error}",
+            "Start it, or mend HOLDFAST_BROKER_URL; `holdfast doctor` checks the set-up.",
         )
     except HoldfastError as error:
         _end(str(error), None)

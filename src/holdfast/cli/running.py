@@ -23,7 +23,6 @@ from holdfast.cli.composition import (
     run_async,
     settings_from_environment,
 )
-from holdfast.cli.exporting import write_export
 from holdfast.cli.loading import load_pipeline
 from holdfast.cli.output import errors, reason_text, seconds_left
 from holdfast.cli.progress import Progress
@@ -32,16 +31,16 @@ from holdfast.cli.supervising import Supervisor, reap_dead_workers
 from holdfast.cli.working import worker_name
 from holdfast.clock import SystemClock
 from holdfast.engine.control import Caps, Control, discovery_key
-from holdfast.engine.discover import Walk, WalkEnd, uploaded_pages
-from holdfast.engine.pace import IngestPace
+from holdfast.engine.grid import write_export
+from holdfast.engine.uploads import Upload, UploadParts
 from holdfast.engine.why import why_not_running
 from holdfast.errors import DatabaseGone, InputError, UserError
 from holdfast.export import format_of
 from holdfast.metrics import Metrics
-from holdfast.model import Job, JobState, StreamState
+from holdfast.model import Job, JobState
 from holdfast.settings import Settings
 from holdfast.sources.tables import TableFile, content_key
-from holdfast.store import Store, StreamLease
+from holdfast.store import Store
 
 T = TypeVar("T")
 SOME_ITEMS_FAILED = 3
@@ -329,67 +328,25 @@ class _Run:
         """Takes the file's rows in. Discovery of other sources is the workers' business."""
         if self._file is None:
             return
-        seconds = discover_limits(self._settings).lease_seconds
-        while not self._stopped.is_set():
-            try:
-                # A lease whose commit was not answered is ours without our knowing its token.
-                await store.leases.return_leases(self._name)
-                stream = await store.ingesting.lease_stream(job_id, self._name, seconds)
-                if stream is not None:
-                    await self._walk(store, stream, self._file)
-                if not await self._more_to_ingest(store, job_id):
-                    return
-            except DatabaseGone as error:
-                self._log.warning("database.gone", error=str(error))
-            # Another process takes the same rows in, or something is not to be had for now.
-            await self._pause(_AGAIN_SECONDS)
-
-    async def _walk(self, store: Store, stream: StreamLease, file: TableFile) -> None:
-        pace = IngestPace(ingest_bounds(self._settings))
-        held_back = asyncio.Event()
-        watching = asyncio.create_task(self._watch_controls(store, stream.job_id, held_back))
-        walk = Walk(
+        parts = UploadParts(
             store,
-            stream,
-            self._request.pipeline,
-            self._name,
             discover_limits(self._settings),
-            pace,
+            ingest_bounds(self._settings),
             self._clock,
             Metrics(),
             self._log,
-            lambda: not self._stopped.is_set() and not held_back.is_set(),
         )
-        try:
-            end = await walk.run(uploaded_pages(file, self._request.pipeline, stream, pace))
-        finally:
-            watching.cancel()
-        await store.settling.complete(stream.job_id)
-        for problem, count in sorted(file.problems.items()):
+        pipeline = self._request.pipeline
+        upload = Upload(parts, self._name, job_id, pipeline, self._file, self._stopped)
+        await upload.take_in()
+        for problem, count in sorted(self._file.problems.items()):
             errors.print(f"  {problem}: {count:,}", markup=False)
-        if end is WalkEnd.FAILED:
-            streams = await store.reads.streams(stream.job_id)
+        if upload.failed is not None:
             raise InputError(
-                streams[0].error or "the input could not be read",
-                f"The {stream.items_count:,} rows before it are kept, as job {stream.job_id}. "
+                upload.failed,
+                f"The {upload.rows:,} rows before it are kept, as job {job_id}. "
                 "Mend the file and run again.",
             )
-
-    async def _watch_controls(self, store: Store, job_id: int, held_back: asyncio.Event) -> None:
-        """A pause or a kill switch stops the taking in too; it goes on when that is lifted."""
-        while not held_back.is_set():
-            await self._pause(_AGAIN_SECONDS)
-            with suppress(DatabaseGone):
-                controls = await store.reads.job_controls([job_id])
-                state, switch = controls.get(job_id, (JobState.CANCELLED, None))
-                if state is not JobState.RUNNING or switch:
-                    held_back.set()
-
-    async def _more_to_ingest(self, store: Store, job_id: int) -> bool:
-        job = await store.reads.job(job_id)
-        if job.state is not JobState.RUNNING:
-            return False
-        return any(s.state == StreamState.RUNNING for s in await store.reads.streams(job_id))
 
     async def _pause(self, seconds: float) -> None:
         with suppress(TimeoutError):

@@ -52,7 +52,7 @@ def add(
     async def main() -> None:
         async with opened_store(settings) as store:
             await store.upkeep.set_schedule(
-                name, found.name, cron, zone, parse_options(option), next_at
+                name, found.name, cron, zone, parse_options(option), next_at, settings.owner
             )
 
     run_async(main())
@@ -91,7 +91,7 @@ def remove(
 
     async def main() -> bool:
         async with opened_store(settings) as store:
-            return await store.upkeep.remove_schedule(name)
+            return await store.upkeep.remove_schedule(name, settings.owner)
 
     if not run_async(main()):
         raise UserError(f"there is no schedule {name!r}", "`holdfast schedule list` lists them.")

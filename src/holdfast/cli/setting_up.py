@@ -6,7 +6,6 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from importlib.metadata import version
 
 import typer
@@ -16,6 +15,8 @@ from holdfast.cli.output import JSON_OPTION, console, errors, print_json, print_
 from holdfast.database_url import sqlite_file
 from holdfast.environment import PREFIX
 from holdfast.errors import DatabaseGone, UserError
+from holdfast.findings import Finding
+from holdfast.log import configure
 from holdfast.settings import SETTINGS, Settings, load_settings
 from holdfast.store.migrate import downgrade, require_current, status, upgrade
 
@@ -71,19 +72,13 @@ def show_settings(as_json: bool = JSON_OPTION) -> None:
 def _value_of(settings: Settings, field: str) -> str:
     if field == "database_url":
         return settings.masked_database_url
-    return str(getattr(settings, field))
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    what: str
-    ok: bool
-    text: str
-    mend: str | None = None
+    value = settings.masked_broker_url if field == "broker_url" else getattr(settings, field)
+    return str(value)
 
 
 def doctor(as_json: bool = JSON_OPTION) -> None:
     """Check the set-up, and say what is wrong and how to mend it. Exit code 3 if something is."""
+    configure()
     findings = list(_examine())
     if as_json:
         print_json(findings)
@@ -107,6 +102,11 @@ def _examine() -> Iterator[Finding]:
         yield Finding("settings", False, error.message, error.hint)
         return
     yield Finding("settings", True, "all names and values are known")
+    yield from _examine_database(settings)
+    yield from _examine_broker(settings)
+
+
+def _examine_database(settings: Settings) -> Iterator[Finding]:
     checks: tuple[tuple[str, Callable[[Settings], Finding]], ...] = (
         ("data folder", _folder),
         ("disk", _space),
@@ -118,6 +118,15 @@ def _examine() -> Iterator[Finding]:
         yield found
         if name == "schema" and not found.ok:
             return  # the database would only say the same again
+
+
+def _examine_broker(settings: Settings) -> list[Finding]:
+    if settings.broker_url is None:
+        return [Finding("broker", True, "none set; workers poll the database")]
+    # Not above: the commands that need no broker start without it.
+    from holdfast.messaging.examination import check
+
+    return run_async(check(settings.broker_url, settings.queue_prefix))
 
 
 def _examined(name: str, check: Callable[[Settings], Finding], settings: Settings) -> Finding:

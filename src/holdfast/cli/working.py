@@ -17,6 +17,7 @@ import typer
 
 from holdfast import tracing
 from holdfast.cli.composition import (
+    broker_awaited,
     ensure_schema,
     opened_store,
     run_async,
@@ -135,7 +136,9 @@ async def _work(
     options = worker_options(settings, job, until_idle)
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(opened_store(settings, metrics, listens))
-        checks, turns = store_checks(store), None
+        checks, turns = store_checks(store) | (broker_awaited() if listens else {}), None
+        # Before the broker, which may be waited for: the process is well meanwhile.
+        drain = stack.enter_context(serving_health(settings, health_port, metrics, checks))
         if listens:
             from holdfast.cli.broker_parts import broker_check, broker_turns
 
@@ -154,25 +157,23 @@ async def _work(
             log,
             turns,
         )
-        with serving_health(settings, health_port, metrics, checks) as drain:
-
-            def stop() -> None:
-                drain()
-                worker.stop()
-
-            _stop_on_demand(supervised, stop)
-            await worker.run()
+        _stop_on_demand(supervised, drain, worker)
+        await worker.run()
 
 
-def _stop_on_demand(supervised: bool, stop: Callable[[], None]) -> None:
+def _stop_on_demand(supervised: bool, drain: Callable[[], None], worker: Worker) -> None:
+    def stop() -> None:
+        drain()
+        worker.stop()
+
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop)
     if supervised:
-        _stop_with_supervisor(loop, stop)
+        stop_with_supervisor(loop, stop)
 
 
-def _stop_with_supervisor(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> None:
+def stop_with_supervisor(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> None:
     """The supervisor holds the other end of standard input: its end is our end too."""
 
     def ended() -> None:

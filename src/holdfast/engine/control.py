@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from holdfast.errors import IllegalTransition, UserError
+from holdfast.errors import IllegalTransition, UnfitState, UserError
 from holdfast.model import FINAL, ItemStatus, JobState, Lane
 from holdfast.pipeline import Pipeline
 from holdfast.store import NewJob, NewStream, Store
@@ -25,6 +26,17 @@ class Caps:
 NO_CAPS = Caps()
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Where a job came from, if over HTTP: the address, and the stored file."""
+
+    ip: str | None = None
+    file_id: int | None = None
+
+
+_NOT_OVER_HTTP = Asked()
+
+
 class Control:
     def __init__(self, store: Store, owner: str, log: Any) -> None:
         self._store = store
@@ -40,6 +52,7 @@ class Control:
         options: Mapping[str, Any],
         caps: Caps,
         only_first: bool = False,
+        asked: Asked = _NOT_OVER_HTTP,
     ) -> int:
         """A job over a file's rows. The file stays where it is until all rows are kept."""
         await self.prepare(pipeline)
@@ -54,6 +67,8 @@ class Control:
             columns=pipeline.columns,
             options={**options, "_table": dict(table), "_file": pipeline.file},
             max_items=caps.max_items,
+            ip=asked.ip,
+            file_id=asked.file_id,
         )
         return await self._create(job, self._owner, only_first)
 
@@ -64,9 +79,10 @@ class Control:
         actor: str | None = None,
         caps: Caps = NO_CAPS,
         only_first: bool = False,
+        asked: Asked = _NOT_OVER_HTTP,
     ) -> int:
         """A job whose records the pipeline finds by itself."""
-        job = await self.discovery_job(pipeline, options, caps)
+        job = await self.discovery_job(pipeline, options, caps, asked=asked)
         return await self._create(job, actor or self._owner, only_first)
 
     async def discovery_job(
@@ -75,6 +91,7 @@ class Control:
         options: Mapping[str, Any],
         caps: Caps = NO_CAPS,
         owner: str | None = None,
+        asked: Asked = _NOT_OVER_HTTP,
     ) -> NewJob:
         """Such a job, ready to be made."""
         if not pipeline.discovers:
@@ -98,6 +115,7 @@ class Control:
             columns=pipeline.columns,
             options={**options, "_file": pipeline.file},
             max_items=caps.max_items,
+            ip=asked.ip,
         )
 
     async def pause(self, job_id: int) -> JobState:
@@ -158,6 +176,28 @@ class Control:
             self._log.info("kill_switch.off", scope=scope, by=self._owner)
         return changed
 
+    async def close_gate(self, name: str, seconds: float, reason: str) -> None:
+        await self._store.gates.order(name, seconds, reason, self._owner)
+
+    async def open_gate(self, name: str) -> None:
+        await self._store.gates.order(name, 0.0, "", self._owner)
+
+    async def set_schedule(
+        self,
+        name: str,
+        pipeline: str,
+        cron: str,
+        zone: str,
+        options: Mapping[str, Any],
+        next_at: datetime,
+    ) -> None:
+        await self._store.upkeep.set_schedule(
+            name, pipeline, cron, zone, options, next_at, self._owner
+        )
+
+    async def remove_schedule(self, name: str) -> bool:
+        return await self._store.upkeep.remove_schedule(name, self._owner)
+
     async def kill_switches(self) -> list[dict[str, Any]]:
         return await self._store.reads.kill_switches()
 
@@ -179,7 +219,7 @@ class Control:
         try:
             return await order
         except IllegalTransition as error:
-            raise UserError(str(error), "`holdfast show JOB` tells its state.") from error
+            raise UnfitState(str(error), "`holdfast show JOB` tells its state.") from error
 
 
 def discovery_key(pipeline: Pipeline, options: Mapping[str, Any]) -> str:

@@ -197,7 +197,7 @@ class Settler:
     async def _complete(self) -> None:
         ended = await self._store.settling.complete(self._job_id)
         if ended is not None:
-            self._log.info("job.ended", state=ended)
+            self._log.info("job.ended", state=str(ended))
 
     def _tell(
         self, settlements: Sequence[Settlement], decisions: Sequence[DecisionRow], seconds: float

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -19,6 +19,7 @@ from holdfast.pipeline import Pipeline
 from holdfast.store import Store
 from holdfast.store.leases import InWork
 from holdfast.store.upkeep_table import DueSchedule
+from holdfast.tracing import span
 
 
 async def every(seconds: float, action: Callable[[], Awaitable[None]], log: Any, name: str) -> None:
@@ -89,6 +90,7 @@ class Upkeep:
         for job_id in cancelled:
             await self._store.jobs.drop_ranges(job_id)
         await self._store.upkeep.forget_workers()
+        await self._store.samples.take_samples()
         announced = await self._announce() if self._limits.announces else []
         if rescued or cancelled or announced:
             self._log.info("sweep.acted", rescued=rescued, cancelled=cancelled, announced=announced)
@@ -117,26 +119,28 @@ class Upkeep:
         duties = await self._store.upkeep.duties()
         if "sweep" in duties:
             self._metrics.sweeper_age_seconds.set(duties["sweep"][1])
+        oldest = await self._store.reads.oldest_transaction_seconds()
+        self._metrics.oldest_transaction_seconds.set(oldest or 0.0)
 
     async def _fire(self, due: DueSchedule) -> None:
-        """Moves the schedule on first: of two workers, the one that did so starts the job."""
+        """Of several sweepers, the one that moves the schedule on starts its job with it."""
         next_at = next_fire(due.cron, due.zone, due.now)
-        if not await self._store.upkeep.fire_schedule(due, next_at):
-            return
         pipeline = self._pipelines[due.reference]
         try:
-            job_id = await self._control.start_discovery(
-                pipeline, dict(due.options), f"schedule:{due.name}"
-            )
+            with span("job.create", pipeline=pipeline.name) as trace:
+                new = await self._control.discovery_job(pipeline, dict(due.options))
+                job_id = await self._store.upkeep.fire_schedule(
+                    due, next_at, replace(new, trace=trace)
+                )
         except DatabaseGone:
             raise
         except Exception as error:
             told = f"{type(error).__name__}: {error}"
-            await self._store.upkeep.note_schedule(due.name, None, told)
-            self._log.error("schedule.failed", schedule=due.name, error=told)
+            if await self._store.upkeep.skip_schedule(due, next_at, told):
+                self._log.error("schedule.failed", schedule=due.name, error=told)
             return
-        await self._store.upkeep.note_schedule(due.name, job_id, None)
-        self._log.info("schedule.fired", schedule=due.name, job_id=job_id)
+        if job_id is not None:
+            self._log.info("schedule.fired", schedule=due.name, job_id=job_id)
 
 
 def next_fire(cron: str, zone: str, now: datetime) -> datetime:

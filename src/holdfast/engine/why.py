@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from holdfast.model import Job, JobState, Lane, StreamState
+from holdfast.model import ItemStatus, Job, JobState, Lane, StreamState
 from holdfast.store import Store
 
 
@@ -56,11 +58,16 @@ async def _discovery(store: Store, job: Job, lost_seconds: float) -> Reason | No
             text = f"{stream.source}: {stream.error or 'waits for a gate'}"
             return Reason("retry at", text, stream.available_at)
         if stream.state == StreamState.RUNNING and job.reference and not stream.leased:
-            text = f"nobody takes the rest of the file in: holdfast run PIPELINE.py {job.reference}"
-            return Reason("no live worker", text)
+            return Reason("no live worker", _nobody_takes_in(job))
         if stream.state == StreamState.RUNNING and not stream.leased:
             return await _no_live_worker(store, job, lost_seconds)
     return None
+
+
+def _nobody_takes_in(job: Job) -> str:
+    if job.file_id is not None:
+        return "the file waits to be taken in by a server that knows the pipeline: holdfast api"
+    return f"nobody takes the rest of the file in: holdfast run PIPELINE.py {job.reference}"
 
 
 async def _waiting(store: Store, job: Job, lost_seconds: float) -> Reason | None:
@@ -104,3 +111,20 @@ async def _capped(store: Store, job: Job) -> Reason | None:
             )
             return Reason("cap reached", text)
     return None
+
+
+async def why_item_waits(
+    store: Store, job: Job, item: Mapping[str, Any], lost_seconds: float
+) -> Reason | None:
+    """Why one item is not being worked on now; None for one that is, or that is finished."""
+    if item["status"] not in (None, ItemStatus.PENDING) or job.state is JobState.CANCELLED:
+        return None
+    if item["range_id"] is not None:
+        waiting = await store.reads.range(item["range_id"])
+        if waiting is not None and not waiting.due:
+            if waiting.waiting_for:
+                return Reason("gate closed until", waiting.waiting_for, waiting.available_at)
+            text = f"it failed and is tried again: {item['error_message']}"
+            return Reason("retry at", text, waiting.available_at)
+    reason = await why_not_running(store, job, lost_seconds)
+    return reason or Reason("waiting", "other items of the job come before it")

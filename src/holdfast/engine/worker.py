@@ -6,7 +6,7 @@ import asyncio
 import os
 import random
 import socket
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -31,7 +31,7 @@ from holdfast.engine.work import ProcessingSlice, WorkLimits
 from holdfast.errors import DatabaseGone
 from holdfast.http import HttpClient, HttpOptions
 from holdfast.metrics import Metrics
-from holdfast.model import Job, JobState, Lane, SliceKind
+from holdfast.model import Job, JobState, Lane, Outcome, SliceKind
 from holdfast.pipeline import Context, Pipeline
 from holdfast.store import Store
 from holdfast.tracing import span
@@ -141,6 +141,24 @@ class Worker:
             await self._leave()
         if self._failure is not None:
             raise self._failure
+
+    async def try_out(self, job: Job, texts: Sequence[str]) -> list[Outcome]:
+        """A dry run: what would come of these inputs. Nothing of it is kept."""
+        execute = self._make_execute(job)
+
+        async def tried(row: tuple[int, str, int, int, int]) -> Outcome:
+            try:
+                async with asyncio.timeout(execute.timeout):
+                    return await execute(row)
+            except TimeoutError:
+                return execute.timed_out(row)
+
+        rows = [(number, text, 0, 0, 0) for number, text in enumerate(texts, start=1)]
+        try:
+            return await asyncio.gather(*map(tried, rows))
+        finally:
+            await self._http.aclose()
+            await self._leave()
 
     # Turns.
 

@@ -15,6 +15,8 @@ from holdfast.messaging.delivery import Delivery, SetAside, delivery_of
 from holdfast.messaging.link import CLOSE_SECONDS, Link, close_quietly, loss_is_broker_gone
 from holdfast.messaging.topology import Topology
 
+#: Not at once: where a deleted queue is back before RabbitMQ has told all of its consumers, it
+#: moves theirs over to the new one and then drops what that delivers (seen on 3.10).
 RETRY_SECONDS = 0.2
 REFUSED_SECONDS = 5.0
 
@@ -87,6 +89,7 @@ class Consumer:
             try:
                 await self._listen()
                 told = ""
+                await asyncio.sleep(RETRY_SECONDS)
             except UserError as error:
                 if told != error.message:
                     self._log.error("queue.lost", queue=self._word, error=error.message)
@@ -95,6 +98,10 @@ class Consumer:
             except BrokerGone as error:
                 self._log.info("queue.lost", queue=self._word, error=str(error))
                 await asyncio.sleep(RETRY_SECONDS)
+            except Exception as error:
+                # A feeder that died would leave whoever iterates waiting for ever.
+                self._log.error("queue.lost", queue=self._word, error=str(error), exc_info=error)
+                await asyncio.sleep(REFUSED_SECONDS)
 
     async def _listen(self) -> None:
         """Takes deliveries until the channel or the queue is lost."""

@@ -141,7 +141,8 @@ def _flaw(payload: bytes) -> tuple[str, str] | None:
 def _deaths(headers: dict[str, Any], topology: Topology) -> list[dict[str, Any]]:
     """RabbitMQ's own account and ours, in values that JSON and every database can hold."""
     found = headers.get("x-death")
-    told = [_death(each, topology) for each in found if isinstance(each, dict)] if found else []
+    listed = found if isinstance(found, list) else []
+    told = [_death(each, topology) for each in listed if isinstance(each, dict)]
     if CODE_HEADER in headers:
         ours = {
             "queue": _text(headers.get(QUEUE_HEADER)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from aio_pika.abc import AbstractConnection
 from aio_pika.exceptions import ChannelNotFoundEntity
 
@@ -10,6 +12,9 @@ from holdfast.errors import BrokerGone, UserError
 from holdfast.findings import Finding
 from holdfast.messaging.link import close_quietly, connect_once, loss_is_broker_gone
 from holdfast.messaging.topology import DEAD_QUEUE, QUEUES, Topology
+
+#: For RabbitMQ to tell the consumers of a deleted queue, before there is one of that name again.
+TOLD_SECONDS = 1.0
 
 
 async def check(url: str, prefix: str) -> list[Finding]:
@@ -52,6 +57,7 @@ async def reset_queue(url: str, prefix: str, word: str, force: bool) -> int:
             channel = connection.channel()
             await channel.initialize()
             await channel.queue_delete(topology.queue(word))
+            await asyncio.sleep(TOLD_SECONDS)
             await topology.declare_queue(channel, word)
         return depth
     finally:
@@ -69,8 +75,7 @@ def _refused(name: str, depth: int, word: str) -> UserError:
     if word == DEAD_QUEUE:
         return UserError(
             f"the queue {name} holds {depth:,} dead messages that the database does not have yet",
-            "Let them be kept first (start the processes that were stopped), or lose them with "
-            "--force.",
+            "Let `holdfast relay` keep them first, or lose them with --force.",
         )
     return UserError(
         f"the queue {name} holds {depth:,} messages",
@@ -100,7 +105,8 @@ async def _check_queue(connection: AbstractConnection, topology: Topology, word:
 def _judged(what: str, word: str, depth: int, consumers: int) -> Finding:
     text = f"quorum queue, {depth:,} messages, {consumers:,} consumers"
     if depth and not consumers:
-        mend = "Start a worker." if word != DEAD_QUEUE else "Start what keeps dead letters."
+        command = "holdfast relay" if word == DEAD_QUEUE else "holdfast worker PIPELINE.py"
+        mend = f"Nobody takes them; run: {command}"
         return Finding(what, False, text, mend)
     return Finding(what, True, text)
 

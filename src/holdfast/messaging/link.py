@@ -155,9 +155,12 @@ async def connect_once(url: str, use: str) -> AbstractConnection:
         await close_quietly(connection)
         heed_cancellation()
         refusal = _refusal(error.__cause__, url)
-        if refusal is None:
+        if refusal is not None:
+            raise refusal from error
+        if isinstance(error, BrokerGone) or not isinstance(error, Exception):
             raise
-        raise refusal from error
+        # Whatever else a strange server brings forth must not end the one who keeps the link.
+        raise BrokerGone(f"{type(error).__name__}: {error}") from error
     return connection
 
 
@@ -217,7 +220,8 @@ def heed_cancellation() -> None:
 def reason_of(error: BaseException) -> str:
     if isinstance(error, TimeoutError) and not error.args:
         return "no answer in time"
-    words = [str(each) for each in error.args if each is not None]
+    # Beside its words, an error has numbers that tell people nothing.
+    words = [each for each in error.args if isinstance(each, str)]
     return " ".join(words) or type(error).__name__
 
 

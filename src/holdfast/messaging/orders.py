@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from holdfast.engine.control import Control
@@ -10,6 +11,7 @@ from holdfast.errors import UserError
 from holdfast.messaging.envelope import Envelope, JobStart
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
+from holdfast.tracing import span
 
 
 class Orders:
@@ -33,9 +35,14 @@ class Orders:
             raise UserError(
                 f"there is no pipeline {order.pipeline!r} here", f"This worker has: {known}."
             )
-        new = await self._control.discovery_job(pipeline, dict(order.options), owner=order.owner)
         message_id = envelope.header.message_id
-        job_id = await self._store.messages.accept_job(message_id, envelope.header.type, new)
+        with span("job.create", envelope.tracing.traceparent, pipeline=order.pipeline) as trace:
+            new = await self._control.discovery_job(
+                pipeline, dict(order.options), owner=order.owner
+            )
+            job_id = await self._store.messages.accept_job(
+                message_id, envelope.header.type, replace(new, trace=trace)
+            )
         if job_id is None:
             self._log.info("message.repeated", message_id=message_id, type=envelope.header.type)
         else:

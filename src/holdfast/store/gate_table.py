@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
+from holdfast.errors import NotThere
 from holdfast.pipeline import Gate
+from holdfast.store.auditing import add_audit
 from holdfast.store.database import Database
 from holdfast.store.driver import Row, Transaction
 from holdfast.store.instants import seconds_between
@@ -93,6 +95,19 @@ class GateTable:
             await tx.run("close_gate", {"name": name, "seconds": seconds, "reason": reason})
 
         await self._database.write("close_gate", body)
+
+    async def order(self, name: str, seconds: float, reason: str, actor: str) -> None:
+        """A person closes a gate for so long, or with 0 opens it."""
+        params = {"name": name, "seconds": seconds, "reason": reason or None}
+
+        async def body(tx: Transaction) -> None:
+            if not await tx.take("order_gate", params):
+                raise NotThere(f"there is no gate {name!r}", "GET /api/gates lists them.")
+            action = "gate.closed" if seconds else "gate.opened"
+            told = {"seconds": seconds, "reason": reason}
+            await add_audit(tx, actor, action, None, name, told)
+
+        await self._database.write("order_gate", body)
 
     async def slow_down(self, name: str, spacing: float) -> None:
         async def body(tx: Transaction) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 
@@ -16,3 +16,11 @@ def seconds_between(earlier: Any, later: Any) -> float:
     start, end = parse_instant(earlier), parse_instant(later)
     assert start is not None and end is not None
     return (end - start).total_seconds()
+
+
+def instant_parameter(dialect: str, value: datetime) -> Any:
+    """The instant as a parameter that the database compares with its own."""
+    if dialect == "postgres":
+        return value
+    value = value.astimezone(UTC)
+    return value.strftime("%Y-%m-%dT%H:%M:%S.") + f"{value.microsecond // 1000:03d}Z"

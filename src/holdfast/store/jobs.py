@@ -8,9 +8,10 @@ from typing import Any
 
 import orjson
 
-from holdfast.errors import UserError
+from holdfast.errors import NotThere, UnfitState, UserError
 from holdfast.model import FINAL, ItemStatus, JobState, Lane, SliceKind, next_job_state
 from holdfast.store.announcing import announce
+from holdfast.store.auditing import add_audit
 from holdfast.store.counting import add_counts
 from holdfast.store.database import Database
 from holdfast.store.driver import Transaction
@@ -39,6 +40,8 @@ class NewJob:
     options: Mapping[str, Any] = field(default_factory=dict)
     max_items: int | None = None
     trace: str | None = None
+    ip: str | None = None
+    file_id: int | None = None
 
 
 class Jobs:
@@ -85,7 +88,7 @@ class Jobs:
             )
             state = await _state(tx, job_id)
             if state in (JobState.DONE, JobState.FAILED) and not reopened:
-                raise UserError(
+                raise UnfitState(
                     f"job {job_id} is {state} and has nothing left to do",
                     "Use `holdfast reprocess` to work finished items again.",
                 )
@@ -136,10 +139,10 @@ class Jobs:
             )
 
         async def body(tx: Transaction) -> int:
-            await _require(tx, job_id, "reprocess")
+            await require(tx, job_id, "reprocess")
             params = {"job_id": job_id, "status": status, "before": before, "limit": _CHUNK}
             found = await tx.fetch("reprocessable", params)
-            return await _open_again(tx, job_id, found, actor, reset)
+            return await open_again(tx, job_id, found, actor, reset)
 
         return await self._database.write("reprocess", body)
 
@@ -149,16 +152,16 @@ class Jobs:
         """Opens the named items; an item that is not finished is an error."""
 
         async def body(tx: Transaction) -> int:
-            await _require(tx, job_id, "reprocess")
+            await require(tx, job_id, "reprocess")
             wanted = sorted(set(seqs))
             found = await tx.fetch("final_items", {"job_id": job_id, "seqs": wanted})
             missing = set(wanted) - {row[0] for row in found}
             if missing:
-                raise UserError(
+                raise UnfitState(
                     f"item {min(missing)} of job {job_id} is not finished or does not exist",
                     "Only finished items can be reprocessed; see `holdfast items`.",
                 )
-            return await _open_again(tx, job_id, found, actor, reset)
+            return await open_again(tx, job_id, found, actor, reset)
 
         return await self._database.write("reprocess_items", body)
 
@@ -171,17 +174,17 @@ class Jobs:
             params = {"id": letter_id, "state": state, "actor": actor}
             rows = await tx.take("act_on_dead_letter", params)
             if not rows:
-                raise UserError(
+                raise UnfitState(
                     f"there is no open dead letter {letter_id}", "See `holdfast dead list`."
                 )
             job_id, seq, kind = rows[0]
             if replay and kind == "message":
                 await _send_again(tx, letter_id)
             elif replay:
-                await _require(tx, job_id, "reprocess")
+                await require(tx, job_id, "reprocess")
                 found = await tx.fetch("final_items", {"job_id": job_id, "seqs": [seq]})
-                await _open_again(tx, job_id, found, actor, True)
-            await _audit(tx, actor, "dead." + state.lower(), job_id, str(letter_id))
+                await open_again(tx, job_id, found, actor, True)
+            await add_audit(tx, actor, "dead." + state.lower(), job_id, str(letter_id))
 
         await self._database.write("act_on_dead_letter", body)
 
@@ -196,7 +199,7 @@ class Jobs:
                 changed = await tx.take("clear_kill_switch", {"scope": scope})
             if changed:
                 action = f"kill_switch.{'on' if on else 'off'}"
-                await _audit(tx, actor, action, None, scope, {"reason": reason})
+                await add_audit(tx, actor, action, None, scope, {"reason": reason})
             return bool(changed)
 
         return await self._database.write("switch", body)
@@ -245,6 +248,8 @@ async def _add_job(tx: Transaction, new: NewJob) -> int:
         "options": orjson.dumps(dict(new.options)).decode(),
         "max_items": new.max_items,
         "trace": new.trace,
+        "ip": new.ip,
+        "file_id": new.file_id,
     }
     return int((await tx.take("add_job", params))[0][0])
 
@@ -263,7 +268,7 @@ async def _add_stream(tx: Transaction, new: NewJob, job_id: int, stream: NewStre
     # Locked first and judged in the next statement: whoever made it ours meanwhile is seen.
     await tx.fetch("lock_stream", params)
     if not await tx.take("take_over_stream", params):
-        raise UserError(
+        raise UnfitState(
             f"another job is walking {stream.source} of {new.pipeline} now",
             "Wait for it, or cancel it: `holdfast jobs` lists it.",
         )
@@ -272,7 +277,7 @@ async def _add_stream(tx: Transaction, new: NewJob, job_id: int, stream: NewStre
 async def _state(tx: Transaction, job_id: int) -> JobState:
     rows = await tx.fetch("job_state", {"job_id": job_id})
     if not rows:
-        raise UserError(f"there is no job {job_id}", "`holdfast jobs` lists the jobs.")
+        raise NotThere(f"there is no job {job_id}", "`holdfast jobs` lists the jobs.")
     return JobState(rows[0][0])
 
 
@@ -281,16 +286,16 @@ async def _move(
 ) -> JobState:
     state = next_job_state(verb, await _state(tx, job_id))
     await tx.run("set_job_state", {"job_id": job_id, "state": state, "error": None})
-    await _audit(tx, actor, verb, job_id, "", detail)
+    await add_audit(tx, actor, verb, job_id, "", detail)
     return state
 
 
-async def _require(tx: Transaction, job_id: int, verb: str) -> None:
+async def require(tx: Transaction, job_id: int, verb: str) -> None:
     """Locks the job's row, so that it cannot finish between the look and the new range."""
     next_job_state(verb, await _state(tx, job_id))
 
 
-async def _open_again(
+async def open_again(
     tx: Transaction, job_id: int, found: Sequence[Sequence[Any]], actor: str, reset: bool
 ) -> int:
     if not found:
@@ -326,21 +331,3 @@ async def _send_again(tx: Transaction, letter_id: int) -> None:
     message_id, payload, queue, job_id = rows[0]
     message = {"message_id": message_id, "payload": payload, "queue": queue, "job_id": job_id}
     await tx.run("add_message", {**message, "delay": 0.0})
-
-
-async def _audit(
-    tx: Transaction,
-    actor: str,
-    action: str,
-    job_id: int | None,
-    subject: str,
-    detail: Mapping[str, Any] | None = None,
-) -> None:
-    params = {
-        "actor": actor,
-        "action": action,
-        "job_id": job_id,
-        "subject": subject,
-        "detail": orjson.dumps(dict(detail or {})).decode(),
-    }
-    await tx.run("add_audit", params)

@@ -131,6 +131,10 @@ class Messages:
                     await announce(tx, job_id, kind)
             return found
 
+        # A message may arrive before the relay that sent it has committed. To close the turn then
+        # would find nothing to close, and leave it open for ever. Waited for apart: a lock held
+        # by the transaction would make relays pass the job over.
+        await self._database.fetch("await_relay", {"job_id": job_id})
         return await self._database.write("begin_turn", body, relaxed=True)
 
     async def end_turn(

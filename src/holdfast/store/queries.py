@@ -51,6 +51,10 @@ _SPELLINGS = {
         (r"@seconds_since\(([^()]*)\)", r"((julianday('now') - julianday(\1)) * 86400.0)"),
     ),
 }
+#: the files of queries that read the same on both databases
+_STEMS = (
+    "common", "messages", "reads", "people", "files", "pages", "operations", "samples",
+)  # fmt: skip
 _PARAMETER = re.compile(r"'[^']*'|(?<![:\w]):([a-z_]\w*)", re.IGNORECASE)
 
 
@@ -63,7 +67,9 @@ class Query:
 
 @cache
 def load_queries(dialect: str) -> dict[str, Query]:
-    texts = _read("common") | _read("messages") | _read("reads") | _read(dialect)
+    texts: dict[str, str] = {}
+    for stem in (*_STEMS, dialect):
+        texts |= _read(stem)
     return {name: compile_query(dialect, sql, name) for name, sql in texts.items()}
 
 

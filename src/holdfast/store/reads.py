@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
 import orjson
 
-from holdfast.errors import UserError
+from holdfast.errors import NotThere
 from holdfast.model import Counters, ItemStatus, Job, JobState, Lane
 from holdfast.store.database import Database
 from holdfast.store.driver import Row
 from holdfast.store.instants import parse_instant, seconds_between
+from holdfast.store.item_pages import ItemFilter, ItemPages, ItemView, holder_of
 
 _PAGE = 1000
 _LAST_ID = 2**62
-
-
-class ItemView(NamedTuple):
-    seq: int
-    input: str
-    status: ItemStatus
-    result: str | None
-    error_code: str | None
-    error_message: str | None
-    tries: int
-    attempts: int
-    updated_at: datetime | None
 
 
 class StreamView(NamedTuple):
@@ -104,6 +93,11 @@ class Reads:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    async def oldest_transaction_seconds(self) -> float | None:
+        """How long the database's oldest transaction has been open; None where none is."""
+        seconds: float | None = (await self._database.fetch("oldest_transaction"))[0][0]
+        return seconds
+
     async def schema_revision(self) -> str | None:
         rows = await self._database.fetch("schema_revision")
         return rows[0][0] if rows else None
@@ -111,12 +105,12 @@ class Reads:
     async def job(self, job_id: int) -> Job:
         rows = await self._database.fetch("job", {"job_id": job_id})
         if not rows:
-            raise UserError(f"there is no job {job_id}", "`holdfast jobs` lists the jobs.")
-        return _job(rows[0])
+            raise NotThere(f"there is no job {job_id}", "`holdfast jobs` lists the jobs.")
+        return job_of(rows[0])
 
     async def jobs(self, limit: int, before: int | None = None) -> list[Job]:
         params = {"limit": limit, "before": before or _LAST_ID}
-        return [_job(row) for row in await self._database.fetch("jobs", params)]
+        return [job_of(row) for row in await self._database.fetch("jobs", params)]
 
     async def job_by_input(self, pipeline: str, input_key: str, owner_id: str) -> int | None:
         params = {"pipeline": pipeline, "input_key": input_key, "owner_id": owner_id}
@@ -130,7 +124,7 @@ class Reads:
             job = await tx.fetch("job", {"job_id": job_id})
         counters = Counters(*rows[0])
         if job and job[0][3] == JobState.CANCELLED:
-            return _with_cancelled(counters)
+            return with_cancelled(counters)
         return counters
 
     async def heartbeat(self, job_id: int) -> datetime | None:
@@ -166,16 +160,20 @@ class Reads:
         if state == JobState.CANCELLED:
             finished = sum(count for status, count in by_status.items() if status != "PENDING")
             by_status["SKIPPED"] = by_status.get("SKIPPED", 0) + items - finished
-            counters = _with_cancelled(counters)
+            counters = with_cancelled(counters)
         return Verification(counters, items, by_status, fresh + again)
 
     async def streams(self, job_id: int) -> list[StreamView]:
         rows = await self._database.fetch("streams_of_job", {"job_id": job_id})
-        return [_stream_view(row) for row in rows]
+        return [stream_view(row) for row in rows]
 
     async def ranges(self, job_id: int, limit: int = 50) -> list[RangeView]:
         rows = await self._database.fetch("ranges_of_job", {"job_id": job_id, "limit": limit})
         return [_range_view(row) for row in rows]
+
+    async def range(self, range_id: int) -> RangeView | None:
+        rows = await self._database.fetch("range", {"range_id": range_id})
+        return _range_view(rows[0]) if rows else None
 
     async def count_ranges(self, job_id: int) -> int:
         return int((await self._database.fetch("count_ranges", {"job_id": job_id}))[0][0])
@@ -204,60 +202,10 @@ class Reads:
         self, job_id: int, statuses: Sequence[ItemStatus] = ()
     ) -> AsyncGenerator[list[ItemView]]:
         """Pages of items: all of them by seq, or those of some statuses by (updated_at, seq)."""
-        if not statuses:
-            async for page in self._items_by_seq(job_id):
-                yield page
-            return
-        for status in statuses:
-            if status in (ItemStatus.PENDING, ItemStatus.PROCESSING):
-                pages = self._open_items(job_id, status)
-            else:
-                pages = self._items_by_status(job_id, status)
-            async for page in pages:
-                yield page
-
-    async def _items_by_seq(
-        self, job_id: int, query: str = "items_by_seq"
-    ) -> AsyncIterator[list[ItemView]]:
         job = await self.job(job_id)
-        after = 0
-        while True:
-            params = {"job_id": job_id, "after": after, "limit": _PAGE}
-            rows = await self._database.fetch(query, params)
-            if not rows:
-                return
-            leased = await self._database.fetch("leased_ranges", {"job_id": job_id})
-            yield [_item_view(_with_lease(row, 2, row[9], leased), job.state) for row in rows]
-            after = rows[-1][0]
-
-    async def _items_by_status(
-        self, job_id: int, status: ItemStatus
-    ) -> AsyncIterator[list[ItemView]]:
-        position: dict[str, Any] = {"updated_at": self._earliest(), "seq": 0}
-        job = await self.job(job_id)
-        while True:
-            params = {"job_id": job_id, "status": status, "limit": _PAGE, **position}
-            rows = await self._database.fetch("items_by_status", params)
-            if not rows:
-                break
-            yield [_item_view(row, job.state) for row in rows]
-            position = {"updated_at": rows[-1][8], "seq": rows[-1][0]}
-        if job.state is JobState.CANCELLED and status is ItemStatus.SKIPPED:
-            async for page in self._items_by_seq(job_id, "cancelled_items"):
-                yield page
-
-    async def _open_items(self, job_id: int, status: ItemStatus) -> AsyncIterator[list[ItemView]]:
-        """Open items lie only in ranges, so the cost does not grow with what is finished."""
-        for found in await self.ranges(job_id, limit=100_000):
-            if found.leased != (status is ItemStatus.PROCESSING):
-                continue
-            if found.again:
-                query, params = "open_of_again", {"range_id": found.id}
-            else:
-                query, params = "open_of_fresh", {"job_id": job_id, "lo": found.lo, "hi": found.hi}
-            rows = await self._database.fetch(query, {**params, "limit": 1_000_000})
-            if rows:
-                yield [_item_view(row, JobState.RUNNING)._replace(status=status) for row in rows]
+        filter = ItemFilter(tuple(statuses))
+        async for page in ItemPages(self._database).every(job, filter, _PAGE):
+            yield page
 
     async def item(self, job_id: int, seq: int) -> dict[str, Any] | None:
         names = (
@@ -269,8 +217,12 @@ class Reads:
         if not rows:
             return None
         leased = await self._database.fetch("leased_ranges", {"job_id": job_id})
-        row = _with_lease(rows[0], 3, rows[0][12], leased)
-        told = dict(zip(names, row, strict=True))
+        told = dict(zip(names, rows[0], strict=True))
+        told["worker"] = None
+        if told["status"] in (None, ItemStatus.PENDING):
+            told["worker"] = holder_of(seq, told["status"], told["range_id"], leased)
+        if told["worker"] is not None:
+            told["status"] = ItemStatus.PROCESSING
         return told | {"updated_at": parse_instant(told["updated_at"])}
 
     async def attempts(self, job_id: int, seq: int) -> list[dict[str, Any]]:
@@ -299,6 +251,11 @@ class Reads:
         letter = found[0]
         payload, history = letter["payload"], orjson.loads(letter["history"] or "[]")
         return letter | {"payload": payload and bytes(payload), "history": history}
+
+    async def dead_letters_of_item(self, job_id: int, seq: int) -> list[dict[str, Any]]:
+        names = ("id", "code", "message", "state", "created_at", "acted_at", "actor")
+        params = {"job_id": job_id, "seq": seq}
+        return await self._named("dead_letters_of_item", names, params)
 
     async def count_dead_letters(self) -> dict[str, int]:
         return {row[0]: row[1] for row in await self._database.fetch("count_dead_letters")}
@@ -346,17 +303,12 @@ class Reads:
             for row in rows
         ]
 
-    def _earliest(self) -> Any:
-        if self._database.driver.dialect == "postgres":
-            return datetime.fromisoformat("1970-01-01T00:00:00+00:00")
-        return ""
-
 
 def _is_instant(name: str) -> bool:
     return name in ("at", "since") or name.endswith(("_at", "_until"))
 
 
-def _with_cancelled(counters: Counters) -> Counters:
+def with_cancelled(counters: Counters) -> Counters:
     values = (
         counters.accepted,
         counters.done,
@@ -370,15 +322,15 @@ def _with_cancelled(counters: Counters) -> Counters:
     return Counters(*values)
 
 
-def _job(row: Row) -> Job:
-    values = [*row[:19]]
+def job_of(row: Row) -> Job:
+    values = [*row]
     values[3], values[6] = JobState(row[3]), Lane(row[6])
     values[9], values[10] = tuple(orjson.loads(row[9])), orjson.loads(row[10])
     values[13:18] = [parse_instant(value) for value in row[13:18]]
     return Job(*values)
 
 
-def _stream_view(row: Row) -> StreamView:
+def stream_view(row: Row) -> StreamView:
     values = [*row]
     values[13], values[15] = parse_instant(row[13]), parse_instant(row[15])
     values[16], values[17] = bool(row[16]), bool(row[17])
@@ -391,32 +343,3 @@ def _range_view(row: Row) -> RangeView:
     for place in (4, 6, 10):
         values[place] = parse_instant(row[place])
     return RangeView(*values)
-
-
-def _with_lease(row: Row, place: int, range_id: int | None, leased: Sequence[Row]) -> Row:
-    """The row with its status at `place`: an open item under a live lease is PROCESSING."""
-    status, seq = row[place], row[0]
-    if status not in (None, ItemStatus.PENDING):
-        return row
-    for leased_id, lo, hi, again in leased:
-        if leased_id == range_id if again else status is None and lo <= seq <= hi:
-            return (*row[:place], ItemStatus.PROCESSING, *row[place + 1 :])
-    return row
-
-
-def _item_view(row: Row, state: JobState) -> ItemView:
-    """An item without an outcome is PENDING; in a cancelled job, SKIPPED."""
-    status, code, message = row[2], row[4], row[5]
-    if status in (None, ItemStatus.PENDING) and state is JobState.CANCELLED:
-        status, code, message = ItemStatus.SKIPPED, "CANCELLED", "the job was cancelled"
-    return ItemView(
-        row[0],
-        row[1],
-        ItemStatus(status or ItemStatus.PENDING),
-        row[3],
-        code,
-        message,
-        row[6] or 0,
-        row[7] or 0,
-        parse_instant(row[8]),
-    )

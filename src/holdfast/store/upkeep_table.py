@@ -9,9 +9,11 @@ from typing import Any
 
 import orjson
 
+from holdfast.store.auditing import add_audit
 from holdfast.store.database import Database
 from holdfast.store.driver import Transaction
-from holdfast.store.instants import parse_instant
+from holdfast.store.instants import instant_parameter, parse_instant
+from holdfast.store.jobs import NewJob, create_job
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,7 @@ class UpkeepTable:
         zone: str,
         options: Mapping[str, Any],
         next_at: datetime,
+        actor: str = "local",
     ) -> None:
         params = {
             "name": name,
@@ -102,17 +105,22 @@ class UpkeepTable:
             "cron": cron,
             "zone": zone,
             "options": orjson.dumps(dict(options)).decode(),
-            "next_at": self._instant(next_at),
+            "next_at": instant_parameter(self._database.driver.dialect, next_at),
         }
 
         async def body(tx: Transaction) -> None:
             await tx.run("set_schedule", params)
+            told = {"pipeline": reference, "cron": cron, "zone": zone}
+            await add_audit(tx, actor, "schedule.set", None, name, told)
 
         await self._database.write("set_schedule", body)
 
-    async def remove_schedule(self, name: str) -> bool:
+    async def remove_schedule(self, name: str, actor: str = "local") -> bool:
         async def body(tx: Transaction) -> bool:
-            return bool(await tx.take("remove_schedule", {"name": name}))
+            removed = bool(await tx.take("remove_schedule", {"name": name}))
+            if removed:
+                await add_audit(tx, actor, "schedule.removed", None, name)
+            return removed
 
         return await self._database.write("remove_schedule", body)
 
@@ -125,24 +133,31 @@ class UpkeepTable:
             due.append(DueSchedule(*values))
         return due
 
-    async def fire_schedule(self, due: DueSchedule, next_at: datetime) -> bool:
-        """Moves a schedule on; False when another sweeper did so first."""
-        params = {"name": due.name, "was": due.next_at, "next_at": self._instant(next_at)}
+    async def fire_schedule(self, due: DueSchedule, next_at: datetime, new: NewJob) -> int | None:
+        """Moves a schedule on and starts its job; None when another sweeper did so first."""
+        params = self._firing(due, next_at)
 
-        async def body(tx: Transaction) -> bool:
-            return bool(await tx.take("fire_schedule", params))
+        async def body(tx: Transaction) -> int | None:
+            if not await tx.take("fire_schedule", params):
+                return None
+            job_id = await create_job(tx, new, f"schedule:{due.name}")
+            await tx.run("note_schedule", {"name": due.name, "job_id": job_id, "error": None})
+            return job_id
 
         return await self._database.write("fire_schedule", body)
 
-    async def note_schedule(self, name: str, job_id: int | None, error: str | None) -> None:
-        """What came of the last firing."""
+    async def skip_schedule(self, due: DueSchedule, next_at: datetime, error: str) -> bool:
+        """Moves a schedule on that cannot make its job now, and says why."""
+        params = self._firing(due, next_at)
 
-        async def body(tx: Transaction) -> None:
-            await tx.run("note_schedule", {"name": name, "job_id": job_id, "error": error})
+        async def body(tx: Transaction) -> bool:
+            if not await tx.take("fire_schedule", params):
+                return False
+            await tx.run("note_schedule", {"name": due.name, "job_id": None, "error": error})
+            return True
 
-        await self._database.write("note_schedule", body)
+        return await self._database.write("skip_schedule", body)
 
-    def _instant(self, value: datetime) -> Any:
-        if self._database.driver.dialect == "postgres":
-            return value
-        return value.strftime("%Y-%m-%dT%H:%M:%S.") + f"{value.microsecond // 1000:03d}Z"
+    def _firing(self, due: DueSchedule, next_at: datetime) -> dict[str, Any]:
+        instant = instant_parameter(self._database.driver.dialect, next_at)
+        return {"name": due.name, "was": due.next_at, "next_at": instant}

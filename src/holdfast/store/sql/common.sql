@@ -3,9 +3,9 @@
 -- name: add_job
 -- A new job, not started yet.
 insert into jobs (pipeline, name, state, owner_id, mode, lane, reference, input_key, columns,
-                  options, max_items, trace, next_seq, created_at, updated_at)
+                  options, max_items, trace, ip, file_id, next_seq, created_at, updated_at)
 values (:pipeline, :name, 'QUEUED', :owner_id, :mode, :lane, :reference, :input_key, :columns,
-        :options, :max_items, :trace, 1, @now, @now)
+        :options, :max_items, :trace, :ip, :file_id, 1, @now, @now)
 returning id;
 
 -- name: job_state
@@ -514,12 +514,13 @@ from   jobs
 where  id = :job_id;
 
 -- name: discovering_jobs
--- Jobs with a stream to walk, of the pipelines a worker has loaded.
+-- Jobs with a stream to walk, of the pipelines a worker has loaded. A file's rows are taken in by
+-- whoever has the file.
 select distinct j.id, j.lane
 from   jobs j
        join streams s on s.job_id = j.id
 where  j.state = 'RUNNING' and j.pipeline in (@each(:pipelines, text))
-       and s.state = 'RUNNING' and s.available_at <= @now
+       and j.reference is null and s.state = 'RUNNING' and s.available_at <= @now
        and (s.worker is null or s.expires_at <= @now)
        and not exists (select 1 from kill_switches k
                        where k.scope in ('all', 'pipeline:' || j.pipeline, 'source:' || s.source));
@@ -583,6 +584,14 @@ set    closed_until = case when closed_until is null or closed_until < @after(:s
                            then @after(:seconds) else closed_until end,
        reason = :reason, updated_at = @now
 where  name = :name;
+
+-- name: order_gate
+-- A person's word: closed from now for so long, or open.
+update gates
+set    closed_until = case when :seconds > 0 then @after(:seconds) end,
+       reason = cast(:reason as text), updated_at = @now
+where  name = :name
+returning name;
 
 -- name: set_kill_switch
 insert into kill_switches (scope, actor, reason, since)

@@ -28,6 +28,10 @@ where    o.job_id in (@each(:job_ids, bigint)) and o.available_at <= @now
 order by o.job_id, o.id
 limit    :limit;
 
+-- name: await_relay
+-- On SQLite whoever writes next waits by itself.
+select :job_id;
+
 -- name: open_turn
 -- Of the messages for one kind of slice of a job, only one is out at a time.
 insert into turns (job_id, kind, message_id, sent_at, resent)

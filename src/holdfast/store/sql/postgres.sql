@@ -91,8 +91,19 @@ select job_id
 from   due
 where  pg_try_advisory_xact_lock(hashtextextended('outbox ' || job_id, 0));
 
+-- name: await_relay
+-- Comes back when no relay is sending messages of the job.
+select pg_advisory_xact_lock_shared(hashtextextended('outbox ' || cast(:job_id as bigint), 0));
+
 -- name: hold_owner
 -- Claims for one owner come one after the other, where owners have a limit.
 select pg_advisory_xact_lock(hashtextextended('owner ' || owner_id, 0))
 from   jobs
 where  id = :job_id;
+
+-- name: oldest_transaction
+-- For how many seconds any transaction has been open; those of other roles are seen only by a
+-- member of pg_read_all_stats.
+select cast(extract(epoch from clock_timestamp() - min(xact_start)) as double precision)
+from   pg_stat_activity
+where  datname = current_database() and pid <> pg_backend_pid();

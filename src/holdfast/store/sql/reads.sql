@@ -1,5 +1,9 @@
 -- Queries behind the command line, the API and the pages. None of them writes.
 
+-- name: oldest_transaction
+-- SQLite has one writer, whom everybody would notice.
+select null;
+
 -- name: schema_revision
 -- The schema that the database has.
 select version_num
@@ -7,14 +11,16 @@ from   alembic_version;
 
 -- name: job
 select id, pipeline, name, state, owner_id, mode, lane, reference, input_key, columns, options,
-       max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace
+       max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace,
+       ip, file_id
 from   jobs
 where  id = :job_id;
 
 -- name: jobs
 -- The newest jobs first.
 select   id, pipeline, name, state, owner_id, mode, lane, reference, input_key, columns, options,
-         max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace
+         max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace,
+         ip, file_id
 from     jobs
 where    id < :before
 order by id desc
@@ -112,7 +118,7 @@ order by worker;
 
 -- name: leased_ranges
 -- What workers hold now: its open items are PROCESSING.
-select id, lo, hi, again
+select id, lo, hi, again, worker
 from   ranges
 where  job_id = :job_id and expires_at > @now;
 
@@ -130,55 +136,6 @@ select   name, host, pid, pipelines, started_at, seen_at
 from     workers
 where    stopped_at is null and seen_at > @after(-1.0 * :lost_seconds)
 order by name;
-
--- name: items_by_seq
--- A page of all items, in their order.
-select   i.seq, i.input, o.status, o.result, o.error_code, o.error_message, o.tries, o.attempts,
-         o.updated_at, o.range_id
-from     items i
-         left join outcomes o on o.job_id = i.job_id and o.seq = i.seq
-where    i.job_id = :job_id and i.seq > :after
-order by i.seq
-limit    :limit;
-
--- name: items_by_status
--- A page of the items with one final status, in the order they came to it.
-select   o.seq, i.input, o.status, o.result, o.error_code, o.error_message, o.tries, o.attempts,
-         o.updated_at
-from     outcomes o
-         join items i on i.job_id = o.job_id and i.seq = o.seq
-where    o.job_id = :job_id and o.status = :status
-         and (o.updated_at, o.seq) > (:updated_at, :seq)
-order by o.updated_at, o.seq
-limit    :limit;
-
--- name: cancelled_items
--- A page of the items that a cancelled job left open.
-select   i.seq, i.input, o.status, null, null, null, o.tries, o.attempts, o.updated_at, o.range_id
-from     items i
-         left join outcomes o on o.job_id = i.job_id and o.seq = i.seq
-where    i.job_id = :job_id and i.seq > :after and (o.status is null or o.status = 'PENDING')
-order by i.seq
-limit    :limit;
-
--- name: open_of_fresh
--- The open items of one fresh range.
-select   i.seq, i.input, null, null, null, null, 0, 0, null
-from     items i
-where    i.job_id = :job_id and i.seq between :lo and :hi
-         and not exists (select 1 from outcomes o where o.job_id = i.job_id and o.seq = i.seq)
-order by i.seq
-limit    :limit;
-
--- name: open_of_again
--- The open items of one again range.
-select   o.seq, i.input, o.status, null, o.error_code, o.error_message, o.tries, o.attempts,
-         o.updated_at
-from     outcomes o
-         join items i on i.job_id = o.job_id and i.seq = o.seq
-where    o.range_id = :range_id
-order by o.seq
-limit    :limit;
 
 -- name: item
 select i.seq, i.key, i.input, o.status, o.normalized, o.result, o.error_code, o.error_message,
@@ -212,6 +169,19 @@ select id, kind, job_id, seq, pipeline, code, message, state, created_at, acted_
        message_id, queue, payload, history
 from   dead_letters
 where  id = :id;
+
+-- name: dead_letters_of_item
+select   id, code, message, state, created_at, acted_at, actor
+from     dead_letters
+where    job_id = :job_id and seq = :seq
+order by id;
+
+-- name: range
+select id, lo, hi, again, available_at, worker, expires_at, expiries, settled, waiting_for, since,
+       case when available_at <= @now then 1 else 0 end,
+       case when expires_at > @now then 1 else 0 end
+from   ranges
+where  id = :range_id;
 
 -- name: count_dead_letters
 select   pipeline, count(*)

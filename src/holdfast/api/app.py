@@ -1,0 +1,129 @@
+"""Puts the API together: routes, errors, protection, and what runs behind them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+
+from holdfast import __version__
+from holdfast.api import (
+    audit,
+    dead_letters,
+    events,
+    exports,
+    files,
+    flags,
+    gates,
+    health,
+    items,
+    job_details,
+    jobs,
+    kill_switches,
+    operations,
+    orders,
+    overview,
+    pending,
+    pipelines,
+    schedules,
+    session,
+    streams,
+    tokens,
+    users,
+)
+from holdfast.api.intake import Intake
+from holdfast.api.live import Feed
+from holdfast.api.parts import Parts
+from holdfast.api.pending import PendingCounts
+from holdfast.api.problems import RESPONSES, Problem, add_handlers
+from holdfast.api.protection import BodyLimit, CarefulHeaders
+from holdfast.api.rates import Rates
+from holdfast.engine.exports import Exports
+from holdfast.engine.operations import Operations
+from holdfast.engine.upkeep import every
+
+ROUTERS = (
+    session, users, tokens, files, pipelines, jobs, job_details, orders, items, pending, exports,
+    operations, streams, gates, dead_letters, schedules, kill_switches, flags, audit, events,
+    overview, health,
+)  # fmt: skip
+
+_LOOK_SECONDS = 0.5
+_KICKOFFS = 2
+_FORGET_SECONDS = 600.0
+_ABOUT = """Holdfast keeps every record as a row first, works in small checkpointed slices, and
+explains every row. Log in with `POST /api/session`, or send `Authorization: Bearer TOKEN`."""
+
+
+class _Described(FastAPI):
+    """Its OpenAPI document has the form of an error, which every route refers to."""
+
+    def openapi(self) -> dict[str, Any]:
+        document = super().openapi()
+        document["components"]["schemas"]["Problem"] = Problem.model_json_schema()
+        return document
+
+
+def create_app(parts: Parts) -> FastAPI:
+    app = _Described(
+        title="Holdfast",
+        version=__version__,
+        description=_ABOUT,
+        openapi_url="/api/openapi.json",
+        docs_url=None,  # its page would load scripts from elsewhere
+        redoc_url=None,
+        responses=RESPONSES,
+        lifespan=_lifespan,
+    )
+    app.state.parts = parts
+    _add_state(app, parts)
+    for each in ROUTERS:
+        app.include_router(each.router)
+    add_handlers(app)
+    app.add_middleware(
+        BodyLimit,
+        max_body_bytes=parts.options.max_body_bytes,
+        max_upload_bytes=parts.options.max_upload_bytes,
+    )
+    app.add_middleware(CarefulHeaders)
+    return app
+
+
+def _add_state(app: FastAPI, parts: Parts) -> None:
+    """What the routes share within this process."""
+    app.state.rates = Rates(parts.clock)
+    app.state.feed = Feed(parts, app.state.rates)
+    app.state.pending_counts = PendingCounts(parts.clock)
+    app.state.kickoffs = asyncio.Semaphore(_KICKOFFS)
+    folder = parts.files / "exports"
+    app.state.exports = Exports(parts.store, folder, parts.new_name(), parts.clock, parts.log)
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """What goes on behind the requests, in every process that serves the API."""
+    parts: Parts = app.state.parts
+    intake = Intake(parts)
+    limits, name = parts.options.attempt_limits, parts.new_name()
+    acting = Operations(parts.store, parts.pipelines, limits, name, parts.log)
+    loops = [
+        every(_LOOK_SECONDS, intake.look, parts.log, "intake"),
+        every(_LOOK_SECONDS, app.state.exports.look, parts.log, "exports"),
+        every(_LOOK_SECONDS, acting.look, parts.log, "operations"),
+        every(_LOOK_SECONDS, app.state.feed.read, parts.log, "live"),
+        every(_FORGET_SECONDS, parts.store.people.forget_expired, parts.log, "sessions"),
+        every(_FORGET_SECONDS, parts.store.requests.forget_requests, parts.log, "requests"),
+    ]
+    tasks = [asyncio.create_task(loop) for loop in loops]
+    try:
+        yield
+    finally:
+        app.state.feed.close()
+        acting.stop()
+        await intake.stop()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

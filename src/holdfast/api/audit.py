@@ -1,0 +1,53 @@
+"""The audit: who did what, when and why."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Query
+
+from holdfast.api.cursors import Cursors
+from holdfast.api.identity import PartsOf, Someone
+from holdfast.api.shapes import Id, Shape
+
+router = APIRouter(prefix="/api/audit", tags=["audit"])
+
+
+class AuditShape(Shape):
+    id: int
+    actor: str
+    action: str
+    job_id: int | None
+    subject: str
+    detail: dict[str, Any]
+    at: datetime | None
+
+
+class AuditList(Shape):
+    entries: list[AuditShape]
+    next: str | None
+
+
+@router.get("", summary="Page through the audit")
+async def index(
+    person: Someone,
+    parts: PartsOf,
+    job_id: Annotated[Id | None, Query(alias="jobId")] = None,
+    page_size: Annotated[int, Query(alias="pageSize", ge=1, le=200)] = 100,
+    after: str | None = None,
+) -> AuditList:
+    """The newest first: what you did and what was done to your jobs; for admins, everything."""
+    # Who logs in from where is for admins, and for oneself.
+    scope = None if person.is_admin else person.name
+    if job_id is not None:
+        await parts.store.pages.job(job_id, person.scope)
+        scope = person.scope
+    cursors = Cursors(parts.secret, "audit", person.name, {"job": job_id})
+    found = await parts.store.lists.audit(scope, page_size + 1, cursors.read(after), job_id or 0)
+    more = cursors.write(found[page_size - 1]["id"]) if len(found) > page_size else None
+    entries = [
+        AuditShape(**{**each, "detail": orjson.loads(each["detail"])}) for each in found[:page_size]
+    ]
+    return AuditList(entries=entries, next=more)

@@ -1,0 +1,71 @@
+"""Dead letters: items and messages that were set aside until a person decides."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from holdfast.api.answered_once import AnsweredOnce
+from holdfast.api.cursors import Cursors
+from holdfast.api.identity import Operator, PartsOf, Someone
+from holdfast.api.shapes import Id, Shape
+
+router = APIRouter(prefix="/api/dead-letters", tags=["dead letters"], route_class=AnsweredOnce)
+
+
+class LetterState(StrEnum):
+    OPEN = "OPEN"
+    REPLAYED = "REPLAYED"
+    DROPPED = "DROPPED"
+
+
+class DeadLetterShape(Shape):
+    id: int
+    kind: str
+    job_id: int | None
+    seq: int | None
+    pipeline: str
+    code: str
+    message: str
+    state: LetterState
+    created_at: datetime | None
+    acted_at: datetime | None
+    actor: str | None
+
+
+class DeadLetterList(Shape):
+    dead_letters: list[DeadLetterShape]
+    next: str | None
+
+
+@router.get("", summary="List the dead letters")
+async def index(
+    person: Someone,
+    parts: PartsOf,
+    state: LetterState = LetterState.OPEN,
+    page_size: Annotated[int, Query(alias="pageSize", ge=1, le=200)] = 100,
+    after: str | None = None,
+) -> DeadLetterList:
+    cursors = Cursors(parts.secret, "dead letters", person.name, {"state": state})
+    found: list[dict[str, Any]] = await parts.store.lists.dead_letters(
+        person.scope, state, page_size + 1, cursors.read(after)
+    )
+    more = cursors.write(found[page_size - 1]["id"]) if len(found) > page_size else None
+    shapes = [DeadLetterShape(**each) for each in found[:page_size]]
+    return DeadLetterList(dead_letters=shapes, next=more)
+
+
+@router.post("/{letter_id}/replay", status_code=204, summary="Try it again")
+async def replay(letter_id: Id, person: Operator, parts: PartsOf) -> None:
+    await parts.store.lists.require_dead_letter(letter_id, person.scope)
+    await parts.control(person.name).replay(letter_id)
+
+
+@router.post("/{letter_id}/drop", status_code=204, summary="Take it off the list")
+async def drop(letter_id: Id, person: Operator, parts: PartsOf) -> None:
+    """Its item stays an error."""
+    await parts.store.lists.require_dead_letter(letter_id, person.scope)
+    await parts.control(person.name).drop(letter_id)

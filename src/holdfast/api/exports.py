@@ -1,0 +1,118 @@
+"""Exports: asked for, written in the background, downloaded."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import FileResponse
+from pydantic import Field
+
+from holdfast.api.answered_once import AnsweredOnce
+from holdfast.api.cursors import Cursors
+from holdfast.api.identity import PartsOf, Someone
+from holdfast.api.items import Statuses, statuses_of
+from holdfast.api.jobs import ScopedJob
+from holdfast.api.shapes import Id, Shape
+from holdfast.engine.exports import Exports
+from holdfast.errors import NotThere, UnfitState
+from holdfast.store.file_table import Export, NewExport
+
+router = APIRouter(tags=["exports"], route_class=AnsweredOnce)
+
+Format = Literal["csv", "xlsx", "jsonl"]
+_MEDIA_TYPES = {
+    "csv": "text/csv; charset=utf-8",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "jsonl": "application/x-ndjson",
+}
+
+
+class ExportShape(Shape):
+    id: int
+    owner_id: str
+    job_id: int
+    format: Format
+    statuses: list[str]
+    with_input: bool
+    state: Literal["QUEUED", "RUNNING", "DONE", "FAILED"]
+    partial: bool = Field(description="The job still ran when it was written.")
+    rows_count: int
+    size: int | None
+    notes: list[str] = Field(description="What the format could not hold, in sentences.")
+    error: str | None
+    created_at: datetime | None
+    finished_at: datetime | None
+    download: str | None = Field(examples=["/api/exports/7/download"])
+
+
+class ExportList(Shape):
+    exports: list[ExportShape]
+    next: str | None
+
+
+@router.post("/api/jobs/{jobId}/export", status_code=202, summary="Export a job's items")
+async def make(
+    job: ScopedJob,
+    person: Someone,
+    parts: PartsOf,
+    format: Format,
+    statuses: Statuses = "",
+    with_input: Annotated[bool, Query(alias="withInput")] = False,
+) -> ExportShape:
+    """The same rows, values and order as the grid. Of a job that runs, what there is by then."""
+    wanted = [str(status) for status in statuses_of(statuses)]
+    new = NewExport(person.name, job.id, format, wanted, with_input)
+    return _shape(await parts.store.files.export(await parts.store.files.add_export(new)))
+
+
+@router.get("/api/exports", summary="List your exports")
+async def index(
+    person: Someone,
+    parts: PartsOf,
+    page_size: Annotated[int, Query(alias="pageSize", ge=1, le=200)] = 50,
+    after: str | None = None,
+) -> ExportList:
+    cursors = Cursors(parts.secret, "exports", person.name, {})
+    scope = None if person.is_admin else person.name
+    found = await parts.store.files.exports(scope, page_size + 1, cursors.read(after))
+    more = cursors.write(found[page_size - 1].id) if len(found) > page_size else None
+    return ExportList(exports=[_shape(each) for each in found[:page_size]], next=more)
+
+
+@router.get("/api/exports/{export_id}", summary="Show an export")
+async def show(export_id: Id, person: Someone, parts: PartsOf) -> ExportShape:
+    scope = None if person.is_admin else person.name
+    return _shape(await parts.store.files.export(export_id, scope))
+
+
+@router.get(
+    "/api/exports/{export_id}/download",
+    summary="Download an export",
+    response_class=FileResponse,
+    responses={200: {"content": {kind: {} for kind in _MEDIA_TYPES.values()}}},
+)
+async def download(
+    export_id: Id, request: Request, person: Someone, parts: PartsOf
+) -> FileResponse:
+    scope = None if person.is_admin else person.name
+    export = await parts.store.files.export(export_id, scope)
+    if export.state != "DONE":
+        raise UnfitState(f"export {export_id} is {export.state}", "Ask again when it is DONE.")
+    exports: Exports = request.app.state.exports
+    path = exports.path(export)
+    if not await asyncio.to_thread(path.is_file):
+        raise NotThere(f"the file of export {export_id} is gone", "Ask for a new export.")
+    job = await parts.store.reads.job(export.job_id)
+    partial = "-partial" if export.partial else ""
+    name = f"{job.name.rpartition('.')[0] or job.name}-{job.id}{partial}.{export.format}"
+    return FileResponse(path, media_type=_MEDIA_TYPES[export.format], filename=name)
+
+
+def _shape(export: Export) -> ExportShape:
+    told = {name: getattr(export, name) for name in ExportShape.model_fields if name != "download"}
+    done = export.state == "DONE"
+    told["download"] = f"/api/exports/{export.id}/download" if done else None
+    return ExportShape(**told)

@@ -1,0 +1,220 @@
+"""Stored uploads: kept once by their content, looked into before anything is done with them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Depends, Query, Request
+from pydantic import Field
+
+from holdfast.api.answered_once import AnsweredOnce
+from holdfast.api.cursors import Cursors
+from holdfast.api.flags import Flag, require_flag
+from holdfast.api.identity import Operator, PartsOf, Person, Someone
+from holdfast.api.parts import Parts
+from holdfast.api.problems import WrongType
+from holdfast.api.shapes import Id, Shape
+from holdfast.api.uploading import Received, received_form, the_file
+from holdfast.engine.discover import open_upload
+from holdfast.errors import InputError, NotAllowed
+from holdfast.store.file_table import NewFile, StoredFile
+
+router = APIRouter(prefix="/api/files", tags=["files"], route_class=AnsweredOnce)
+
+_PREVIEW_ROWS = 20
+TABLE_OPTIONS = ("encoding", "delimiter", "sheet")
+FILE_FORM = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["file"],
+                    "properties": {
+                        "file": {"type": "string", "format": "binary"},
+                        "encoding": {"type": "string"},
+                        "delimiter": {"type": "string"},
+                        "sheet": {"type": "string"},
+                    },
+                }
+            }
+        },
+    }
+}
+
+
+class FileShape(Shape):
+    id: int = Field(examples=[3])
+    owner_id: str = Field(examples=["ada"])
+    name: str = Field(examples=["products.csv"])
+    kind: str = Field(description="`upload`, or `reference` to a file of the server's.")
+    size: int
+    sha256: str
+    detected: dict[str, Any] = Field(
+        description="Format, encoding, delimiter, sheet, columns, and notes for people."
+    )
+    created_at: datetime | None
+
+
+class PreviewedFile(FileShape):
+    rows: list[dict[str, Any]] = Field(description="The first rows.")
+
+
+class FileList(Shape):
+    files: list[FileShape]
+    next: str | None
+
+
+@router.post(
+    "",
+    status_code=201,
+    summary="Store a file and look into it",
+    openapi_extra=FILE_FORM,
+    dependencies=[Depends(require_flag(Flag.INGEST))],
+)
+async def store(request: Request, person: Operator, parts: PartsOf) -> PreviewedFile:
+    """CSV, TSV, XLSX or JSON lines, told by content. What is no table is refused and not kept."""
+    require_form(request)
+    limit = parts.options.max_upload_bytes
+    async with received_form(request, parts.files, limit) as form:
+        table = {name: form.fields[name] for name in TABLE_OPTIONS if form.fields.get(name)}
+        file = await keep(the_file(form), table, person, parts)
+    return await _previewed(file, table, parts)
+
+
+@router.get("", summary="List the stored files")
+async def index(
+    person: Someone,
+    parts: PartsOf,
+    page_size: Annotated[int, Query(alias="pageSize", ge=1, le=200)] = 50,
+    after: str | None = None,
+) -> FileList:
+    cursors = Cursors(parts.secret, "files", person.name, {})
+    found = await parts.store.files.files(person.scope, page_size + 1, cursors.read(after))
+    more = cursors.write(found[page_size - 1].id) if len(found) > page_size else None
+    return FileList(files=[_shape(file) for file in found[:page_size]], next=more)
+
+
+@router.get("/{file_id}", summary="Show a stored file with its first rows")
+async def show(
+    file_id: Id,
+    person: Someone,
+    parts: PartsOf,
+    encoding: Annotated[str | None, Query(max_length=40)] = None,
+    delimiter: Annotated[str | None, Query(max_length=10)] = None,
+    sheet: Annotated[str | None, Query(max_length=100)] = None,
+) -> PreviewedFile:
+    """Give encoding, delimiter or sheet to see how the file reads with them."""
+    file = await parts.store.files.file(file_id, person.scope)
+    given = {"encoding": encoding, "delimiter": delimiter, "sheet": sheet}
+    return await _previewed(file, {name: value for name, value in given.items() if value}, parts)
+
+
+def require_form(request: Request) -> None:
+    if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
+        raise WrongType(
+            "the body is not a form", "Send multipart/form-data with the file as `file`."
+        )
+
+
+async def keep(
+    received: Received, table: Mapping[str, str], person: Person, parts: Parts
+) -> StoredFile:
+    """Stores the upload for good once it turned out to be a table with rows."""
+    named = received.path.with_name(received.name)
+    received.path.rename(named)
+    detected, rows = await asyncio.to_thread(_look_into, named, table, parts)
+    if not rows:
+        raise InputError(f"{received.name} has a header and no rows", "Send a file with rows.")
+    moved = Received(received.name, named, received.size, received.sha256)
+    place = await asyncio.to_thread(moved.keep, parts.files)
+    return await _record(person, "upload", place, received.size, received.sha256, detected, parts)
+
+
+async def refer(path: str, table: Mapping[str, str], person: Person, parts: Parts) -> StoredFile:
+    """A file of the server's own, under one of the configured roots; it stays where it is."""
+    place = await asyncio.to_thread(_under_a_root, path, parts.options.file_roots)
+    detected, rows = await asyncio.to_thread(_look_into, place, table, parts)
+    if not rows:
+        raise InputError(f"{place.name} has a header and no rows", "Name a file with rows.")
+    sha256 = await asyncio.to_thread(_content_key, place)
+    size = place.stat().st_size
+    return await _record(person, "reference", place, size, sha256, detected, parts)
+
+
+def _under_a_root(path: str, roots: tuple[Path, ...]) -> Path:
+    """Links are followed before it is judged where they lead."""
+    refused = NotAllowed(
+        f"{path!r} is not a file under the folders that are open to the API",
+        "HOLDFAST_FILE_ROOTS names them.",
+    )
+    if "\0" in path:
+        raise refused
+    for root in roots:
+        place = (root / path).resolve()
+        if place.is_relative_to(root.resolve()) and place.is_file():
+            return place
+    raise refused
+
+
+def _content_key(path: Path) -> str:
+    from holdfast.sources.tables import content_key
+
+    return content_key(path)
+
+
+async def _record(
+    person: Person,
+    kind: str,
+    place: Path,
+    size: int,
+    sha256: str,
+    detected: dict[str, Any],
+    parts: Parts,
+) -> StoredFile:
+    new = NewFile(person.name, place.name, kind, str(place.resolve()), size, sha256, detected)
+    return await parts.store.files.file(await parts.store.files.add_file(new))
+
+
+def _look_into(
+    path: Path, table: Mapping[str, Any], parts: Parts
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    limits = dict.fromkeys(("max_cell_bytes", "max_row_bytes"), parts.options.max_input_bytes)
+    with open_upload(path, {**table, **limits}) as file:
+        batch = next(file.pages(0, lambda: _PREVIEW_ROWS, 1 << 20))
+        rows = [orjson.loads(text) for text in islice(batch.inputs, _PREVIEW_ROWS)]
+        return asdict(file.detected), rows
+
+
+async def looked_into(
+    path: Path, table: Mapping[str, Any], parts: Parts
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """What was detected, and the first rows."""
+    return await asyncio.to_thread(_look_into, path, table, parts)
+
+
+async def _previewed(file: StoredFile, table: Mapping[str, str], parts: Parts) -> PreviewedFile:
+    detected, rows = await asyncio.to_thread(_look_into, Path(file.path), table, parts)
+    shape = _shape(file).model_dump() | {"detected": detected}
+    return PreviewedFile(**shape, rows=rows)
+
+
+def _shape(file: StoredFile) -> FileShape:
+    return FileShape(
+        id=file.id,
+        owner_id=file.owner_id,
+        name=file.name,
+        kind=file.kind,
+        size=file.size,
+        sha256=file.sha256,
+        detected=dict(file.detected),
+        created_at=file.created_at,
+    )

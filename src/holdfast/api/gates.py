@@ -1,0 +1,53 @@
+"""Gates: shared limits, and which are closed until when."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+from pydantic import Field
+
+from holdfast.api.identity import Admin, PartsOf, Someone
+from holdfast.api.shapes import Shape, Text
+
+router = APIRouter(prefix="/api/gates", tags=["gates"])
+
+GateName = Annotated[str, Path(max_length=300, pattern=r"^[^\x00]+$", examples=["shop.example"])]
+
+
+class GateShape(Shape):
+    name: str
+    spacing: float = Field(description="Least seconds between two starts.")
+    jitter: float
+    concurrency: int = Field(description="Most in flight at once; 0: no limit.")
+    closed: bool
+    closed_until: datetime | None
+    reason: str | None
+    next_at: datetime | None
+
+
+class GateList(Shape):
+    gates: list[GateShape]
+
+
+class Closing(Shape):
+    seconds: float = Field(gt=0, le=86_400 * 30)
+    reason: Text = ""
+
+
+@router.get("", summary="List the gates")
+async def index(person: Someone, parts: PartsOf) -> GateList:
+    found = await parts.store.reads.gates()
+    return GateList(gates=[GateShape(**{**gate, "closed": bool(gate["closed"])}) for gate in found])
+
+
+@router.post("/{name}/close", status_code=204, summary="Close a gate for a while")
+async def close(name: GateName, body: Closing, person: Admin, parts: PartsOf) -> None:
+    """Nobody passes before then; items that need it give their places up."""
+    await parts.control(person.name).close_gate(name, body.seconds, body.reason)
+
+
+@router.post("/{name}/open", status_code=204, summary="Open a closed gate")
+async def open_gate(name: GateName, person: Admin, parts: PartsOf) -> None:
+    await parts.control(person.name).open_gate(name)

@@ -1,0 +1,45 @@
+"""For machines that watch: is it alive, is it ready, what does it measure."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import PlainTextResponse
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from holdfast.api.identity import PartsOf, find_person, ip_of
+from holdfast.errors import NotAllowed
+
+router = APIRouter(tags=["health"])
+
+
+@router.get("/healthz", response_class=PlainTextResponse, summary="Whether the process is alive")
+async def healthz() -> str:
+    return "ok\n"
+
+
+@router.get("/readyz", response_class=PlainTextResponse, summary="Whether it can serve")
+async def readyz(parts: PartsOf) -> str:
+    """503 while the database is gone."""
+    await parts.store.jobs.now()
+    return "ready\n"
+
+
+@router.get(
+    "/metrics",
+    response_class=PlainTextResponse,
+    summary="Prometheus metrics of this process",
+)
+async def metrics(request: Request, parts: PartsOf) -> Response:
+    """Without a login only from the same host."""
+    if not _is_local(ip_of(request)) and await find_person(request) is None:
+        raise NotAllowed("log in first", "Send a token: Authorization: Bearer hf_…", log_in=True)
+    return Response(generate_latest(parts.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+
+
+def _is_local(ip: str | None) -> bool:
+    try:
+        return ip is None or ipaddress.ip_address(ip).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,83 @@
+"""Takes stored files in, in the background: whatever was begun and not ended goes on by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from holdfast.api.parts import Parts
+from holdfast.engine.discover import open_upload
+from holdfast.engine.uploads import Upload
+from holdfast.errors import InputError
+from holdfast.sources.tables import TableFile
+
+_AT_ONCE = 2
+
+
+class Intake:
+    """Looks for jobs over stored files that nobody takes in, and does so, some at a time."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._stopped = asyncio.Event()
+
+    async def look(self) -> None:
+        found = await self._parts.store.pages.upload_jobs(list(self._parts.pipelines))
+        for job_id, pipeline in found:
+            if job_id not in self._tasks and len(self._tasks) < _AT_ONCE:
+                task = asyncio.create_task(self._take_in(job_id, pipeline))
+                self._tasks[job_id] = task
+                task.add_done_callback(partial(self._ended, job_id))
+
+    async def stop(self) -> None:
+        """What runs ends with its page; the next process goes on from there."""
+        self._stopped.set()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    def _ended(self, job_id: int, done: asyncio.Task[None]) -> None:
+        del self._tasks[job_id]
+        error = None if done.cancelled() else done.exception()
+        if error is not None:
+            self._parts.log.error("intake.failed", job_id=job_id, exc_info=error)
+
+    async def _take_in(self, job_id: int, pipeline: str) -> None:
+        parts = self._parts
+        name = parts.new_name()
+        # Known as a worker, so that its lease is free at once when this process is gone.
+        await parts.store.upkeep.add_worker(name, socket.gethostname(), os.getpid(), [])
+        try:
+            job = await parts.store.reads.job(job_id)
+            try:
+                file = await asyncio.to_thread(self._open, job.reference, job.options)
+            except InputError as error:
+                await self._give_up(job_id, name, error)
+                return
+            with file:
+                upload = Upload(
+                    parts.uploads, name, job_id, parts.pipelines[pipeline], file, self._stopped
+                )
+                await upload.take_in()
+        finally:
+            await parts.store.leases.return_leases(name)
+            await parts.store.upkeep.stop_worker(name)
+
+    def _open(self, reference: str | None, options: Mapping[str, Any]) -> TableFile:
+        table = options.get("_table") or {}
+        most = self._parts.options.max_input_bytes
+        limits = dict.fromkeys(("max_cell_bytes", "max_row_bytes"), most)
+        return open_upload(Path(reference or ""), {**table, **limits})
+
+    async def _give_up(self, job_id: int, name: str, error: InputError) -> None:
+        """A stored file that cannot be opened any more fails its job, and says why."""
+        store = self._parts.store
+        seconds = self._parts.uploads.limits.lease_seconds
+        stream = await store.ingesting.lease_stream(job_id, name, seconds)
+        if stream is not None:
+            await store.ingesting.fail_stream(stream, f"{error.message} {error.hint or ''}".strip())
+            await store.settling.complete(job_id)

@@ -1,0 +1,58 @@
+"""What the API is made of. The composition root builds it; nothing here reads the environment."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from holdfast.clock import Clock
+from holdfast.engine.accounts import Accounts
+from holdfast.engine.backpressure import Backpressure
+from holdfast.engine.control import Control
+from holdfast.engine.operations import AttemptLimits
+from holdfast.engine.uploads import UploadParts
+from holdfast.engine.worker import Worker
+from holdfast.metrics import Metrics
+from holdfast.pipeline import Pipeline
+from holdfast.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class ApiOptions:
+    """Values, not settings: the composition root reads those."""
+
+    max_upload_bytes: int
+    max_body_bytes: int
+    max_input_bytes: int
+    file_roots: tuple[Path, ...]
+    kickoff_max_seconds: float
+    session_seconds: float
+    worker_lost_seconds: float
+    backfill_enabled: bool
+    attempt_limits: AttemptLimits
+    flags: Mapping[str, bool]  # as the settings say; the database may say off besides
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    store: Store
+    pipelines: Mapping[str, Pipeline]
+    accounts: Accounts
+    options: ApiOptions
+    files: Path  # where uploads and exports lie
+    secret: bytes
+    uploads: UploadParts
+    new_worker: Callable[[int], Worker]  # a worker for one job, for a slice within a request
+    backpressure: Backpressure
+    new_name: Callable[[], str]  # a worker's name that nobody has had
+    clock: Clock
+    rng: random.Random
+    metrics: Metrics
+    log: Any
+
+    def control(self, name: str) -> Control:
+        """What the person of that name may order."""
+        return Control(self.store, name, self.log)

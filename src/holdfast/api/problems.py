@@ -1,0 +1,162 @@
+"""Errors as problem+json (RFC 9457): what is wrong, and what to do next."""
+
+from __future__ import annotations
+
+import errno
+import math
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+
+from holdfast.errors import (
+    DatabaseGone,
+    InputError,
+    NotAllowed,
+    NotThere,
+    Throttled,
+    UnfitState,
+    UserError,
+)
+
+MEDIA_TYPE = "application/problem+json"
+_GONE_SECONDS = 5
+
+
+class Malformed(UserError):
+    """A request that cannot be understood, such as a cursor that is not ours."""
+
+
+class TooLarge(UserError):
+    """A body over its limit."""
+
+
+class WrongType(UserError):
+    """A body of a type that is not taken here."""
+
+
+class SwitchedOff(UserError):
+    """A flag or a kill switch is in the way."""
+
+
+class Problem(BaseModel):
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+    hint: str | None = None
+    errors: list[dict[str, Any]] | None = None
+
+
+_STATUSES: dict[type[UserError], int] = {
+    Malformed: 400,
+    NotThere: 404,
+    UnfitState: 409,
+    TooLarge: 413,
+    WrongType: 415,
+    InputError: 422,
+    Throttled: 429,
+    SwitchedOff: 503,
+}
+
+_DESCRIBED = {
+    400: "The request cannot be understood.",
+    401: "Nobody is logged in.",
+    403: "Who is logged in may not do this.",
+    404: "It does not exist, or not for who is logged in.",
+    409: "It does not fit the state of things.",
+    413: "The body is too large.",
+    415: "The body is of a type that is not taken here.",
+    422: "A value is not valid.",
+    429: "Too much at once; Retry-After says when to try again.",
+    503: "Not now: the database is gone, or it is switched off.",
+    507: "The disk is full.",
+}
+
+#: For the OpenAPI document: any route may answer so.
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    status: {
+        "description": text,
+        "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+    }
+    for status, text in _DESCRIBED.items()
+}
+
+
+def answer(
+    status: int,
+    detail: str,
+    hint: str | None = None,
+    errors: Sequence[dict[str, Any]] | None = None,
+    headers: dict[str, str] | None = None,
+) -> JSONResponse:
+    problem = Problem(
+        title=HTTPStatus(status).phrase,
+        status=status,
+        detail=detail,
+        hint=hint,
+        errors=list(errors) if errors else None,
+    )
+    body = problem.model_dump(exclude_none=True)
+    return JSONResponse(body, status, headers=headers, media_type=MEDIA_TYPE)
+
+
+def add_handlers(app: FastAPI) -> None:
+    app.add_exception_handler(UserError, _user_error)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(DatabaseGone, _gone)
+    app.add_exception_handler(OSError, _system)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+def status_of(error: UserError) -> int:
+    if isinstance(error, NotAllowed):
+        return 401 if error.log_in else 403
+    return next((status for kind, status in _STATUSES.items() if isinstance(error, kind)), 422)
+
+
+async def _user_error(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, UserError)
+    headers = {}
+    if isinstance(error, Throttled):
+        headers["Retry-After"] = str(max(1, math.ceil(error.seconds)))
+    if isinstance(error, NotAllowed) and error.log_in:
+        headers["WWW-Authenticate"] = "Bearer"
+    return answer(status_of(error), error.message, error.hint, headers=headers)
+
+
+async def _invalid(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    found = [
+        {"at": ".".join(map(str, each["loc"])), "message": each["msg"]} for each in error.errors()
+    ]
+    detail = "; ".join(f"{each['at']}: {each['message']}" for each in found[:3])
+    return answer(422, detail, errors=found)
+
+
+async def _http(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    return answer(error.status_code, str(error.detail), headers=dict(error.headers or {}))
+
+
+async def _gone(request: Request, error: Exception) -> JSONResponse:
+    request.app.state.parts.log.warning("database.gone", error=str(error))
+    headers = {"Retry-After": str(_GONE_SECONDS)}
+    return answer(503, "the database cannot be reached now", "Try again soon.", headers=headers)
+
+
+async def _system(request: Request, error: Exception) -> JSONResponse:
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return answer(507, "the disk is full; nothing was kept", "Make room, then send it again.")
+    return await _unexpected(request, error)
+
+
+async def _unexpected(request: Request, error: Exception) -> JSONResponse:
+    request.app.state.parts.log.error("request.failed", path=request.url.path, exc_info=error)
+    return answer(500, "something unexpected happened; the log says what")

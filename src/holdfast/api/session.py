@@ -1,0 +1,118 @@
+"""Coming in and going out."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import RedirectResponse
+from pydantic import Field, StringConstraints
+
+from holdfast.api.identity import (
+    COOKIE,
+    PartsOf,
+    Person,
+    Someone,
+    csrf_token,
+    ip_of,
+    set_cookie,
+)
+from holdfast.api.parts import Parts
+from holdfast.api.shapes import Shape
+from holdfast.engine.accounts import Role
+from holdfast.errors import NotAllowed
+
+router = APIRouter(tags=["session"])
+
+Password = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
+
+
+class LogIn(Shape):
+    name: Annotated[str, StringConstraints(max_length=64, pattern=r"^[^\x00]*$")] = Field(
+        examples=["ada"]
+    )
+    password: Password = Field(examples=["correct horse battery"])
+
+
+class UseLink(Shape):
+    token: Annotated[str, StringConstraints(max_length=200)]
+
+
+class NewPassword(Shape):
+    current: Password | None = Field(default=None, description="Not needed where none is set yet.")
+    password: Annotated[str, StringConstraints(min_length=8, max_length=1000)]
+
+
+class SessionShape(Shape):
+    name: str = Field(examples=["ada"])
+    role: Role
+    csrf_token: str | None = Field(
+        default=None,
+        description="For the header X-CSRF-Token of changes; none where a token is used.",
+    )
+
+
+@router.post("/api/session", summary="Log in")
+async def log_in(body: LogIn, request: Request, response: Response, parts: PartsOf) -> SessionShape:
+    session = await parts.accounts.log_in(body.name, body.password, ip_of(request))
+    return await _begun(session, request, response, parts)
+
+
+@router.post("/api/session/link", summary="Log in with a one-time link")
+async def use_link(
+    body: UseLink, request: Request, response: Response, parts: PartsOf
+) -> SessionShape:
+    session = await parts.accounts.use_link(body.token, ip_of(request))
+    return await _begun(session, request, response, parts)
+
+
+@router.get("/login/{token}", include_in_schema=False)
+async def follow_link(token: str, request: Request, parts: PartsOf) -> Response:
+    session = await parts.accounts.use_link(token, ip_of(request))
+    response = RedirectResponse("/", 303)
+    set_cookie(response, request, session)
+    return response
+
+
+@router.get("/api/session", summary="Who is logged in")
+async def show(person: Someone, parts: PartsOf) -> SessionShape:
+    return _shape(person, parts)
+
+
+@router.delete("/api/session", status_code=204, summary="Log out")
+async def log_out(person: Someone, response: Response, parts: PartsOf) -> None:
+    if person.session is not None:
+        await parts.accounts.log_out(person.session)
+        response.delete_cookie(COOKIE)
+
+
+@router.put("/api/session/password", status_code=204, summary="Set your password")
+async def set_password(
+    body: NewPassword, person: Someone, request: Request, parts: PartsOf
+) -> None:
+    """Ends your other sessions."""
+    if (await parts.store.people.user(person.name)).has_password:
+        await _check_current(body, person, request, parts)
+    await parts.accounts.change_user(
+        person.name, person.name, password=body.password, session=person.session
+    )
+
+
+async def _check_current(body: NewPassword, person: Person, request: Request, parts: Parts) -> None:
+    try:
+        session = await parts.accounts.log_in(person.name, body.current or "", ip_of(request))
+    except NotAllowed:
+        raise NotAllowed("the current password is wrong", "Give it as `current`.") from None
+    await parts.accounts.log_out(session)
+
+
+async def _begun(session: str, request: Request, response: Response, parts: Parts) -> SessionShape:
+    set_cookie(response, request, session)
+    known = await parts.accounts.by_session(session)
+    assert known is not None
+    return _shape(Person(known.name, Role(known.role), session), parts)
+
+
+def _shape(person: Person, parts: Parts) -> SessionShape:
+    csrf = None if person.session is None else csrf_token(parts, person.session)
+    return SessionShape(name=person.name, role=person.role, csrf_token=csrf)

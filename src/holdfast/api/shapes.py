@@ -1,0 +1,105 @@
+"""The forms of what goes over the wire: camel case outside, our words inside."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic.alias_generators import to_camel
+
+LARGEST_ID = 2**53 - 1
+
+#: Ids of rows; any larger number could not name one on every database.
+Id = Annotated[int, Field(ge=1, le=LARGEST_ID)]
+#: Text that every database can keep.
+Text = Annotated[str, StringConstraints(max_length=1000, pattern=r"^[^\x00]*$")]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]+$")]
+
+
+class Shape(BaseModel):
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, extra="forbid", from_attributes=True
+    )
+
+
+class Counts(Shape):
+    accepted: int
+    done: int
+    not_found: int
+    skipped: int
+    error: int
+    open: int
+    retried: int
+    throttled: int
+    known: int
+
+
+class Why(Shape):
+    kind: str
+    text: str
+    until: datetime | None = None
+
+
+class JobShape(Shape):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "id": 12,
+                "pipeline": "prices",
+                "name": "products.csv",
+                "state": "RUNNING",
+                "ownerId": "ada",
+                "lane": "UPLOAD",
+                "mode": None,
+                "fileId": 3,
+                "ip": "127.0.0.1",
+                "columns": ["title", "price", "shop"],
+                "options": {},
+                "maxItems": None,
+                "error": None,
+                "createdAt": "2026-11-15T09:12:00Z",
+                "startedAt": "2026-11-15T09:12:00Z",
+                "finishedAt": None,
+                "updatedAt": "2026-11-15T09:12:40Z",
+                "discoveredAt": "2026-11-15T09:12:02Z",
+                "heartbeatAt": "2026-11-15T09:12:40Z",
+                "counters": {
+                    "accepted": 52000, "done": 36102, "notFound": 1870, "skipped": 0,
+                    "error": 448, "open": 13580, "retried": 90, "throttled": 12, "known": 0,
+                },
+                "ratePerSecond": 412.0,
+                "etaSeconds": 33.0,
+                "why": None,
+            }
+        }
+    )  # fmt: skip
+
+    id: int
+    pipeline: str
+    name: str
+    state: str
+    owner_id: str
+    lane: str
+    mode: str | None
+    file_id: int | None
+    ip: str | None
+    columns: list[str]
+    options: dict[str, Any]
+    max_items: int | None
+    error: str | None
+    created_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    updated_at: datetime | None
+    discovered_at: datetime | None
+    heartbeat_at: datetime | None
+    counters: Counts
+    rate_per_second: float | None = None
+    eta_seconds: float | None = None
+    why: Why | None = None
+
+
+class JobList(Shape):
+    jobs: list[JobShape]
+    next: str | None = Field(description="Give it as `after` for the next page.")

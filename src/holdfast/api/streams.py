@@ -1,0 +1,86 @@
+"""Streams: how far each source was walked, and what stopped it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Query, Request
+from pydantic import Field
+
+from holdfast.api.answered_once import AnsweredOnce
+from holdfast.api.cursors import Cursors
+from holdfast.api.identity import Operator, PartsOf, Someone
+from holdfast.api.jobs import ScopedJob, tell
+from holdfast.api.shapes import Id, JobShape, Shape
+from holdfast.model import StreamState
+
+router = APIRouter(tags=["streams"], route_class=AnsweredOnce)
+
+
+class StreamShape(Shape):
+    id: int
+    pipeline: str
+    source: str
+    mode: str
+    job_id: int
+    owner_id: str
+    state: StreamState
+    generation: int
+    cursor: Any = Field(description="Where it stands, in the source's own words.")
+    pages_count: int
+    records_count: int
+    items_count: int
+    max_items: int | None
+    expected_count: int | None
+    failures: int
+    error: str | None
+    available_at: datetime | None
+    worker: str | None
+    updated_at: datetime | None
+    full_completed_at: datetime | None
+
+
+class StreamList(Shape):
+    streams: list[StreamShape]
+    next: str | None
+
+
+@router.get("/api/streams", summary="List the streams")
+async def index(
+    person: Someone,
+    parts: PartsOf,
+    state: StreamState | None = None,
+    pipeline: Annotated[str, Query(max_length=200)] = "",
+    page_size: Annotated[int, Query(alias="pageSize", ge=1, le=200)] = 100,
+    after: str | None = None,
+) -> StreamList:
+    cursors = Cursors(parts.secret, "streams", person.name, {"state": state, "of": pipeline})
+    found = await parts.store.lists.streams(
+        person.scope, page_size + 1, cursors.read(after), state or "", pipeline
+    )
+    more = cursors.write(found[page_size - 1]["id"]) if len(found) > page_size else None
+    return StreamList(streams=[_shape(each) for each in found[:page_size]], next=more)
+
+
+@router.get("/api/jobs/{jobId}/streams", summary="List a job's streams")
+async def of_job(job: ScopedJob, parts: PartsOf) -> StreamList:
+    extra = {"pipeline": job.pipeline, "job_id": job.id, "owner_id": job.owner_id}
+    found = await parts.store.reads.streams(job.id)
+    shapes = [_shape({**each._asdict(), **extra, "full_completed_at": None}) for each in found]
+    return StreamList(streams=shapes, next=None)
+
+
+@router.post("/api/streams/{stream_id}/retry", summary="Go on with a stream that stopped")
+async def retry(stream_id: Id, request: Request, person: Operator, parts: PartsOf) -> JobShape:
+    """After a failure or at a cap: its job resumes from the stream's cursor."""
+    job_id = await parts.store.lists.stream_job(stream_id, person.scope)
+    await parts.control(person.name).resume(job_id)
+    return await tell(await parts.store.reads.job(job_id), person, parts, request)
+
+
+def _shape(told: dict[str, Any]) -> StreamShape:
+    cursor = None if told["cursor"] is None else orjson.loads(told["cursor"])
+    known = {name: told[name] for name in StreamShape.model_fields}
+    return StreamShape(**{**known, "cursor": cursor})

@@ -1,0 +1,80 @@
+"""Accounts, for admins."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request
+from pydantic import Field, StringConstraints
+
+from holdfast.api.identity import Admin, PartsOf
+from holdfast.api.shapes import Shape
+from holdfast.engine.accounts import Role
+
+router = APIRouter(prefix="/api/users", tags=["users"])
+
+UserName = Annotated[str, StringConstraints(max_length=64, pattern=r"^[a-z0-9][a-z0-9._@-]{0,63}$")]
+NameInPath = Annotated[UserName, Path(alias="name", examples=["ada"])]
+NewPassword = Annotated[str, StringConstraints(min_length=8, max_length=1000)]
+
+
+class UserShape(Shape):
+    name: str = Field(examples=["ada"])
+    role: Role
+    has_password: bool
+    disabled: bool
+    created_at: datetime | None
+    updated_at: datetime | None
+
+
+class UserList(Shape):
+    users: list[UserShape]
+
+
+class NewUser(Shape):
+    name: UserName = Field(examples=["ada"])
+    role: Role = Role.OPERATOR
+    password: NewPassword | None = Field(
+        default=None, description="Left out, the person comes in with a one-time link."
+    )
+
+
+class UserChange(Shape):
+    role: Role | None = None
+    disabled: bool | None = None
+    password: NewPassword | None = None
+
+
+class LinkShape(Shape):
+    url: str = Field(examples=["http://127.0.0.1:8000/login/4f…"])
+
+
+@router.get("", summary="List the accounts")
+async def index(person: Admin, parts: PartsOf) -> UserList:
+    return UserList(users=[_shape(user) for user in await parts.store.people.users()])
+
+
+@router.post("", status_code=201, summary="Add an account")
+async def add(body: NewUser, person: Admin, parts: PartsOf) -> UserShape:
+    await parts.accounts.add_user(body.name, body.role, body.password, person.name)
+    return _shape(await parts.store.people.user(body.name))
+
+
+@router.patch("/{name}", summary="Change an account")
+async def change(name: NameInPath, body: UserChange, person: Admin, parts: PartsOf) -> UserShape:
+    """Disabling an account ends its sessions and its tokens' effect at once."""
+    await parts.accounts.change_user(
+        name, person.name, role=body.role, disabled=body.disabled, password=body.password
+    )
+    return _shape(await parts.store.people.user(name))
+
+
+@router.post("/{name}/link", status_code=201, summary="Make a one-time login link")
+async def make_link(name: NameInPath, request: Request, person: Admin, parts: PartsOf) -> LinkShape:
+    token = await parts.accounts.make_link(name, person.name)
+    return LinkShape(url=str(request.url_for("follow_link", token=token)))
+
+
+def _shape(user: object) -> UserShape:
+    return UserShape.model_validate(user)

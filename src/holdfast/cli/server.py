@@ -1,0 +1,196 @@
+"""The HTTP server and what it is made of. Imported only where something is served."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import secrets
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from types import FrameType
+
+import structlog
+import uvicorn
+from fastapi import FastAPI
+
+from holdfast.api.app import create_app
+from holdfast.api.live import Feed
+from holdfast.api.parts import ApiOptions, Parts
+from holdfast.cli.composition import (
+    backlog_bounds,
+    discover_limits,
+    ingest_bounds,
+    opened_store,
+    serving_health,
+    store_checks,
+    worker_options,
+)
+from holdfast.cli.output import errors
+from holdfast.cli.supervising import reap_dead_workers
+from holdfast.cli.working import stop_with_supervisor, worker_name
+from holdfast.clock import SystemClock, system_random
+from holdfast.engine.accounts import Accounts
+from holdfast.engine.backpressure import Backpressure
+from holdfast.engine.operations import AttemptLimits
+from holdfast.engine.uploads import UploadParts
+from holdfast.engine.worker import Worker
+from holdfast.errors import UserError
+from holdfast.metrics import Metrics
+from holdfast.pipeline import Pipeline
+from holdfast.settings import Settings
+from holdfast.store import Store
+from holdfast.web.app import add_pages
+
+_DRAIN_SECONDS = 5
+
+
+async def serve(
+    settings: Settings,
+    pipelines: Mapping[str, Pipeline],
+    host: str,
+    port: int,
+    supervised: bool = False,
+) -> None:
+    if supervised:
+        stop_with_supervisor(asyncio.get_running_loop(), _stop_this_process)
+    async with opened_parts(settings, pipelines) as parts:
+        await _refuse_open_door(parts.store, host)
+        await reap_dead_workers(parts.store, settings.worker_lost_seconds * 10)
+        app = create_app(parts)
+        add_pages(app)
+        server = Server(app, _config(app, settings))
+        checks = store_checks(parts.store) | {"server": server.check}
+        health = serving_health(settings, settings.health_port, parts.metrics, checks)
+        with _listening(host, port) as listener, health as server.drain:
+            await _announce(parts, host, listener.getsockname()[1])
+            await server.serve(sockets=[listener])
+
+
+def _stop_this_process() -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except (OSError, OverflowError) as error:
+        raise UserError(
+            f"cannot listen at {host}:{port}: {error}",
+            "Choose another with --port, or stop the program that has this one.",
+        ) from error
+
+
+async def _announce(parts: Parts, host: str, port: int) -> None:
+    shown = f"[{host}]" if ":" in host else host
+    errors.print(f"Holdfast listens at http://{shown}:{port}/ . Ctrl-C stops.", markup=False)
+    link = await parts.accounts.first_admin()
+    if link is not None:
+        errors.print(f"Log in once with: http://{shown}:{port}/login/{link}", markup=False)
+
+
+class Server(uvicorn.Server):
+    """One that is not ready before it listens, nor from the moment it is told to stop. Then it
+    lets live pages go, which would keep it waiting."""
+
+    drain: Callable[[], None]
+
+    def __init__(self, app: FastAPI, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._feed: Feed = app.state.feed
+
+    async def check(self) -> str | None:
+        return None if self.started else "is starting"
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.drain()
+        self._feed.close()
+        # Uvicorn's own would raise the signal again at the end and cut off what follows it: the
+        # store that closes, the last traces.
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+
+def _config(app: FastAPI, settings: Settings) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=settings.trusted_proxies or None,
+        timeout_graceful_shutdown=_DRAIN_SECONDS,
+    )
+
+
+@asynccontextmanager
+async def opened_parts(
+    settings: Settings, pipelines: Mapping[str, Pipeline]
+) -> AsyncIterator[Parts]:
+    """Everything that the API needs, from the settings."""
+    metrics = Metrics()
+    async with opened_store(settings, metrics) as store:
+        clock, rng, log = SystemClock(), system_random(), structlog.get_logger()
+
+        def new_worker(job_id: int) -> Worker:
+            options = worker_options(settings, job_id, until_idle=True)
+            return Worker(
+                store, worker_name(), pipelines, options, settings.owner, clock, rng, metrics, log
+            )
+
+        uploads = UploadParts(
+            store, discover_limits(settings), ingest_bounds(settings), clock, metrics, log
+        )
+        yield Parts(
+            store=store,
+            pipelines=pipelines,
+            accounts=Accounts(store, settings.session_hours * 3600.0),
+            options=_api_options(settings),
+            files=settings.data_dir / "files",
+            secret=bytes.fromhex(await store.requests.secret("signing", secrets.token_hex(32))),
+            uploads=uploads,
+            new_worker=new_worker,
+            backpressure=Backpressure(store, backlog_bounds(settings), clock, metrics),
+            new_name=worker_name,
+            clock=clock,
+            rng=rng,
+            metrics=metrics,
+            log=log,
+        )
+
+
+def _api_options(settings: Settings) -> ApiOptions:
+    return ApiOptions(
+        max_upload_bytes=settings.max_upload_bytes,
+        max_body_bytes=settings.max_body_bytes,
+        max_input_bytes=settings.max_input_bytes,
+        file_roots=settings.file_roots,
+        kickoff_max_seconds=settings.kickoff_max_seconds,
+        session_seconds=settings.session_hours * 3600.0,
+        worker_lost_seconds=settings.worker_lost_seconds,
+        backfill_enabled=settings.backfill_enabled,
+        attempt_limits=AttemptLimits(settings.max_attempts_error, settings.max_attempts_not_found),
+        flags={"ingest": settings.db_ingest_enabled, "pending": settings.pending_enabled},
+    )
+
+
+async def _refuse_open_door(store: Store, host: str) -> None:
+    """Beyond this host only where people have to say who they are, and can."""
+    if _is_loopback(host):
+        return
+    users = await store.people.users()
+    if not any(user.has_password and not user.disabled for user in users):
+        raise UserError(
+            f"{host} can be reached by others, and no account has a password",
+            "Make one first: holdfast user add NAME --role admin",
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,204 @@
+"""Carries operations out: step by step, going on wherever the last process left off."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from holdfast.engine.control import Control
+from holdfast.errors import (
+    ERROR_CODES,
+    DatabaseGone,
+    IllegalTransition,
+    LeaseLost,
+    RetryClass,
+    UserError,
+)
+from holdfast.model import FINAL, ItemStatus
+from holdfast.pipeline import Pipeline
+from holdfast.store import Store
+from holdfast.store.file_table import NewExport
+from holdfast.store.item_pages import ItemFilter
+from holdfast.store.operation_table import Candidate, Hold
+
+_LEASE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptLimits:
+    """When an item counts as exhausted, where its pipeline does not say."""
+
+    error: int
+    not_found: int
+
+
+class Operations:
+    def __init__(
+        self,
+        store: Store,
+        pipelines: Mapping[str, Pipeline],
+        limits: AttemptLimits,
+        name: str,
+        log: Any,
+    ) -> None:
+        self._store = store
+        self._pipelines = pipelines
+        self._limits = limits
+        self._name = name
+        self._log = log
+        self._stopped = asyncio.Event()
+
+    def stop(self) -> None:
+        """What is under way ends with its step."""
+        self._stopped.set()
+
+    async def look(self) -> None:
+        """Goes on with everything that nobody goes on with, one after the other."""
+        for operation_id in await self._store.operations.to_do():
+            hold = await self._store.operations.lease(operation_id, self._name, _LEASE_SECONDS)
+            if hold is not None and not self._stopped.is_set():
+                await self._carry_out(hold)
+
+    async def _carry_out(self, hold: Hold) -> None:
+        try:
+            ended = await self._all_jobs(hold)
+        except LeaseLost:
+            return  # cancelled, or another process took it over
+        except DatabaseGone:
+            raise
+        except Exception as error:
+            self._log.error("operation.failed", operation=hold.operation.id, exc_info=error)
+            await self._store.operations.finish(hold, "FAILED", f"{type(error).__name__}: {error}")
+            return
+        if self._stopped.is_set():
+            await self._store.operations.release(ended)
+            return
+        await self._store.operations.finish(ended, "DONE")
+        self._log.info(
+            "operation.ended", operation=ended.operation.id, items=ended.operation.done_count
+        )
+
+    async def _all_jobs(self, hold: Hold) -> Hold:
+        number = (hold.operation.position or {}).get("job", 0)
+        while number < len(hold.operation.job_ids) and not self._stopped.is_set():
+            job_id = hold.operation.job_ids[number]
+            try:
+                hold = await self._one_job(hold, job_id, number)
+            except (IllegalTransition, UserError) as error:
+                # One job that does not allow it any more is no reason to leave the others.
+                if len(hold.operation.job_ids) == 1:
+                    raise
+                number_of = hold.operation.id
+                self._log.warning(
+                    "operation.passed_over", operation=number_of, job_id=job_id, error=str(error)
+                )
+            if not self._stopped.is_set():
+                number += 1
+                hold = _at(hold, {"job": number})
+        return hold
+
+    async def _one_job(self, hold: Hold, job_id: int, number: int) -> Hold:
+        kinds = {
+            "cancel": self._cancel,
+            "export": self._export,
+            "skip": self._skip,
+            "reprocess": self._reprocess,
+        }
+        return await kinds[hold.operation.kind](hold, job_id, number)
+
+    async def _cancel(self, hold: Hold, job_id: int, number: int) -> Hold:
+        await Control(self._store, hold.operation.owner_id, self._log).cancel(job_id)
+        return await self._store.operations.note(hold, {"job": number + 1}, None)
+
+    async def _export(self, hold: Hold, job_id: int, number: int) -> Hold:
+        target = hold.operation.target
+        statuses = tuple(map(str, filter_of(target).statuses))
+        new = NewExport(
+            hold.operation.owner_id, job_id, target["format"], statuses, target["with_input"]
+        )
+        made = await self._store.files.add_export(new)
+        return await self._store.operations.note(hold, {"job": number + 1}, made)
+
+    async def _skip(self, hold: Hold, job_id: int, number: int) -> Hold:
+        filter = filter_of(hold.operation.target)
+        reason = hold.operation.target.get("reason") or f"skipped by {hold.operation.owner_id}"
+        more = True
+        while more and not self._stopped.is_set():
+            before = hold.operation.done_count
+            hold, more = await self._store.operations.skip(hold, job_id, filter, reason)
+            await self._spaced(hold, hold.operation.done_count - before)
+        await self._store.settling.complete(job_id)
+        return hold
+
+    async def _reprocess(self, hold: Hold, job_id: int, number: int) -> Hold:
+        target = hold.operation.target
+        filter = filter_of(target)
+        job = await self._store.reads.job(job_id)
+        fits = self._fitting(self._pipelines.get(job.pipeline), target)
+        statuses = [status for status in filter.final if status in FINAL]
+        first = (hold.operation.position or {}).get("status", 0)
+        for index, status in list(enumerate(statuses))[first:]:
+            more = True
+            while more and not self._stopped.is_set():
+                before = hold.operation.done_count
+                hold, more = await self._store.operations.reprocess(
+                    hold, job_id, status, filter, fits, target["reset_attempts"]
+                )
+                await self._spaced(hold, hold.operation.done_count - before)
+            if self._stopped.is_set():
+                return hold
+            hold = _at(hold, {"job": number, "status": index + 1})
+        return hold
+
+    def _fitting(
+        self, pipeline: Pipeline | None, target: Mapping[str, Any]
+    ) -> Callable[[Candidate], bool]:
+        """Permanent errors and exhausted attempts are left alone, unless asked for."""
+        permanent = permanent_codes(pipeline)
+        most_error = (pipeline and pipeline.max_attempts) or self._limits.error
+        most_misses = (pipeline and pipeline.max_attempts_not_found) or self._limits.not_found
+
+        def fits(item: Candidate) -> bool:
+            if not target["include_permanent"] and item.error_code in permanent:
+                return False
+            if target["reset_attempts"]:
+                return True
+            return item.attempts < most_error and item.misses < most_misses
+
+        return fits
+
+    async def _spaced(self, hold: Hold, items: int) -> None:
+        """At the rate that was asked for, if one was."""
+        rate = hold.operation.target.get("items_per_second")
+        if not rate:
+            return
+        seconds = min(items / rate, _LEASE_SECONDS / 2)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stopped.wait()
+
+
+def permanent_codes(pipeline: Pipeline | None) -> frozenset[str]:
+    known = {**ERROR_CODES, **(pipeline.error_codes if pipeline else {})}
+    return frozenset(code for code, each in known.items() if each.retry is RetryClass.NEVER)
+
+
+def filter_of(target: Mapping[str, Any]) -> ItemFilter:
+    return ItemFilter(
+        statuses=tuple(ItemStatus(status) for status in target.get("statuses", ())),
+        code=target.get("code"),
+        since=_instant(target.get("since")),
+        until=_instant(target.get("until")),
+    )
+
+
+def _instant(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def _at(hold: Hold, position: Mapping[str, Any]) -> Hold:
+    return replace(hold, operation=replace(hold.operation, position=dict(position)))

@@ -1,0 +1,28 @@
+"""The audit: who did what, written in the transaction that does it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from holdfast.store.driver import Transaction
+
+
+async def add_audit(
+    tx: Transaction,
+    actor: str,
+    action: str,
+    job_id: int | None,
+    subject: str,
+    detail: Mapping[str, Any] | None = None,
+) -> None:
+    params = {
+        "actor": actor,
+        "action": action,
+        "job_id": job_id,
+        "subject": subject,
+        "detail": orjson.dumps(dict(detail or {})).decode(),
+    }
+    await tx.run("add_audit", params)

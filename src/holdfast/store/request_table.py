@@ -1,0 +1,89 @@
+"""What the program's doors keep: the secret they sign with, flags, and requests that carry an
+idempotency key, each answered once."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from holdfast.store.auditing import add_audit
+from holdfast.store.database import Database
+from holdfast.store.driver import Transaction
+from holdfast.store.instants import parse_instant
+
+
+class Answered(NamedTuple):
+    """A request of the same key; without a status it is still being answered."""
+
+    fingerprint: str
+    status: int | None
+    body: str | None
+
+
+class RequestTable:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def secret(self, name: str, fresh: str) -> str:
+        """The secret of that name; the first to ask sets it."""
+        rows = await self._database.fetch("secret", {"name": name})
+        if not rows:
+            await self._add_secret(name, fresh)
+            rows = await self._database.fetch("secret", {"name": name})
+        return str(rows[0][0])
+
+    async def _add_secret(self, name: str, value: str) -> None:
+        async def body(tx: Transaction) -> None:
+            await tx.run("add_secret", {"name": name, "value": value})
+
+        await self._database.write("add_secret", body)
+
+    async def flags(self) -> dict[str, dict[str, Any]]:
+        """The flags that somebody set."""
+        rows = await self._database.fetch("flags")
+        return {
+            name: {"enabled": bool(enabled), "actor": actor, "at": parse_instant(at)}
+            for name, enabled, actor, at in rows
+        }
+
+    async def set_flag(self, name: str, enabled: bool, actor: str) -> None:
+        params = {"name": name, "enabled": int(enabled), "actor": actor}
+
+        async def body(tx: Transaction) -> None:
+            await tx.run("set_flag", params)
+            await add_audit(tx, actor, "flag.set", None, name, {"enabled": enabled})
+
+        await self._database.write("set_flag", body)
+
+    async def begin_request(self, user_name: str, key: str, fingerprint: str) -> Answered | None:
+        """None: it is ours to answer. Else what another of the same key asked, and its answer."""
+        params = {"user_name": user_name, "key": key, "fingerprint": fingerprint}
+
+        async def body(tx: Transaction) -> Answered | None:
+            if await tx.take("begin_request", params):
+                return None
+            rows = await tx.fetch("request", params)
+            return Answered(*rows[0]) if rows else Answered(fingerprint, None, None)
+
+        return await self._database.write("begin_request", body)
+
+    async def answer_request(self, user_name: str, key: str, status: int, text: str) -> None:
+        params = {"user_name": user_name, "key": key, "status": status, "body": text}
+
+        async def body(tx: Transaction) -> None:
+            await tx.run("answer_request", params)
+
+        await self._database.write("answer_request", body)
+
+    async def drop_request(self, user_name: str, key: str) -> None:
+        """It had no effect and may be sent again."""
+
+        async def body(tx: Transaction) -> None:
+            await tx.run("drop_request", {"user_name": user_name, "key": key})
+
+        await self._database.write("drop_request", body)
+
+    async def forget_requests(self) -> None:
+        async def body(tx: Transaction) -> None:
+            await tx.run("forget_requests", {})
+
+        await self._database.write("forget_requests", body)

@@ -1,0 +1,138 @@
+"""Starts the API in the test's own loop and gives each person a client of their own.
+
+async with ApiServer(url, folder) as server:
+    ada = await server.person("ada")
+    reply = await ada.get("/api/jobs")
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import httpx2
+import uvicorn
+
+from holdfast.api.app import create_app
+from holdfast.api.parts import Parts
+from holdfast.cli.server import opened_parts
+from holdfast.errors import NotFound
+from holdfast.pipeline import Pipeline, pipeline
+from holdfast.settings import load_settings
+
+PASSWORD = "correct horse"
+
+
+@pipeline(columns=["title", "length"])
+async def lengths(row: dict[str, Any], ctx: Any) -> Any:
+    """How long each title is; `missing` is not found, `broken` fails for good."""
+    if row["title"] == "missing":
+        raise NotFound
+    if row["title"] == "broken":
+        raise ValueError("it is broken")
+    return {"title": row["title"], "length": len(row["title"])}
+
+
+PIPELINES: dict[str, Pipeline] = {"lengths": lengths}
+
+
+class ApiServer:
+    def __init__(self, database_url: str, folder: Path, **settings: str) -> None:
+        self.folder = folder
+        self._environment = {
+            "HOLDFAST_DATABASE_URL": database_url,
+            "HOLDFAST_DATA_DIR": str(folder / ".holdfast"),
+            "HOLDFAST_SWEEP_SECONDS": "0.2",
+            "HOLDFAST_RETRY_SOON_BASE_SECONDS": "0",
+            "HOLDFAST_RETRY_NOT_FOUND_BASE_SECONDS": "0",
+            **{f"HOLDFAST_{name.upper()}": value for name, value in settings.items()},
+        }
+        self._stack = AsyncExitStack()
+        self.parts: Parts
+        self.url = ""
+
+    async def __aenter__(self) -> ApiServer:
+        settings = load_settings(self._environment)
+        self.parts = await self._stack.enter_async_context(opened_parts(settings, PIPELINES))
+        self.app = create_app(self.parts)
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        config = uvicorn.Config(
+            self.app, log_config=None, access_log=False, timeout_graceful_shutdown=1
+        )
+        self._server = uvicorn.Server(config)
+        self._server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
+        self._serving = asyncio.create_task(self._server.serve(sockets=[listener]))
+        self._stack.callback(listener.close)
+        async with httpx2.AsyncClient(base_url=self.url) as client:
+            while not self._server.started:
+                await asyncio.sleep(0.01)
+            assert (await client.get("/healthz")).status_code == 200
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._server.should_exit = True
+        await self._serving
+        await self._stack.aclose()
+
+    def anybody(self, **options: Any) -> httpx2.AsyncClient:
+        """Somebody who is not logged in; closed with the server."""
+        client = httpx2.AsyncClient(base_url=self.url, timeout=30, **options)
+        self._stack.push_async_callback(client.aclose)
+        return client
+
+    async def person(self, name: str, role: str = "operator") -> httpx2.AsyncClient:
+        """An account, and a client with its token."""
+        await self.parts.accounts.add_user(name, role, None, "tester")
+        token = await self.parts.accounts.make_token(name, "test", None, "tester")
+        return self.anybody(headers={"Authorization": f"Bearer {token.value}"})
+
+    async def work(self, job_id: int) -> None:
+        """A worker's run until nothing of the job is left to do."""
+        await self.parts.new_worker(job_id).run()
+
+
+async def upload(
+    client: httpx2.AsyncClient, text: str, name: str = "rows.csv", **fields: Any
+) -> httpx2.Response:
+    form = {"pipeline": "lengths", **fields}
+    data = {k: v if isinstance(v, str) else json.dumps(v) for k, v in form.items()}
+    return await client.post("/api/jobs", files={"file": (name, text.encode())}, data=data)
+
+
+async def finished(server: ApiServer, client: httpx2.AsyncClient, *titles: str) -> dict[str, Any]:
+    """A job over these titles, worked off."""
+    made = await upload(client, "title\n" + "".join(f"{title}\n" for title in titles))
+    assert made.status_code == 202, made.text
+    return await ended(server, client, made.json()["id"])
+
+
+async def ended(server: ApiServer, client: httpx2.AsyncClient, job_id: int) -> dict[str, Any]:
+    await taken_in(client, job_id)
+    await server.work(job_id)
+    job: dict[str, Any] = (await client.get(f"/api/jobs/{job_id}")).json()
+    assert job["state"] == "DONE", job
+    return job
+
+
+async def taken_in(client: httpx2.AsyncClient, job_id: int) -> dict[str, Any]:
+    while True:
+        job: dict[str, Any] = (await client.get(f"/api/jobs/{job_id}")).json()
+        if job["discoveredAt"] or job["state"] != "RUNNING":
+            return job
+        await asyncio.sleep(0.05)
+
+
+def with_options(parts: Parts, **changes: Any) -> Parts:
+    return replace(parts, options=replace(parts.options, **changes))

@@ -1,0 +1,153 @@
+"""Who comes in, how, and what keeps others out."""
+
+from __future__ import annotations
+
+import httpx2
+import pytest
+
+from tests.api.server import PASSWORD, ApiServer
+
+
+async def _log_in(
+    server: ApiServer, name: str = "ada", password: str = PASSWORD
+) -> tuple[httpx2.AsyncClient, httpx2.Response]:
+    client = server.anybody()
+    return client, await client.post("/api/session", json={"name": name, "password": password})
+
+
+async def test_password_begins_a_session_that_the_cookie_carries(server: ApiServer) -> None:
+    await server.parts.accounts.add_user("ada", "operator", PASSWORD, "tester")
+    client, reply = await _log_in(server)
+    assert reply.status_code == 200
+    cookie = reply.headers["set-cookie"]
+    assert "HttpOnly" in cookie and "SameSite=lax" in cookie
+    told = (await client.get("/api/session")).json()
+    assert (told["name"], told["role"]) == ("ada", "operator")
+
+
+async def test_change_by_cookie_needs_the_csrf_token(server: ApiServer) -> None:
+    await server.parts.accounts.add_user("ada", "operator", PASSWORD, "tester")
+    client, reply = await _log_in(server)
+    body = {"name": "mine"}
+    assert (await client.post("/api/tokens", json=body)).status_code == 403
+    wrong = {"X-CSRF-Token": "0" * 64}
+    assert (await client.post("/api/tokens", json=body, headers=wrong)).status_code == 403
+    right = {"X-CSRF-Token": reply.json()["csrfToken"]}
+    assert (await client.post("/api/tokens", json=body, headers=right)).status_code == 201
+
+
+async def test_forged_cookie_is_nobodys(server: ApiServer) -> None:
+    client = server.anybody(cookies={"holdfast_session": "abc.def"})
+    assert (await client.get("/api/session")).status_code == 401
+
+
+async def test_logging_out_ends_the_session_on_the_server(server: ApiServer) -> None:
+    await server.parts.accounts.add_user("ada", "operator", PASSWORD, "tester")
+    client, reply = await _log_in(server)
+    kept = server.anybody(cookies=dict(client.cookies))
+    token = {"X-CSRF-Token": reply.json()["csrfToken"]}
+    assert (await client.delete("/api/session", headers=token)).status_code == 204
+    assert (await kept.get("/api/session")).status_code == 401
+
+
+async def test_wrong_passwords_are_throttled_by_name(server: ApiServer) -> None:
+    await server.parts.accounts.add_user("ada", "operator", PASSWORD, "tester")
+    for _ in range(5):
+        _, reply = await _log_in(server, password="wrong password")
+        assert reply.status_code == 401
+    _, reply = await _log_in(server)
+    assert reply.status_code == 429
+    assert int(reply.headers["retry-after"]) >= 1
+
+
+async def test_unknown_name_and_wrong_password_look_alike(server: ApiServer) -> None:
+    await server.parts.accounts.add_user("ada", "operator", PASSWORD, "tester")
+    _, unknown = await _log_in(server, "nobody")
+    _, wrong = await _log_in(server, "ada", "not the password")
+    assert (unknown.status_code, unknown.json()) == (wrong.status_code, wrong.json())
+
+
+async def test_first_start_makes_an_admin_and_a_link_that_works_once(server: ApiServer) -> None:
+    link = await server.parts.accounts.first_admin()
+    client = server.anybody()
+    reply = await client.get(f"/login/{link}")
+    assert (reply.status_code, reply.headers["location"]) == (303, "/")
+    assert (await client.get("/api/session")).json()["role"] == "admin"
+    assert (await server.anybody().get(f"/login/{link}")).status_code == 401
+
+
+async def test_new_link_makes_the_older_one_worthless(server: ApiServer) -> None:
+    older = await server.parts.accounts.first_admin()
+    newer = await server.parts.accounts.first_admin()
+    client = server.anybody()
+    assert (await client.post("/api/session/link", json={"token": older})).status_code == 401
+    assert (await client.post("/api/session/link", json={"token": newer})).status_code == 200
+
+
+async def test_new_password_needs_the_current_one_and_ends_other_sessions(
+    server: ApiServer,
+) -> None:
+    await server.parts.accounts.add_user("ada", "operator", PASSWORD, "tester")
+    other, _ = await _log_in(server)
+    client, reply = await _log_in(server)
+    token = {"X-CSRF-Token": reply.json()["csrfToken"]}
+    body = {"current": "wrong one", "password": "a better one"}
+    refused = await client.put("/api/session/password", json=body, headers=token)
+    assert refused.status_code == 403
+    body["current"] = PASSWORD
+    changed = await client.put("/api/session/password", json=body, headers=token)
+    assert changed.status_code == 204
+    assert (await client.get("/api/session")).status_code == 200
+    assert (await other.get("/api/session")).status_code == 401
+
+
+async def test_disabled_account_is_out_at_once(server: ApiServer) -> None:
+    ada = await server.person("ada")
+    admin = await server.person("root", "admin")
+    assert (await ada.get("/api/session")).status_code == 200
+    reply = await admin.patch("/api/users/ada", json={"disabled": True})
+    assert reply.status_code == 200
+    assert (await ada.get("/api/session")).status_code == 401
+
+
+async def test_last_admin_stays_admin(server: ApiServer) -> None:
+    admin = await server.person("root", "admin")
+    for change in ({"disabled": True}, {"role": "reader"}):
+        assert (await admin.patch("/api/users/root", json=change)).status_code == 409
+
+
+async def test_revoked_token_opens_nothing(server: ApiServer) -> None:
+    ada = await server.person("ada")
+    made = (await ada.post("/api/tokens", json={"name": "nightly", "days": 1})).json()
+    client = server.anybody(headers={"Authorization": f"Bearer {made['token']}"})
+    assert (await client.get("/api/session")).json()["name"] == "ada"
+    assert (await ada.delete(f"/api/tokens/{made['id']}")).status_code == 204
+    assert (await client.get("/api/session")).status_code == 401
+
+
+async def test_secrets_are_kept_only_as_hashes(server: ApiServer) -> None:
+    await server.parts.accounts.add_user("ada", "operator", PASSWORD, "tester")
+    made = await server.parts.accounts.make_token("ada", "test", None, "tester")
+    session = await server.parts.accounts.log_in("ada", PASSWORD, None)
+    link = await server.parts.accounts.make_link("ada", "tester")
+    tables = ("users", "tokens", "sessions", "login_links", "audit")
+    rows = [await server.parts.store.database.fetch(f"select * from {name}") for name in tables]
+    kept = str([[tuple(row) for row in table] for table in rows])
+    for secret in (PASSWORD, made.value, session, link):
+        assert secret not in kept
+
+
+@pytest.mark.parametrize("path", ["/api/session", "/healthz", "/nowhere"])
+async def test_every_answer_keeps_browsers_careful(server: ApiServer, path: str) -> None:
+    headers = (await server.anybody().get(path)).headers
+    policy = headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "unsafe" not in policy
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+
+
+async def test_errors_are_problems(server: ApiServer) -> None:
+    reply = await server.anybody().get("/api/jobs")
+    assert reply.headers["content-type"] == "application/problem+json"
+    assert reply.json()["status"] == reply.status_code == 401
+    assert reply.json()["hint"]

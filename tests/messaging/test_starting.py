@@ -1,0 +1,144 @@
+"""Opening a broker that is not there, does not let us in, or has queues of another form."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from aio_pika import ExchangeType
+from aio_pika.abc import AbstractChannel
+
+from holdfast.errors import UserError
+from tests.messaging.conftest import LogBook, OpenBroker, outgoing
+from tests.proxy import Proxy
+from tests.rabbitmq import RabbitServer
+
+
+async def test_absent_broker_is_told_and_waited_for(
+    broker_url: str, open_test_broker: OpenBroker, log: LogBook
+) -> None:
+    async with Proxy(broker_url) as proxy:
+        await proxy.refuse()
+        opening = asyncio.ensure_future(open_test_broker(proxy.url))
+        gone = await log.wait_for("broker.gone")
+        assert gone["url"] == proxy.url.replace("guest:guest", "guest:***")
+        assert not opening.done()
+        await proxy.accept()
+        broker = await opening
+        assert log.named("broker.back")
+        assert len(log.named("broker.gone")) == 1
+        assert await broker.publish([outgoing()]) == [None]
+
+
+@pytest.mark.slow
+async def test_broker_that_is_started_later_is_found(
+    rabbit_server: RabbitServer, open_test_broker: OpenBroker, log: LogBook
+) -> None:
+    await asyncio.to_thread(rabbit_server.stop)
+    opening = asyncio.ensure_future(open_test_broker())
+    await log.wait_for("broker.gone")
+    await asyncio.to_thread(rabbit_server.start)
+    broker = await opening
+    assert await broker.publish([outgoing()]) == [None]
+
+
+async def test_waiting_for_an_absent_broker_can_be_cancelled(
+    broker_url: str, open_test_broker: OpenBroker, log: LogBook
+) -> None:
+    async with Proxy(broker_url) as proxy:
+        await proxy.refuse()
+        opening = asyncio.ensure_future(open_test_broker(proxy.url))
+        await log.wait_for("broker.gone")
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+
+
+@pytest.mark.parametrize("credentials", ["guest:wrong-word", "nobody:wrong-word"])
+async def test_wrong_credentials_are_told_at_once_without_the_password(
+    credentials: str, broker_url: str, open_test_broker: OpenBroker
+) -> None:
+    with pytest.raises(UserError) as caught:
+        await open_test_broker(broker_url.replace("guest:guest", credentials))
+    assert "does not accept the user or password" in caught.value.message
+    assert "wrong-word" not in caught.value.message
+    assert "HOLDFAST_BROKER_URL" in (caught.value.hint or "")
+
+
+async def test_unknown_virtual_host_is_told_with_the_commands_that_mend_it(
+    broker_url: str, open_test_broker: OpenBroker
+) -> None:
+    with pytest.raises(UserError) as caught:
+        await open_test_broker(f"{broker_url}no-such-place")
+    assert "no-such-place" in caught.value.message
+    assert "rabbitmqctl add_vhost" in (caught.value.hint or "")
+
+
+async def test_queue_with_other_arguments_is_explained_with_the_command_that_mends_it(
+    admin: AbstractChannel, queue_prefix: str, open_test_broker: OpenBroker
+) -> None:
+    arguments = {"x-queue-type": "quorum", "x-delivery-limit": 9}
+    await admin.declare_queue(f"{queue_prefix}.dead", durable=True, arguments=arguments)
+    with pytest.raises(UserError) as caught:
+        await open_test_broker()
+    told = f"the queue {queue_prefix}.dead exists with other arguments: x-delivery-limit is 9"
+    assert caught.value.message.startswith(told)
+    assert "holdfast broker reset dead" in (caught.value.hint or "")
+
+
+async def test_queue_of_another_type_is_explained(
+    admin: AbstractChannel, queue_prefix: str, open_test_broker: OpenBroker
+) -> None:
+    await admin.declare_queue(f"{queue_prefix}.dead", durable=True)
+    with pytest.raises(UserError) as caught:
+        await open_test_broker()
+    assert caught.value.message in (
+        f"the queue {queue_prefix}.dead exists with other arguments: {difference}"
+        for difference in (
+            "x-queue-type is not set, Holdfast needs quorum",
+            "x-delivery-limit is not set, Holdfast needs 1000000",
+        )
+    )
+
+
+async def test_exchange_of_another_type_is_explained(
+    admin: AbstractChannel, queue_prefix: str, open_test_broker: OpenBroker
+) -> None:
+    await admin.declare_exchange(f"{queue_prefix}.work", ExchangeType.TOPIC, durable=True)
+    with pytest.raises(UserError) as caught:
+        await open_test_broker()
+    assert caught.value.message == (
+        f"the exchange {queue_prefix}.work exists with other arguments: "
+        "type is topic, Holdfast needs direct"
+    )
+    assert "HOLDFAST_QUEUE_PREFIX" in (caught.value.hint or "")
+
+
+async def test_user_who_may_not_declare_is_told_so(
+    rabbit_server: RabbitServer, broker_url: str, open_test_broker: OpenBroker
+) -> None:
+    rabbit_server.control("add_user", "reader", "reader")
+    rabbit_server.control("set_permissions", "reader", "^$", "^$", ".*")
+    try:
+        with pytest.raises(UserError, match="may not declare"):
+            await open_test_broker(broker_url.replace("guest:guest", "reader:reader"))
+    finally:
+        rabbit_server.control("delete_user", "reader")
+
+
+async def test_what_was_declared_is_declared_again_without_harm(
+    open_test_broker: OpenBroker,
+) -> None:
+    first = await open_test_broker()
+    await first.publish([outgoing()])
+    second = await open_test_broker()
+    assert await second.depth("bulk") == 1
+
+
+async def test_depth_of_a_queue_that_is_gone_is_nothing(
+    open_test_broker: OpenBroker, admin: AbstractChannel, queue_prefix: str
+) -> None:
+    broker = await open_test_broker()
+    await admin.queue_delete(f"{queue_prefix}.bulk")
+    assert await broker.depth("bulk") == 0
+    assert await broker.depth("interactive") == 0

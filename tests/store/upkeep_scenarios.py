@@ -1,0 +1,121 @@
+"""The same for gates, workers and schedules: verbs on one row of a small table."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from holdfast.model import Lane
+from holdfast.pipeline import Gate
+from holdfast.store import NewJob, NewStream, Store
+from tests.store.checks import fetch, make_job
+from tests.store.scenarios import FUTURE, PAST, SCENARIOS, SCHEDULED, Scenario, scenario
+
+
+def simple_scenario(
+    verb: str,
+    act: Callable[[Store, str], Awaitable[Any]],
+    table: str,
+    column: str,
+    expected: int,
+    *before: Callable[[Store, str], Awaitable[Any]],
+) -> None:
+    """A verb on one row of a small table, named anew each time."""
+
+    async def prepare(store: Store) -> str:
+        name = f"{verb} {await store.jobs.now()}"
+        for step in before:
+            await step(store, name)
+        return name
+
+    async def check(store: Store, name: str) -> None:
+        rows = await fetch(store, f"select 1 from {table} where {column} = :name", name=name)
+        assert len(rows) == expected
+
+    SCENARIOS.append(Scenario(verb, prepare, act, check))
+
+
+async def _declare(store: Store, name: str) -> None:
+    await store.gates.declare(Gate(name, spacing=1.0, concurrency=2))
+
+
+async def _reserve(store: Store, name: str) -> None:
+    assert (await store.gates.reserve(name, "one", 3, 60, 0.1, 30)).starts
+
+
+async def _add_worker(store: Store, name: str) -> None:
+    if not await fetch(store, "select 1 from workers where name = :name", name=name):
+        await store.upkeep.add_worker(name, "host", 1, [])
+
+
+async def _set_schedule(store: Store, name: str) -> None:
+    await store.upkeep.set_schedule(name, "demo", "0 3 * * *", "UTC", {}, PAST)
+
+
+async def _fire(store: Store, name: str) -> None:
+    for due in await store.upkeep.due_schedules():
+        assert await store.upkeep.fire_schedule(due, FUTURE, SCHEDULED)
+
+
+async def _skip(store: Store, name: str) -> None:
+    for due in await store.upkeep.due_schedules():
+        assert await store.upkeep.skip_schedule(due, FUTURE, "no such file")
+
+
+GATE = ("gates", "name", 1)
+WORKER = ("workers", "name", 1)
+SCHEDULE = ("schedules", "name", 1)
+simple_scenario("declare_gate", _declare, *GATE)
+simple_scenario("reserve_gate", _reserve, *GATE, _declare)
+simple_scenario(
+    "reserve_gate", lambda store, name: store.gates.reserve(name, "one", 1, 1, 0.1, 30), *GATE
+)
+simple_scenario("close_gate", lambda store, name: store.gates.close(name, 9, "busy"), *GATE)
+simple_scenario("slow_gate", lambda store, name: store.gates.slow_down(name, 9.0), *GATE)
+simple_scenario(
+    "drop_slots",
+    lambda store, name: store.gates.drop_slots("one"),
+    "gate_holds", "gate", 0, _declare, _reserve,
+)  # fmt: skip
+simple_scenario(
+    "keep_slots", lambda store, name: store.gates.keep_slots(name, "one", 1, 9.0), *GATE, _declare
+)
+simple_scenario("add_worker", _add_worker, *WORKER)
+simple_scenario(
+    "see_worker", lambda store, name: store.upkeep.see_worker(name), *WORKER, _add_worker
+)
+simple_scenario(
+    "stop_worker", lambda store, name: store.upkeep.stop_worker(name), *WORKER, _add_worker
+)
+simple_scenario(
+    "forget_workers", lambda store, _: store.upkeep.forget_workers(), *WORKER, _add_worker
+)
+simple_scenario("set_schedule", _set_schedule, *SCHEDULE)
+simple_scenario("fire_schedule", _fire, *SCHEDULE, _set_schedule)
+
+
+@scenario("fire_schedule")
+class FireOnASourceWalkedBefore:
+    async def prepare(store: Store) -> str:
+        source = f"walked {await store.jobs.now()}"
+        await store.jobs.cancel(await make_job(store, source), "tester")
+        await _set_schedule(store, source)
+        return source
+
+    async def act(store: Store, source: str) -> None:
+        new = NewJob("demo", source, [NewStream(source, "v1")], lane=Lane.BACKFILL)
+        for due in await store.upkeep.due_schedules():
+            await store.upkeep.fire_schedule(due, FUTURE, new)
+
+    async def check(store: Store, source: str) -> None:
+        jobs = await fetch(store, "select id from jobs where name = :n", n=source)
+        last = await fetch(store, "select last_job_id from schedules where name = :n", n=source)
+        assert [row[0] for row in jobs] == [row[0] for row in last]
+
+
+simple_scenario("skip_schedule", _skip, *SCHEDULE, _set_schedule)
+simple_scenario(
+    "remove_schedule",
+    lambda store, name: store.upkeep.remove_schedule(name),
+    "schedules", "name", 0, _set_schedule,
+)  # fmt: skip
