@@ -356,8 +356,11 @@ class Worker:
     # Parts.
 
     async def _execute_for(self, job_id: int) -> Execute:
-        if job_id not in self._executes:
-            job = await self._store.reads.job(job_id)
+        """Kept from slice to slice; after a restore of the database, another job may have its
+        number."""
+        job = await self._store.reads.job(job_id)
+        kept = self._executes.get(job_id)
+        if kept is None or kept.job.created_at != job.created_at:
             while len(self._executes) >= _EXECUTES:
                 del self._executes[next(iter(self._executes))]
             self._executes[job_id] = self._make_execute(job)
@@ -422,7 +425,8 @@ class Worker:
         )
 
     async def _heartbeat(self) -> None:
-        await self._store.upkeep.see_worker(self._name)
+        if not await self._store.upkeep.see_worker(self._name):
+            await self._register()
 
     async def _drain(self) -> None:
         """Lets what runs end within the drain time and gives the rest back, uncharged."""
