@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bench.report import Result
-from bench.scenarios import fleet, growth, held, ingest, noop, waiting, wal
+from bench.scenarios import fleet, growth, held, ingest, meetings, noop, waiting, wal
 from bench.scenarios.ground import Ground
 
 SCENARIOS: dict[str, Callable[[Ground], Result]] = {
@@ -16,4 +16,5 @@ SCENARIOS: dict[str, Callable[[Ground], Result]] = {
     "wal": wal.run,
     "fleet": fleet.run,
     "held": held.run,
+    "meetings": meetings.run,
 }

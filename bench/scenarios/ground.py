@@ -29,6 +29,7 @@ class Sizes:
     start_jobs: int  # committed one after the other to an idle fleet
     held_items: int
     row_seconds: float  # the longest that the row queue of `held` may take
+    meeting_pages: int
 
 
 FULL = Sizes(
@@ -43,6 +44,7 @@ FULL = Sizes(
     start_jobs=200,
     held_items=1_000_000,
     row_seconds=60,
+    meeting_pages=547_000,
 )
 QUICK = Sizes(
     noop_items=50_000,
@@ -56,6 +58,7 @@ QUICK = Sizes(
     start_jobs=20,
     held_items=50_000,
     row_seconds=10,
+    meeting_pages=20_000,
 )
 
 
