@@ -143,13 +143,14 @@ def test_two_relays_of_which_one_is_killed_again_and_again_send_everything(fleet
     ]
     jobs = [fleet.take_in(["sleep:0.02", "again:1"] * 100, "saving") for _ in range(3)]
     while any(fleet.state(job_id) != "DONE" for job_id in jobs):
-        time.sleep(chance.uniform(0.2, 0.8))
+        for relay in relays:
+            wait_until(lambda r=relay: "Relaying" in r.said(), "both relay")
+        time.sleep(chance.uniform(0.05, 0.5))
         victim = relays.pop(chance.randrange(2))
         victim.send_signal(signal.SIGKILL)
         victim.wait(30)
         relays.append(fleet.start_relay())
-    for relay in relays:
-        wait_until(lambda r=relay: "Relaying" in r.said(), "it can be stopped in order")
+    wait_until(lambda: "Relaying" in relays[-1].said(), "it can be stopped in order")
     stop(*relays, *workers)
     for job_id in jobs:
         fleet.assert_exact(job_id, done=200)
