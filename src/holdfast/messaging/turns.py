@@ -27,6 +27,7 @@ from holdfast.metrics import Metrics
 from holdfast.model import JobState, SliceKind
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store, TurnJob
+from holdfast.tasks import end_tasks
 
 #: One message of each kind of work at a time: what waits is free for an idle worker.
 _PREFETCH = {"interactive": 1, "discover": WALKS, "bulk": 1}
@@ -105,9 +106,7 @@ class BrokerTurns:
     async def close(self) -> None:
         """Takes no more. What was delivered and not begun is announced anew, so that stopping a
         worker does not count as one that died over its message."""
-        for pump in self._pumps:
-            pump.cancel()
-        await asyncio.gather(*self._pumps, return_exceptions=True)
+        await end_tasks(self._pumps)
         for waiting in self._waiting.values():
             while waiting:
                 await self._hand_back(waiting.popleft())
