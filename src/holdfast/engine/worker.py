@@ -200,6 +200,8 @@ class Worker:
             self._in_work,
         )
         self._slice = current
+        if self._stop.is_set():  # said since the turn was taken
+            current.stop("worker stops")
         with self._span("slice.process", execute.job, turn.trace):
             try:
                 await current.work(lambda: self._turns.others_wait(turn))
