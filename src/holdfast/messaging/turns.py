@@ -107,11 +107,10 @@ class BrokerTurns:
         """Takes no more. What was delivered and not begun is announced anew, so that stopping a
         worker does not count as one that died over its message."""
         await end_tasks(self._pumps)
-        for waiting in self._waiting.values():
-            while waiting:
-                await self._hand_back(waiting.popleft())
-        for consumer in self._consumers:
-            await consumer.stop()
+        await asyncio.gather(*(one.stop(self._hand_back) for one in self._consumers))
+        left = [delivery for waiting in self._waiting.values() for delivery in waiting]
+        self._waiting = {queue: deque() for queue in _ORDER}
+        await asyncio.gather(*(self._hand_back(one) for one in left if not one.is_lost))
 
     # Deliveries.
 
