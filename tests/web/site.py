@@ -100,9 +100,7 @@ class Site:
         add_pages(app)
         listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        config = uvicorn.Config(
-            app, log_config=None, access_log=False, timeout_graceful_shutdown=1
-        )
+        config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1)
         self._server = uvicorn.Server(config)
         self._feed = app.state.feed
         self._serving = asyncio.create_task(self._server.serve(sockets=[listener]))
