@@ -21,6 +21,7 @@ from bench.report import Result, Table, at_least, at_most, per_second, ratio
 from bench.scenarios.ground import Ground
 from bench.servers import free_port
 from holdfast.engine.control import Control
+from holdfast.log import configure
 from holdfast.pipelines.meetings import Meetings
 from holdfast.store import open_store
 
@@ -131,6 +132,7 @@ def _order_times(database: Postgres) -> tuple[float, float]:
 
 
 async def _decide(url: str) -> tuple[float, float]:
+    configure("error")
     store = await open_store(url)
     try:
         control = Control(store, "bench", structlog.get_logger())

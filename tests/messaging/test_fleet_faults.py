@@ -7,6 +7,8 @@ import random
 import signal
 import time
 
+import pytest
+
 from tests.chaos.scene import DEEDS, wait_until
 from tests.messaging.fleet_scene import Fleet, stop
 from tests.postgres import PostgresServer, database_name
@@ -56,8 +58,9 @@ async def test_broker_that_is_absent_at_the_start_is_waited_for_and_said(
     await asyncio.to_thread(fleet.assert_exact, job_id, done=30)
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_process_that_waits_for_an_absent_broker_can_be_stopped(
-    fleet: Fleet, broker_url: str
+    fleet: Fleet, broker_url: str, number: signal.Signals
 ) -> None:
     async with Proxy(broker_url) as proxy:
         await proxy.refuse()
@@ -66,7 +69,7 @@ async def test_process_that_waits_for_an_absent_broker_can_be_stopped(
         for process in processes:
             says = lambda p=process: "broker.gone" in p.said()  # noqa: E731
             await asyncio.to_thread(wait_until, says, "it says that the broker is gone")
-            process.send_signal(signal.SIGTERM)
+            process.send_signal(number)
             await asyncio.to_thread(process.wait, 20)
             assert "Traceback" not in process.said()
 
@@ -86,36 +89,38 @@ def test_broker_that_lost_its_queues_and_messages_costs_no_item(fleet: Fleet) ->
     fleet.assert_saved_once_each(3, 100)
 
 
-def test_database_restored_to_an_older_state_and_newer_messages_do_no_harm(
+async def test_database_restored_to_an_older_state_and_newer_messages_do_no_harm(
     fleet: Fleet, postgres_server: PostgresServer
 ) -> None:
-    """The worker lives through it. What the older state knows is done again, what it does not
-    know is gone, and a number that is given out again belongs to the new job alone."""
+    """Relay and worker live through it. What the older state knows is done again, what it does
+    not know is gone, and a number that is given out again belongs to the new job alone."""
     name = database_name(fleet.url)
-    first = fleet.take_in(["sleep:0.02"] * 150, "saving")
-    relay, early = fleet.start_relay(), fleet.start_listener(**FEW_AT_ONCE)
-    fleet.wait_for_starts(40)
-    stop(early, relay)
     backup = f"{name}_backup"
-    postgres_server.create_database(template=name, name=backup)
+    async with Proxy(fleet.url) as proxy:
+        there = {"HOLDFAST_DATABASE_URL": proxy.url}
+        first = await asyncio.to_thread(fleet.take_in, ["sleep:0.02"] * 150, "saving")
+        relay, early = fleet.start_relay(**there), fleet.start_listener(**there, **FEW_AT_ONCE)
+        await asyncio.to_thread(fleet.wait_for_starts, 40)
+        await asyncio.to_thread(stop, early, relay)
+        postgres_server.create_database(template=name, name=backup)
 
-    relay, worker = fleet.start_relay(), fleet.start_listener(**FEW_AT_ONCE)
-    forgotten = fleet.take_in([""] * 30, "saving")
-    fleet.wait_done(first, forgotten)
-    unknown = fleet.take_in(["sleep:0.2"] * 100, "saving")
-    fleet.wait_for_starts(4)
-    postgres_server.drop_database(fleet.url)
-    postgres_server.create_database(template=backup, name=name)
-    postgres_server.drop_database(postgres_server.url(backup))
-    assert [fleet.state(job_id) for job_id in (forgotten, unknown)] == ["gone", "gone"]
-
-    same_number = fleet.take_in([""] * 20, "deeds")
-    assert same_number == forgotten
-    fleet.wait_done(first, same_number)
-    stop(relay, worker)
-    fleet.assert_exact(first, done=150)
-    fleet.assert_exact(same_number, done=20)
-    fleet.assert_saved_once(150)
+        relay, worker = fleet.start_relay(**there), fleet.start_listener(**there, **FEW_AT_ONCE)
+        forgotten = await asyncio.to_thread(fleet.take_in, [""] * 30, "saving")
+        await asyncio.to_thread(fleet.wait_done, first, forgotten)
+        unknown = await asyncio.to_thread(fleet.take_in, ["sleep:0.2"] * 100, "saving")
+        await asyncio.to_thread(fleet.wait_for_starts, 4)
+        await proxy.refuse()
+        postgres_server.drop_database(fleet.url)
+        postgres_server.create_database(template=backup, name=name)
+        postgres_server.drop_database(postgres_server.url(backup))
+        same_number = await asyncio.to_thread(fleet.take_in, [""] * 20, "deeds")
+        assert (same_number, unknown) == (forgotten, forgotten + 1)
+        await proxy.accept()
+        await asyncio.to_thread(fleet.wait_done, first, same_number)
+        await asyncio.to_thread(stop, relay, worker)
+    await asyncio.to_thread(fleet.assert_exact, first, done=150)
+    await asyncio.to_thread(fleet.assert_exact, same_number, done=20)
+    await asyncio.to_thread(fleet.assert_saved_once, 150)
 
 
 async def test_relay_that_hears_no_notices_sends_by_looking(fleet: Fleet) -> None:
@@ -138,13 +143,14 @@ def test_two_relays_of_which_one_is_killed_again_and_again_send_everything(fleet
     ]
     jobs = [fleet.take_in(["sleep:0.02", "again:1"] * 100, "saving") for _ in range(3)]
     while any(fleet.state(job_id) != "DONE" for job_id in jobs):
-        time.sleep(chance.uniform(0.2, 0.8))
+        for relay in relays:
+            wait_until(lambda r=relay: "Relaying" in r.said(), "both relay")
+        time.sleep(chance.uniform(0.05, 0.5))
         victim = relays.pop(chance.randrange(2))
         victim.send_signal(signal.SIGKILL)
         victim.wait(30)
         relays.append(fleet.start_relay())
-    for relay in relays:
-        wait_until(lambda r=relay: "Relaying" in r.said(), "it can be stopped in order")
+    wait_until(lambda: "Relaying" in relays[-1].said(), "it can be stopped in order")
     stop(*relays, *workers)
     for job_id in jobs:
         fleet.assert_exact(job_id, done=200)

@@ -112,7 +112,10 @@ class FirePlan:
 class Tend:
     async def prepare(store: Store) -> None:
         async def add(tx: Transaction) -> None:
-            await tx.execute("insert into meeting_unindexed (page_ids) values ('[]')")
+            await tx.execute(
+                "insert into meeting_unindexed (municipality_id, document_type, upstream_ids)"
+                " values (1, 'minutes', '[]')"
+            )
 
         await store.database.write("test", add)
 

@@ -59,7 +59,8 @@ MEETINGS = (
     "insert into meeting_counts (job_id, documents_created, pages_created, pages_updated,"
     " pages_unchanged, pages_rejected) values (1, 1, 1, 0, 0, 1)",
     "insert into meeting_differences (job_id, kind, upstream_id) values (1, 'MISSING', 'd')",
-    "insert into meeting_unindexed (page_ids) values ('[1]')",
+    "insert into meeting_unindexed (municipality_id, document_type, upstream_ids)"
+    " values (1, 'minutes', '[]')",
 )
 
 

@@ -35,6 +35,7 @@ from holdfast.metrics import Metrics
 from holdfast.model import Job, JobState, Lane, Outcome, SliceKind
 from holdfast.pipeline import Context, Pipeline
 from holdfast.store import Store
+from holdfast.tasks import end_tasks
 from holdfast.tracing import span
 
 _HEARTBEAT_SECONDS = 5.0
@@ -136,9 +137,7 @@ class Worker:
             await self._work_in_turns()
         finally:
             await self._drain()
-            for task in upkeep:
-                task.cancel()
-            await asyncio.gather(*upkeep, return_exceptions=True)
+            await end_tasks(upkeep)
             await self._leave()
         if self._failure is not None:
             raise self._failure
@@ -220,6 +219,8 @@ class Worker:
             self._in_work,
         )
         self._slice = current
+        if self._stop.is_set():  # said while the turn was on its way here
+            current.stop("worker stops")
         with self._span("slice.process", execute.job, turn.trace):
             try:
                 await current.work(lambda: self._turns.others_wait(turn))

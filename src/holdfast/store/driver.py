@@ -61,6 +61,10 @@ class Driver(Protocol):
         """A snapshot for reads."""
         ...
 
+    async def fetch(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]:
+        """One query, which is a snapshot by itself."""
+        ...
+
     async def listen(self, channel: str, heard: Callable[[], None]) -> None:
         """Calls `heard` whenever another process gave notice on the channel. Ends only by an
         error; whoever relies on notices polls too."""

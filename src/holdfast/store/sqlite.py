@@ -87,6 +87,10 @@ class SqliteDriver:
         finally:
             self._readers.put_nowait(connection)
 
+    async def fetch(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]:
+        async with self.reading() as tx:
+            return await tx.fetch(query, params)
+
     async def listen(self, channel: str, heard: Callable[[], None]) -> None:
         """SQLite tells nobody; who waits for news polls."""
         await asyncio.Event().wait()

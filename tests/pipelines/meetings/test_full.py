@@ -174,3 +174,20 @@ async def test_incremental_whose_count_differs_takes_an_inventory(town: Town, si
     await town.backfill()
     assert await town.pages() == site.rows("minutes")
     await town.assert_verified(mode="incremental")
+
+
+async def test_site_that_keeps_an_id_when_its_row_changes_is_followed_too(
+    town: Town, site: Site
+) -> None:
+    rows = [
+        Row(row.meeting, row.date, row.page, row.text, id=f"id-{number:04}")
+        for number, row in enumerate(generated(150))
+    ]
+    site.add("minutes", rows)
+    await town.backfill(types=["minutes"])
+    site.execute("update minutes set text = 'changed' where id = 'id-0003'")
+    site.execute("update minutes set date = '1999-01-01' where id = 'id-0004'")
+    await town.backfill(types=["minutes"], mode="full")
+    assert await town.pages() == site.rows("minutes")
+    assert len(await town.pages(vanished=True)) == 1
+    await town.assert_verified()

@@ -82,7 +82,7 @@ async def test_full_backfill_outlives_workers_killed_at_random(
 
 @pytest.mark.parametrize(
     "point",
-    ["ingest/advance_stream", "ingest/commit", "ingest/committed", "settle/add_meeting_pages",
+    ["ingest/advance_stream", "ingest/commit", "ingest/committed", "settle/copy meeting_pages",
      "settle/add_meeting_counts", "settle/commit", "settle/committed", "complete/reopen_stream",
      "complete/verify_stream", "complete/committed", "lease_stream/add_slice",
      "ingest/add_meeting_differences"],

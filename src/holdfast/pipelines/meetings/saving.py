@@ -24,6 +24,8 @@ from holdfast.pipelines.meetings.rows import Content, Place, content_of
 
 SUPERSEDED, DUPLICATE = "SUPERSEDED", "DUPLICATE"
 _Key = tuple[int, int]  # document, number
+_PAGE_COLUMNS = ("document_id", "municipality_id", "document_type", "number", "upstream_id",
+                 "content_hash", "text", "page_image", "extra", "job_id")  # fmt: skip
 
 
 class _Row(NamedTuple):
@@ -85,7 +87,7 @@ class Saving:
         self._job_id = job_id
         self._collection = (collection.municipality_id, collection.document_type.value)
         self._counts = _Counts()
-        self._touched: list[int] = []
+        self._touched: list[str] = []
 
     async def reject(self, settled: Iterable[Settled]) -> None:
         """The row itself stays where every row is: the job's item with that number."""
@@ -97,48 +99,47 @@ class Saving:
     async def keep(self, rows: Sequence[_Row]) -> None:
         if not rows:
             return
+        await self._tx.fetch("hold_meeting_collection", {"collection": repr(self._collection)})
         documents = await self._documents(rows)
         by_key: dict[_Key, list[_Row]] = {}
         for row in rows:
             key = (documents[row.place.meeting, row.place.date], row.place.number)
             by_key.setdefault(key, []).append(row)
-        known = await self._find("find_meeting_pages", by_key)
+        known = await self._find(by_key)
         new = {key: max(by_key[key]) for key in by_key if key not in known}
-        made = await self._add(new)
+        await self._add(new)
         for key, row in new.items():
-            # Its page shows it, unless another worker made the page meanwhile.
-            by_key[key] = [one for one in by_key[key] if one is not row or key not in made]
-        left = {key: rows for key, rows in by_key.items() if rows}
-        known |= await self._find("find_meeting_pages", [key for key in left if key not in known])
+            by_key[key] = [one for one in by_key[key] if one is not row]
+        left = {key: ours for key, ours in by_key.items() if ours}
+        known |= await self._find(key for key in left if key not in known)
         await self._update(left, known)
 
     async def finish(self) -> None:
         counts = {name: getattr(self._counts, name) for name in _Counts.__slots__}
         await self._tx.take("add_meeting_counts", {"job_id": self._job_id, **counts})
-        await unindex(self._tx, self._touched)
+        await unindex(self._tx, self._collection, self._touched)
 
     async def _documents(self, rows: Sequence[_Row]) -> dict[tuple[str, str], int]:
         wanted = sorted({(row.place.meeting, row.place.date) for row in rows})
-        found: dict[tuple[str, str], int] = {}
-        while missing := [key for key in wanted if key not in found]:
-            keys = [(*self._collection, *key) for key in missing]
+        keys = [(*self._collection, *key) for key in wanted]
+        found = {
+            (meeting, day): document_id
             for document_id, meeting, day in await self._tx.take_many(
                 "find_meeting_documents", keys
-            ):
-                found[meeting, day] = document_id
-            keys = [key for key in keys if (key[2], key[3]) not in found]
-            made = await self._tx.take_many("add_meeting_documents", keys)
-            for document_id, meeting, day in made:
-                found[meeting, day] = document_id
-            self._counts.documents_created += len(made)
+            )
+        }
+        missing = [key for key in keys if (key[2], key[3]) not in found]
+        for document_id, meeting, day in await self._tx.take_many("add_meeting_documents", missing):
+            found[meeting, day] = document_id
+        self._counts.documents_created += len(missing)
         return found
 
-    async def _find(self, query: str, keys: Iterable[_Key]) -> dict[_Key, _Kept]:
-        found = await self._tx.take_many(query, sorted(keys))
+    async def _find(self, keys: Iterable[_Key]) -> dict[_Key, _Kept]:
+        found = await self._tx.take_many("find_meeting_pages", sorted(keys))
         pages = [_Kept(*row) for row in found]
         return {(page.document_id, page.number): page for page in pages}
 
-    async def _add(self, new: dict[_Key, _Row]) -> set[_Key]:
+    async def _add(self, new: dict[_Key, _Row]) -> None:
         rows = [
             (
                 document_id,
@@ -151,10 +152,10 @@ class Saving:
             )
             for (document_id, number), row in sorted(new.items())
         ]
-        made = await self._tx.take_many("add_meeting_pages", rows)
-        self._touched += [page[0] for page in made]
-        self._counts.pages_created += len(made)
-        return {(page[1], page[2]) for page in made}
+        if rows:
+            await self._tx.copy("meeting_pages", _PAGE_COLUMNS, rows)
+        self._touched += [row.upstream_id for row in new.values()]
+        self._counts.pages_created += len(rows)
 
     async def _update(self, rows: dict[_Key, list[_Row]], known: dict[_Key, _Kept]) -> None:
         changing = {key: ours for key, ours in rows.items() if _differs(known[key], ours)}
@@ -163,7 +164,7 @@ class Saving:
         )
         if not changing:
             return
-        held = await self._find("lock_meeting_pages", changing)
+        held = {key: known[key] for key in changing}
         duplicates = await self._duplicates(changing.values())
         changes = _Changes()
         for key, ours in sorted(changing.items()):
@@ -217,7 +218,7 @@ class Saving:
         """One after the other where a page changes twice in a batch, which is rare."""
         self._counts.pages_unchanged += changes.unchanged + len(changes.passed_over)
         self._counts.pages_updated += len(changes.replaced)
-        self._touched += [page.id for page, _, _ in changes.replaced]
+        self._touched += [row.upstream_id for _, row, _ in changes.replaced]
         while changes.replaced:
             now: dict[int, tuple[_Kept, _Row, str | None]] = {}
             later = []
@@ -263,7 +264,9 @@ def _differs(page: _Kept, rows: Sequence[_Row]) -> bool:
     )
 
 
-async def unindex(tx: Tx, page_ids: Sequence[int]) -> None:
-    """These pages' words are not in the index as they are now; `searching` sees to it."""
-    if page_ids:
-        await tx.take("add_meeting_unindexed", {"page_ids": orjson.dumps(list(page_ids)).decode()})
+async def unindex(tx: Tx, collection: tuple[int, str], upstream_ids: Sequence[str]) -> None:
+    """The words of these pages are not in the index as they are now; `searching` sees to it."""
+    if upstream_ids:
+        row = {"municipality_id": collection[0], "document_type": collection[1]}
+        ids = orjson.dumps(list(upstream_ids)).decode()
+        await tx.take("add_meeting_unindexed", {**row, "upstream_ids": ids})

@@ -37,21 +37,34 @@ async def note_inventory(tx: Tx, job: Job, notes: Json) -> None:
     stretch = {"after": notes["after"] or "", "upto": notes["upto"] or _LAST_ID}
     known = await tx.fetch("known_meeting_ids", {**collection.params, **stretch})
     upstream = set(notes["ids"])
-    pages = {row[1]: row for row in known if row[0] == "PAGE"}
-    older = {row[1]: row for row in known if row[0] == "HISTORY" and row[1] not in pages}
+    shown, moved = _shown_pages(known)
+    older = {row[1]: row[2] for row in known if row[0] == "HISTORY" and row[1] not in shown}
     rejects = {row[1] for row in known if row[0] == "REJECT"}
-    gone = sorted(rejects - upstream | rejects & pages.keys())
+    gone = sorted(rejects - upstream | rejects & shown.keys())
     if gone:
         await tx.take("drop_meeting_rejects", {**collection.params, "ids": gone})
-    shown = {one for one, row in pages.items() if not row[3]}
     differences: list[tuple[str, str, int | None]] = [
-        *(("VANISHED", one, pages[one][2]) for one in shown - upstream),
-        *(("MISSING", one, None) for one in upstream - shown - older.keys() - rejects),
-        *(("OLDER", one, older[one][2]) for one in upstream & older.keys()),
+        *(("VANISHED", one, shown[one]) for one in shown.keys() - upstream),
+        *(("VANISHED", one, page_id) for one, page_id in moved),
+        *(("MISSING", one, None) for one in upstream - shown.keys() - older.keys() - rejects),
+        *(("OLDER", one, older[one]) for one in upstream & older.keys()),
     ]
     rows = [(job.id, *difference) for difference in sorted(differences, key=lambda d: d[:2])]
     if rows:
         await tx.take_many("add_meeting_differences", rows)
+
+
+def _shown_pages(known: Sequence[Sequence[Any]]) -> tuple[dict[str, int], list[tuple[str, int]]]:
+    """The page that shows each id; and pages whose row moved elsewhere, on a site that keeps an
+    id when the row changes."""
+    shown: dict[str, int] = {}
+    moved = []
+    pages = [row for row in known if row[0] == "PAGE" and not row[3]]
+    for _, upstream_id, page_id, _, _ in sorted(pages, key=lambda row: (row[4], row[2])):
+        if upstream_id in shown:
+            moved.append((upstream_id, shown[upstream_id]))
+        shown[upstream_id] = page_id
+    return shown, moved
 
 
 class Verifier:
@@ -135,7 +148,8 @@ class Verifier:
         job = {"job_id": self._job.id}
         collection = {**self._collection.params, **job}
         vanished = await self._tx.take("vanish_meeting_pages", job)
-        await unindex(self._tx, [row[0] for row in vanished])
+        kept_as = (self._collection.municipality_id, self._collection.document_type.value)
+        await unindex(self._tx, kept_as, [row[0] for row in vanished])
         await self._tx.take("mark_meeting_duplicates", collection)
         await self._tx.take("mark_meeting_superseded", collection)
         await self._tx.take("drop_meeting_differences", job)

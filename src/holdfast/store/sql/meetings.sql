@@ -49,16 +49,22 @@ where  job_id = :job_id;
 
 -- name: add_meeting_unindexed
 -- Pages whose words are not in the index as they are now.
-insert into meeting_unindexed (page_ids)
-values (:page_ids)
+insert into meeting_unindexed (municipality_id, document_type, upstream_ids)
+values (:municipality_id, :document_type, :upstream_ids)
 returning id;
 
 -- name: next_meeting_unindexed
-select   id, page_ids
+select   id, municipality_id, document_type, upstream_ids
 from     meeting_unindexed
 order by id
 limit    1
 @skip_locked;
+
+-- name: meeting_pages_by_upstream
+select id
+from   meeting_pages
+where  municipality_id = :municipality_id and document_type = :document_type
+       and upstream_id in (@each(:ids, text));
 
 -- name: drop_meeting_unindexed
 delete from meeting_unindexed
@@ -73,17 +79,17 @@ returning kind;
 
 -- name: known_meeting_ids
 -- What is kept of a stretch of upstream ids: pages, vanished ones too, older versions, rejects.
-select 'PAGE', upstream_id, id, case when vanished_at is null then 0 else 1 end
+select 'PAGE', upstream_id, id, case when vanished_at is null then 0 else 1 end, job_id
 from   meeting_pages
 where  municipality_id = :municipality_id and document_type = :document_type
        and upstream_id > :after and upstream_id <= :upto
 union all
-select 'HISTORY', upstream_id, page_id, 0
+select 'HISTORY', upstream_id, page_id, 0, job_id
 from   meeting_page_history
 where  municipality_id = :municipality_id and document_type = :document_type
        and upstream_id > :after and upstream_id <= :upto
 union all
-select 'REJECT', upstream_id, null, 0
+select 'REJECT', upstream_id, null, 0, job_id
 from   meeting_rejects
 where  municipality_id = :municipality_id and document_type = :document_type
        and upstream_id > :after and upstream_id <= :upto;
@@ -136,7 +142,7 @@ set    vanished_at = @now, updated_at = @now
 where  vanished_at is null
        and id in (select d.page_id from meeting_differences d
                   where  d.job_id = :job_id and d.kind = 'VANISHED')
-returning id;
+returning upstream_id;
 
 -- name: mark_meeting_duplicates
 -- Older versions that are upstream beside their page's current one.

@@ -1,5 +1,9 @@
 -- The meetings pipeline's batches, as PostgreSQL takes them: arrays, one for each column.
 
+-- name: hold_meeting_collection
+-- One worker at a time writes pages of a collection: what it found is still so when it writes.
+select pg_advisory_xact_lock(hashtextextended(:collection, 0));
+
 -- name: find_meeting_documents
 select d.id, d.meeting, d.date
 from   unnest($1::bigint[], $2::text[], $3::text[], $4::text[]) k (municipality, type, meeting, date)
@@ -18,22 +22,6 @@ select p.id, p.document_id, p.number, p.upstream_id, p.content_hash, p.job_id,
        case when p.vanished_at is null then 0 else 1 end
 from   unnest($1::bigint[], $2::bigint[]) k (document_id, number)
        join meeting_pages p on p.document_id = k.document_id and p.number = k.number;
-
--- name: lock_meeting_pages
--- As find_meeting_pages, for the few that change: nobody else changes them meanwhile.
-select p.id, p.document_id, p.number, p.upstream_id, p.content_hash, p.job_id,
-       case when p.vanished_at is null then 0 else 1 end
-from   unnest($1::bigint[], $2::bigint[]) k (document_id, number)
-       join meeting_pages p on p.document_id = k.document_id and p.number = k.number
-for update of p;
-
--- name: add_meeting_pages
-insert into meeting_pages (document_id, municipality_id, document_type, number, upstream_id,
-                           content_hash, text, page_image, extra, job_id)
-select * from unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::text[], $6::text[],
-                     $7::text[], $8::text[], $9::json[], $10::bigint[])
-on conflict (document_id, number) do nothing
-returning id, document_id, number;
 
 -- name: change_meeting_pages
 update meeting_pages

@@ -1,5 +1,9 @@
 -- The meetings pipeline's batches, as SQLite takes them: one row after the other.
 
+-- name: hold_meeting_collection
+-- SQLite has one writer at a time, so there is nothing to hold.
+select :collection;
+
 -- name: find_meeting_documents
 select id, meeting, date
 from   meeting_documents
@@ -16,20 +20,6 @@ select id, document_id, number, upstream_id, content_hash, job_id,
        case when vanished_at is null then 0 else 1 end
 from   meeting_pages
 where  document_id = ? and number = ?;
-
--- name: lock_meeting_pages
--- As find_meeting_pages: SQLite has one writer at a time, so there is nothing to lock.
-select id, document_id, number, upstream_id, content_hash, job_id,
-       case when vanished_at is null then 0 else 1 end
-from   meeting_pages
-where  document_id = ? and number = ?;
-
--- name: add_meeting_pages
-insert into meeting_pages (document_id, municipality_id, document_type, number, upstream_id,
-                           content_hash, text, page_image, extra, job_id)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-on conflict (document_id, number) do nothing
-returning id, document_id, number;
 
 -- name: change_meeting_pages
 update meeting_pages

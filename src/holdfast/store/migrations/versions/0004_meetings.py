@@ -151,8 +151,10 @@ create table meeting_differences (
 ) {CLUSTERED};
 
 create table meeting_unindexed (
-    id       {ID},
-    page_ids {JSON} not null
+    id              {ID},
+    municipality_id bigint not null,
+    document_type   text not null,
+    upstream_ids    {JSON} not null
 );
 """
 
