@@ -12,6 +12,7 @@ from bench.scenarios import (
     held,
     ingest,
     live,
+    meetings,
     noop,
     pages,
     upload,
@@ -32,4 +33,5 @@ SCENARIOS: dict[str, Callable[[Ground], Result]] = {
     "exports": exports.run,
     "upload": upload.run,
     "live": live.run,
+    "meetings": meetings.run,
 }

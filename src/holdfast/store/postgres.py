@@ -161,6 +161,14 @@ class _PostgresTransaction:
         if rows:
             await self._connection.execute(self._queries[query].sql, *zip(*rows, strict=True))
 
+    async def take_many(self, query: str, rows: Sequence[Row]) -> list[Row]:
+        self._fault(self._verb, query)
+        if not rows:
+            return []
+        sql = self._queries[query].sql
+        found: list[Row] = await self._connection.fetch(sql, *zip(*rows, strict=True))
+        return found
+
     async def copy(self, table: str, columns: Sequence[str], rows: Iterable[Row]) -> None:
         self._fault(self._verb, f"copy {table}")
         await self._connection.copy_records_to_table(table, records=rows, columns=list(columns))

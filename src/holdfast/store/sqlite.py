@@ -170,6 +170,15 @@ class _SqliteTransaction:
         sql = self._queries[query].sql
         await self._connection.call(lambda database: database.executemany(sql, rows))
 
+    async def take_many(self, query: str, rows: Sequence[Row]) -> list[Row]:
+        self._fault(self._verb, query)
+        sql = self._queries[query].sql
+
+        def take(database: sqlite3.Connection) -> list[Row]:
+            return [found for row in rows for found in database.execute(sql, row).fetchall()]
+
+        return await self._connection.call(take)
+
     async def copy(self, table: str, columns: Sequence[str], rows: Iterable[Row]) -> None:
         self._fault(self._verb, f"copy {table}")
         marks = ", ".join("?" * len(columns))
