@@ -59,6 +59,7 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "worker.stopping": ("A worker takes no more items.", ("worker",)),
     "worker.stopped": ("A worker ended as it was told.", ("worker",)),
     "worker.died": ("A worker process ended by itself.", ("worker", "exit_code")),
+    "process.died": ("A process of `holdfast up` ended; another starts.", ("process", "exit_code")),
     "database.gone": ("The database cannot be reached.", ("error",)),
     "broker.gone": ("The broker cannot be reached; it is tried again.", ("url", "use", "error")),
     "broker.back": ("The broker can be reached.", ("url", "use")),

@@ -197,6 +197,7 @@ class Pipeline:
 
     name: str = ""
     columns: Sequence[str] = ()
+    inputs: Sequence[str] = ()  # fields that a row should have, for pages that map columns to them
     timeout: float | None = None  # seconds for one item; None: the setting ITEM_TIMEOUT_SECONDS
     min_concurrency: int = 1
     max_concurrency: int | None = None  # None: the setting CONCURRENCY_MAX

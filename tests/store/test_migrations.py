@@ -13,7 +13,9 @@ from holdfast.errors import DatabaseGone, SchemaError
 from holdfast.model import ItemStatus, JobState
 from holdfast.pipeline import Dedupe, Gate
 from holdfast.store import DecisionRow, NewJob, Store, open_store
+from holdfast.store.file_table import NewExport, NewFile
 from holdfast.store.migrate import downgrade, require_current, status, upgrade
+from holdfast.store.operation_table import NewOperation
 from holdfast.store.queries import load_queries
 from tests.store.checks import (
     assert_sound,
@@ -36,6 +38,8 @@ TABLES = {
     "jobs", "items", "ranges", "outcomes", "attempts", "counters", "keys", "streams",
     "stream_pages", "gates", "gate_holds", "kill_switches", "workers", "schedules",
     "dead_letters", "decisions", "audit", "outbox", "turns", "inbox", "duties",
+    "secrets", "users", "tokens", "sessions", "login_links", "login_failures", "flags", "requests",
+    "files", "exports", "operations", "samples",
     "stream_slices", "municipalities", "meeting_documents", "meeting_pages",
     "meeting_page_history", "meeting_rejects", "meeting_counts", "meeting_differences",
     "meeting_unindexed", "meeting_search",
@@ -95,6 +99,8 @@ async def _fill(url: str) -> None:
     await store.messages.keep_dead(dead("m-2", job_id))
     await filled_job(store, 1)
     await store.upkeep.hold_duty("sweep", "one", 60)
+    await _fill_people(store, job_id)
+    await store.samples.take_samples()
     for statement in MEETINGS:
         await execute(store, statement)
     (page,) = await fetch(store, "select id from meeting_pages")
@@ -104,6 +110,20 @@ async def _fill(url: str) -> None:
     for table in await _tables(store):
         assert await fetch(store, f"select 1 from {table} limit 1"), f"{table} has data"
     await store.close()
+
+
+async def _fill_people(store: Store, job_id: int) -> None:
+    await store.people.add_user("ada", "operator", "hash", "tester")
+    await store.people.add_session("session", "ada", None, 60, "password")
+    await store.people.add_token("ada", "test", "token", None, "tester")
+    await store.people.add_login_link("link", "ada", 60, "tester")
+    await store.people.fail_login(["ip:127.0.0.1"])
+    await store.requests.secret("signing", "fresh")
+    await store.requests.set_flag("ingest", False, "tester")
+    await store.requests.begin_request("ada", "key", "same")
+    await store.files.add_file(NewFile("ada", "a.csv", "upload", "/a.csv", 1, "hash", {}))
+    await store.files.add_export(NewExport("ada", job_id, "csv", [], False))
+    await store.operations.add(NewOperation("ada", "cancel", {}, [job_id], 1))
 
 
 async def _use(url: str) -> None:

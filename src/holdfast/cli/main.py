@@ -19,6 +19,7 @@ from holdfast.cli import (
     schedules,
     serving,
     setting_up,
+    up,
     working,
 )
 from holdfast.cli.output import tell
@@ -61,6 +62,7 @@ FAMILIES = (
     fleet,
     broker,
     schedules,
+    up,
     meetings,
     serving,
     accounts,

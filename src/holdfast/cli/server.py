@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
+import os
 import secrets
+import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -28,7 +31,7 @@ from holdfast.cli.composition import (
 )
 from holdfast.cli.output import errors
 from holdfast.cli.supervising import reap_dead_workers
-from holdfast.cli.working import worker_name
+from holdfast.cli.working import stop_with_supervisor, worker_name
 from holdfast.clock import SystemClock, system_random
 from holdfast.engine.accounts import Accounts
 from holdfast.engine.backpressure import Backpressure
@@ -40,18 +43,26 @@ from holdfast.metrics import Metrics
 from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
 from holdfast.store import Store
+from holdfast.web.app import add_pages
 
 _DRAIN_SECONDS = 5
 
 
 async def serve(
-    settings: Settings, pipelines: Mapping[str, Pipeline], host: str, port: int
+    settings: Settings,
+    pipelines: Mapping[str, Pipeline],
+    host: str,
+    port: int,
+    supervised: bool = False,
 ) -> None:
+    if supervised:
+        stop_with_supervisor(asyncio.get_running_loop(), _stop_this_process)
     async with opened_parts(settings, pipelines) as parts:
         await _refuse_open_door(parts.store, host)
         await reap_dead_workers(parts.store, settings.worker_lost_seconds * 10)
         app = create_app(parts)
         _add_webhook(app, parts, settings)
+        add_pages(app)
         server = Server(app, _config(app, settings))
         checks = store_checks(parts.store) | {"server": server.check}
         health = serving_health(settings, settings.health_port, parts.metrics, checks)
@@ -71,6 +82,10 @@ def _add_webhook(app: FastAPI, parts: Parts, settings: Settings) -> None:
         return (await parts.control(settings.owner).request(pipeline, request, "webhook")).answer
 
     app.include_router(webhook_router(ask, settings.webhook_secret))
+
+
+def _stop_this_process() -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _listening(host: str, port: int) -> socket.socket:

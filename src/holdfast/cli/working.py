@@ -158,10 +158,10 @@ def _stop_on_demand(supervised: bool, drain: Callable[[], None], worker: Worker)
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop)
     if supervised:
-        _stop_with_supervisor(loop, stop)
+        stop_with_supervisor(loop, stop)
 
 
-def _stop_with_supervisor(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> None:
+def stop_with_supervisor(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> None:
     """The supervisor holds the other end of standard input: its end is our end too."""
 
     def ended() -> None:

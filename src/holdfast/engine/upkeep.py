@@ -94,6 +94,7 @@ class Upkeep:
         for job_id in cancelled:
             await self._store.jobs.drop_ranges(job_id)
         await self._store.upkeep.forget_workers()
+        await self._store.samples.take_samples()
         announced = await self._announce() if self._limits.announces else []
         if rescued or cancelled or announced:
             self._log.info("sweep.acted", rescued=rescued, cancelled=cancelled, announced=announced)

@@ -23,6 +23,7 @@ from holdfast.errors import DatabaseGone
 from holdfast.model import JobState, Outcome
 from holdfast.store import Claimed, Store
 from holdfast.store.driver import Row
+from holdfast.tasks import end_tasks
 
 _YIELD_SECONDS = 0.005
 _CONTROL_SECONDS = 0.5
@@ -156,9 +157,7 @@ class ProcessingSlice:
             await self._release()
         finally:
             # Whatever happened, nobody renews leases that nobody works on.
-            for task in self._background:
-                task.cancel()
-            await asyncio.gather(*self._background, return_exceptions=True)
+            await end_tasks(self._background)
         if self._failure is not None:
             raise self._failure
 

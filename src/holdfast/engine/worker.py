@@ -6,7 +6,7 @@ import asyncio
 import os
 import random
 import socket
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -32,9 +32,10 @@ from holdfast.engine.work import ProcessingSlice, WorkLimits
 from holdfast.errors import DatabaseGone
 from holdfast.http import HttpClient, HttpOptions
 from holdfast.metrics import Metrics
-from holdfast.model import Job, JobState, Lane, SliceKind
+from holdfast.model import Job, JobState, Lane, Outcome, SliceKind
 from holdfast.pipeline import Context, Pipeline
 from holdfast.store import Store
+from holdfast.tasks import end_tasks
 from holdfast.tracing import span
 
 _HEARTBEAT_SECONDS = 5.0
@@ -136,12 +137,28 @@ class Worker:
             await self._work_in_turns()
         finally:
             await self._drain()
-            for task in upkeep:
-                task.cancel()
-            await asyncio.gather(*upkeep, return_exceptions=True)
+            await end_tasks(upkeep)
             await self._leave()
         if self._failure is not None:
             raise self._failure
+
+    async def try_out(self, job: Job, texts: Sequence[str]) -> list[Outcome]:
+        """A dry run: what would come of these inputs. Nothing of it is kept."""
+        execute = self._make_execute(job)
+
+        async def tried(row: tuple[int, str, int, int, int]) -> Outcome:
+            try:
+                async with asyncio.timeout(execute.timeout):
+                    return await execute(row)
+            except TimeoutError:
+                return execute.timed_out(row)
+
+        rows = [(number, text, 0, 0, 0) for number, text in enumerate(texts, start=1)]
+        try:
+            return await asyncio.gather(*map(tried, rows))
+        finally:
+            await self._http.aclose()
+            await self._leave()
 
     # Turns.
 
@@ -202,6 +219,8 @@ class Worker:
             self._in_work,
         )
         self._slice = current
+        if self._stop.is_set():  # said while the turn was on its way here
+            current.stop("worker stops")
         with self._span("slice.process", execute.job, turn.trace):
             try:
                 await current.work(lambda: self._turns.others_wait(turn))
@@ -338,8 +357,11 @@ class Worker:
     # Parts.
 
     async def _execute_for(self, job_id: int) -> Execute:
-        if job_id not in self._executes:
-            job = await self._store.reads.job(job_id)
+        """Kept from slice to slice; after a restore of the database, another job may have its
+        number."""
+        job = await self._store.reads.job(job_id)
+        kept = self._executes.get(job_id)
+        if kept is None or kept.job.created_at != job.created_at:
             while len(self._executes) >= _EXECUTES:
                 del self._executes[next(iter(self._executes))]
             self._executes[job_id] = self._make_execute(job)
@@ -404,7 +426,8 @@ class Worker:
         )
 
     async def _heartbeat(self) -> None:
-        await self._store.upkeep.see_worker(self._name)
+        if not await self._store.upkeep.see_worker(self._name):
+            await self._register()
 
     async def _drain(self) -> None:
         """Lets what runs end within the drain time and gives the rest back, uncharged."""

@@ -312,13 +312,13 @@ def _wanted_leases(filter: ItemFilter) -> int:
 
 
 async def _open_items(taking: _Taking, each: _OpenRange, place: Position) -> list[ItemView]:
+    after = place["seq"] if each.id == place["range"] else 0
     params = {
         **taking.sizes,
         "job_id": each.job_id,
         "range_id": each.id,
-        "lo": each.lo,
         "hi": each.hi,
-        "after": place["seq"] if each.id == place["range"] else 0,
+        "after": max(after, each.lo - 1),
         "limit": taking.room + 1,
     }
     status = ItemStatus.PROCESSING if each.leased == 1 else ItemStatus.PENDING

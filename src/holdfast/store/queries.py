@@ -64,6 +64,7 @@ _STEMS = (
     "pages",
     "operations",
     "planning",
+    "samples",
     "meetings",
 )
 _PARAMETER = re.compile(r"'[^']*'|(?<![:\w]):([a-z_]\w*)", re.IGNORECASE)

@@ -26,6 +26,7 @@ from holdfast.store.planning import Planning
 from holdfast.store.postgres import open_postgres
 from holdfast.store.reads import Reads
 from holdfast.store.request_table import RequestTable
+from holdfast.store.sample_table import SampleTable
 from holdfast.store.settling import Settling
 from holdfast.store.sqlite import open_sqlite
 from holdfast.store.upkeep_table import UpkeepTable
@@ -51,6 +52,7 @@ class Store:
     people: People
     files: FileTable
     requests: RequestTable
+    samples: SampleTable
     operations: OperationTable
 
     async def close(self) -> None:
@@ -96,6 +98,7 @@ async def open_store(
         people=People(database),
         files=FileTable(database),
         requests=RequestTable(database),
+        samples=SampleTable(database),
         operations=OperationTable(database),
     )
 

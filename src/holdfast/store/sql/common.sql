@@ -614,7 +614,8 @@ values (:name, :host, :pid, :pipelines, :listens, @now, @now);
 -- name: see_worker
 update workers
 set    seen_at = @now
-where  name = :name;
+where  name = :name
+returning name;
 
 -- name: stop_worker
 update workers

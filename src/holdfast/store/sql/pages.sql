@@ -103,7 +103,7 @@ limit    :limit;
 -- A page of the open items of one fresh range.
 select   i.seq, substr(cast(i.input as text), 1, :input_chars)
 from     items i
-where    i.job_id = :job_id and i.seq > :after and i.seq <= :hi and i.seq >= :lo
+where    i.job_id = :job_id and i.seq > :after and i.seq <= :hi
          and not exists (select 1 from outcomes o where o.job_id = i.job_id and o.seq = i.seq)
 order by i.seq
 limit    :limit;
@@ -214,7 +214,7 @@ limit    :limit;
 -- name: live_jobs
 -- What runs or waits, and what ended a moment ago.
 select   id, pipeline, name, state, owner_id, mode, lane, reference, input_key, columns, options,
-         max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, ip,
+         max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace, ip,
          file_id
 from     jobs
 where    state in ('QUEUED', 'RUNNING', 'PAUSED') or updated_at > @after(-1.0 * :seconds)
