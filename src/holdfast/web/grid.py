@@ -15,7 +15,7 @@ from holdfast.web.filtering import Wanted
 from holdfast.web.visit import Visit
 
 _FIRST_PAGE = 100
-_PAGE = 500
+_PAGE = 1000
 _OWN = 2  # the columns that stand last: status and error
 
 

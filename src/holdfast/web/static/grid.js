@@ -9,21 +9,21 @@ const chosen = new Set();
 let allMatching = false;
 let lastTicked = null;
 
+const observer = new IntersectionObserver(seen, { rootMargin: NEAR });
+
 export function watchGrid() {
-  const tables = document.querySelectorAll("table.grid");
-  if (!tables.length) return;
-  const observer = new IntersectionObserver(seen, { rootMargin: NEAR });
-  const observe = () => {
-    for (const part of document.querySelectorAll("table.grid tbody:not([data-watched])")) {
-      part.dataset.watched = "";
-      observer.observe(part);
-    }
-  };
-  observe();
-  document.addEventListener("htmx:after:swap", observe);
+  watchParts();
+  document.addEventListener("htmx:after:swap", watchParts);
   document.addEventListener("change", ticked);
   document.addEventListener("click", clicked);
   fromAddress();
+}
+
+export function watchParts() {
+  for (const part of document.querySelectorAll("table.grid tbody:not([data-watched])")) {
+    part.dataset.watched = "";
+    observer.observe(part);
+  }
 }
 
 function seen(entries) {

@@ -1,9 +1,11 @@
 // Counters as they change. One event stream for the page; htmx closes it while the tab is hidden.
+import { hasSelection, watchParts } from "./grid.js";
+import { showLocalTimes } from "./times.js";
 import { duration, number } from "./words.js";
 
-const HEAD_SECONDS = 4;
+const AGAIN_SECONDS = 15;
 const PARTS = ["done", "notFound", "skipped", "error"];
-let askedAt = 0;
+let askedAt = performance.now();
 
 export function watchLive() {
   document.addEventListener("jobs", (event) => {
@@ -61,17 +63,33 @@ function draw(bar, counters) {
   }
 }
 
-// What only the server can tell (why it waits, which buttons fit) is asked for now and then.
+// What only the server can tell (why it waits, which buttons fit) is asked for now and then, and at
+// once when the job's state is another. A reading may be older than the page.
 function askAgain(live, jobs) {
-  const now = performance.now();
   const state = live.dataset.state;
-  const changed = state && jobs.length === 1 && jobs[0].state !== state;
-  if (changed) {
-    live.dataset.state = jobs[0].state;
-    location.reload();
-    return;
-  }
-  if (now - askedAt < HEAD_SECONDS * 1000) return;
+  const job = state && jobs.find((each) => String(each.id) === live.dataset.job);
+  const changed = job && job.state !== state && new Date(job.updatedAt) > new Date(live.dataset.changed);
+  const now = performance.now();
+  if (!changed && now - askedAt < AGAIN_SECONDS * 1000) return;
   askedAt = now;
+  if (changed) {
+    live.dataset.state = job.state;
+    live.dataset.changed = job.updatedAt;
+  }
   htmx.trigger(live, "again");
+  refreshGrid();
+}
+
+// The first rows of the grid, unless somebody is at work in it.
+async function refreshGrid() {
+  const region = document.getElementById("grid-region");
+  if (!region || hasSelection() || scrollY > 300 || region.querySelector("tr.here")) return;
+  const reply = await fetch(location.href).catch(() => null);
+  if (!reply?.ok) return;
+  const fresh = new DOMParser().parseFromString(await reply.text(), "text/html").getElementById("grid-region");
+  if (!fresh || hasSelection() || scrollY > 300) return;
+  region.replaceChildren(...fresh.childNodes);
+  htmx.process(region);
+  showLocalTimes(region);
+  watchParts();
 }
