@@ -33,7 +33,7 @@ test: .venv/dev ## Run every test, on SQLite and on real PostgreSQL and RabbitMQ
 test-fast: .venv/dev ## Run the tests that need no server
 	$(BIN)/pytest -m "not postgres and not rabbit and not tools and not slow"
 
-chaos: .venv/dev ## Kill workers for some minutes, on both databases; nothing may be lost
+chaos: .venv/dev ## Let workers, then every part of a fleet fail for some minutes; nothing may be lost
 	@tests/servers
 	$(BIN)/python -m tests.chaos.long_run
 
