@@ -118,10 +118,10 @@ class FleetChaos:
                 for trouble in self._troubles(watch, crew, [database, broker])
             ]
             tending = asyncio.create_task(self._tend(crew))
-            async with asyncio.timeout(patience):
-                await asyncio.to_thread(watch.finished.wait, patience)
+            in_time = await asyncio.to_thread(watch.finished.wait, patience)
             self._over.set()
             await asyncio.gather(*troubles)
+            assert in_time, f"{watch.settled} of {len(deeds)} items are settled: {self.counts}"
             await asyncio.to_thread(_wait_until_done, direct, job_id)
             tending.cancel()
             for child in crew.running.values():
@@ -203,4 +203,4 @@ class FleetChaos:
 
 def _wait_until_done(scene: Scene, job_id: int) -> None:
     query = f"select state from jobs where id = {job_id}"
-    wait_until(lambda: scene.fetch(query)[0][0] == "DONE", "the job is done")
+    wait_until(lambda: scene.fetch(query)[0][0] == "DONE", "the job is done", 120)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from pathlib import Path
 
@@ -21,13 +22,14 @@ PACE = Pace(kill=0.5, freeze=3.0, cut=1.0, postgres=3.0, rabbit=5.0, items=150)
 @pytest.mark.postgres
 @pytest.mark.rabbit
 @pytest.mark.slow
-async def test_fleet_of_which_everything_fails_loses_nothing_and_settles_nothing_twice(
+def test_fleet_of_which_everything_fails_loses_nothing_and_settles_nothing_twice(
     tmp_path: Path, children: Children
 ) -> None:
     chance = random.Random(11)
     chaos = FleetChaos(tmp_path, chance, PACE, durable=False)
     with chaos.servers() as url:
-        await chaos.run(url, random_deeds(chance, ITEMS), children, PATIENCE_SECONDS)
+        deeds = random_deeds(chance, ITEMS)
+        asyncio.run(chaos.run(url, deeds, children, PATIENCE_SECONDS))
         scene = Scene(url, tmp_path, children)
         scene.assert_exact(1, done=ITEMS)
         scene.assert_saved_once(ITEMS)

@@ -22,6 +22,12 @@ _SESSION = {
     "enable_mergejoin": "off",
     "enable_seqscan": "off",
     "jit": "off",
+    # A process that is frozen or cut off in the middle of a transaction must not keep its locks:
+    # nobody could go on. Longer than any of ours stands still; the relay's waits for the broker.
+    "idle_in_transaction_session_timeout": "30s",
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
 }
 _CONFLICTS = (
     asyncpg.DeadlockDetectedError,
@@ -32,6 +38,7 @@ _GONE = (
     OSError,
     asyncio.TimeoutError,
     asyncpg.PostgresConnectionError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.InterfaceError,
     asyncpg.OperatorInterventionError,
     asyncpg.TooManyConnectionsError,
