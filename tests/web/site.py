@@ -34,7 +34,6 @@ from holdfast.web.app import add_pages
 from tests.store.checks import ingest, lease_stream
 
 T = TypeVar("T")
-PASSWORD = "correct horse"
 _PAGE = 5000
 
 
@@ -100,9 +99,7 @@ class Site:
         add_pages(app)
         listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        config = uvicorn.Config(
-            app, log_config=None, access_log=False, timeout_graceful_shutdown=1
-        )
+        config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1)
         self._server = uvicorn.Server(config)
         self._feed = app.state.feed
         self._serving = asyncio.create_task(self._server.serve(sockets=[listener]))
@@ -126,8 +123,9 @@ class Site:
         await self._serving
         await self._stack.aclose()
 
-    def add_user(self, name: str, role: str = "operator") -> None:
-        self.run(self.parts.accounts.add_user(name, role, PASSWORD, "tester"))
+    def add_user(self, name: str, role: str = "operator", password: str | None = None) -> None:
+        """Without a password, which takes a while to hash, they come in with a link."""
+        self.run(self.parts.accounts.add_user(name, role, password, "tester"))
 
     def login_link(self, name: str) -> str:
         return f"{self.url}/login/{self.run(self.parts.accounts.make_link(name, 'tester'))}"
