@@ -25,6 +25,7 @@ SLICE_FIELDS = ("job_id", "pipeline", "worker")
 #: event -> (what happened, its fields)
 EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "job.created": ("A job was made and runs.", ("name",)),
+    "job.ordered": ("A pipeline's plan started or resumed a job.", ("by",)),
     "job.paused": ("A person paused a job.", ("by",)),
     "job.resumed": ("A job goes on.", ("by",)),
     "job.reprocessed": ("Finished items were opened again.", ("items", "by")),

@@ -71,7 +71,7 @@ class Scene:
 
     def take_in(self, deeds: Iterable[str], pipeline: str = "deeds") -> int:
         """A job whose rows are all kept, and of which none is worked."""
-        done = self.run("run", f"{DEEDS}:{pipeline}", self.table(deeds), "--no-work")
+        done = self.run("run", f"{DEEDS}:{pipeline}", self.table(deeds), "--no-work", "--new")
         assert done.returncode == 0, done.said()
         found = re.search(r"Job (\d+)", done.said())
         assert found, done.said()

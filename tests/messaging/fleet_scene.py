@@ -80,7 +80,7 @@ class Fleet(Scene):
         """As `assert_saved_once`, for several jobs with as many items each."""
         rows = self.fetch("select seq, count(*) from saved group by seq")
         wrong = {row[0]: row[1] for row in rows if row[1] != jobs}
-        assert (len(rows), wrong) == (items, {})
+        assert (len(rows), wrong) == (items, {}), (len(rows), wrong)
 
     # Dead letters.
 

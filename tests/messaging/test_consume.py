@@ -8,6 +8,8 @@ import pytest
 from aio_pika.abc import AbstractChannel
 
 from holdfast.messaging.broker import Broker
+from holdfast.messaging.consumer import RETRY_SECONDS
+from holdfast.messaging.delivery import Delivery
 from tests.messaging.conftest import LogBook, OpenBroker, next_of, outgoing, until
 from tests.proxy import Proxy
 from tests.rabbitmq import RabbitServer
@@ -140,6 +142,55 @@ async def test_stopping_gives_back_what_nobody_began_and_lets_the_rest_be_settle
     await begun.ack()
     await consumer.close()
     assert await broker.depth("bulk") == 3
+
+
+async def test_what_stopping_hands_back_is_not_followed_by_more(broker: Broker) -> None:
+    """An acknowledgement makes room, which the broker would fill at once."""
+    await broker.publish([outgoing() for _ in range(4)])
+    consumer = await broker.consume("bulk", 1)
+
+    async def one_waits() -> bool:
+        return await broker.depth("bulk") == 3
+
+    await until(one_waits)
+    handed_back = []
+
+    async def hand_back(delivery: Delivery) -> None:
+        handed_back.append(delivery.message_id)
+        await delivery.ack()
+
+    await consumer.stop(hand_back)
+    other = await broker.consume("bulk", 3)
+    counts = [(await next_of(other)).delivery_count for _ in range(3)]
+    assert (len(handed_back), counts) == (1, [0, 0, 0])
+
+
+async def test_consumer_stopped_while_the_broker_is_gone_takes_nothing_when_it_is_back(
+    open_test_broker: OpenBroker,
+    broker: Broker,
+    broker_url: str,
+    admin: AbstractChannel,
+    log: LogBook,
+) -> None:
+    async def is_subscribed() -> bool:
+        name = broker.topology.queue("bulk")
+        found = await admin.declare_queue(name, passive=True)
+        return found.declaration_result.consumer_count == 1
+
+    async with Proxy(broker_url) as proxy:
+        distant = await open_test_broker(proxy.url)
+        consumer = await distant.consume("bulk", 1)
+        await until(is_subscribed)
+        await proxy.refuse()
+        await log.wait_for("broker.gone", 2)
+        await asyncio.sleep(2 * RETRY_SECONDS)  # it waits for the connection now
+        await consumer.stop()
+        await proxy.accept()
+        await log.wait_for("broker.back", 2)
+        await asyncio.sleep(1)  # for whoever would take up its queue again
+        await broker.publish([outgoing()])
+        nearby = await next_of(await broker.consume("bulk", 1))
+        assert nearby.delivery_count == 0
 
 
 async def test_stopping_ends_every_iteration(broker: Broker) -> None:

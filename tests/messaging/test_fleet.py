@@ -82,24 +82,23 @@ def test_small_job_is_not_stuck_behind_a_large_one(fleet: Fleet) -> None:
     assert fleet.outcomes(large) < 5000
 
 
-def test_owner_has_no_more_workers_at_once_than_allowed(fleet: Fleet) -> None:
+def test_owner_has_no_more_workers_at_once_than_allowed_and_jobs_share_them(fleet: Fleet) -> None:
     fleet.start_relay()
-    one = fleet.take_in(["sleep:0.02"] * 400)
-    other = fleet.take_in(["sleep:0.02"] * 400)
+    large, small = fleet.take_in(["sleep:0.02"] * 4000), fleet.take_in(["sleep:0.02"] * 200)
     for _ in range(3):
         fleet.start_listener(HOLDFAST_OWNER_SLICES="1", **SHORT_SLICES, **FEW_AT_ONCE)
     at_once = "select count(distinct worker) from ranges where worker is not null"
-    most = 0
+    seen = set()
 
     def ended() -> bool:
-        nonlocal most
-        most = max(most, fleet.fetch(at_once)[0][0])
-        return fleet.state(one) == fleet.state(other) == "DONE"
+        seen.add(fleet.fetch(at_once)[0][0])
+        return fleet.state(small) == "DONE"
 
-    wait_until(ended, "both jobs are done")
-    assert most == 1
-    fleet.assert_exact(one, done=400)
-    fleet.assert_exact(other, done=400)
+    wait_until(ended, "the small job is done")
+    assert seen <= {0, 1}
+    assert fleet.state(large) == "RUNNING"
+    assert fleet.outcomes(large) > 0
+    fleet.assert_exact(small, done=200)
 
 
 def test_order_by_message_starts_one_job_even_when_it_comes_twice(fleet: Fleet) -> None:
@@ -174,9 +173,9 @@ def test_duplicated_and_reordered_messages_harm_nothing(fleet: Fleet) -> None:
 
 def test_sources_wait_while_too_much_is_open(fleet: Fleet) -> None:
     path = fleet.folder / "flowing.py"
-    path.write_text(FLOWING.replace("sleep(0.01)", "sleep(0.2)"))
+    path.write_text(FLOWING.replace("sleep(0.01)", "sleep(0.1)"))
     fleet.order("run", path, "--no-work", "--max-items", "10")
-    fleet.order("resume", "1", "--max-items", "120")
+    fleet.order("resume", "1", "--max-items", "80")
     fleet.start_relay()
     port, bound = free_port(), {"HOLDFAST_BACKLOG_MAX_ITEMS": "30"}
     fleet.start_listener(
@@ -184,4 +183,4 @@ def test_sources_wait_while_too_much_is_open(fleet: Fleet) -> None:
     )
     wait_until(lambda: metric(port, "holdfast_backpressure") == 1, "the source is held back")
     fleet.wait_done(1)
-    fleet.assert_exact(1, done=120)
+    fleet.assert_exact(1, done=80)

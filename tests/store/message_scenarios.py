@@ -101,6 +101,23 @@ class EndTurn:
         assert ("process",) in await outbox_of(store, job_id)
 
 
+@scenario("end_turn")
+class EndTurnThatAnotherJobOfTheOwnerWaitedFor:
+    async def prepare(store: Store) -> tuple[int, int]:
+        jobs = (await filled_job(store, 3), await filled_job(store, 3))
+        await execute(store, "delete from outbox")
+        await store.messages.end_turn(jobs[1], PROCESS, 3600)
+        return jobs
+
+    async def act(store: Store, jobs: tuple[int, int]) -> None:
+        await store.messages.end_turn(jobs[0], PROCESS, frees_owner=True)
+
+    async def check(store: Store, jobs: tuple[int, int]) -> None:
+        await store.messages.relay(sent)
+        assert await out(store, jobs[1])
+        assert await out(store, jobs[0]) or await outbox_of(store, jobs[0])
+
+
 @scenario("announce_silent")
 class AnnounceSilent:
     async def prepare(store: Store) -> int:

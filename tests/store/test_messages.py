@@ -14,6 +14,7 @@ from holdfast.errors import UserError
 from holdfast.model import ItemStatus, Lane, SliceKind
 from holdfast.store import NewJob, NewStream, OutboxRow, Store, open_store
 from tests.store.checks import (
+    MEGABYTES,
     claim,
     claim_one,
     execute,
@@ -86,6 +87,24 @@ async def test_after_a_message_was_taken_the_next_is_sent(store: Store) -> None:
     assert sender.kinds == [(job_id, "process")]
 
 
+async def test_message_that_is_taken_before_its_relay_commits_leaves_no_turn_open(
+    store: Store,
+) -> None:
+    job_id = await filled_job(store, 3)
+    takings: list[asyncio.Task[object]] = []
+
+    async def taken_at_once(rows: Sequence[OutboxRow]) -> list[str | None]:
+        for row in rows:
+            taking = store.messages.begin_turn(job_id, PROCESS, row.message_id, 100)
+            takings.append(asyncio.create_task(taking))
+        await asyncio.wait(takings, timeout=0.2)
+        return [None] * len(rows)
+
+    await store.messages.relay(taken_at_once)
+    await asyncio.gather(*takings)
+    assert await out(store, job_id) is None
+
+
 async def test_another_worker_is_invited_only_when_there_is_more_than_room(store: Store) -> None:
     job_id = await filled_job(store, 10)
     await store.messages.relay(sent)
@@ -94,6 +113,30 @@ async def test_another_worker_is_invited_only_when_there_is_more_than_room(store
     assert not await outbox_of(store, job_id)
     await store.messages.begin_turn(job_id, PROCESS, taken, 9)
     assert await outbox_of(store, job_id) == [("process",)]
+
+
+async def test_nobody_is_invited_when_the_owner_may_have_no_more_workers(store: Store) -> None:
+    job_id = await filled_job(store, 10)
+    await store.messages.relay(sent)
+    taken = str(await out(store, job_id))
+    await store.messages.begin_turn(job_id, PROCESS, taken, 2, owner_slices=1)
+    assert not await outbox_of(store, job_id)
+    await store.leases.claim(job_id, "another", 3, MEGABYTES, 60.0)
+    await store.messages.begin_turn(job_id, PROCESS, taken, 2, owner_slices=2)
+    assert not await outbox_of(store, job_id)
+    await store.messages.begin_turn(job_id, PROCESS, taken, 2, owner_slices=3)
+    assert await outbox_of(store, job_id) == [("process",)]
+
+
+async def test_job_gives_way_to_another_of_its_owner_that_waited_for_its_end(store: Store) -> None:
+    ended, waiting = await filled_job(store, 3), await filled_job(store, 3)
+    await execute(store, "delete from outbox")
+    await store.messages.end_turn(waiting, PROCESS, 3600)
+    await store.messages.end_turn(ended, PROCESS, frees_owner=True)
+    sender = Sender()
+    await store.messages.relay(sender)
+    assert sender.kinds == [(waiting, "process")]
+    assert await outbox_of(store, ended) == [("process",)]
 
 
 async def test_message_of_a_gone_job_is_obsolete(store: Store) -> None:

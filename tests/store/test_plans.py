@@ -62,7 +62,7 @@ PLANS: list[tuple[str, dict[str, Any], dict[str, str]]] = [
     ),
     (
         "page_of_fresh",
-        {"lo": 900, "hi": 1100, "after": 950, "limit": 1000, **SIZES},
+        {"hi": 1100, "after": 950, "limit": 1000, **SIZES},
         {"items": "items_pkey", "outcomes": "outcomes_pkey"},
     ),
     (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,8 +70,7 @@ class Feed:
     async def listen(
         self, scope: str | None, job_id: int | None
     ) -> AsyncGenerator[list[CountedJob]]:
-        """The live jobs in scope, again after each reading; an empty list keeps a quiet
-        connection open."""
+        """The live jobs in scope, again after each reading, and now and then without one."""
         if len(self._listeners) >= _MOST_LISTENERS:
             raise Throttled("too many live pages are open", 30, "Reload instead.")
         woken = asyncio.Event()
@@ -78,11 +78,9 @@ class Feed:
         try:
             yield self._seen(scope, job_id)
             while not self._closed:
-                try:
-                    await asyncio.wait_for(woken.wait(), _KEEP_ALIVE_SECONDS)
-                except TimeoutError:
-                    yield []
-                    continue
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_KEEP_ALIVE_SECONDS):
+                        await woken.wait()
                 woken.clear()
                 if not self._closed:
                     yield self._seen(scope, job_id)

@@ -56,6 +56,7 @@ async def broker_turns(
             pipelines,
             options.may_run,
             settings.claim_warmup,
+            settings.owner_slices,
             settings.max_message_bytes,
             settings.worker_lost_seconds,
             SystemClock(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from holdfast.cli.composition import ensure_schema, run_async, settings_from_environment
-from holdfast.cli.working import load_all
+from holdfast.cli.loading import load_all
 
 
 def register(app: typer.Typer) -> None:
@@ -25,6 +25,6 @@ def api(
     from holdfast.cli.server import serve
 
     settings = settings_from_environment()
-    loaded = load_all(pipelines or [])
+    loaded = load_all(pipelines or [], settings)
     ensure_schema(settings)
     run_async(serve(settings, loaded, host, port, supervised))

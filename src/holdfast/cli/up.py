@@ -19,9 +19,9 @@ from holdfast.cli.composition import (
     settings_from_environment,
 )
 from holdfast.cli.keeping import Kept
+from holdfast.cli.loading import load_all
 from holdfast.cli.output import errors
 from holdfast.cli.supervising import Supervisor
-from holdfast.cli.working import load_all
 from holdfast.clock import SystemClock
 from holdfast.engine.control import NO_CAPS, Asked, Control
 from holdfast.errors import UserError
@@ -62,7 +62,7 @@ def up(
     if demo:
         references.append(_demo_file())
     settings = settings_from_environment()
-    loaded = load_all(references)
+    loaded = load_all(references, settings)
     ensure_schema(settings)
     run_async(_run(settings, references, loaded, host, port, workers, world_port))
 

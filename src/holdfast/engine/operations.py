@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -176,10 +177,9 @@ class Operations:
         if not rate:
             return
         seconds = min(items / rate, _LEASE_SECONDS / 2)
-        try:
-            await asyncio.wait_for(self._stopped.wait(), seconds)
-        except TimeoutError:
-            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stopped.wait()
 
 
 def permanent_codes(pipeline: Pipeline | None) -> frozenset[str]:

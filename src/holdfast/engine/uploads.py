@@ -122,5 +122,7 @@ class Upload:
         return any(stream.state == StreamState.RUNNING for stream in streams)
 
     async def _pause(self) -> None:
+        # Not wait_for, which may swallow a cancellation that comes with the event.
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._stopped.wait(), _AGAIN_SECONDS)
+            async with asyncio.timeout(_AGAIN_SECONDS):
+                await self._stopped.wait()

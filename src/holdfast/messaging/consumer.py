@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
@@ -14,11 +15,16 @@ from holdfast.errors import BrokerGone, UserError
 from holdfast.messaging.delivery import Delivery, SetAside, delivery_of
 from holdfast.messaging.link import CLOSE_SECONDS, Link, close_quietly, loss_is_broker_gone
 from holdfast.messaging.topology import Topology
+from holdfast.tasks import end_tasks
 
 #: Not at once: where a deleted queue is back before RabbitMQ has told all of its consumers, it
 #: moves theirs over to the new one and then drops what that delivers (seen on 3.10).
 RETRY_SECONDS = 0.2
 REFUSED_SECONDS = 5.0
+
+
+#: What becomes of a delivery that nobody began.
+HandBack = Callable[[Delivery], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +54,8 @@ class Consumer:
         self._log = log
         self._waiting: asyncio.Queue[Delivery | None] = asyncio.Queue()
         self._subscription: _Subscription | None = None
-        self._stopping = False
+        self._stopping = asyncio.Event()
+        self._stopped = False
         self._feeder = asyncio.create_task(self._feed(), name=f"consumer of {word}")
 
     def __aiter__(self) -> Self:
@@ -61,30 +68,32 @@ class Consumer:
         self._waiting.put_nowait(None)  # for whoever else iterates
         raise StopAsyncIteration
 
-    async def stop(self) -> None:
-        """Takes no more: what nobody began goes back, what was begun can still be settled."""
-        self._stopping = True
+    async def stop(self, hand_back: HandBack = Delivery.give_back) -> None:
+        """Takes no more: what nobody began is handed back, what was begun can still be settled.
+
+        Not before the broker has stopped sending: it fills a place that is free at once, and
+        counts what is given back as a delivery.
+        """
+        self._stopping.set()
         subscription = self._subscription
         if subscription is not None:
             with suppress(BrokerGone):
                 async with loss_is_broker_gone(), asyncio.timeout(CLOSE_SECONDS):
                     await subscription.queue.cancel(subscription.tag)
-        while not self._waiting.empty():
-            delivery = self._waiting.get_nowait()
-            if delivery is not None and not delivery.is_lost:
-                await delivery.give_back()
+        self._stopped = True
+        left = [self._waiting.get_nowait() for _ in range(self._waiting.qsize())]
         self._waiting.put_nowait(None)
+        await asyncio.gather(*(hand_back(one) for one in left if one and not one.is_lost))
 
     async def close(self) -> None:
         """Ends everything; what was not acknowledged comes again, to somebody."""
-        self._stopping = True
-        self._feeder.cancel()
-        await asyncio.gather(self._feeder, return_exceptions=True)
+        self._stopping.set()
+        await end_tasks([self._feeder])
         self._waiting.put_nowait(None)
 
     async def _feed(self) -> None:
         told = ""
-        while not self._stopping:
+        while not self._stopping.is_set():
             await self._link.wait_until_up()
             try:
                 await self._listen()
@@ -115,9 +124,13 @@ class Consumer:
                 # Sent when the queue is deleted; nothing else would be heard of it.
                 underlay.on_consumer_cancel_callbacks.add(lambda _: lost.set())
                 channel.close_callbacks.add(lambda *_: lost.set())
+                if self._stopping.is_set():  # said while the connection was made again
+                    return
                 queue = await channel.get_queue(self._topology.queue(self._word), ensure=False)
                 tag = await queue.consume(self._take)
             self._subscription = _Subscription(channel, queue, tag)
+            if self._stopping.is_set():  # too late for `stop` to cancel it
+                return
             await lost.wait()
             self._log.info("queue.lost", queue=self._word, error="the channel was closed")
         finally:
@@ -126,7 +139,7 @@ class Consumer:
 
     async def _take(self, message: AbstractIncomingMessage) -> None:
         delivery = delivery_of(message, self._word, self._set_aside, self._log)
-        if self._stopping:
+        if self._stopped:
             await delivery.give_back()
         else:
             self._waiting.put_nowait(delivery)

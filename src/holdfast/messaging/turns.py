@@ -27,6 +27,7 @@ from holdfast.metrics import Metrics
 from holdfast.model import JobState, SliceKind
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store, TurnJob
+from holdfast.tasks import end_tasks
 
 #: One message of each kind of work at a time: what waits is free for an idle worker.
 _PREFETCH = {"interactive": 1, "discover": WALKS, "bulk": 1}
@@ -49,19 +50,22 @@ class BrokerTurns:
         pipelines: Mapping[str, Pipeline],
         may_run: MayRun,
         room: int,
+        owner_slices: int | None,
         max_message_bytes: int,
         lost_seconds: float,
         clock: Clock,
         metrics: Metrics,
         log: Any,
     ) -> None:
-        """`room`: with more items than these, another worker is called in at once."""
+        """`room`: with more items than these, another worker is called in at once, as far as
+        `owner_slices` allows."""
         self._store = store
         self._broker = broker
         self._orders = orders
         self._pipelines = pipelines
         self._may_run = may_run
         self._room = room
+        self._owner_slices = owner_slices
         self._max_message_bytes = max_message_bytes
         self._lost_seconds = lost_seconds
         self._clock = clock
@@ -102,14 +106,11 @@ class BrokerTurns:
     async def close(self) -> None:
         """Takes no more. What was delivered and not begun is announced anew, so that stopping a
         worker does not count as one that died over its message."""
-        for pump in self._pumps:
-            pump.cancel()
-        await asyncio.gather(*self._pumps, return_exceptions=True)
-        for waiting in self._waiting.values():
-            while waiting:
-                await self._hand_back(waiting.popleft())
-        for consumer in self._consumers:
-            await consumer.stop()
+        await end_tasks(self._pumps)
+        await asyncio.gather(*(one.stop(self._hand_back) for one in self._consumers))
+        left = [delivery for waiting in self._waiting.values() for delivery in waiting]
+        self._waiting = {queue: deque() for queue in _ORDER}
+        await asyncio.gather(*(self._hand_back(one) for one in left if not one.is_lost))
 
     # Deliveries.
 
@@ -185,7 +186,9 @@ class BrokerTurns:
         """Waits for a database that is gone: to give the message back would count as a death."""
         while True:
             try:
-                return await self._store.messages.begin_turn(job_id, kind, message_id, self._room)
+                return await self._store.messages.begin_turn(
+                    job_id, kind, message_id, self._room, self._owner_slices
+                )
             except DatabaseGone as error:
                 self._log.warning("database.gone", error=str(error))
                 await asyncio.sleep(_GONE_SECONDS)
@@ -213,7 +216,8 @@ class BrokerTurns:
         deadline = self._clock.monotonic() + _PATIENCE_SECONDS
         while self._clock.monotonic() < deadline and not delivery.is_lost:
             try:
-                await self._store.messages.end_turn(job_id, kind, least_seconds)
+                frees_owner = self._owner_slices is not None and not least_seconds
+                await self._store.messages.end_turn(job_id, kind, least_seconds, frees_owner)
                 await delivery.ack()
                 return
             except DatabaseGone as error:
@@ -231,7 +235,11 @@ class BrokerTurns:
                 messages = self._store.messages
                 async with asyncio.timeout(_IDLE_SECONDS):
                     await messages.begin_turn(
-                        body.job_id, kind, envelope.header.message_id, self._room
+                        body.job_id,
+                        kind,
+                        envelope.header.message_id,
+                        self._room,
+                        self._owner_slices,
                     )
                     await messages.end_turn(body.job_id, kind)
                 await delivery.ack()

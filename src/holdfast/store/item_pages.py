@@ -29,6 +29,18 @@ _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
 Position = dict[str, Any]
 
 
+class Sizes(NamedTuple):
+    """How much is read of an item: inputs are cut short there, larger results left out."""
+
+    input_chars: int
+    result_chars: int
+
+
+IN_BRIEF = Sizes(_HEAD_CHARACTERS, _RESULT_CHARACTERS)
+WHOLE = Sizes(_EVERYTHING, _EVERYTHING)
+RESULTS_ONLY = Sizes(0, _EVERYTHING)
+
+
 class ItemView(NamedTuple):
     seq: int
     input: str
@@ -104,11 +116,11 @@ class ItemPages:
         filter: ItemFilter,
         position: Position | None,
         limit: int,
-        whole: bool = False,
+        sizes: Sizes = IN_BRIEF,
     ) -> ItemPage:
-        """One job's items. Unless `whole`, inputs are cut short and huge results left out."""
+        """One job's items."""
         async with self._database.driver.reading() as tx:
-            taking = self._taking(tx, job, filter, limit, whole)
+            taking = self._taking(tx, job, filter, limit, sizes)
             phases = _phases(job, filter)
             # A job that was cancelled meanwhile has no more open items to go on with.
             at = position if position and position["phase"] in phases else {"phase": phases[0]}
@@ -121,12 +133,12 @@ class ItemPages:
             return ItemPage(taking.items, None)
 
     async def every(
-        self, job: Job, filter: ItemFilter, size: int = 1000
+        self, job: Job, filter: ItemFilter, size: int = 1000, sizes: Sizes = WHOLE
     ) -> AsyncIterator[list[ItemView]]:
-        """All pages, whole, for exports."""
+        """All pages, for exports."""
         position: Position | None = None
         while True:
-            page = await self.page(job, filter, position, size, whole=True)
+            page = await self.page(job, filter, position, size, sizes)
             if page.items:
                 yield page.items
             position = page.next
@@ -143,7 +155,7 @@ class ItemPages:
     ) -> ItemPage:
         """Open items over all jobs of one owner, or of everybody."""
         async with self._database.driver.reading() as tx:
-            taking = self._taking(tx, None, filter, limit, False)
+            taking = self._taking(tx, None, filter, limit, IN_BRIEF)
             extra = {"any_pipeline": int(pipeline is None), "pipeline": pipeline or ""}
             if scope is None:
                 more = await _open(taking, position or {}, "open_ranges", extra)
@@ -162,13 +174,10 @@ class ItemPages:
         return {row[0]: (row[1], row[2], row[3]) for row in rows}
 
     def _taking(
-        self, tx: Transaction, job: Job | None, filter: ItemFilter, limit: int, whole: bool
+        self, tx: Transaction, job: Job | None, filter: ItemFilter, limit: int, sizes: Sizes
     ) -> _Taking:
-        sizes = {
-            "input_chars": _EVERYTHING if whole else _HEAD_CHARACTERS,
-            "result_chars": _EVERYTHING if whole else _RESULT_CHARACTERS,
-        }
-        return _Taking(tx, self._database.driver.dialect, job, filter, limit, sizes, [])
+        dialect = self._database.driver.dialect
+        return _Taking(tx, dialect, job, filter, limit, sizes._asdict(), [])
 
 
 def _phases(job: Job, filter: ItemFilter) -> list[str]:
@@ -312,13 +321,13 @@ def _wanted_leases(filter: ItemFilter) -> int:
 
 
 async def _open_items(taking: _Taking, each: _OpenRange, place: Position) -> list[ItemView]:
+    after = place["seq"] if each.id == place["range"] else 0
     params = {
         **taking.sizes,
         "job_id": each.job_id,
         "range_id": each.id,
-        "lo": each.lo,
         "hi": each.hi,
-        "after": place["seq"] if each.id == place["range"] else 0,
+        "after": max(after, each.lo - 1),
         "limit": taking.room + 1,
     }
     status = ItemStatus.PROCESSING if each.leased == 1 else ItemStatus.PENDING

@@ -20,6 +20,8 @@ _DUE_JOBS = 200
 _DUE_MESSAGES = 500
 _FAILED_SECONDS = (0.5, 60.0)
 _DOUBLINGS = 6
+#: A job lets another of its owner go first for so long, where only one of them may be worked on.
+_GIVE_WAY_SECONDS = 1.0
 _INBOX_SECONDS = 14 * 86400.0
 _SLICES = frozenset(SliceKind)
 
@@ -105,10 +107,16 @@ class Messages:
         await self._database.driver.listen("holdfast_outbox", heard)
 
     async def begin_turn(
-        self, job_id: int, kind: SliceKind, message_id: str, room: int
+        self,
+        job_id: int,
+        kind: SliceKind,
+        message_id: str,
+        room: int,
+        owner_slices: int | None = None,
     ) -> TurnJob | None:
         """A message was taken: the next may be sent. One is wanted at once when there is more
-        than the `room` of the worker that follows this one."""
+        than the `room` of the worker that follows this one, and the job's owner may have another
+        worker."""
 
         async def body(tx: Transaction) -> TurnJob | None:
             turn = {"job_id": job_id, "kind": kind, "message_id": message_id}
@@ -119,22 +127,31 @@ class Messages:
             found = TurnJob(JobState(rows[0][0]), *rows[0][1:])
             if kind is SliceKind.PROCESS and found.state is JobState.RUNNING and not found.switch:
                 span = (await tx.fetch("claimable_span", {"job_id": job_id}))[0][0]
-                if span > room:
+                if span > room and await _owner_may_have_more(tx, job_id, owner_slices):
                     await announce(tx, job_id, kind)
             return found
 
+        # A message may arrive before the relay that sent it has committed. To close the turn then
+        # would find nothing to close, and leave it open for ever. Waited for apart: a lock held
+        # by the transaction would make relays pass the job over.
+        await self._database.fetch("await_relay", {"job_id": job_id})
         return await self._database.write("begin_turn", body, relaxed=True)
 
-    async def end_turn(self, job_id: int, kind: SliceKind, least: float = 0.0) -> None:
+    async def end_turn(
+        self, job_id: int, kind: SliceKind, least: float = 0.0, frees_owner: bool = False
+    ) -> None:
         """After a slice: announces what is left, for when it is due, at the earliest in `least`
-        seconds."""
+        seconds. `frees_owner`: its owner's other jobs may have waited for this end."""
 
         async def body(tx: Transaction) -> None:
+            earliest = least
+            if frees_owner and await tx.take("hasten_owner", {"job_id": job_id}):
+                earliest = max(least, _GIVE_WAY_SECONDS)
             if await tx.fetch("turn_is_out", {"job_id": job_id, "kind": kind}):
                 return
             due = await tx.fetch(_DUE[kind], {"job_id": job_id})
             if due and due[0][0] is not None:
-                await announce(tx, job_id, kind, max(least, float(due[0][0])))
+                await announce(tx, job_id, kind, max(earliest, float(due[0][0])))
 
         await self._database.write("end_turn", body, relaxed=True)
 
@@ -205,6 +222,14 @@ class Messages:
 
 _DUE = {SliceKind.PROCESS: "next_range_due", SliceKind.DISCOVER: "next_stream_due"}
 _SILENT = (("silent_jobs", SliceKind.PROCESS), ("silent_walks", SliceKind.DISCOVER))
+
+
+async def _owner_may_have_more(tx: Transaction, job_id: int, owner_slices: int | None) -> bool:
+    """Beside the worker that took the message and holds nothing yet."""
+    if owner_slices is None:
+        return True
+    others = await tx.fetch("other_workers_of_owner", {"job_id": job_id, "worker": ""})
+    return bool(others[0][0] + 1 < owner_slices)
 
 
 async def _open_turns(tx: Transaction, rows: Sequence[OutboxRow]) -> list[OutboxRow]:

@@ -22,6 +22,7 @@ from holdfast.store.messages import Messages
 from holdfast.store.operation_table import OperationTable
 from holdfast.store.pages import Pages
 from holdfast.store.people import People
+from holdfast.store.planning import Planning
 from holdfast.store.postgres import open_postgres
 from holdfast.store.reads import Reads
 from holdfast.store.request_table import RequestTable
@@ -43,6 +44,7 @@ class Store:
     gates: GateTable
     messages: Messages
     upkeep: UpkeepTable
+    planning: Planning
     reads: Reads
     pages: Pages
     lists: Lists
@@ -88,6 +90,7 @@ async def open_store(
         gates=GateTable(database, rng, default_gate),
         messages=Messages(database),
         upkeep=UpkeepTable(database),
+        planning=Planning(database),
         reads=Reads(database),
         pages=Pages(database),
         lists=Lists(database),

@@ -28,6 +28,10 @@ where    o.job_id in (@each(:job_ids, bigint)) and o.available_at <= @now
 order by o.job_id, o.id
 limit    :limit;
 
+-- name: await_relay
+-- On SQLite whoever writes next waits by itself.
+select :job_id;
+
 -- name: open_turn
 -- Of the messages for one kind of slice of a job, only one is out at a time.
 insert into turns (job_id, kind, message_id, sent_at, resent)
@@ -73,6 +77,17 @@ from   (select hi, lo from ranges
         where job_id = :job_id and available_at <= @now
               and (worker is null or expires_at <= @now)
         order by available_at, id limit 16) free;
+
+-- name: hasten_owner
+-- Its owner may have another worker now: what was put off until then is sent at once.
+update outbox
+set    available_at = @now
+where  kind = 'process' and available_at > @now
+       and job_id in (select other.id
+                      from   jobs j
+                             join jobs other on other.owner_id = j.owner_id and other.id <> j.id
+                      where  j.id = :job_id and other.state = 'RUNNING')
+returning job_id;
 
 -- name: next_range_due
 -- In how many seconds something of a job that may run can be claimed.

@@ -103,7 +103,7 @@ limit    :limit;
 -- A page of the open items of one fresh range.
 select   i.seq, substr(cast(i.input as text), 1, :input_chars)
 from     items i
-where    i.job_id = :job_id and i.seq > :after and i.seq <= :hi and i.seq >= :lo
+where    i.job_id = :job_id and i.seq > :after and i.seq <= :hi
          and not exists (select 1 from outcomes o where o.job_id = i.job_id and o.seq = i.seq)
 order by i.seq
 limit    :limit;

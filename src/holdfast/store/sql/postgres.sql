@@ -91,6 +91,10 @@ select job_id
 from   due
 where  pg_try_advisory_xact_lock(hashtextextended('outbox ' || job_id, 0));
 
+-- name: await_relay
+-- Comes back when no relay is sending messages of the job.
+select pg_advisory_xact_lock_shared(hashtextextended('outbox ' || cast(:job_id as bigint), 0));
+
 -- name: hold_owner
 -- Claims for one owner come one after the other, where owners have a limit.
 select pg_advisory_xact_lock(hashtextextended('owner ' || owner_id, 0))

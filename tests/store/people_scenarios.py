@@ -1,0 +1,360 @@
+"""The same for the verbs of people, files, exports and operations."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from holdfast.errors import LeaseLost, NotThere, UnfitState
+from holdfast.model import ItemStatus
+from holdfast.pipeline import Gate
+from holdfast.store import Store
+from holdfast.store.file_table import NewExport, NewFile, Written
+from holdfast.store.item_pages import ItemFilter
+from holdfast.store.operation_table import Hold, NewOperation
+from tests.store.checks import execute, fetch, filled_job, finished_job, settle
+from tests.store.message_scenarios import SCENARIOS
+from tests.store.scenarios import drain, scenario
+from tests.store.upkeep_scenarios import simple_scenario
+
+__all__ = ["SCENARIOS"]
+
+ERROR, PENDING = ItemStatus.ERROR, ItemStatus.PENDING
+
+
+async def _add_user(store: Store, name: str) -> None:
+    with suppress(UnfitState):
+        await store.people.add_user(name, "operator", None, "tester")
+
+
+async def _add_session(store: Store, name: str) -> None:
+    await store.people.end_session(name)
+    await store.people.add_session(name, name, "127.0.0.1", 60, "password")
+
+
+async def _add_link(store: Store, name: str) -> None:
+    await store.people.add_login_link(name, name, 60, "tester")
+
+
+async def _add_token(store: Store, name: str) -> None:
+    if not await store.people.tokens(name):
+        await store.people.add_token(name, "test", name, 60, "tester")
+
+
+async def _use_old(store: Store, name: str) -> None:
+    """Seen so long ago that it is noted anew."""
+    for table, column in (("sessions", "seen_at"), ("tokens", "last_used_at")):
+        await execute(store, f"update {table} set {column} = @after(-3600)")
+
+
+async def _revoke(store: Store, name: str) -> None:
+    (token,) = await store.people.tokens(name)
+    with suppress(NotThere):
+        await store.people.revoke_token(token.id, "tester")
+
+
+async def _fail(store: Store, name: str) -> None:
+    for _ in range(5):
+        await store.people.fail_login([name])
+
+
+async def _set_flag(store: Store, name: str) -> None:
+    await store.requests.set_flag(name, False, "tester")
+
+
+async def _begin(store: Store, name: str) -> None:
+    await store.requests.begin_request("ada", name, "same")
+
+
+USER = ("users", "name", 1)
+SESSION = ("sessions", "hash", 1)
+TOKEN = ("tokens", "hash", 1)
+simple_scenario("add_user", _add_user, *USER)
+simple_scenario(
+    "change_user",
+    lambda store, name: store.people.change_user(name, "tester", password_hash="new"),
+    *USER, _add_user,
+)  # fmt: skip
+simple_scenario("add_session", _add_session, *SESSION, _add_user)
+simple_scenario(
+    "see_session",
+    lambda store, name: store.people.session(name),
+    *SESSION, _add_user, _add_session, _use_old,
+)  # fmt: skip
+simple_scenario(
+    "end_session",
+    lambda store, name: store.people.end_session(name),
+    "sessions", "hash", 0, _add_user, _add_session,
+)  # fmt: skip
+simple_scenario(
+    "add_login_link",
+    lambda store, name: _add_link(store, name),
+    "login_links", "hash", 1, _add_user,
+)  # fmt: skip
+simple_scenario(
+    "use_login_link",
+    lambda store, name: store.people.use_login_link(name),
+    "login_links", "hash", 0, _add_user, _add_link,
+)  # fmt: skip
+simple_scenario("add_token", _add_token, *TOKEN, _add_user)
+simple_scenario(
+    "use_token",
+    lambda store, name: store.people.token(name),
+    *TOKEN, _add_user, _add_token, _use_old,
+)  # fmt: skip
+simple_scenario("revoke_token", _revoke, *TOKEN, _add_user, _add_token)
+simple_scenario("fail_login", _fail, "login_failures", "subject", 1)
+simple_scenario(
+    "clear_login_failures",
+    lambda store, name: store.people.clear_login_failures(name),
+    "login_failures", "subject", 0, _fail,
+)  # fmt: skip
+simple_scenario("forget_expired", lambda store, _: store.people.forget_expired(), *USER, _add_user)
+simple_scenario(
+    "add_secret", lambda store, name: store.requests.secret(name, "fresh"), "secrets", "name", 1
+)
+simple_scenario("set_flag", _set_flag, "flags", "name", 1)
+simple_scenario("begin_request", _begin, "requests", "key", 1)
+simple_scenario(
+    "answer_request",
+    lambda store, name: store.requests.answer_request("ada", name, 202, "{}"),
+    "requests", "key", 1, _begin,
+)  # fmt: skip
+simple_scenario(
+    "drop_request",
+    lambda store, name: store.requests.drop_request("ada", name),
+    "requests", "key", 0, _begin,
+)  # fmt: skip
+simple_scenario(
+    "forget_requests", lambda store, _: store.requests.forget_requests(), "requests", "key", 1,
+    _begin,
+)  # fmt: skip
+simple_scenario(
+    "order_gate",
+    lambda store, name: store.gates.order(name, 60.0, "tired", "tester"),
+    "gates", "name", 1, lambda store, name: store.gates.declare(Gate(name)),
+)  # fmt: skip
+
+
+@scenario("add_file")
+class AddFile:
+    async def prepare(store: Store) -> int:
+        return (await fetch(store, "select count(*) from files"))[0][0]
+
+    async def act(store: Store, before: int) -> None:
+        if (await fetch(store, "select count(*) from files"))[0][0] == before:
+            await store.files.add_file(NewFile("ada", "a.csv", "upload", "/a", 1, "hash", {}))
+
+    async def check(store: Store, before: int) -> None:
+        files = (await fetch(store, "select count(*) from files"))[0][0]
+        told = await fetch(store, "select count(*) from audit where action = 'file.stored'")
+        assert files == told[0][0] == before + 1
+
+
+@scenario("add_export")
+class AddExport:
+    async def prepare(store: Store) -> int:
+        return await filled_job(store, 1)
+
+    async def act(store: Store, job_id: int) -> None:
+        if not await fetch(store, "select 1 from exports where job_id = :j", j=job_id):
+            await store.files.add_export(NewExport("ada", job_id, "csv", [], False))
+
+    async def check(store: Store, job_id: int) -> None:
+        assert len(await fetch(store, "select 1 from exports where job_id = :j", j=job_id)) == 1
+        actions = [entry["action"] for entry in await store.reads.audit(job_id)]
+        assert actions.count("export") == 1
+
+
+async def _new_export(store: Store) -> int:
+    job_id = await filled_job(store, 1)
+    return await store.files.add_export(NewExport("ada", job_id, "csv", [], False))
+
+
+@scenario("lease_export")
+class LeaseExport:
+    prepare = staticmethod(_new_export)
+
+    async def act(store: Store, export_id: int) -> None:
+        await store.files.lease_export(export_id, "one", 60)
+
+    async def check(store: Store, export_id: int) -> None:
+        assert (await store.files.export(export_id)).state == "RUNNING"
+
+
+async def _held_export(store: Store) -> int:
+    export_id = await _new_export(store)
+    assert await store.files.lease_export(export_id, "one", 60)
+    return export_id
+
+
+@scenario("renew_export")
+class RenewExport:
+    prepare = staticmethod(_held_export)
+
+    async def act(store: Store, export_id: int) -> None:
+        assert await store.files.renew_export(export_id, "one", 7, 60)
+
+    async def check(store: Store, export_id: int) -> None:
+        assert (await store.files.export(export_id)).rows_count == 7
+
+
+@scenario("finish_export")
+class FinishExport:
+    prepare = staticmethod(_held_export)
+
+    async def act(store: Store, export_id: int) -> None:
+        await store.files.finish_export(export_id, "one", Written("DONE", 9))
+
+    async def check(store: Store, export_id: int) -> None:
+        export = await store.files.export(export_id)
+        assert (export.state, export.rows_count) == ("DONE", 9)
+
+
+async def _operation(store: Store, kind: str, job_id: int) -> int:
+    return await store.operations.add(NewOperation("ada", kind, {}, [job_id], 1))
+
+
+async def _hold(store: Store, kind: str, job_id: int) -> Hold:
+    hold = await store.operations.lease(await _operation(store, kind, job_id), "one", 3600)
+    assert hold is not None
+    return hold
+
+
+async def _again(store: Store, hold: Hold) -> Hold:
+    """As the holder knows it after a crash: from the operation's row."""
+    found = await store.operations.operation(hold.operation.id)
+    return Hold(found, hold.worker, hold.seconds)
+
+
+@scenario("add_operation")
+class AddOperation:
+    async def prepare(store: Store) -> int:
+        return await filled_job(store, 1)
+
+    async def act(store: Store, job_id: int) -> None:
+        entries = [entry["action"] for entry in await store.reads.audit(job_id)]
+        if "operation.cancel" not in entries:
+            await _operation(store, "cancel", job_id)
+
+    async def check(store: Store, job_id: int) -> None:
+        found = await store.operations.operations(None, 200)
+        assert [each.job_ids for each in found].count((job_id,)) == 1
+
+
+@scenario("lease_operation")
+class LeaseOperation:
+    async def prepare(store: Store) -> int:
+        return await _operation(store, "cancel", 1)
+
+    async def act(store: Store, operation_id: int) -> None:
+        await store.operations.lease(operation_id, "one", 60)
+
+    async def check(store: Store, operation_id: int) -> None:
+        assert (await store.operations.operation(operation_id)).state == "RUNNING"
+
+
+async def _held_operation(store: Store) -> Hold:
+    return await _hold(store, "cancel", 1)
+
+
+@scenario("release_operation")
+class ReleaseOperation:
+    prepare = staticmethod(_held_operation)
+
+    async def act(store: Store, hold: Hold) -> None:
+        await store.operations.release(hold)
+
+    async def check(store: Store, hold: Hold) -> None:
+        assert hold.operation.id in await store.operations.to_do()
+        await store.operations.cancel(hold.operation.id, "tester")
+
+
+@scenario("cancel_operation")
+class CancelOperation:
+    prepare = staticmethod(_held_operation)
+
+    async def act(store: Store, hold: Hold) -> None:
+        with suppress(UnfitState):
+            await store.operations.cancel(hold.operation.id, "tester")
+
+    async def check(store: Store, hold: Hold) -> None:
+        assert (await store.operations.operation(hold.operation.id)).state == "CANCELLED"
+
+
+@scenario("finish_operation")
+class FinishOperation:
+    prepare = staticmethod(_held_operation)
+
+    async def act(store: Store, hold: Hold) -> None:
+        await store.operations.finish(hold, "DONE")
+
+    async def check(store: Store, hold: Hold) -> None:
+        assert (await store.operations.operation(hold.operation.id)).state == "DONE"
+
+
+@scenario("note_operation")
+class NoteOperation:
+    prepare = staticmethod(_held_operation)
+
+    async def act(store: Store, hold: Hold) -> None:
+        known = await _again(store, hold)
+        if not known.operation.done_count:
+            await store.operations.note(known, {"job": 1}, 5)
+
+    async def check(store: Store, hold: Hold) -> None:
+        found = await store.operations.operation(hold.operation.id)
+        assert (found.done_count, found.result, found.position) == (1, (5,), {"job": 1})
+
+
+@scenario("reprocess_step")
+class ReprocessStep:
+    async def prepare(store: Store) -> tuple[Hold, int]:
+        job_id = await finished_job(store, ERROR, ERROR, ItemStatus.DONE)
+        await execute(
+            store,
+            "insert into dead_letters (kind, job_id, seq, pipeline, code, message, state,"
+            " created_at) values ('item', :j, 1, 'demo', 'CRASHED', 'x', 'OPEN', @now)",
+            j=job_id,
+        )
+        return await _hold(store, "reprocess", job_id), job_id
+
+    async def act(store: Store, state: tuple[Hold, int]) -> None:
+        hold, more = await _again(store, state[0]), True
+        filter = ItemFilter((ERROR,))
+        while more:
+            hold, more = await store.operations.reprocess(
+                hold, state[1], ERROR, filter, lambda _: True, True
+            )
+
+    async def check(store: Store, state: tuple[Hold, int]) -> None:
+        found = await store.operations.operation(state[0].operation.id)
+        assert (found.done_count, found.left_count) == (2, 0)
+        assert (await store.reads.counters(state[1])).open == 2
+        await drain(store, state[1])
+
+
+async def _skip_all(store: Store, state: tuple[Hold, int]) -> None:
+    hold, more = await _again(store, state[0]), True
+    while more:
+        with suppress(LeaseLost):
+            hold, more = await store.operations.skip(hold, state[1], ItemFilter((PENDING,)), "no")
+
+
+@scenario("skip_step")
+class SkipStep:
+    async def prepare(store: Store) -> tuple[Hold, int]:
+        """Fresh ranges, one of them too large for a step, and one of items to be tried again."""
+        job_id = await filled_job(store, 2500, 3)
+        done = await store.leases.claim(job_id, "one", 2, 10**9, 60)
+        for claimed in done:
+            await settle(store, claimed, PENDING, delay=3600.0)
+        return await _hold(store, "skip", job_id), job_id
+
+    act = staticmethod(_skip_all)
+
+    async def check(store: Store, state: tuple[Hold, int]) -> None:
+        found = await store.operations.operation(state[0].operation.id)
+        counters: Any = await store.reads.counters(state[1])
+        assert (found.done_count, counters.skipped, counters.open) == (2503, 2503, 0)
+        await drain(store, state[1])
