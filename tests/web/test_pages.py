@@ -1,22 +1,25 @@
 """Every page, on each database, with something on it and with nothing; and what people mistype."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx2
 import pytest
+from fastapi import APIRouter, Response
 
 from holdfast.model import ItemStatus
-from holdfast.web.navigation import ENTRIES
+from holdfast.web.navigation import ENTRIES, Entry, PagePack
+from holdfast.web.visit import Visitor
 from tests.web.site import Site
 
 STATUSES = [ItemStatus.DONE, ItemStatus.ERROR, ItemStatus.NOT_FOUND]
-JOB_PAGES = ["", "?q=status:ERROR", "?q=code:TIMEOUT", "?q=since:2020-01-01", "?q=row:3", "/charts",
-             "/head", "/pending", "/errors", "/pace", "/streams", "/audit", "/items/2", "/reprocess",
-             "/cancel", "/caps", "/export"]  # fmt: skip
+JOB_PAGES = [
+    "", "?q=status:ERROR", "?q=code:TIMEOUT", "?q=since:2020-01-01", "?q=row:3", "/charts", "/head",
+    "/pending", "/errors", "/pace", "/streams", "/audit", "/items/2", "/reprocess", "/cancel",
+    "/caps", "/export",
+]  # fmt: skip
 OTHERS = ["/new", "/account", "/operations", "/exports", "/charts?span=7d", "/standing"]
 
 
@@ -24,6 +27,12 @@ OTHERS = ["/new", "/account", "/operations", "/exports", "/charts?span=7d", "/st
 def own_site(database_url: str, tmp_path: Path) -> Iterator[Site]:
     with Site(database_url, tmp_path, works=False) as site:
         yield site
+
+
+@pytest.fixture
+def own_site_with(sqlite_url: str, tmp_path: Path) -> Iterator[Callable[[PagePack], Site]]:
+    with ExitStack() as stack:
+        yield lambda pack: stack.enter_context(Site(sqlite_url, tmp_path, False, [pack]))
 
 
 @pytest.fixture
@@ -116,6 +125,31 @@ def test_pending_switched_off_is_gone_from_the_rail(own_site: Site, admin: httpx
     own_site.run(own_site.parts.store.requests.set_flag("pending", False, "root"))
     assert 'href="/pending"' not in admin.get("/jobs").text
     assert admin.get("/pending").status_code == 503
+
+
+def test_pipelines_package_adds_pages_of_its_own(
+    own_site_with: Callable[[PagePack], Site], tmp_path: Path
+) -> None:
+    router = APIRouter()
+
+    @router.get("/towns")
+    async def towns(visit: Visitor) -> Response:
+        return await visit.page("towns/list.html", here="towns", names=["Oakville"])
+
+    folder = tmp_path / "towns"
+    folder.mkdir()
+    (folder / "list.html").write_text(
+        '{% extends "layout.html" %}{% block title %}Towns{% endblock %}'
+        "{% block content %}{{ names|join }}{% endblock %}"
+    )
+    site = own_site_with(
+        PagePack("towns", router, folder, [Entry("towns", "Towns", "/towns", "t")])
+    )
+    site.add_user("root", "admin")
+    with httpx2.Client(base_url=site.url) as client:
+        client.get(site.login_link("root"))
+        assert 'href="/towns"' in client.get("/jobs").text
+        assert "Oakville" in client.get("/towns").text
 
 
 def test_pages_hold_no_script_or_style_of_their_own() -> None:

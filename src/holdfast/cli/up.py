@@ -33,7 +33,7 @@ from holdfast.store.file_table import NewFile
 
 _DEMO_DIR = ".holdfast/demo"
 _LIST = "shopping-list.csv"
-_DEMO_NAMES = {"Article no.": "sku", "Product title": "title", "Brand": "brand"}
+_DEMO_NAMES = {"SKU no.": "sku", "Product title": "title", "Brand": "brand"}
 
 
 def register(app: typer.Typer) -> None:
