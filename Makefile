@@ -32,12 +32,12 @@ install: .venv/runtime ## Make .venv with the program in it (.venv/bin/holdfast)
 up: install ## Run pages, API and workers with a small demo world, at 127.0.0.1:8000
 	@$(BIN)/holdfast up --demo
 
-test: .venv/dev .venv/datasette-0 .venv/datasette-1 ## Run every test, on SQLite and on real PostgreSQL and RabbitMQ servers that the tests start
+test: .venv/dev .venv/datasette-0 .venv/datasette-1 ## Run every test, on SQLite and on real PostgreSQL, RabbitMQ and Chromium that the tests start
 	@tests/servers
 	$(BIN)/pytest -n 2 --dist worksteal
 
 test-fast: .venv/dev ## Run the tests that need no server
-	$(BIN)/pytest -m "not postgres and not rabbit and not tools and not datasette and not slow"
+	$(BIN)/pytest -m "not postgres and not rabbit and not browser and not tools and not datasette and not slow"
 
 chaos: .venv/dev ## Let workers, then every part of a fleet fail for some minutes; nothing may be lost
 	@tests/servers

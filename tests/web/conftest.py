@@ -1,4 +1,4 @@
-"""A real Chromium, once a session; each test opens pages as somebody of its own.
+"""A real Chromium, once a module; each test opens pages as somebody of its own.
 
 Every page is watched: errors on its console and requests that leave the host fail the test.
 """
@@ -25,8 +25,9 @@ expect.set_options(timeout=_WAIT_MS)
 OpenAs = Callable[..., Page]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Not the session's: while it is open, no other test of this process can run a loop."""
     path = shutil.which("chromium")
     if path is None:
         pytest.fail(CHROMIUM_MISSING, pytrace=False)

@@ -31,10 +31,10 @@ from holdfast.pipeline import Pipeline, pipeline
 from holdfast.settings import load_settings
 from holdfast.store import NewItem, NewJob, NewStream, Settlement
 from holdfast.web.app import add_pages
+from holdfast.web.navigation import PagePack
 from tests.store.checks import ingest, lease_stream
 
 T = TypeVar("T")
-PASSWORD = "correct horse"
 _PAGE = 5000
 
 
@@ -63,7 +63,13 @@ PIPELINES: dict[str, Pipeline] = {"lengths": lengths, "held": held}
 
 
 class Site:
-    def __init__(self, database_url: str, folder: Path, works: bool = True) -> None:
+    def __init__(
+        self,
+        database_url: str,
+        folder: Path,
+        works: bool = True,
+        packs: Sequence[PagePack] = (),
+    ) -> None:
         self._environment = {
             "HOLDFAST_DATABASE_URL": database_url,
             "HOLDFAST_DATA_DIR": str(folder / ".holdfast"),
@@ -72,6 +78,7 @@ class Site:
             "HOLDFAST_MAX_ATTEMPTS_NOT_FOUND": "1",
         }
         self._works = works
+        self._packs = packs
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._stack = contextlib.AsyncExitStack()
@@ -97,7 +104,7 @@ class Site:
         settings = load_settings(self._environment)
         self.parts = await self._stack.enter_async_context(opened_parts(settings, PIPELINES))
         app = create_app(self.parts)
-        add_pages(app)
+        add_pages(app, self._packs)
         listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1)
@@ -124,8 +131,9 @@ class Site:
         await self._serving
         await self._stack.aclose()
 
-    def add_user(self, name: str, role: str = "operator") -> None:
-        self.run(self.parts.accounts.add_user(name, role, PASSWORD, "tester"))
+    def add_user(self, name: str, role: str = "operator", password: str | None = None) -> None:
+        """Without a password, which takes a while to hash, they come in with a link."""
+        self.run(self.parts.accounts.add_user(name, role, password, "tester"))
 
     def login_link(self, name: str) -> str:
         return f"{self.url}/login/{self.run(self.parts.accounts.make_link(name, 'tester'))}"

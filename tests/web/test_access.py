@@ -31,8 +31,8 @@ def paths(site: Site) -> list[str]:
         "/", "/jobs", "/new", job, f"{job}?q=status:ERROR", f"{job}/pending", f"{job}/errors",
         f"{job}/pace", f"{job}/streams", f"{job}/audit", f"{job}/items/1", f"{job}/items/2",
         f"{job}/reprocess", f"{job}/export", f"{waiting}/cancel", f"{job}/caps", "/pending",
-        "/streams", "/gates", "/dead-letters", "/schedules", "/audit", "/settings", "/account",
-        "/operations", "/exports", "/nowhere",
+        "/streams", "/gates", "/gates/close?name=shop.example", "/dead-letters", "/schedules",
+        "/audit", "/settings", "/account", "/operations", "/exports", "/nowhere",
     ]  # fmt: skip
 
 

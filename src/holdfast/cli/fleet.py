@@ -7,7 +7,7 @@ import os
 import secrets
 import signal
 import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -31,6 +31,7 @@ from holdfast.cli.working import stop_with_supervisor
 from holdfast.engine.control import Control
 from holdfast.engine.upkeep import Upkeep, every
 from holdfast.metrics import Metrics
+from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
 from holdfast.tasks import end_tasks
 
@@ -144,30 +145,31 @@ def timers(
     given = None if supervised else settings.health_port
     port = given if health_port is None else health_port
 
-    async def main() -> None:
-        log = structlog.get_logger()
-        metrics = Metrics()
-        async with opened_store(settings, metrics) as store:
-            holder = f"timers-{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
-            control = Control(store, settings.owner, log)
-            upkeep = Upkeep(store, control, loaded, upkeep_limits(settings), holder, metrics, log)
-            ended = asyncio.Event()
+    run_async(_keep_time(settings, loaded, port, supervised))
 
-            async def stop() -> None:
-                ended.set()
 
-            async def run() -> None:
-                loops = [asyncio.create_task(task) for task in upkeep.loops()]
-                await ended.wait()
-                await end_tasks(loops)
-                await store.upkeep.stop_worker(holder)
+async def _keep_time(
+    settings: Settings, pipelines: Mapping[str, Pipeline], port: int | None, supervised: bool
+) -> None:
+    log, metrics, ended = structlog.get_logger(), Metrics(), asyncio.Event()
+    async with opened_store(settings, metrics) as store:
+        holder = f"timers-{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
+        control = Control(store, settings.owner, log)
+        upkeep = Upkeep(store, control, pipelines, upkeep_limits(settings), holder, metrics, log)
 
-            if supervised:
-                stop_with_supervisor(asyncio.get_running_loop(), ended.set)
-            with serving_health(settings, port, metrics, store_checks(store)) as drain:
-                await _until_signalled(run(), drain, stop, None if supervised else "Keeping time.")
+        async def stop() -> None:
+            ended.set()
 
-    run_async(main())
+        async def run() -> None:
+            loops = [asyncio.create_task(task) for task in upkeep.loops()]
+            await ended.wait()
+            await end_tasks(loops)
+            await store.upkeep.stop_worker(holder)
+
+        if supervised:
+            stop_with_supervisor(asyncio.get_running_loop(), ended.set)
+        with serving_health(settings, port, metrics, store_checks(store)) as drain:
+            await _until_signalled(run(), drain, stop, None if supervised else "Keeping time.")
 
 
 async def _until_signalled(

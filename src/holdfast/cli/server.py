@@ -10,6 +10,8 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from importlib import import_module
+from importlib.util import find_spec
 from types import FrameType
 from typing import Any
 
@@ -44,6 +46,7 @@ from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
 from holdfast.store import Store
 from holdfast.web.app import add_pages
+from holdfast.web.navigation import PagePack
 
 _DRAIN_SECONDS = 5
 
@@ -62,7 +65,7 @@ async def serve(
         await reap_dead_workers(parts.store, settings.worker_lost_seconds * 10)
         app = create_app(parts)
         _add_webhook(app, parts, settings)
-        add_pages(app)
+        add_pages(app, _page_packs(pipelines))
         server = Server(app, _config(app, settings))
         checks = store_checks(parts.store) | {"server": server.check}
         health = serving_health(settings, settings.health_port, parts.metrics, checks)
@@ -82,6 +85,14 @@ def _add_webhook(app: FastAPI, parts: Parts, settings: Settings) -> None:
         return (await parts.control(settings.owner).request(pipeline, request, "webhook")).answer
 
     app.include_router(webhook_router(ask, settings.webhook_secret))
+
+
+def _page_packs(pipelines: Mapping[str, Pipeline]) -> list[PagePack]:
+    """Of each built-in pipeline whose package has a module `pages`, what that calls PAGES."""
+    packages = {type(each).__module__.rpartition(".")[0] for each in pipelines.values()}
+    ours = sorted(name for name in packages if name.startswith("holdfast.pipelines."))
+    modules = [f"{name}.pages" for name in ours if find_spec(f"{name}.pages")]
+    return [import_module(name).PAGES for name in modules]
 
 
 def _stop_this_process() -> None:

@@ -33,7 +33,7 @@ from holdfast.store.file_table import NewFile
 
 _DEMO_DIR = ".holdfast/demo"
 _LIST = "shopping-list.csv"
-_DEMO_NAMES = {"Article no.": "sku", "Product title": "title", "Brand": "brand"}
+_DEMO_NAMES = {"SKU no.": "sku", "Product title": "title", "Brand": "brand"}
 
 
 def register(app: typer.Typer) -> None:
@@ -120,20 +120,18 @@ async def _run(
 
 
 async def _until_stopped(kept: list[Kept], supervisor: Supervisor) -> None:
-    running = [asyncio.create_task(each.run()) for each in kept]
-    running.append(asyncio.create_task(supervisor.run()))
+    """Until somebody stops it, or one of the processes cannot be started at all."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
+    working = asyncio.create_task(supervisor.run())
+    running = [asyncio.create_task(each.run()) for each in kept]
     waiting = asyncio.create_task(stopped.wait())
-    # Without pipelines there are no workers, and their supervisor has nothing to wait for.
-    failing = [task for task in running if not task.done()]
-    await asyncio.wait([waiting, *failing[: len(kept)]], return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait([waiting, *running], return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
     await asyncio.gather(supervisor.stop(), *(each.stop() for each in kept))
-    for task in running:
-        await task
+    await asyncio.gather(working, *running)
 
 
 async def _fill(store: Store, loaded: dict[str, Pipeline], settings: Settings, log: object) -> None:

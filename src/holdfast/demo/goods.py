@@ -56,6 +56,6 @@ def write_shopping_list(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, delimiter=";")
-        writer.writerow(["Article no.", "Product title", "Brand", "Category"])
+        writer.writerow(["SKU no.", "Product title", "Brand", "Category"])
         for row in shopping_list():
             writer.writerow([row["sku"], row["title"], row["brand"], row["category"]])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Response
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
 
 from holdfast.api import gates as api
 from holdfast.errors import UserError
@@ -18,6 +20,14 @@ async def index(visit: Visitor) -> Response:
     found = await api.index(visit.person, visit.parts)
     gates = sorted(found.gates, key=lambda gate: (not gate.closed, gate.name))
     return await visit.page("gates.html", here="gates", gates=gates)
+
+
+@router.get("/close")
+async def ask_close(visit: Visitor, name: Annotated[str, Query(max_length=300)]) -> Response:
+    if visit.is_partial:
+        return visit.part("ask/gate.html", name=name)
+    told = {"title": "Gates", "question": "ask/gate.html", "name": name}
+    return await visit.page("ask.html", here="gates", **told)
 
 
 @router.post("/close")

@@ -24,7 +24,7 @@ async def show(request: Request) -> Response:
 async def log_in(request: Request, parts: PartsOf) -> Response:
     form = await fields(request)
     path = _within(form.get("next", "/"))
-    name = form.get("name", "")[:64]
+    name = form.get("name", "")[:64].replace("\0", "")
     try:
         session = await parts.accounts.log_in(name, form.get("password", ""), ip_of(request))
     except (NotAllowed, Throttled) as problem:

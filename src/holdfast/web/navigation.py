@@ -1,12 +1,12 @@
 """What stands in the rail, and how a pipeline's package adds pages of its own.
 
-A package with pages has a module that makes a `PagePack`; the composition root hands it to
-`add_pages`:
+A built-in pipeline's package may have a module `pages` with its views and one `PAGES`:
 
     PAGES = PagePack("meetings", router, Path(__file__).parent / "templates",
                      (Entry("meetings", "Meetings", "/meetings", "m"),))
 
-Its templates are named `meetings/…`, extend `layout.html`, and its views take a `Visit`.
+It is added wherever the pipeline is served. Its templates are named `meetings/…` and extend
+`layout.html`; its views take a `Visitor` and answer with `visit.page(…)`.
 """
 
 from __future__ import annotations

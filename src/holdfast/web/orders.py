@@ -6,9 +6,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Response
 
-from holdfast.api import operations
+from holdfast.api import job_details, operations
 from holdfast.api import orders as api
 from holdfast.api.operations import Filter, NewOperationBody
+from holdfast.engine.operations import permanent_codes
 from holdfast.errors import UserError
 from holdfast.model import FINAL, ItemStatus
 from holdfast.web.filtering import Wanted, wanted
@@ -89,7 +90,12 @@ async def ask_bulk(
         return await _ask(shown, "ask/bulk.html", kind=kind, q="", seqs=seqs, count=len(chosen))
     body = _operation(shown, kind, wanted(q), {})
     preview = await operations.preview(body, shown.visit.person, shown.visit.parts)
-    told = {"count": preview.count, "exact": preview.exact, "statuses": body.filter.statuses}
+    told = {
+        "count": preview.count,
+        "exact": preview.exact,
+        "statuses": body.filter.statuses,
+        "permanent": await _permanent(shown, body) if kind == "reprocess" else 0,
+    }
     return await _ask(shown, "ask/bulk.html", kind=kind, q=q, seqs="", **told)
 
 
@@ -108,6 +114,20 @@ async def bulk(shown: ChangedJob) -> Response:
     body = _operation(shown, form.get("kind", ""), wanted(said), form)
     begun = await operations.make(body, visit.person, visit.parts)
     return visit.go(f"/operations/{begun.id}")
+
+
+async def _permanent(shown: Shown, body: NewOperationBody) -> int:
+    """How many of the errors never pass, and are left alone unless asked for."""
+    if ItemStatus.ERROR not in body.filter.statuses:
+        return 0
+    codes = permanent_codes(shown.visit.parts.pipelines.get(shown.job.pipeline))
+    wanted_code = body.filter.code
+    found = await job_details.errors(shown.job, shown.visit.parts)
+    return sum(
+        each.count
+        for each in found.errors
+        if each.code in codes and wanted_code in (None, each.code)
+    )
 
 
 async def _values(visit: Changing, name: str) -> list[str]:

@@ -87,6 +87,11 @@ def cell(value: Any) -> str:
     return str(value)
 
 
+def brief(text: str, most: int = 60) -> str:
+    """One line of a table; the whole stands where the pointer rests."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def is_figure(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -102,6 +107,7 @@ FILTERS = {
     "instant": instant,
     "size": size,
     "word": word,
+    "brief": brief,
     "cell": cell,
     "pretty": pretty,
 }

@@ -16,6 +16,7 @@ export function watchGrid() {
   document.addEventListener("htmx:after:swap", watchParts);
   document.addEventListener("change", ticked);
   document.addEventListener("click", clicked);
+  addEventListener("hashchange", fromAddress);
   fromAddress();
 }
 
@@ -26,10 +27,21 @@ export function watchParts() {
   }
 }
 
+// With widths that stand, a browser need not measure all rows again whenever some are added.
+function freezeColumns(table) {
+  if (table.classList.contains("frozen") || innerWidth <= 760) return;
+  const widths = [...table.tHead.rows[0].cells].map((cell) => cell.getBoundingClientRect().width);
+  widths.forEach((width, place) => (table.tHead.rows[0].cells[place].style.width = `${width}px`));
+  table.style.width = `${widths.reduce((sum, width) => sum + width, 0)}px`;
+  table.classList.add("frozen");
+}
+
 function seen(entries) {
   for (const { target, isIntersecting, boundingClientRect } of entries) {
     if (target.classList.contains("more")) {
-      if (isIntersecting) htmx.trigger(target, "near");
+      if (!isIntersecting) continue;
+      freezeColumns(target.closest("table"));
+      htmx.trigger(target, "near");
     } else if (!isIntersecting && target.dataset.src) {
       leaveOut(target, boundingClientRect.height);
     } else if (isIntersecting && target.classList.contains("away")) {
