@@ -29,8 +29,8 @@ install: .venv/runtime ## Make .venv with the program in it (.venv/bin/holdfast)
 	$@/bin/pip install -q --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
-up: install ## Run the example end to end on the embedded database and show its table
-	@examples/up
+up: install ## Run pages, API and workers with a small demo world, at 127.0.0.1:8000
+	@$(BIN)/holdfast up --demo
 
 test: .venv/dev .venv/datasette-0 .venv/datasette-1 ## Run every test, on SQLite and on real PostgreSQL and RabbitMQ servers that the tests start
 	@tests/servers

@@ -187,6 +187,16 @@ async def test_pressure_is_told_with_the_time_to_wait(database_url: str, tmp_pat
         assert int(reply.headers["retry-after"]) >= 5
 
 
+@pytest.mark.parametrize(
+    "path",
+    ["/api/jobs?pipelines=a%00b", "/api/kill-switches/source:%00", "/api/pending?jobType=%00"],
+)
+async def test_nul_in_an_address_is_refused(server: ApiServer, path: str) -> None:
+    admin = await server.person("root", "admin")
+    for method in ("GET", "PUT", "DELETE"):
+        assert (await admin.request(method, path)).status_code == 400
+
+
 async def test_jobs_are_paged_newest_first_with_bound_cursors(server: ApiServer) -> None:
     ada, ben = await server.person("ada"), await server.person("ben")
     ids = [(await upload(ada, ROWS)).json()["id"] for _ in range(3)]

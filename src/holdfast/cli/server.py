@@ -11,6 +11,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from types import FrameType
+from typing import Any
 
 import structlog
 import uvicorn
@@ -60,6 +61,7 @@ async def serve(
         await _refuse_open_door(parts.store, host)
         await reap_dead_workers(parts.store, settings.worker_lost_seconds * 10)
         app = create_app(parts)
+        _add_webhook(app, parts, settings)
         add_pages(app)
         server = Server(app, _config(app, settings))
         checks = store_checks(parts.store) | {"server": server.check}
@@ -67,6 +69,19 @@ async def serve(
         with _listening(host, port) as listener, health as server.drain:
             await _announce(parts, host, listener.getsockname()[1])
             await server.serve(sockets=[listener])
+
+
+def _add_webhook(app: FastAPI, parts: Parts, settings: Settings) -> None:
+    """Where the sites of `meetings` tell that they changed."""
+    pipeline = parts.pipelines.get("meetings")
+    if pipeline is None or not pipeline.plans:
+        return
+    from holdfast.pipelines.meetings.webhook import webhook_router
+
+    async def ask(request: Mapping[str, Any]) -> Any:
+        return (await parts.control(settings.owner).request(pipeline, request, "webhook")).answer
+
+    app.include_router(webhook_router(ask, settings.webhook_secret))
 
 
 def _stop_this_process() -> None:

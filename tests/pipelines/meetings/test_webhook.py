@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import json
+import re
+import subprocess
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import httpx2
@@ -163,3 +166,24 @@ async def test_webhook_does_not_move_a_site(town: Town, store: Store) -> None:
         body = {"name": "Alameda", "url": "http://elsewhere.example", "zone": "Mars"}
         assert (await client.put(PATH, json=body, headers=GOOD)).status_code == 200
     assert await town.fetch("select url, zone from municipalities") == [(town.url, "UTC")]
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_api_serves_the_webhook_of_the_built_in_pipeline(
+    start_holdfast: Callable[..., subprocess.Popen[str]],
+    run_holdfast: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    served = start_holdfast(
+        "api", "meetings", "--port", "0", env={"HOLDFAST_WEBHOOK_SECRET": SECRET}
+    )
+    assert served.stderr is not None
+    line = served.stderr.readline()
+    found = re.search(r"http://[\d.:]+", line)
+    assert found, line
+    body = {"name": "Alameda", "pages": 3}
+    refused = httpx2.put(f"{found[0]}{PATH}", json=body, timeout=30)
+    assert refused.status_code == 401
+    taken = httpx2.put(f"{found[0]}{PATH}", json=body, headers=GOOD, timeout=30)
+    assert (taken.status_code, taken.json()["action"]) == (201, "created")
+    listed = json.loads(run_holdfast("meetings", "list", "--json").stdout)
+    assert [one["subdomain"] for one in listed] == ["alameda.ca"]
