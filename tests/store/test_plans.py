@@ -66,6 +66,21 @@ PLANS: list[tuple[str, dict[str, Any], dict[str, str]]] = [
         {"items": "items_pkey", "outcomes": "outcomes_pkey"},
     ),
     (
+        "open_of_fresh_ranges",
+        {"range_ids": [1, 2], **SIZES},
+        # While there are few ranges, the planner may as well go through all of them.
+        {
+            "ranges": "ranges_pkey|ranges_of_job_by_since",
+            "items": "items_pkey",
+            "outcomes": "outcomes_pkey",
+        },
+    ),
+    (
+        "open_of_again_ranges",
+        {"range_ids": [1, 2], **SIZES},
+        {"outcomes": "outcomes_by_range", "items": "items_pkey"},
+    ),
+    (
         "page_of_again",
         {"range_id": 0, "after": 0, "limit": 9, **SIZES},
         {"outcomes": "outcomes_by_range"},
@@ -85,7 +100,7 @@ PLANS: list[tuple[str, dict[str, Any], dict[str, str]]] = [
     ),
     (
         "open_ranges_of_job",
-        {"since": EARLY, "until": EARLY, "id": 0, "want": 0, "limit": 50},
+        {"since": EARLY, "until": EARLY, "id": 0, "want": 0, "limit": 50, "size": 101},
         {"ranges": "ranges_of_job_by_since"},
     ),
     ("open_range_exists", {}, {"ranges": "ranges_to_claim|ranges_of_job_by_since"}),

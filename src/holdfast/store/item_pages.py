@@ -8,7 +8,7 @@ only forward.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -284,15 +284,17 @@ async def _open(
             "until": taking.instant(filter.until or _LATEST),
             "want": _wanted_leases(filter),
             "limit": _RANGES,
+            "size": taking.limit + 1,
         }
         ranges = [_OpenRange(*row) for row in await taking.tx.fetch(query, params)]
-        for each in ranges:
-            found = await _open_items(taking, each, place)
+        for group in _groups(ranges, place, taking.limit):
+            found = await _open_items(taking, group, place)
             room = taking.room
-            taking.items += found[:room]
+            taking.items += [item for _, item in found[:room]]
             if len(found) > room:
-                return each.place(found[room - 1].seq) if room else place
-            place = each.place(each.hi)
+                last, item = found[room - 1]
+                return last.place(item.seq) if room else place
+            place = group[-1].place(group[-1].hi)
         if len(ranges) < _RANGES:
             return None
     return place
@@ -307,6 +309,7 @@ class _OpenRange(NamedTuple):
     since: Any
     worker: str | None
     leased: int
+    size: int  # at most so many items; a larger again range is cut off above a page's size
 
     def place(self, seq: int) -> Position:
         since = parse_instant(self.since) or _EARLIEST
@@ -320,7 +323,41 @@ def _wanted_leases(filter: ItemFilter) -> int:
     return 1 if filter.open == [ItemStatus.PROCESSING] else 2
 
 
-async def _open_items(taking: _Taking, each: _OpenRange, place: Position) -> list[ItemView]:
+def _groups(
+    ranges: Sequence[_OpenRange], place: Position, limit: int
+) -> Iterator[list[_OpenRange]]:
+    """Small ranges are read together, up to a page's size: one query for each of a hundred would
+    be slow. A large one, or one of which a part was shown before, is read by itself."""
+    group: list[_OpenRange] = []
+    for each in ranges:
+        alone = each.size > limit or each.id == place["range"]
+        if group and (alone or sum(one.size for one in group) + each.size > limit):
+            yield group
+            group = []
+        if alone:
+            yield [each]
+        else:
+            group.append(each)
+    if group:
+        yield group
+
+
+async def _open_items(
+    taking: _Taking, group: Sequence[_OpenRange], place: Position
+) -> list[tuple[_OpenRange, ItemView]]:
+    """In order; of a range that is read by itself only what the page can take, and one more."""
+    rows: list[Row]
+    if len(group) == 1:
+        rows = [(group[0].id, *row) for row in await _rows_of_one(taking, group[0], place)]
+    else:
+        rows = await _rows_of_several(taking, group)
+    order = {each.id: number for number, each in enumerate(group)}
+    rows.sort(key=lambda row: (order[row[0]], row[1]))
+    found = [(group[order[row[0]]], row) for row in rows]
+    return [(each, _open_item(each, *row[1:])) for each, row in found]
+
+
+async def _rows_of_one(taking: _Taking, each: _OpenRange, place: Position) -> list[Row]:
     after = place["seq"] if each.id == place["range"] else 0
     params = {
         **taking.sizes,
@@ -330,24 +367,35 @@ async def _open_items(taking: _Taking, each: _OpenRange, place: Position) -> lis
         "after": max(after, each.lo - 1),
         "limit": taking.room + 1,
     }
+    return await taking.tx.fetch("page_of_again" if each.again else "page_of_fresh", params)
+
+
+async def _rows_of_several(taking: _Taking, group: Sequence[_OpenRange]) -> list[Row]:
+    rows: list[Row] = []
+    for query, again in (("open_of_fresh_ranges", 0), ("open_of_again_ranges", 1)):
+        range_ids = [each.id for each in group if each.again == again]
+        if range_ids:
+            rows += await taking.tx.fetch(query, {**taking.sizes, "range_ids": range_ids})
+    return rows
+
+
+def _open_item(
+    each: _OpenRange,
+    seq: int,
+    text: str,
+    code: str | None = None,
+    message: str | None = None,
+    tries: int = 0,
+    attempts: int = 0,
+    at: Any = None,
+) -> ItemView:
+    """One of a fresh range has nothing but its input, and waits since its range does."""
     status = ItemStatus.PROCESSING if each.leased == 1 else ItemStatus.PENDING
     worker = each.worker if each.leased == 1 else None
-    since = parse_instant(each.since)
-    if not each.again:
-        rows = await taking.tx.fetch("page_of_fresh", params)
-        return [
-            ItemView(seq, text, status, None, None, None, 0, 0, since, worker, each.job_id)
-            for seq, text in rows
-        ]
-    return [
-        ItemView(
-            seq, text, status, None, code, message, tries, attempts, parse_instant(at), worker,
-            each.job_id,
-        )
-        for seq, text, code, message, tries, attempts, at in await taking.tx.fetch(
-            "page_of_again", params
-        )
-    ]  # fmt: skip
+    since = parse_instant(at or each.since)
+    return ItemView(
+        seq, text, status, None, code, message, tries, attempts, since, worker, each.job_id
+    )
 
 
 def _item(row: Row, job: Job, leased: Sequence[Row]) -> ItemView:
