@@ -34,7 +34,8 @@ up: install ## Run pages, API and workers with a small demo world, at 127.0.0.1:
 
 test: .venv/dev .venv/datasette-0 .venv/datasette-1 ## Run every test, on SQLite and on real PostgreSQL, RabbitMQ and Chromium that the tests start
 	@tests/servers
-	$(BIN)/pytest -n 2 --dist worksteal
+	$(BIN)/pytest -n 2 --dist worksteal --ignore=tests/web
+	$(BIN)/pytest tests/web
 
 test-fast: .venv/dev ## Run the tests that need no server
 	$(BIN)/pytest -m "not postgres and not rabbit and not browser and not tools and not datasette and not slow"
@@ -42,6 +43,7 @@ test-fast: .venv/dev ## Run the tests that need no server
 chaos: .venv/dev ## Let workers, then every part of a fleet fail for some minutes; nothing may be lost
 	@tests/servers
 	$(BIN)/python -m tests.chaos.long_run
+	$(BIN)/pytest tests/chaos/hosts_cut_off.py
 
 check: .venv/dev ## Format, lint, types and import directions
 	$(BIN)/ruff format --check .

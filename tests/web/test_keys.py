@@ -39,6 +39,7 @@ def test_p_pauses_and_resumes(ada: str, site: Site, open_as: OpenAs) -> None:
     page = open_as(ada, f"/jobs/{job_id}")
     page.keyboard.press("p")
     expect(page.locator("#job-head .badge").first).to_have_text("paused")
+    page.wait_for_load_state("load")  # keys are heard once the new page's scripts run
     page.keyboard.press("p")
     expect(page.locator("#job-head .badge").first).to_have_text("running")
     site.let_go(job_id, 2)
