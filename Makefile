@@ -23,17 +23,23 @@ install: .venv/runtime ## Make .venv with the program in it (.venv/bin/holdfast)
 	$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements/bench.txt
 	@touch $@
 
-up: install ## Run the example end to end on the embedded database and show its table
-	@examples/up
+# Two generations of the server behind the sites of `meetings`; they share no packages with us.
+.venv/datasette-0 .venv/datasette-1: .venv/%: requirements/%.txt .venv/runtime
+	@test -x $@/bin/python || $(PYTHON) -m venv $@
+	$@/bin/pip install -q --disable-pip-version-check --require-hashes -r $<
+	@touch $@
 
-test: .venv/dev ## Run every test, on SQLite and on real PostgreSQL and RabbitMQ servers that the tests start
+up: install ## Run pages, API and workers with a small demo world, at 127.0.0.1:8000
+	@$(BIN)/holdfast up --demo
+
+test: .venv/dev .venv/datasette-0 .venv/datasette-1 ## Run every test, on SQLite and on real PostgreSQL, RabbitMQ and Chromium that the tests start
 	@tests/servers
 	$(BIN)/pytest -n 2 --dist worksteal
 
 test-fast: .venv/dev ## Run the tests that need no server
-	$(BIN)/pytest -m "not postgres and not rabbit and not tools and not slow"
+	$(BIN)/pytest -m "not postgres and not rabbit and not browser and not tools and not datasette and not slow"
 
-chaos: .venv/dev ## Kill workers for some minutes, on both databases; nothing may be lost
+chaos: .venv/dev ## Let workers, then every part of a fleet fail for some minutes; nothing may be lost
 	@tests/servers
 	$(BIN)/python -m tests.chaos.long_run
 
@@ -47,7 +53,7 @@ format: .venv/dev ## Format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: .venv/bench ## Measure Holdfast beside raw SQL floors and its peers
+bench: .venv/bench .venv/datasette-0 ## Measure Holdfast beside raw SQL floors and its peers
 	@bench/servers
 	$(BIN)/python -m bench
 
@@ -59,6 +65,7 @@ COMPILE := uv pip compile -q --universal --python-version 3.11 --generate-hashes
 pins: ## Compile requirements/*.txt again (needs uv); the largest set decides for all
 	$(COMPILE) requirements/bench.in -o requirements/bench.txt
 	for name in base dev; do $(COMPILE) -c requirements/bench.txt requirements/$$name.in -o requirements/$$name.txt; done
+	for name in datasette-0 datasette-1; do $(COMPILE) requirements/$$name.in -o requirements/$$name.txt; done
 
 clean: ## Remove what the build made
 	rm -rf .venv site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

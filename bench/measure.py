@@ -12,6 +12,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -124,7 +125,7 @@ def run_to_end(
     return watch
 
 
-def _sample(watch: Watch, started: Sequence[subprocess.Popen[bytes]]) -> None:
+def _sample(watch: Watch, started: Sequence[subprocess.Popen[bytes] | psutil.Process]) -> None:
     resident, used = 0, 0.0
     for process in started:
         try:
@@ -137,6 +138,24 @@ def _sample(watch: Watch, started: Sequence[subprocess.Popen[bytes]]) -> None:
             continue
     watch.peak_bytes = max(watch.peak_bytes, resident)
     watch.samples.append((time.perf_counter(), used))
+
+
+@contextmanager
+def watching(process: psutil.Process) -> Iterator[Watch]:
+    """The most memory that a process that runs, and its children, hold from here to the end."""
+    watch, ended = Watch(), threading.Event()
+
+    def sample() -> None:
+        while not ended.wait(SAMPLE_SECONDS / 2):
+            _sample(watch, [process])
+
+    thread = threading.Thread(target=sample)
+    thread.start()
+    try:
+        yield watch
+    finally:
+        ended.set()
+        thread.join()
 
 
 def tail(folder: Path) -> str:

@@ -70,7 +70,7 @@ def _postgres(folder: Path) -> Iterator[int]:
     homes = sorted(POSTGRES_HOMES.glob("*/bin"), key=lambda home: int(home.parent.name))
     if not homes:
         raise ServerFailed("PostgreSQL is not installed; bench/servers installs it.")
-    programs, port, data = homes[-1], _free_port(), folder / "data"
+    programs, port, data = homes[-1], free_port(), folder / "data"
     folder.mkdir()
     prefix: tuple[str, ...] = ()
     if os.geteuid() == 0:
@@ -88,7 +88,7 @@ def _postgres(folder: Path) -> Iterator[int]:
 @contextmanager
 def _redis(folder: Path) -> Iterator[int]:
     folder.mkdir()
-    port = _free_port()
+    port = free_port()
     append_only = ["--appendonly", "yes", "--appendfsync", "everysec", "--save", ""]
     serve = ["redis-server", "--bind", "127.0.0.1", "--port", port, "--dir", folder, *append_only]
     with _process(serve, folder, stop=signal.SIGTERM) as process:
@@ -150,7 +150,7 @@ def _answers(port: int, greeting: bytes) -> bool:
         return False
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

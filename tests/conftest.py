@@ -47,6 +47,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("postgres")
         if "rabbit_server" in names:
             item.add_marker("rabbit")
+        if "browser" in names:
+            item.add_marker("browser")
+        if "datasette" in names:
+            item.add_marker("datasette")
 
 
 @pytest.fixture(scope="session")

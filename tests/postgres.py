@@ -9,6 +9,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -48,7 +49,9 @@ class PostgresServer:
     cut. Crash tests and benchmarks pass `durable=True` for the defaults of a real installation.
     """
 
-    def __init__(self, *, durable: bool = False) -> None:
+    def __init__(self, *, durable: bool = False, addresses: Sequence[str] = ()) -> None:
+        """`addresses`: where it listens beside loopback."""
+        self._addresses = ["127.0.0.1", *addresses]
         self._binaries = _require_binaries()
         self._settings = [] if durable else ["fsync=off", "full_page_writes=off"]
         # Not the default temporary folder: a socket's path may have only 107 bytes.
@@ -166,10 +169,12 @@ class PostgresServer:
         )
         if reply.returncode:
             raise PostgresError(f"initdb failed:\n{reply.stderr.strip()}")
+        with (self._data / "pg_hba.conf").open("a") as rules:
+            rules.write("host all all samenet trust\n")
 
     def _server_command(self) -> list[str]:
         command = [str(self._binaries / "postgres"), "-D", str(self._data)]
-        command += ["-h", "127.0.0.1", "-p", str(self.port), "-k", str(self.folder)]
+        command += ["-h", ",".join(self._addresses), "-p", str(self.port), "-k", str(self.folder)]
         return command + [part for setting in self._settings for part in ("-c", setting)]
 
     def _unprivileged(self, command: list[str]) -> list[str]:

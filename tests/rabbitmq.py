@@ -9,6 +9,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -36,7 +37,9 @@ def rabbitmq_is_installed() -> bool:
 class RabbitServer:
     """A node on loopback with the user guest, in a temporary folder."""
 
-    def __init__(self) -> None:
+    def __init__(self, addresses: Sequence[str] = ()) -> None:
+        """`addresses`: where it listens beside loopback."""
+        self._addresses = ["127.0.0.1", *addresses]
         if not rabbitmq_is_installed():
             raise RabbitError(RABBITMQ_MISSING)
         self.folder = Path(tempfile.mkdtemp(prefix="holdfast-rabbit-", dir="/tmp"))
@@ -48,7 +51,7 @@ class RabbitServer:
 
     def __enter__(self) -> Self:
         try:
-            self._config.write_text(f"listeners.tcp.default = 127.0.0.1:{self.port}\n")
+            self._config.write_text(self._settings())
             self.start()
         except BaseException:
             self.close()
@@ -144,6 +147,13 @@ class RabbitServer:
     @property
     def _log(self) -> Path:
         return self.folder / "server.log"
+
+    def _settings(self) -> str:
+        listeners = [
+            f"listeners.tcp.{number} = {address}:{self.port}\n"
+            for number, address in enumerate(self._addresses)
+        ]
+        return "".join(listeners) + "loopback_users.guest = false\n"
 
     def _environment(self) -> dict[str, str]:
         """Complete: nothing of the tester's RABBITMQ_ or ERL_ variables leads elsewhere."""

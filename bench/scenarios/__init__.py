@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bench.report import Result
-from bench.scenarios import fleet, growth, held, ingest, noop, waiting, wal
+from bench.scenarios import (
+    exports,
+    fleet,
+    growth,
+    held,
+    ingest,
+    live,
+    meetings,
+    noop,
+    pages,
+    upload,
+    waiting,
+    wal,
+)
 from bench.scenarios.ground import Ground
 
 SCENARIOS: dict[str, Callable[[Ground], Result]] = {
@@ -16,4 +29,9 @@ SCENARIOS: dict[str, Callable[[Ground], Result]] = {
     "wal": wal.run,
     "fleet": fleet.run,
     "held": held.run,
+    "pages": pages.run,
+    "exports": exports.run,
+    "upload": upload.run,
+    "live": live.run,
+    "meetings": meetings.run,
 }

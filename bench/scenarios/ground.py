@@ -29,6 +29,13 @@ class Sizes:
     start_jobs: int  # committed one after the other to an idle fleet
     held_items: int
     row_seconds: float  # the longest that the row queue of `held` may take
+    page_rows: int
+    pages_each: int  # asked for at each depth
+    export_rows: tuple[int, int]
+    upload_rows: int
+    live_items: int
+    live_pages: int
+    meeting_pages: int
 
 
 FULL = Sizes(
@@ -43,6 +50,13 @@ FULL = Sizes(
     start_jobs=200,
     held_items=1_000_000,
     row_seconds=60,
+    page_rows=10_000_000,
+    pages_each=200,
+    export_rows=(100_000, 400_000),
+    upload_rows=1_000_000,
+    live_items=1_000_000,
+    live_pages=200,
+    meeting_pages=547_000,
 )
 QUICK = Sizes(
     noop_items=50_000,
@@ -56,6 +70,13 @@ QUICK = Sizes(
     start_jobs=20,
     held_items=50_000,
     row_seconds=10,
+    page_rows=500_000,
+    pages_each=60,
+    export_rows=(10_000, 40_000),
+    upload_rows=50_000,
+    live_items=100_000,
+    live_pages=200,
+    meeting_pages=20_000,
 )
 
 

@@ -224,7 +224,8 @@ class XlsxWriter:
             if isinstance(value, bool):
                 self._sheet.write_boolean(self._row, column, value)
             elif _is_exact_number(value):
-                self._sheet.write_number(self._row, column, value)
+                number = _AllDigits(value) if type(value) is float else value
+                self._sheet.write_number(self._row, column, number)
             else:
                 self._sheet.write_string(self._row, column, self._fitting(plain_text(value)))
         self._row += 1
@@ -248,6 +249,13 @@ class XlsxWriter:
         for sheet in self._workbook.worksheets():
             with suppress(OSError):
                 sheet._opt_close()
+
+
+class _AllDigits(float):
+    """The library formats numbers with 16 digits; some need 17 to be read as the same."""
+
+    def __format__(self, _: str) -> str:
+        return float.__repr__(self)
 
 
 def _is_exact_number(value: Any) -> bool:

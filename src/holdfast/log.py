@@ -25,6 +25,7 @@ SLICE_FIELDS = ("job_id", "pipeline", "worker")
 #: event -> (what happened, its fields)
 EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "job.created": ("A job was made and runs.", ("name",)),
+    "job.ordered": ("A pipeline's plan started or resumed a job.", ("by",)),
     "job.paused": ("A person paused a job.", ("by",)),
     "job.resumed": ("A job goes on.", ("by",)),
     "job.reprocessed": ("Finished items were opened again.", ("items", "by")),
@@ -58,6 +59,7 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "worker.stopping": ("A worker takes no more items.", ("worker",)),
     "worker.stopped": ("A worker ended as it was told.", ("worker",)),
     "worker.died": ("A worker process ended by itself.", ("worker", "exit_code")),
+    "process.died": ("A process of `holdfast up` ended; another starts.", ("process", "exit_code")),
     "database.gone": ("The database cannot be reached.", ("error",)),
     "broker.gone": ("The broker cannot be reached; it is tried again.", ("url", "use", "error")),
     "broker.back": ("The broker can be reached.", ("url", "use")),

@@ -115,6 +115,33 @@ class Page:
     next_cursor: Any = None
     end: bool = False
     expected_count: int | None = None
+    notes: Any = None  # what it tells besides records, for the pipeline's `note`
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a stream stands, as a pipeline's `plan` and `conclude` see it."""
+
+    stream_id: int
+    source: str
+    mode: str
+    state: StreamState
+    generation: int
+    cursor: Any  # the source's own
+    pages_count: int
+    records_count: int
+    job_id: int
+    job_state: JobState
+    full_completed_at: datetime | None
+    verified_at: datetime | None
+    force_full: bool
+    rerun_requested: bool
+    error: str | None
+
+    @property
+    def live(self) -> bool:
+        """Whether its job is still to end by itself, or waits for a person to let it."""
+        return self.job_state in (JobState.QUEUED, JobState.RUNNING, JobState.PAUSED)
 
 
 class Item(NamedTuple):

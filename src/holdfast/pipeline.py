@@ -10,12 +10,13 @@ async def prices(row, ctx):
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Protocol
 
 from holdfast.errors import ErrorCode, PipelineError
-from holdfast.model import ItemStatus, Job, Json, Lane, Page
+from holdfast.model import ItemStatus, Job, Json, Lane, Page, Standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +55,14 @@ class Http(Protocol):
 
     async def request(self, method: str, url: str, **options: Any) -> Any: ...
 
+    async def throttled(self, reply: Any, reason: str) -> Any: ...
+
 
 class Tx(Protocol):
-    """The settling transaction, as `save` sees it. Parameters are written `:name`."""
+    """The settling transaction, as `save` sees it. Parameters are written `:name`.
+
+    Built-in pipelines name queries of `store/sql` instead of giving SQL.
+    """
 
     async def execute(self, sql: str, params: Mapping[str, Any] | None = None) -> None: ...
 
@@ -65,6 +71,15 @@ class Tx(Protocol):
     async def fetch(
         self, query: str, params: Mapping[str, Any] | None = None
     ) -> list[Sequence[Any]]: ...
+
+    async def take(self, query: str, params: Mapping[str, Any]) -> list[Sequence[Any]]:
+        """Writes by a named query and returns rows."""
+
+    async def copy(self, table: str, columns: Sequence[str], rows: Any) -> None:
+        """Adds rows to a table, in the fastest way that the database has."""
+
+    async def take_many(self, query: str, rows: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
+        """Runs a named query for a batch and returns all rows that it gave."""
 
 
 class Context:
@@ -100,6 +115,78 @@ class Settled:
     status: ItemStatus
     row: Json
     result: Any
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """An order: a new job on one stream, which opens a new generation if it was walked before."""
+
+    source: str
+    mode: str
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """An order: the job goes on from its streams' cursors."""
+
+    job_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """An order: the stream's next job is wanted. Cleared by the Start that fulfils it."""
+
+    stream_id: int
+    force_full: bool = False
+    rerun: bool = False
+
+
+Order = Start | Resume | Mark
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What a pipeline makes of a request: orders, and what to answer."""
+
+    orders: Sequence[Order] = ()
+    answer: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """The stream's pass is complete and was counted."""
+
+    expected_count: int | None
+    actual_count: int | None
+    proven: bool  # whether the counts prove that nothing is missing
+
+
+@dataclass(frozen=True, slots=True)
+class Reopen:
+    """Not complete yet: the stream is walked on from this cursor, after `delay` seconds."""
+
+    cursor: Any
+    delay: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Unproven:
+    """The stream ended, but what it gave cannot be right: its job fails with this error.
+
+    A resume goes on from `cursor`.
+    """
+
+    error: str
+    cursor: Any
+
+
+Conclusion = Verified | Reopen | Unproven
+
+#: The streams of the named sources, their jobs held until the transaction ends; None: all.
+Standings = Callable[[Sequence[str] | None], Awaitable[Sequence[Standing]]]
 
 
 class Pipeline:
@@ -110,6 +197,7 @@ class Pipeline:
 
     name: str = ""
     columns: Sequence[str] = ()
+    inputs: Sequence[str] = ()  # fields that a row should have, for pages that map columns to them
     timeout: float | None = None  # seconds for one item; None: the setting ITEM_TIMEOUT_SECONDS
     min_concurrency: int = 1
     max_concurrency: int | None = None  # None: the setting CONCURRENCY_MAX
@@ -120,6 +208,7 @@ class Pipeline:
     max_attempts: int | None = None  # None: the setting MAX_ATTEMPTS_ERROR
     max_attempts_not_found: int | None = None
     schema: Sequence[str] = ()  # statements that make the tables `save` writes, if missing
+    slice_pages: int | None = None  # most pages that one slice of discovery walks
 
     def __init__(self) -> None:
         self.file: str | None = None  # where it was loaded from
@@ -129,6 +218,9 @@ class Pipeline:
         self.normalizes = type(self).normalize is not Pipeline.normalize
         self.saves = type(self).save is not Pipeline.save
         self.discovers = type(self).discover is not Pipeline.discover
+        self.plans = type(self).plan is not Pipeline.plan
+        self.concludes = type(self).conclude is not Pipeline.conclude
+        self.tends = type(self).tend is not Pipeline.tend
 
     def _check_process(self) -> None:
         if getattr(self.process, "__func__", None) is Pipeline.process:
@@ -170,6 +262,24 @@ class Pipeline:
 
     async def save(self, tx: Tx, settled: Sequence[Settled]) -> None:
         """Writes domain rows in the transaction that settles the items."""
+
+    async def note(self, tx: Tx, job: Job, notes: Any) -> None:
+        """Writes what a page tells besides its records (`Page.notes`), with its cursor."""
+
+    async def plan(self, tx: Tx, request: Json, standings: Standings, now: datetime) -> Planned:
+        """Decides what a request leads to: jobs to start or to resume, marks to set.
+
+        Asked with {"follow": source} when a job that concludes has ended.
+        """
+        raise NotImplementedError
+
+    async def conclude(self, tx: Tx, job: Job, standing: Standing) -> Conclusion:
+        """Judges a stream that ended, once all its items are settled: complete, or not yet."""
+        raise NotImplementedError
+
+    async def tend(self, tx: Tx) -> bool:
+        """A small piece of work in the background; True if more is to be done."""
+        return False
 
 
 class _FunctionPipeline(Pipeline):

@@ -238,6 +238,37 @@ class Settings:
         False, "Let `ctx.http` reach loopback and private addresses."
     )
 
+    api_page_size: int = setting(
+        1000, "Rows of a Datasette site that one request asks for.", 1, 100_000, aliased=True
+    )
+    full_backfill_batch_size: int = setting(
+        10, "Most API pages that one slice of a backfill walks.", 1, 1_000_000, aliased=True
+    )
+    incremental_backfill_months: int = setting(
+        6, "How many months back and ahead an incremental pass reads.", 1, 1200, aliased=True
+    )
+    meetings_url: str = setting(
+        "https://{subdomain}.civic.band", "Where a municipality's site is, if nobody says."
+    )
+    meetings_api_key: str = setting(
+        "", "The upstream's API key.", kind="header", secret=True, shown="none"
+    )
+    meetings_service_secret: str = setting(
+        "", "Sent as `X-Service-Secret` to the sites.", kind="header", secret=True, shown="none"
+    )
+    meetings_timeout_seconds: float = setting(60, "Longest wait for a page of a site.", 0.01, 3600)
+    meetings_rebuild_seconds: float = setting(
+        60, "How long a site is given to bring back a table or rows that are missing.", 0, 3600
+    )
+    webhook_secret: str = setting(
+        "",
+        "What a webhook has to send; without it, every webhook is refused.",
+        aliased=True,
+        kind="header",
+        secret=True,
+        shown="none",
+    )
+
     db_ingest_enabled: bool = setting(
         True, "Off refuses uploads over HTTP, as the flag `ingest` does.", aliased=True
     )
@@ -420,6 +451,7 @@ HEADINGS = {
     "backfill_enabled": "Backfills and caps",
     "sweep_seconds": "Processes and upkeep",
     "http_user_agent": "HTTP",
+    "api_page_size": "Meetings",
     "db_ingest_enabled": "Serving",
     "log_level": "Logs",
     "health_port": "Health, metrics and traces",

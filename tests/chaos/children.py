@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["holdfast.cli.main", "tests.store.message_scenarios"])
+_CONTEXT.set_forkserver_preload(["holdfast.cli.main", "tests.store.all_scenarios"])
 
 
 class Child:

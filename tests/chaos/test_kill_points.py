@@ -14,10 +14,9 @@ from holdfast.cli.composition import opened_store, settings_from_environment
 from holdfast.store import Store, open_store
 from tests.chaos.children import Children
 from tests.chaos.scene import PATIENCE_SECONDS
+from tests.store.all_scenarios import SCENARIOS, Scenario
 from tests.store.checks import assert_all_sound
 from tests.store.fault_points import fault_points
-from tests.store.people_scenarios import SCENARIOS
-from tests.store.scenarios import Scenario
 
 POINTS = fault_points()
 KILLED = -9

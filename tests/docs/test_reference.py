@@ -51,7 +51,8 @@ def test_every_table_is_described(sqlite_url: str) -> None:
     described = set(re.findall(r"^\*\*`(\w+)`\*\*", _schema(), re.MULTILINE))
     with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as connection:
         names = connection.execute(
-            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+            "SELECT name FROM pragma_table_list WHERE type IN ('table', 'virtual')"
+            " AND schema = 'main' AND name NOT LIKE 'sqlite_%'"
         ).fetchall()
     assert described == {name for (name,) in names}
 

@@ -7,10 +7,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from holdfast.store import Store, open_store
+from tests.store.all_scenarios import SCENARIOS, Scenario
 from tests.store.checks import assert_all_sound
 from tests.store.fault_points import fault_points
-from tests.store.people_scenarios import SCENARIOS
-from tests.store.scenarios import Scenario
 
 POINTS = fault_points()
 

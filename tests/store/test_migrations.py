@@ -39,14 +39,38 @@ TABLES = {
     "stream_pages", "gates", "gate_holds", "kill_switches", "workers", "schedules",
     "dead_letters", "decisions", "audit", "outbox", "turns", "inbox", "duties",
     "secrets", "users", "tokens", "sessions", "login_links", "login_failures", "flags", "requests",
-    "files", "exports", "operations",
+    "files", "exports", "operations", "samples",
+    "stream_slices", "municipalities", "meeting_documents", "meeting_pages",
+    "meeting_page_history", "meeting_rejects", "meeting_counts", "meeting_differences",
+    "meeting_unindexed", "meeting_search",
 }  # fmt: skip
+
+MEETINGS = (
+    "insert into municipalities (subdomain, name, url, zone, created_at, updated_at)"
+    " select 'a.ca', 'A', 'https://a.example', 'UTC', created_at, created_at from jobs limit 1",
+    "insert into meeting_documents (municipality_id, document_type, meeting, date)"
+    " values (1, 'minutes', 'Council', '2026-01-01')",
+    "insert into meeting_pages (document_id, municipality_id, document_type, number, upstream_id,"
+    " content_hash, text, job_id) values (1, 1, 'minutes', 1, 'a', 'h', 'words', 1)",
+    "insert into meeting_page_history (municipality_id, document_type, upstream_id, page_id, state,"
+    " content_hash, text, job_id) values (1, 'minutes', 'b', 1, 'SUPERSEDED', 'h', 'words', 1)",
+    "insert into meeting_rejects (municipality_id, document_type, upstream_id, job_id, seq)"
+    " values (1, 'minutes', 'c', 1, 1)",
+    "insert into meeting_counts (job_id, documents_created, pages_created, pages_updated,"
+    " pages_unchanged, pages_rejected) values (1, 1, 1, 0, 0, 1)",
+    "insert into meeting_differences (job_id, kind, upstream_id) values (1, 'MISSING', 'd')",
+    "insert into meeting_unindexed (municipality_id, document_type, upstream_ids)"
+    " values (1, 'minutes', '[]')",
+)
 
 
 async def _tables(store: Store) -> set[str]:
+    """Without those by which SQLite keeps the words of a search."""
     if store.database.driver.dialect == "sqlite":
         rows = await fetch(
-            store, "select name from sqlite_master where type = 'table' and name not like 'sqlite%'"
+            store,
+            "select name from pragma_table_list where type in ('table', 'virtual')"
+            " and schema = 'main' and name not like 'sqlite%'",
         )
     else:
         rows = await fetch(store, "select tablename from pg_tables where schemaname = 'public'")
@@ -76,6 +100,13 @@ async def _fill(url: str) -> None:
     await filled_job(store, 1)
     await store.upkeep.hold_duty("sweep", "one", 60)
     await _fill_people(store, job_id)
+    await store.samples.take_samples()
+    for statement in MEETINGS:
+        await execute(store, statement)
+    (page,) = await fetch(store, "select id from meeting_pages")
+    await store.database.write(
+        "test", lambda tx: tx.take("index_meeting_pages", {"ids": [page[0]]})
+    )
     for table in await _tables(store):
         assert await fetch(store, f"select 1 from {table} limit 1"), f"{table} has data"
     await store.close()

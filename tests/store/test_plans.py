@@ -62,8 +62,23 @@ PLANS: list[tuple[str, dict[str, Any], dict[str, str]]] = [
     ),
     (
         "page_of_fresh",
-        {"lo": 900, "hi": 1100, "after": 950, "limit": 1000, **SIZES},
+        {"hi": 1100, "after": 950, "limit": 1000, **SIZES},
         {"items": "items_pkey", "outcomes": "outcomes_pkey"},
+    ),
+    (
+        "open_of_fresh_ranges",
+        {"range_ids": [1, 2], **SIZES},
+        # While there are few ranges, the planner may as well go through all of them.
+        {
+            "ranges": "ranges_pkey|ranges_of_job_by_since",
+            "items": "items_pkey",
+            "outcomes": "outcomes_pkey",
+        },
+    ),
+    (
+        "open_of_again_ranges",
+        {"range_ids": [1, 2], **SIZES},
+        {"outcomes": "outcomes_by_range", "items": "items_pkey"},
     ),
     (
         "page_of_again",
@@ -85,7 +100,7 @@ PLANS: list[tuple[str, dict[str, Any], dict[str, str]]] = [
     ),
     (
         "open_ranges_of_job",
-        {"since": EARLY, "until": EARLY, "id": 0, "want": 0, "limit": 50},
+        {"since": EARLY, "until": EARLY, "id": 0, "want": 0, "limit": 50, "size": 101},
         {"ranges": "ranges_of_job_by_since"},
     ),
     ("open_range_exists", {}, {"ranges": "ranges_to_claim|ranges_of_job_by_since"}),

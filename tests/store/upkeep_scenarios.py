@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.model import Lane
 from holdfast.pipeline import Gate
 from holdfast.store import NewJob, NewStream, Store
-from tests.store.checks import fetch, make_job
+from tests.store.checks import fetch, filled_job, make_job
 from tests.store.scenarios import FUTURE, PAST, SCENARIOS, SCHEDULED, Scenario, scenario
 
 
@@ -119,3 +119,16 @@ simple_scenario(
     lambda store, name: store.upkeep.remove_schedule(name),
     "schedules", "name", 0, _set_schedule,
 )  # fmt: skip
+
+
+@scenario("take_samples")
+class TakeSamples:
+    async def prepare(store: Store) -> int:
+        return await filled_job(store, 2)
+
+    async def act(store: Store, job_id: int) -> None:
+        await store.samples.take_samples()
+
+    async def check(store: Store, job_id: int) -> None:
+        rows = await fetch(store, "select accepted from samples where job_id = :j", j=job_id)
+        assert [row[0] for row in rows][:1] == [2]

@@ -39,7 +39,7 @@ from holdfast.api.live import Feed
 from holdfast.api.parts import Parts
 from holdfast.api.pending import PendingCounts
 from holdfast.api.problems import RESPONSES, Problem, add_handlers
-from holdfast.api.protection import BodyLimit, CarefulHeaders
+from holdfast.api.protection import CarefulHeaders, RequestLimits
 from holdfast.api.rates import Rates
 from holdfast.engine.exports import Exports
 from holdfast.engine.operations import Operations
@@ -84,7 +84,7 @@ def create_app(parts: Parts) -> FastAPI:
         app.include_router(each.router)
     add_handlers(app)
     app.add_middleware(
-        BodyLimit,
+        RequestLimits,
         max_body_bytes=parts.options.max_body_bytes,
         max_upload_bytes=parts.options.max_upload_bytes,
     )

@@ -185,13 +185,20 @@ async def _record(
 
 
 def _look_into(
-    path: Path, table: Mapping[str, str], parts: Parts
+    path: Path, table: Mapping[str, Any], parts: Parts
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     limits = dict.fromkeys(("max_cell_bytes", "max_row_bytes"), parts.options.max_input_bytes)
     with open_upload(path, {**table, **limits}) as file:
         batch = next(file.pages(0, lambda: _PREVIEW_ROWS, 1 << 20))
         rows = [orjson.loads(text) for text in islice(batch.inputs, _PREVIEW_ROWS)]
         return asdict(file.detected), rows
+
+
+async def looked_into(
+    path: Path, table: Mapping[str, Any], parts: Parts
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """What was detected, and the first rows."""
+    return await asyncio.to_thread(_look_into, path, table, parts)
 
 
 async def _previewed(file: StoredFile, table: Mapping[str, str], parts: Parts) -> PreviewedFile:

@@ -7,7 +7,7 @@ import os
 import secrets
 import signal
 import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -24,13 +24,16 @@ from holdfast.cli.composition import (
     store_checks,
     upkeep_limits,
 )
+from holdfast.cli.loading import load_all
 from holdfast.cli.output import errors
 from holdfast.cli.supervising import Supervisor
-from holdfast.cli.working import load_all
+from holdfast.cli.working import stop_with_supervisor
 from holdfast.engine.control import Control
 from holdfast.engine.upkeep import Upkeep, every
 from holdfast.metrics import Metrics
+from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
+from holdfast.tasks import end_tasks
 
 _DEPTH_SECONDS = 5.0
 _PIPELINES = typer.Argument(
@@ -65,11 +68,10 @@ def worker(
     the ports after it.
     """
     settings = settings_from_environment()
-    load_all(pipelines)
+    load_all(pipelines, settings)
     ensure_schema(settings)
     count = processes or settings.workers
     port = settings.health_port if health_port is None else health_port
-    errors.print(f"Running {count} worker processes. Ctrl-C stops.", markup=False)
     run_async(_supervise(settings, pipelines, count, port))
 
 
@@ -83,7 +85,8 @@ async def _supervise(
             store, pipelines, count, settings.drain_seconds, None, log, health_port=port
         )
         with serving_health(settings, port, metrics, store_checks(store)) as drain:
-            await _until_signalled(supervisor.run(), drain, supervisor.stop)
+            told = f"Running {count} worker processes."
+            await _until_signalled(supervisor.run(), drain, supervisor.stop, told)
 
 
 def relay(health_port: int | None = _HEALTH_PORT) -> None:
@@ -117,61 +120,66 @@ async def _relay(settings: Settings, port: int | None) -> None:
             asyncio.create_task(parts.keep_dead_letters(broker, store, log)),
             asyncio.create_task(depths),
         ]
-        errors.print("Relaying. Ctrl-C stops.")
 
         async def stop() -> None:
             relaying.stop()
 
-        await _until_signalled(relaying.run(), drain, stop)
-        for task in beside:
-            task.cancel()
-        await asyncio.gather(*beside, return_exceptions=True)
+        await _until_signalled(relaying.run(), drain, stop, "Relaying.")
+        await end_tasks(beside)
 
 
-def timers(pipelines: list[str] = _PIPELINES, health_port: int | None = _HEALTH_PORT) -> None:
+def timers(
+    pipelines: list[str] = _PIPELINES,
+    health_port: int | None = _HEALTH_PORT,
+    supervised: bool = typer.Option(False, "--supervised", hidden=True),
+) -> None:
     """Sweep and fire schedules without working on items.
 
     Workers do this too, so that nothing depends on this command; it keeps the upkeep going where
     workers come and go. Of any number of processes, one sweeps at a time.
     """
     settings = settings_from_environment()
-    loaded = load_all(pipelines)
+    loaded = load_all(pipelines, settings)
     ensure_schema(settings)
-    port = settings.health_port if health_port is None else health_port
+    # Supervised, it shares its environment with the server, and cannot share its port.
+    given = None if supervised else settings.health_port
+    port = given if health_port is None else health_port
 
-    async def main() -> None:
-        log = structlog.get_logger()
-        metrics = Metrics()
-        async with opened_store(settings, metrics) as store:
-            holder = f"timers-{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
-            control = Control(store, settings.owner, log)
-            upkeep = Upkeep(store, control, loaded, upkeep_limits(settings), holder, metrics, log)
-            ended = asyncio.Event()
+    run_async(_keep_time(settings, loaded, port, supervised))
 
-            async def stop() -> None:
-                ended.set()
 
-            async def run() -> None:
-                loops = [asyncio.create_task(task) for task in upkeep.loops()]
-                await ended.wait()
-                for task in loops:
-                    task.cancel()
-                await asyncio.gather(*loops, return_exceptions=True)
-                await store.upkeep.stop_worker(holder)
+async def _keep_time(
+    settings: Settings, pipelines: Mapping[str, Pipeline], port: int | None, supervised: bool
+) -> None:
+    log, metrics, ended = structlog.get_logger(), Metrics(), asyncio.Event()
+    async with opened_store(settings, metrics) as store:
+        holder = f"timers-{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
+        control = Control(store, settings.owner, log)
+        upkeep = Upkeep(store, control, pipelines, upkeep_limits(settings), holder, metrics, log)
 
-            errors.print("Keeping time. Ctrl-C stops.")
-            with serving_health(settings, port, metrics, store_checks(store)) as drain:
-                await _until_signalled(run(), drain, stop)
+        async def stop() -> None:
+            ended.set()
 
-    run_async(main())
+        async def run() -> None:
+            loops = [asyncio.create_task(task) for task in upkeep.loops()]
+            await ended.wait()
+            await end_tasks(loops)
+            await store.upkeep.stop_worker(holder)
+
+        if supervised:
+            stop_with_supervisor(asyncio.get_running_loop(), ended.set)
+        with serving_health(settings, port, metrics, store_checks(store)) as drain:
+            await _until_signalled(run(), drain, stop, None if supervised else "Keeping time.")
 
 
 async def _until_signalled(
     running: Coroutine[Any, Any, None],
     drain: Callable[[], None],
     stop: Callable[[], Coroutine[Any, Any, None]],
+    told: str | None,
 ) -> None:
-    """Runs until SIGTERM or Ctrl-C, then lets `stop` bring it to its end."""
+    """Runs until SIGTERM or Ctrl-C, then lets `stop` bring it to its end. What is `told` is told
+    when it can be stopped so."""
     stops: set[asyncio.Task[None]] = set()
 
     def signalled() -> None:
@@ -181,6 +189,9 @@ async def _until_signalled(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, signalled)
+    if told:
+        errors.print(f"{told} Ctrl-C stops.", markup=False)
     await running
     await asyncio.gather(*stops)
-    errors.print("Stopped.")
+    if told:
+        errors.print("Stopped.")

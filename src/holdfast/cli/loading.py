@@ -1,14 +1,16 @@
-"""Finds the pipelines in a user's file."""
+"""Finds pipelines: the built-in ones by their names, others in a user's file."""
 
 from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 
 from holdfast.errors import PipelineError
 from holdfast.pipeline import Pipeline
+from holdfast.settings import Settings
 
 _FIRST = """Write one, for example:
 
@@ -19,8 +21,32 @@ _FIRST = """Write one, for example:
         return {"title": row["title"].strip()}"""
 
 
-def load_pipeline(reference: str) -> Pipeline:
-    """The one pipeline of FILE.py, or the one that FILE.py:name names."""
+def _meetings(settings: Settings) -> Pipeline:
+    from holdfast.pipelines.meetings import Meetings, MeetingsOptions
+
+    return Meetings(
+        MeetingsOptions(
+            page_size=settings.api_page_size,
+            batch_pages=settings.full_backfill_batch_size,
+            months=settings.incremental_backfill_months,
+            url_template=settings.meetings_url,
+            api_key=settings.meetings_api_key or None,
+            service_secret=settings.meetings_service_secret or None,
+            timeout_seconds=settings.meetings_timeout_seconds,
+            rebuild_seconds=settings.meetings_rebuild_seconds,
+            max_row_bytes=settings.max_input_bytes,
+        )
+    )
+
+
+#: name -> how it is made. Imported only when asked for: most commands need none of them.
+BUILT_IN: dict[str, Callable[[Settings], Pipeline]] = {"meetings": _meetings}
+
+
+def load_pipeline(reference: str, settings: Settings) -> Pipeline:
+    """A built-in pipeline, the one pipeline of FILE.py, or the one that FILE.py:name names."""
+    if reference in BUILT_IN:
+        return BUILT_IN[reference](settings)
     path, name = split_reference(reference)
     found = load_pipelines(path)
     if name:
@@ -35,6 +61,22 @@ def load_pipeline(reference: str) -> Pipeline:
             f"{path} has several pipelines: {names}", f"Choose one: {path}:{sorted(found)[0]}"
         )
     return next(iter(found.values()))
+
+
+def load_all(references: Sequence[str], settings: Settings) -> dict[str, Pipeline]:
+    """Every pipeline that the references name; a file without a name gives all of its own."""
+    loaded: dict[str, Pipeline] = {}
+    for reference in references:
+        path, wanted = split_reference(reference)
+        if wanted or reference in BUILT_IN:
+            found = [load_pipeline(reference, settings)]
+        else:
+            found = list(load_pipelines(path).values())
+        for pipeline in found:
+            if pipeline.name in loaded:
+                raise PipelineError(f"two of the pipelines are named {pipeline.name!r}")
+            loaded[pipeline.name] = pipeline
+    return loaded
 
 
 def load_pipelines(path: Path) -> dict[str, Pipeline]:
@@ -74,7 +116,11 @@ def split_reference(reference: str) -> tuple[Path, str]:
 
 def _import(path: Path) -> ModuleType:
     if not path.is_file():
-        raise PipelineError(f"there is no file {path}", "Name a Python file with a pipeline in it.")
+        raise PipelineError(
+            f"there is no file {path}",
+            "Name a Python file with a pipeline in it, or a built-in pipeline: "
+            f"{', '.join(sorted(BUILT_IN))}.",
+        )
     name = f"holdfast_pipeline_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:

@@ -13,11 +13,13 @@ from holdfast.cli import (
     dead,
     fleet,
     inspecting,
+    meetings,
     orders,
     running,
     schedules,
     serving,
     setting_up,
+    up,
     working,
 )
 from holdfast.cli.output import tell
@@ -60,6 +62,8 @@ FAMILIES = (
     fleet,
     broker,
     schedules,
+    up,
+    meetings,
     serving,
     accounts,
     setting_up,

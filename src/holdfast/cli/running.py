@@ -25,6 +25,7 @@ from holdfast.cli.composition import (
 )
 from holdfast.cli.loading import load_pipeline
 from holdfast.cli.output import errors, reason_text, seconds_left
+from holdfast.cli.planned import SOME_ITEMS_FAILED, run_planned
 from holdfast.cli.progress import Progress
 from holdfast.cli.request import Request, open_table, parse_options, refuse_unfitting, table_of
 from holdfast.cli.supervising import Supervisor, reap_dead_workers
@@ -43,7 +44,6 @@ from holdfast.sources.tables import TableFile, content_key
 from holdfast.store import Store
 
 T = TypeVar("T")
-SOME_ITEMS_FAILED = 3
 _AGAIN_SECONDS = 0.5
 
 
@@ -53,7 +53,9 @@ def register(app: typer.Typer) -> None:
 
 def run(
     pipeline: str = typer.Argument(
-        ..., metavar="PIPELINE.py", help="The file with the pipeline; FILE.py:name for one of many."
+        ...,
+        metavar="PIPELINE",
+        help="The file with the pipeline (FILE.py:name for one of many), or a built-in one.",
     ),
     input: Path | None = typer.Argument(
         None,
@@ -90,7 +92,7 @@ def run(
     settings = settings_from_environment()
     request = Request(
         reference=pipeline,
-        pipeline=load_pipeline(pipeline),
+        pipeline=load_pipeline(pipeline, settings),
         input=input,
         out=out,
         new=new,
@@ -104,6 +106,8 @@ def run(
         ),
     )
     refuse_unfitting(request, settings)
+    if request.pipeline.plans:
+        raise typer.Exit(run_planned(settings, request.pipeline, request.options, request.workers))
     file = None if input is None else open_table(input, request.table, settings)
     ensure_schema(settings)
     code = run_async(_Run(settings, request, file).run())

@@ -30,7 +30,9 @@ def register(app: typer.Typer) -> None:
 def add(
     name: str = typer.Argument(..., metavar="NAME", help="What to call it; an old one gives way."),
     pipeline: str = typer.Argument(
-        ..., metavar="PIPELINE.py", help="The file with the pipeline; FILE.py:name for one of many."
+        ...,
+        metavar="PIPELINE",
+        help="The file with the pipeline (FILE.py:name for one of many), or a built-in one.",
     ),
     cron: str = typer.Option(..., "--cron", help='E.g. "0 6 * * *": six every morning.'),
     zone: str = typer.Option("UTC", "--zone", help="The time zone of the cron expression."),
@@ -41,7 +43,7 @@ def add(
     """Start a pipeline that discovers its records by the clock; a worker has to be running."""
     settings = settings_from_environment()
     ensure_schema(settings)
-    found = load_pipeline(pipeline)
+    found = load_pipeline(pipeline, settings)
     if not found.discovers:
         raise UserError(
             f"the pipeline {found.name} has no `discover`",

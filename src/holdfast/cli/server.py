@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
+import os
 import secrets
+import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from importlib import import_module
+from importlib.util import find_spec
 from types import FrameType
+from typing import Any
 
 import structlog
 import uvicorn
@@ -27,7 +33,7 @@ from holdfast.cli.composition import (
 )
 from holdfast.cli.output import errors
 from holdfast.cli.supervising import reap_dead_workers
-from holdfast.cli.working import worker_name
+from holdfast.cli.working import stop_with_supervisor, worker_name
 from holdfast.clock import SystemClock, system_random
 from holdfast.engine.accounts import Accounts
 from holdfast.engine.backpressure import Backpressure
@@ -39,23 +45,58 @@ from holdfast.metrics import Metrics
 from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
 from holdfast.store import Store
+from holdfast.web.app import add_pages
+from holdfast.web.navigation import PagePack
 
 _DRAIN_SECONDS = 5
 
 
 async def serve(
-    settings: Settings, pipelines: Mapping[str, Pipeline], host: str, port: int
+    settings: Settings,
+    pipelines: Mapping[str, Pipeline],
+    host: str,
+    port: int,
+    supervised: bool = False,
 ) -> None:
+    if supervised:
+        stop_with_supervisor(asyncio.get_running_loop(), _stop_this_process)
     async with opened_parts(settings, pipelines) as parts:
         await _refuse_open_door(parts.store, host)
         await reap_dead_workers(parts.store, settings.worker_lost_seconds * 10)
         app = create_app(parts)
+        _add_webhook(app, parts, settings)
+        add_pages(app, _page_packs(pipelines))
         server = Server(app, _config(app, settings))
         checks = store_checks(parts.store) | {"server": server.check}
         health = serving_health(settings, settings.health_port, parts.metrics, checks)
         with _listening(host, port) as listener, health as server.drain:
             await _announce(parts, host, listener.getsockname()[1])
             await server.serve(sockets=[listener])
+
+
+def _add_webhook(app: FastAPI, parts: Parts, settings: Settings) -> None:
+    """Where the sites of `meetings` tell that they changed."""
+    pipeline = parts.pipelines.get("meetings")
+    if pipeline is None or not pipeline.plans:
+        return
+    from holdfast.pipelines.meetings.webhook import webhook_router
+
+    async def ask(request: Mapping[str, Any]) -> Any:
+        return (await parts.control(settings.owner).request(pipeline, request, "webhook")).answer
+
+    app.include_router(webhook_router(ask, settings.webhook_secret))
+
+
+def _page_packs(pipelines: Mapping[str, Pipeline]) -> list[PagePack]:
+    """Of each built-in pipeline whose package has a module `pages`, what that calls PAGES."""
+    packages = {type(each).__module__.rpartition(".")[0] for each in pipelines.values()}
+    ours = sorted(name for name in packages if name.startswith("holdfast.pipelines."))
+    modules = [f"{name}.pages" for name in ours if find_spec(f"{name}.pages")]
+    return [import_module(name).PAGES for name in modules]
+
+
+def _stop_this_process() -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -26,11 +26,11 @@ from holdfast.cli.composition import (
     store_checks,
     worker_options,
 )
-from holdfast.cli.loading import load_pipeline, load_pipelines, split_reference
+from holdfast.cli.loading import load_all
 from holdfast.cli.output import errors, tell
 from holdfast.clock import SystemClock, system_random
 from holdfast.engine.worker import Worker
-from holdfast.errors import PipelineError, UserError
+from holdfast.errors import UserError
 from holdfast.metrics import Metrics
 from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
@@ -42,7 +42,9 @@ def register(app: typer.Typer) -> None:
 
 def work(
     pipelines: list[str] = typer.Argument(
-        ..., metavar="PIPELINE.py …", help="Whose pipelines it runs; FILE.py:name for one of many."
+        ...,
+        metavar="PIPELINE …",
+        help="What it runs: files (FILE.py:name for one of many) or built-in pipelines.",
     ),
     job: int | None = typer.Option(None, "--job", help="Work on this job only."),
     until_idle: bool = typer.Option(
@@ -64,7 +66,7 @@ def work(
     cleanly: what runs may end for a moment, the rest goes back uncharged.
     """
     settings = settings_from_environment()
-    loaded = load_all(pipelines)
+    loaded = load_all(pipelines, settings)
     ensure_schema(settings)
     if not supervised:
         errors.print(f"Working for {', '.join(sorted(loaded))}. Ctrl-C stops.", markup=False)
@@ -105,20 +107,6 @@ async def _work_and_exit(
 
 def worker_name() -> str:
     return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
-
-
-def load_all(references: list[str]) -> dict[str, Pipeline]:
-    loaded: dict[str, Pipeline] = {}
-    for reference in references:
-        path, wanted = split_reference(reference)
-        found = load_pipelines(path)
-        if wanted:
-            found = {wanted: load_pipeline(reference)}
-        for name, pipeline in found.items():
-            if name in loaded:
-                raise PipelineError(f"two of the files have a pipeline named {name!r}")
-            loaded[name] = pipeline
-    return loaded
 
 
 async def _work(
@@ -170,10 +158,10 @@ def _stop_on_demand(supervised: bool, drain: Callable[[], None], worker: Worker)
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop)
     if supervised:
-        _stop_with_supervisor(loop, stop)
+        stop_with_supervisor(loop, stop)
 
 
-def _stop_with_supervisor(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> None:
+def stop_with_supervisor(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> None:
     """The supervisor holds the other end of standard input: its end is our end too."""
 
     def ended() -> None:

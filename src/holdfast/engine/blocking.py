@@ -47,6 +47,9 @@ class BlockingHttp:
     def request(self, method: str, url: str, **options: Any) -> Any:
         return self._wait(self._http.request(method, url, **options))
 
+    def throttled(self, reply: Any, reason: str) -> Any:
+        return self._wait(self._http.throttled(reply, reason))
+
     def _wait(self, call: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(call, self._loop).result()
 

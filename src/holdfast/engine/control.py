@@ -8,10 +8,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from holdfast.engine.ending import orders_of, plan_of
 from holdfast.errors import IllegalTransition, PipelineError, UnfitState, UserError
 from holdfast.model import FINAL, ItemStatus, JobState, Lane
 from holdfast.pipeline import Pipeline
-from holdfast.store import NewJob, NewStream, Store
+from holdfast.store import Carried, NewJob, NewStream, Store
+from holdfast.store.upkeep_table import DueSchedule
 from holdfast.tracing import note, span
 
 T = TypeVar("T")
@@ -115,8 +117,35 @@ class Control:
             columns=pipeline.columns,
             options={**options, "_file": pipeline.file},
             max_items=caps.max_items,
+            concludes=pipeline.concludes,
             ip=asked.ip,
         )
+
+    async def request(
+        self, pipeline: Pipeline, request: Mapping[str, Any], actor: str | None = None
+    ) -> Carried:
+        """Asks a pipeline that plans what is to be done, and does it."""
+        await self.prepare(pipeline)
+        orders = orders_of(pipeline, self._owner, actor or self._owner)
+        plan = self._store.planning.plan(orders, plan_of(pipeline, request))
+        carried = await self._ordered(plan)
+        self._tell(pipeline, carried.job_ids, orders.actor)
+        return carried
+
+    async def fire_plan(
+        self, pipeline: Pipeline, due: DueSchedule, next_at: datetime
+    ) -> int | None:
+        """The same for a schedule, which is moved on with it; the last job that was ordered."""
+        await self.prepare(pipeline)
+        orders = orders_of(pipeline, self._owner, f"schedule:{due.name}")
+        plan = plan_of(pipeline, due.options)
+        job_ids = await self._store.planning.fire_plan(due, next_at, orders, plan)
+        self._tell(pipeline, job_ids, orders.actor)
+        return job_ids[-1] if job_ids else None
+
+    def _tell(self, pipeline: Pipeline, job_ids: Sequence[int], actor: str) -> None:
+        for job_id in job_ids:
+            self._log.info("job.ordered", job_id=job_id, pipeline=pipeline.name, by=actor)
 
     async def pause(self, job_id: int) -> JobState:
         state = await self._ordered(self._store.jobs.pause(job_id, self._owner))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -71,10 +73,13 @@ class Walk:
         metrics: Metrics,
         log: Any,
         keep_on: Callable[[], bool],
+        note: Callable[..., Awaitable[None]] | None = None,
     ) -> None:
         self._store = store
         self._stream = stream
         self._pipeline = pipeline
+        self._note = note
+        self._pages_left = pipeline.slice_pages or sys.maxsize
         self._worker = worker
         self._limits = limits
         self._pace = pace
@@ -121,7 +126,8 @@ class Walk:
         try:
             while True:
                 page = await self._await_page(ahead)
-                more = not page.end and self._keep_on()
+                self._pages_left -= 1
+                more = not page.end and self._pages_left > 0 and self._keep_on()
                 if more:
                     ahead = asyncio.create_task(_next_page(pages))
                 state = await self._write(page)
@@ -152,6 +158,9 @@ class Walk:
     async def _write(self, page: IngestPage) -> StreamState:
         """Writes a page; where the database is gone, waits and sends the same page again."""
         size = sum(len(item.input) for item in page.items) + sum(map(len, page.inputs))
+        note = None
+        if self._note is not None and page.notes is not None:
+            note = partial(self._note, notes=page.notes)
         while True:
             started = self._clock.monotonic()
             try:
@@ -161,6 +170,7 @@ class Walk:
                     self._worker,
                     self._limits.lease_seconds,
                     self._pipeline.dedupe,
+                    note,
                 )
                 break
             except DatabaseGone as error:
@@ -253,7 +263,7 @@ def _ingest_page(pipeline: Pipeline, page: Page, skip: int, max_input_bytes: int
     if not page.end and page.next_cursor is None:
         raise DiscoveryError("a page has neither a next cursor nor an end signal")
     items = [_new_item(pipeline, record, max_input_bytes) for record in page.records[skip:]]
-    return IngestPage(items, page.next_cursor, page.end, page.expected_count)
+    return IngestPage(items, page.next_cursor, page.end, page.expected_count, notes=page.notes)
 
 
 def _new_item(pipeline: Pipeline, record: Record, max_input_bytes: int) -> NewItem:

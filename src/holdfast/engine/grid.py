@@ -13,7 +13,7 @@ import orjson
 from holdfast.export import open_writer
 from holdfast.model import Job
 from holdfast.store import Store
-from holdfast.store.item_pages import ItemFilter, ItemView
+from holdfast.store.item_pages import RESULTS_ONLY, WHOLE, ItemFilter, ItemView
 
 ALL_ITEMS = ItemFilter()
 Told = Callable[[int], Awaitable[None]]
@@ -65,7 +65,8 @@ async def _whole_grid(store: Store, job: Job, filter: ItemFilter, with_input: bo
     inputs: dict[str, None] = {}
     results = dict.fromkeys(job.columns)
     if with_input or not job.columns:
-        async for items in store.item_pages.every(job, filter):
+        sizes = WHOLE if with_input else RESULTS_ONLY
+        async for items in store.item_pages.every(job, filter, sizes=sizes):
             for item in items:
                 if with_input:
                     inputs.update(dict.fromkeys(_input_of(item)))
@@ -98,7 +99,9 @@ async def write_export(
 async def _grid_rows(
     store: Store, job: Job, grid: Grid, filter: ItemFilter
 ) -> AsyncIterator[list[dict[str, Any]]]:
-    async for items in store.item_pages.every(job, filter):
+    # Nothing that the table does not show is read.
+    sizes = WHOLE if grid.inputs else RESULTS_ONLY
+    async for items in store.item_pages.every(job, filter, sizes=sizes):
         yield [grid.row(item) for item in items]
 
 

@@ -12,10 +12,11 @@ from typing import Any, TypeVar
 import orjson
 
 from holdfast.clock import Clock
+from holdfast.engine.ending import ending_of
 from holdfast.engine.execute import Execute
 from holdfast.engine.pacing import PipelinePace
 from holdfast.errors import DatabaseGone, HoldfastError
-from holdfast.model import ItemStatus, Lease, Outcome
+from holdfast.model import ItemStatus, Job, Lease, Outcome
 from holdfast.pipeline import Settled
 from holdfast.store import Claimed, DecisionRow, SaveFailed, Settlement, Store
 from holdfast.store.driver import Transaction
@@ -195,7 +196,8 @@ class Settler:
         self._pace.settled(settlement.outcomes)
 
     async def _complete(self) -> None:
-        ended = await self._store.settling.complete(self._job_id)
+        ending = ending_of(self._execute.pipeline, self._execute.job)
+        ended = await self._store.settling.complete(self._job_id, ending)
         if ended is not None:
             self._log.info("job.ended", state=str(ended))
 
@@ -230,7 +232,7 @@ class Settler:
 
         async def save(tx: Transaction, settlements: Sequence[Settlement]) -> None:
             rows = [
-                _settled(outcome, inputs[settlement.lease.range_id])
+                _settled(outcome, inputs[settlement.lease.range_id], self._execute.job)
                 for settlement in settlements
                 for outcome in settlement.outcomes
                 if outcome.status is not ItemStatus.PENDING
@@ -274,6 +276,6 @@ def _is_ours(failure: Exception) -> bool:
     return isinstance(failure, HoldfastError) and not isinstance(failure, SaveFailed)
 
 
-def _settled(outcome: Outcome, inputs: dict[int, str]) -> Settled:
+def _settled(outcome: Outcome, inputs: dict[int, str], job: Job) -> Settled:
     result = None if outcome.result is None else orjson.loads(outcome.result)
-    return Settled(outcome.seq, outcome.status, orjson.loads(inputs[outcome.seq]), result)
+    return Settled(outcome.seq, outcome.status, orjson.loads(inputs[outcome.seq]), result, job)

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from cronsim import CronSim, CronSimError
 
 from holdfast.engine.control import Control
+from holdfast.engine.ending import ending_of
 from holdfast.errors import DatabaseGone, UserError
 from holdfast.metrics import Metrics, QueueReading
 from holdfast.pipeline import Pipeline
@@ -66,6 +67,7 @@ class Upkeep:
         self._holder = holder
         self._metrics = metrics
         self._log = log
+        self._tending = asyncio.Lock()
 
     def loops(self, in_work: InWork = tuple) -> list[Coroutine[Any, Any, None]]:
         """What is done every few seconds."""
@@ -74,6 +76,8 @@ class Upkeep:
             every(seconds, lambda: self.sweep(in_work), self._log, "sweep"),
             every(seconds, self.fire_schedules, self._log, "schedules"),
             every(seconds, self.read_queue, self._log, "queue"),
+            every(seconds, self.conclude, self._log, "conclude"),
+            every(seconds, self.tend, self._log, "tend"),
         ]
 
     async def sweep(self, in_work: InWork = tuple) -> None:
@@ -90,9 +94,21 @@ class Upkeep:
         for job_id in cancelled:
             await self._store.jobs.drop_ranges(job_id)
         await self._store.upkeep.forget_workers()
+        await self._store.samples.take_samples()
         announced = await self._announce() if self._limits.announces else []
         if rescued or cancelled or announced:
             self._log.info("sweep.acted", rescued=rescued, cancelled=cancelled, announced=announced)
+
+    async def conclude(self) -> None:
+        """Jobs that only a process with their pipeline can end, if whoever should have is gone."""
+        concluding = {name for name, one in self._pipelines.items() if one.concludes}
+        if not concluding:
+            return
+        for job_id in await self._store.upkeep.finishable_jobs():
+            job = await self._store.reads.job(job_id)
+            if job.pipeline in concluding:
+                ending = ending_of(self._pipelines[job.pipeline], job)
+                await self._store.settling.complete(job_id, ending)
 
     async def _announce(self) -> list[int]:
         messages = self._store.messages
@@ -124,13 +140,8 @@ class Upkeep:
     async def _fire(self, due: DueSchedule) -> None:
         """Of several sweepers, the one that moves the schedule on starts its job with it."""
         next_at = next_fire(due.cron, due.zone, due.now)
-        pipeline = self._pipelines[due.reference]
         try:
-            with span("job.create", pipeline=pipeline.name) as trace:
-                new = await self._control.discovery_job(pipeline, dict(due.options))
-                job_id = await self._store.upkeep.fire_schedule(
-                    due, next_at, replace(new, trace=trace)
-                )
+            job_id = await self._start(due, next_at)
         except DatabaseGone:
             raise
         except Exception as error:
@@ -140,6 +151,33 @@ class Upkeep:
             return
         if job_id is not None:
             self._log.info("schedule.fired", schedule=due.name, job_id=job_id)
+
+    async def _start(self, due: DueSchedule, next_at: datetime) -> int | None:
+        """The job that was started; of several, the last."""
+        pipeline = self._pipelines[due.reference]
+        if pipeline.plans:
+            return await self._control.fire_plan(pipeline, due, next_at)
+        with span("job.create", pipeline=pipeline.name) as trace:
+            new = await self._control.discovery_job(pipeline, dict(due.options))
+            return await self._store.upkeep.fire_schedule(due, next_at, replace(new, trace=trace))
+
+    async def tend(self) -> None:
+        """A piece of each pipeline's work in the background."""
+        for pipeline in self._pipelines.values():
+            await self._tend(pipeline)
+
+    async def tend_all(self) -> None:
+        """All of that work, before a worker leaves that nobody may follow."""
+        for pipeline in self._pipelines.values():
+            while await self._tend(pipeline):
+                pass
+
+    async def _tend(self, pipeline: Pipeline) -> bool:
+        """One at a time: what another has in hand looks as if it were done."""
+        if not pipeline.tends:
+            return False
+        async with self._tending:
+            return await self._store.planning.tend(pipeline.tend)
 
 
 def next_fire(cron: str, zone: str, now: datetime) -> datetime:

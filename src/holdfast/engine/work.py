@@ -23,6 +23,7 @@ from holdfast.errors import DatabaseGone
 from holdfast.model import JobState, Outcome
 from holdfast.store import Claimed, Store
 from holdfast.store.driver import Row
+from holdfast.tasks import end_tasks
 
 _YIELD_SECONDS = 0.005
 _CONTROL_SECONDS = 0.5
@@ -88,6 +89,7 @@ class ProcessingSlice:
         self._claiming: asyncio.Task[None] | None = None
         self._exhausted = False
         self.claimed_any = False
+        self._deadline = math.inf
         self._alone: Claimed | None = None
         self._stopping = ""
         self._wait_seconds = 0.0
@@ -102,7 +104,8 @@ class ProcessingSlice:
     # The slice, step by step.
 
     async def work(self, others_wait: Callable[[], Coroutine[Any, Any, bool]]) -> None:
-        """Starts items until the slice's time is up and another job waits, or nothing is due."""
+        """Starts items until the slice's time is up and another job waits, or nothing is due. The
+        time runs from the first claim."""
         self._settling = asyncio.create_task(self._settler.run())
         self._settling.add_done_callback(partial(self._note_failure, "settle"))
         self._background = [
@@ -112,18 +115,20 @@ class ProcessingSlice:
         ]
         for task in self._background:
             task.add_done_callback(partial(self._note_failure, "watch"))
-        deadline = self._clock.monotonic() + self._limits.slice_seconds
         while not self._stopping:
             self._claim_ahead()
             self._open_places()
             if self._nothing_left():
                 break
-            if self._clock.monotonic() >= deadline:
+            if self._clock.monotonic() >= self._deadline:
                 if await others_wait():
                     break
-                deadline = self._clock.monotonic() + self._limits.slice_seconds
-            await self._change(deadline)
+                self._begin_time()
+            await self._change()
         self.stop("slice ended")
+
+    def _begin_time(self) -> None:
+        self._deadline = self._clock.monotonic() + self._limits.slice_seconds
 
     def stop(self, why: str) -> None:
         """No further item starts."""
@@ -156,9 +161,7 @@ class ProcessingSlice:
             await self._release()
         finally:
             # Whatever happened, nobody renews leases that nobody works on.
-            for task in self._background:
-                task.cancel()
-            await asyncio.gather(*self._background, return_exceptions=True)
+            await end_tasks(self._background)
         if self._failure is not None:
             raise self._failure
 
@@ -206,7 +209,11 @@ class ProcessingSlice:
         )
         if not claims:
             self._exhausted = True
-        self.claimed_any = self.claimed_any or bool(claims)
+        elif not self.claimed_any:
+            # Not before: where a claim takes longer than a slice, each turn would only give back
+            # what it claimed.
+            self.claimed_any = True
+            self._begin_time()
         items = sum(len(claimed.rows) for claimed in claims)
         self._log.debug("slice.claimed", items=items, ranges=len(claims))
         for claimed in claims:
@@ -421,11 +428,11 @@ class ProcessingSlice:
                 elif switch:
                     self.stop(f"kill switch {switch}")
 
-    async def _change(self, deadline: float) -> None:
+    async def _change(self) -> None:
         """Waits until something is to be done: a claim, places, the end."""
         self._changed.clear()
         if self._ready:
             self._more.set()
         with suppress(TimeoutError):
-            left = max(0.01, deadline - self._clock.monotonic())
+            left = max(0.01, self._deadline - self._clock.monotonic())
             await asyncio.wait_for(self._changed.wait(), min(left, 0.25))

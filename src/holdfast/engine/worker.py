@@ -6,7 +6,7 @@ import asyncio
 import os
 import random
 import socket
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,6 +20,7 @@ from holdfast.engine.blocking import Threads
 from holdfast.engine.concurrency import ConcurrencyBounds
 from holdfast.engine.control import Control
 from holdfast.engine.discover import DiscoverLimits, Walk, WalkEnd, discovered_pages
+from holdfast.engine.ending import ending_of
 from holdfast.engine.execute import Execute, ExecuteLimits
 from holdfast.engine.gates import Gates
 from holdfast.engine.pace import ClaimBounds, IngestBounds, IngestPace, SpacingBounds, pressure
@@ -31,9 +32,10 @@ from holdfast.engine.work import ProcessingSlice, WorkLimits
 from holdfast.errors import DatabaseGone
 from holdfast.http import HttpClient, HttpOptions
 from holdfast.metrics import Metrics
-from holdfast.model import Job, JobState, Lane, SliceKind
+from holdfast.model import Job, JobState, Lane, Outcome, SliceKind
 from holdfast.pipeline import Context, Pipeline
 from holdfast.store import Store
+from holdfast.tasks import end_tasks
 from holdfast.tracing import span
 
 _HEARTBEAT_SECONDS = 5.0
@@ -135,12 +137,28 @@ class Worker:
             await self._work_in_turns()
         finally:
             await self._drain()
-            for task in upkeep:
-                task.cancel()
-            await asyncio.gather(*upkeep, return_exceptions=True)
+            await end_tasks(upkeep)
             await self._leave()
         if self._failure is not None:
             raise self._failure
+
+    async def try_out(self, job: Job, texts: Sequence[str]) -> list[Outcome]:
+        """A dry run: what would come of these inputs. Nothing of it is kept."""
+        execute = self._make_execute(job)
+
+        async def tried(row: tuple[int, str, int, int, int]) -> Outcome:
+            try:
+                async with asyncio.timeout(execute.timeout):
+                    return await execute(row)
+            except TimeoutError:
+                return execute.timed_out(row)
+
+        rows = [(number, text, 0, 0, 0) for number, text in enumerate(texts, start=1)]
+        try:
+            return await asyncio.gather(*map(tried, rows))
+        finally:
+            await self._http.aclose()
+            await self._leave()
 
     # Turns.
 
@@ -153,6 +171,7 @@ class Worker:
                 if turn is not None:
                     worked = await self._take(turn)
                 elif self._options.until_idle and await self._all_done():
+                    await self._upkeep.tend_all()
                     return
             except DatabaseGone as error:
                 self._log.warning("database.gone", error=str(error))
@@ -200,7 +219,7 @@ class Worker:
             self._in_work,
         )
         self._slice = current
-        if self._stop.is_set():  # said since the turn was taken
+        if self._stop.is_set():  # said while the turn was on its way here
             current.stop("worker stops")
         with self._span("slice.process", execute.job, turn.trace):
             try:
@@ -279,30 +298,38 @@ class Worker:
             self._log.error("discovery.failed", source=str(job_id), exc_info=error)
 
     async def _walk_and_end(self, turn: Turn) -> None:
-        walked = False
+        """Slice after slice until the turn's time is up and another job waits."""
+        deadline = self._clock.monotonic() + self._options.work.slice_seconds
+        walked, end = False, None
         try:
-            walked = await self._walk(turn.job_id)
+            while not self._stop.is_set():
+                end = await self._walk(turn.job_id)
+                walked = walked or end is not None
+                if end is not WalkEnd.TIME:
+                    break
+                if self._clock.monotonic() >= deadline and await self._turns.others_wait(turn):
+                    break
         finally:
             await self._turns.ended(turn, walked)
 
-    async def _walk(self, job_id: int) -> bool:
-        """A discovery slice; False if no stream of the job was free."""
+    async def _walk(self, job_id: int) -> WalkEnd | None:
+        """A discovery slice; None if no stream of the job was free."""
         limits = self._options.discover
         stream = await self._store.ingesting.lease_stream(job_id, self._name, limits.lease_seconds)
         if stream is None:
-            return False
+            return None
         wait = await self._backpressure.wait_seconds()
         if wait is not None:
             await self._store.ingesting.release_stream(stream, wait)
-            return True
+            return WalkEnd.WAITING
         execute = await self._execute_for(job_id)
         pipeline, job = execute.pipeline, execute.job
         if stream.fingerprint != pipeline.fingerprint(stream.source, job.given_options):
             await self._store.ingesting.fail_stream(
                 stream, f"the query behind {stream.source} changed since its cursor was stored"
             )
-            await self._store.settling.complete(job_id)
-            return True
+            await self._store.settling.complete(job_id, ending_of(pipeline, job))
+            return WalkEnd.FAILED
         started = self._clock.monotonic()
         deadline = started + self._options.work.slice_seconds
         walk = Walk(
@@ -316,6 +343,7 @@ class Worker:
             self._metrics,
             self._log.bind(job_id=job_id, pipeline=pipeline.name, worker=self._name),
             lambda: self._clock.monotonic() < deadline and not self._stop.is_set(),
+            partial(pipeline.note, job=job),
         )
         ctx = Context(job, 0, stream.failures + 1, self._http, self._gates.passing, self._log)
         with self._span("slice.discover", job):
@@ -323,14 +351,17 @@ class Worker:
         seconds = self._clock.monotonic() - started
         self._metrics.slice_seconds.labels(pipeline.name, "discover").observe(seconds)
         if end in (WalkEnd.COMPLETE, WalkEnd.CAPPED, WalkEnd.FAILED):
-            await self._store.settling.complete(job_id)
-        return True
+            await self._store.settling.complete(job_id, ending_of(pipeline, job))
+        return end
 
     # Parts.
 
     async def _execute_for(self, job_id: int) -> Execute:
-        if job_id not in self._executes:
-            job = await self._store.reads.job(job_id)
+        """Kept from slice to slice; after a restore of the database, another job may have its
+        number."""
+        job = await self._store.reads.job(job_id)
+        kept = self._executes.get(job_id)
+        if kept is None or kept.job.created_at != job.created_at:
             while len(self._executes) >= _EXECUTES:
                 del self._executes[next(iter(self._executes))]
             self._executes[job_id] = self._make_execute(job)
@@ -395,7 +426,8 @@ class Worker:
         )
 
     async def _heartbeat(self) -> None:
-        await self._store.upkeep.see_worker(self._name)
+        if not await self._store.upkeep.see_worker(self._name):
+            await self._register()
 
     async def _drain(self) -> None:
         """Lets what runs end within the drain time and gives the rest back, uncharged."""

@@ -15,6 +15,7 @@ from holdfast.errors import BrokerGone, UserError
 from holdfast.messaging.delivery import Delivery, SetAside, delivery_of
 from holdfast.messaging.link import CLOSE_SECONDS, Link, close_quietly, loss_is_broker_gone
 from holdfast.messaging.topology import Topology
+from holdfast.tasks import end_tasks
 
 #: Not at once: where a deleted queue is back before RabbitMQ has told all of its consumers, it
 #: moves theirs over to the new one and then drops what that delivers (seen on 3.10).
@@ -87,8 +88,7 @@ class Consumer:
     async def close(self) -> None:
         """Ends everything; what was not acknowledged comes again, to somebody."""
         self._stopping.set()
-        self._feeder.cancel()
-        await asyncio.gather(self._feeder, return_exceptions=True)
+        await end_tasks([self._feeder])
         self._waiting.put_nowait(None)
 
     async def _feed(self) -> None:

@@ -21,6 +21,7 @@ from structlog.typing import FilteringBoundLogger
 
 from holdfast.database_url import mask_password
 from holdfast.errors import BrokerGone, UserError
+from holdfast.tasks import end_tasks
 
 CONNECT_SECONDS = 10.0
 #: aiormq gives a silent peer up after three times this and one second more: at most 20 s.
@@ -63,8 +64,7 @@ class Link:
 
     async def close(self) -> None:
         if self._keeper is not None:
-            self._keeper.cancel()
-            await asyncio.gather(self._keeper, return_exceptions=True)
+            await end_tasks([self._keeper])
         self._up.clear()
         await self._hang_up()
 

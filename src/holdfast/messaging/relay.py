@@ -14,6 +14,7 @@ from holdfast.messaging.topology import DELIVERY_LIMIT
 from holdfast.metrics import Metrics
 from holdfast.model import Lane, SliceKind
 from holdfast.store import OutboxRow, Store
+from holdfast.tasks import end_tasks
 
 _GONE_SECONDS = 0.5
 
@@ -43,8 +44,7 @@ class Relay:
                 if not await self._round():
                     await self._wait()
         finally:
-            listening.cancel()
-            await asyncio.gather(listening, return_exceptions=True)
+            await end_tasks([listening])
 
     async def _round(self) -> bool:
         """Whether something was sent, so that there may be more."""

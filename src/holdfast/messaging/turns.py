@@ -27,6 +27,7 @@ from holdfast.metrics import Metrics
 from holdfast.model import JobState, SliceKind
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
+from holdfast.tasks import end_tasks
 
 T = TypeVar("T")
 
@@ -107,9 +108,7 @@ class BrokerTurns:
     async def close(self) -> None:
         """Takes no more. What was delivered and not begun is announced anew, so that stopping a
         worker does not count as one that died over its message."""
-        for pump in self._pumps:
-            pump.cancel()
-        await asyncio.gather(*self._pumps, return_exceptions=True)
+        await end_tasks(self._pumps)
         await asyncio.gather(*(one.stop(self._hand_back) for one in self._consumers))
         left = [delivery for waiting in self._waiting.values() for delivery in waiting]
         self._waiting = {queue: deque() for queue in _ORDER}

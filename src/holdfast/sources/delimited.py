@@ -22,6 +22,7 @@ from holdfast.sources.records import (
     RowEncoder,
     is_blank,
     name_columns,
+    renamed,
     row_too_large,
     unclosed_quote,
 )
@@ -81,7 +82,8 @@ class DelimitedReader:
         self.problems: Counter[str] = Counter()
         with closing(self._open()) as file, self._errors_named():
             rows = self._rows(file)
-            self._columns, notes = name_columns(self._header(rows))
+            named, notes = name_columns(self._header(rows))
+            self._columns = renamed(named, options.names)
             self._encoder = RowEncoder(self._columns, options, self.progress, self.problems)
             if next(self._encoder.encode(rows, skip=0), None) is None:
                 notes.append(NO_ROWS)

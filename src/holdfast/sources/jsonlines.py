@@ -16,7 +16,7 @@ from holdfast.errors import InputError
 from holdfast.sources.delimited import open_guarded
 from holdfast.sources.detect import Text
 from holdfast.sources.layout import Detected, Progress, TableOptions
-from holdfast.sources.records import BLANK_ROWS, NO_ROWS, row_too_large
+from holdfast.sources.records import BLANK_ROWS, NO_ROWS, renamed, row_too_large
 
 _ROWS_FOR_COLUMNS = 100
 _ONE_PER_LINE = "Write one object per line, for example with: jq -c . FILE."
@@ -66,10 +66,14 @@ class JsonLinesReader:
         value = self._parse(record, number)
         if "\\u0000" in record and _holds_nul(value):
             raise self._refusal(number, "holds a NUL character (\\u0000)", "Remove it.")
-        encoded = record.encode()
+        encoded = record.encode() if not self._options.names else self._renamed(value)
         if len(encoded) > self._options.max_row_bytes:
             raise row_too_large(self.progress.row, self._options.max_row_bytes)
         return encoded
+
+    def _renamed(self, value: dict[str, Any]) -> bytes:
+        names = renamed(tuple(value), self._options.names)
+        return orjson.dumps(dict(zip(names, value.values(), strict=True)))
 
     def _parse(self, record: str, number: int) -> dict[str, Any]:
         try:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator
-from dataclasses import dataclass
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 
@@ -15,6 +15,7 @@ class TableOptions:
     encoding: str | None = None
     delimiter: str | None = None
     sheet: str | None = None
+    names: Mapping[str, str] = field(default_factory=dict)  # what columns are to be called instead
     max_cell_bytes: int = 10_000_000
     max_row_bytes: int = 20_000_000
     max_workbook_bytes: int = 2_000_000_000  # memory for one sheet, and what its zip may unpack to

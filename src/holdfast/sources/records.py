@@ -42,6 +42,15 @@ def name_columns(header: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
     return tuple(columns), notes
 
 
+def renamed(columns: Sequence[str], names: Mapping[str, str]) -> tuple[str, ...]:
+    """The columns as a person wants them called; two of one name would lose cells."""
+    called = tuple(names.get(name, name) for name in columns)
+    for name, count in Counter(called).items():
+        if count > 1:
+            raise InputError(f"Two columns would be called {name!r}.", "Map one of them only.")
+    return called
+
+
 def _free_name(wanted: str, taken: set[str]) -> str:
     stem, _, number = wanted.rpartition("_")
     count = int(number)

@@ -20,7 +20,7 @@ import orjson
 from holdfast.errors import InputError
 from holdfast.sources import spreadsheet_child
 from holdfast.sources.layout import Detected, Progress, TableOptions
-from holdfast.sources.records import NO_ROWS, RowEncoder, name_columns
+from holdfast.sources.records import NO_ROWS, RowEncoder, name_columns, renamed
 
 #: Sheets shrink 5 to 20 times when zipped; what shrinks more than this was made to explode.
 MAX_RATIO = 150
@@ -44,7 +44,8 @@ class SpreadsheetReader:
                 f"The sheet {opening['sheet']!r} of {path.name} is empty.",
                 "Name another one with --sheet, or fill it: its first row names the columns.",
             )
-        columns, notes = name_columns(header)
+        named, notes = name_columns(header)
+        columns = renamed(named, options.names)
         self.progress = Progress()
         self.problems: Counter[str] = Counter()
         self._encoder = RowEncoder(columns, options, self.progress, self.problems)

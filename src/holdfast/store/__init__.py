@@ -4,17 +4,21 @@ from holdfast.store.ingesting import IngestPage, NewItem, StreamLease
 from holdfast.store.jobs import NewJob, NewStream
 from holdfast.store.leases import Claimed
 from holdfast.store.messages import DeadMessage, OutboxRow, TurnJob
+from holdfast.store.planning import Carried, Ending, Orders
 from holdfast.store.settling import DecisionRow, SaveFailed, Settlement
 from holdfast.store.store import Store, open_store
 
 __all__ = [
+    "Carried",
     "Claimed",
     "DeadMessage",
     "DecisionRow",
+    "Ending",
     "IngestPage",
     "NewItem",
     "NewJob",
     "NewStream",
+    "Orders",
     "OutboxRow",
     "SaveFailed",
     "Settlement",

@@ -38,4 +38,4 @@ class Database:
             return await body(tx)
 
     async def fetch(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]:
-        return await self.read(lambda tx: tx.fetch(query, params))
+        return await self.driver.fetch(query, params)

@@ -36,6 +36,10 @@ class Transaction(Protocol):
         """Writes a batch with one statement; the rows' values stand in the query's order."""
         ...
 
+    async def take_many(self, query: str, rows: Sequence[Row]) -> list[Row]:
+        """Writes a batch, as `run_many`, and returns rows."""
+        ...
+
     async def copy(self, table: str, columns: Sequence[str], rows: Iterable[Row]) -> None: ...
 
     async def execute(self, sql: str, params: Mapping[str, Any] | None = None) -> None: ...
@@ -55,6 +59,10 @@ class Driver(Protocol):
 
     def reading(self) -> AbstractAsyncContextManager[Transaction]:
         """A snapshot for reads."""
+        ...
+
+    async def fetch(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]:
+        """One query, which is a snapshot by itself."""
         ...
 
     async def listen(self, channel: str, heard: Callable[[], None]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, NamedTuple
@@ -37,6 +37,7 @@ class StreamLease:
     max_items: int | None
     failures: int
     token: str
+    slice_id: int
 
 
 class NewItem(NamedTuple):
@@ -56,6 +57,7 @@ class IngestPage:
     end: bool
     expected_count: int | None = None
     inputs: Sequence[str] = ()
+    notes: Any = None
 
     @property
     def records_count(self) -> int:
@@ -69,6 +71,10 @@ class Ingested:
     accepted: int
     known: int
     state: StreamState
+
+
+#: Writes what a page tells besides its records, in the transaction that moves the cursor.
+Note = Callable[[Transaction], Awaitable[None]]
 
 
 class Ingesting:
@@ -86,7 +92,12 @@ class Ingesting:
                 return None
             hold = {"id": found[0][0], "token": token, "worker": worker, "seconds": seconds}
             rows = await tx.take("lease_stream", hold)
-            return _stream_lease(rows[0], token) if rows else None
+            if not rows:
+                return None
+            begun = {"stream_id": found[0][0], "worker": worker}
+            await tx.run("end_lost_slices", begun)
+            slice_id = (await tx.take("add_slice", begun))[0][0]
+            return _stream_lease(rows[0], token, slice_id)
 
         return await self._database.write("lease_stream", body)
 
@@ -97,6 +108,7 @@ class Ingesting:
         worker: str,
         seconds: float,
         dedupe: Dedupe | None = None,
+        note: Note | None = None,
     ) -> Ingested:
         """Writes a page and moves the cursor past it; at a cap, past the part that fits."""
         first_seq = await self._take_sequence(stream.job_id, page.records_count)
@@ -110,11 +122,14 @@ class Ingesting:
                     f"{stream.source} gave the same cursor twice: {page.next_cursor!r}"
                 )
             await _add_items(tx, stream.job_id, chosen)
+            if note is not None:
+                await note(tx)
             if chosen.count:
                 await announce(tx, stream.job_id, SliceKind.PROCESS)
             counts = {"accepted": chosen.count, "known": chosen.known}
             await add_counts(tx, stream.job_id, worker, **counts)
             if advanced is not StreamState.RUNNING:
+                await _end_slice(tx, stream, advanced.lower())
                 await _end_discovery(tx, stream.job_id)
             return Ingested(chosen.count, chosen.known, advanced)
 
@@ -146,6 +161,7 @@ class Ingesting:
                 "failed": 0 if error is None else 1,
                 "error": error,
             }
+            await _end_slice(tx, stream, "released" if error is None else "put off", error)
             await tx.run("release_stream", params)
 
         await self._database.write("release_stream", body)
@@ -154,6 +170,7 @@ class Ingesting:
         """Ends discovery with an error; the cursor stays where it is."""
 
         async def body(tx: Transaction) -> None:
+            await _end_slice(tx, stream, "failed", error)
             await tx.run("fail_stream", {"id": stream.id, "token": stream.token, "error": error})
             await _end_discovery(tx, stream.job_id)
 
@@ -442,7 +459,13 @@ async def _end_discovery(tx: Transaction, job_id: int) -> None:
     await tx.run("discover_job", {"job_id": job_id})
 
 
-def _stream_lease(row: Sequence[Any], token: str) -> StreamLease:
+async def _end_slice(
+    tx: Transaction, stream: StreamLease, ended: str, error: str | None = None
+) -> None:
+    await tx.run("end_slice", {"id": stream.slice_id, "ended": ended, "error": error})
+
+
+def _stream_lease(row: Sequence[Any], token: str, slice_id: int) -> StreamLease:
     cursor = orjson.loads(row[6]) if row[6] else None
-    values = [*row[:6], cursor, *row[7:], token]
+    values = [*row[:6], cursor, *row[7:], token, slice_id]
     return StreamLease(*values)

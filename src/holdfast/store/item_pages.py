@@ -8,7 +8,7 @@ only forward.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -27,6 +27,18 @@ _EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
 
 Position = dict[str, Any]
+
+
+class Sizes(NamedTuple):
+    """How much is read of an item: inputs are cut short there, larger results left out."""
+
+    input_chars: int
+    result_chars: int
+
+
+IN_BRIEF = Sizes(_HEAD_CHARACTERS, _RESULT_CHARACTERS)
+WHOLE = Sizes(_EVERYTHING, _EVERYTHING)
+RESULTS_ONLY = Sizes(0, _EVERYTHING)
 
 
 class ItemView(NamedTuple):
@@ -104,11 +116,11 @@ class ItemPages:
         filter: ItemFilter,
         position: Position | None,
         limit: int,
-        whole: bool = False,
+        sizes: Sizes = IN_BRIEF,
     ) -> ItemPage:
-        """One job's items. Unless `whole`, inputs are cut short and huge results left out."""
+        """One job's items."""
         async with self._database.driver.reading() as tx:
-            taking = self._taking(tx, job, filter, limit, whole)
+            taking = self._taking(tx, job, filter, limit, sizes)
             phases = _phases(job, filter)
             # A job that was cancelled meanwhile has no more open items to go on with.
             at = position if position and position["phase"] in phases else {"phase": phases[0]}
@@ -121,12 +133,12 @@ class ItemPages:
             return ItemPage(taking.items, None)
 
     async def every(
-        self, job: Job, filter: ItemFilter, size: int = 1000
+        self, job: Job, filter: ItemFilter, size: int = 1000, sizes: Sizes = WHOLE
     ) -> AsyncIterator[list[ItemView]]:
-        """All pages, whole, for exports."""
+        """All pages, for exports."""
         position: Position | None = None
         while True:
-            page = await self.page(job, filter, position, size, whole=True)
+            page = await self.page(job, filter, position, size, sizes)
             if page.items:
                 yield page.items
             position = page.next
@@ -143,7 +155,7 @@ class ItemPages:
     ) -> ItemPage:
         """Open items over all jobs of one owner, or of everybody."""
         async with self._database.driver.reading() as tx:
-            taking = self._taking(tx, None, filter, limit, False)
+            taking = self._taking(tx, None, filter, limit, IN_BRIEF)
             extra = {"any_pipeline": int(pipeline is None), "pipeline": pipeline or ""}
             if scope is None:
                 more = await _open(taking, position or {}, "open_ranges", extra)
@@ -162,13 +174,10 @@ class ItemPages:
         return {row[0]: (row[1], row[2], row[3]) for row in rows}
 
     def _taking(
-        self, tx: Transaction, job: Job | None, filter: ItemFilter, limit: int, whole: bool
+        self, tx: Transaction, job: Job | None, filter: ItemFilter, limit: int, sizes: Sizes
     ) -> _Taking:
-        sizes = {
-            "input_chars": _EVERYTHING if whole else _HEAD_CHARACTERS,
-            "result_chars": _EVERYTHING if whole else _RESULT_CHARACTERS,
-        }
-        return _Taking(tx, self._database.driver.dialect, job, filter, limit, sizes, [])
+        dialect = self._database.driver.dialect
+        return _Taking(tx, dialect, job, filter, limit, sizes._asdict(), [])
 
 
 def _phases(job: Job, filter: ItemFilter) -> list[str]:
@@ -275,15 +284,17 @@ async def _open(
             "until": taking.instant(filter.until or _LATEST),
             "want": _wanted_leases(filter),
             "limit": _RANGES,
+            "size": taking.limit + 1,
         }
         ranges = [_OpenRange(*row) for row in await taking.tx.fetch(query, params)]
-        for each in ranges:
-            found = await _open_items(taking, each, place)
+        for group in _groups(ranges, place, taking.limit):
+            found = await _open_items(taking, group, place)
             room = taking.room
-            taking.items += found[:room]
+            taking.items += [item for _, item in found[:room]]
             if len(found) > room:
-                return each.place(found[room - 1].seq) if room else place
-            place = each.place(each.hi)
+                last, item = found[room - 1]
+                return last.place(item.seq) if room else place
+            place = group[-1].place(group[-1].hi)
         if len(ranges) < _RANGES:
             return None
     return place
@@ -298,6 +309,7 @@ class _OpenRange(NamedTuple):
     since: Any
     worker: str | None
     leased: int
+    size: int  # at most so many items; a larger again range is cut off above a page's size
 
     def place(self, seq: int) -> Position:
         since = parse_instant(self.since) or _EARLIEST
@@ -311,34 +323,79 @@ def _wanted_leases(filter: ItemFilter) -> int:
     return 1 if filter.open == [ItemStatus.PROCESSING] else 2
 
 
-async def _open_items(taking: _Taking, each: _OpenRange, place: Position) -> list[ItemView]:
+def _groups(
+    ranges: Sequence[_OpenRange], place: Position, limit: int
+) -> Iterator[list[_OpenRange]]:
+    """Small ranges are read together, up to a page's size: one query for each of a hundred would
+    be slow. A large one, or one of which a part was shown before, is read by itself."""
+    group: list[_OpenRange] = []
+    for each in ranges:
+        alone = each.size > limit or each.id == place["range"]
+        if group and (alone or sum(one.size for one in group) + each.size > limit):
+            yield group
+            group = []
+        if alone:
+            yield [each]
+        else:
+            group.append(each)
+    if group:
+        yield group
+
+
+async def _open_items(
+    taking: _Taking, group: Sequence[_OpenRange], place: Position
+) -> list[tuple[_OpenRange, ItemView]]:
+    """In order; of a range that is read by itself only what the page can take, and one more."""
+    rows: list[Row]
+    if len(group) == 1:
+        rows = [(group[0].id, *row) for row in await _rows_of_one(taking, group[0], place)]
+    else:
+        rows = await _rows_of_several(taking, group)
+    order = {each.id: number for number, each in enumerate(group)}
+    rows.sort(key=lambda row: (order[row[0]], row[1]))
+    found = [(group[order[row[0]]], row) for row in rows]
+    return [(each, _open_item(each, *row[1:])) for each, row in found]
+
+
+async def _rows_of_one(taking: _Taking, each: _OpenRange, place: Position) -> list[Row]:
+    after = place["seq"] if each.id == place["range"] else 0
     params = {
         **taking.sizes,
         "job_id": each.job_id,
         "range_id": each.id,
-        "lo": each.lo,
         "hi": each.hi,
-        "after": place["seq"] if each.id == place["range"] else 0,
+        "after": max(after, each.lo - 1),
         "limit": taking.room + 1,
     }
+    return await taking.tx.fetch("page_of_again" if each.again else "page_of_fresh", params)
+
+
+async def _rows_of_several(taking: _Taking, group: Sequence[_OpenRange]) -> list[Row]:
+    rows: list[Row] = []
+    for query, again in (("open_of_fresh_ranges", 0), ("open_of_again_ranges", 1)):
+        range_ids = [each.id for each in group if each.again == again]
+        if range_ids:
+            rows += await taking.tx.fetch(query, {**taking.sizes, "range_ids": range_ids})
+    return rows
+
+
+def _open_item(
+    each: _OpenRange,
+    seq: int,
+    text: str,
+    code: str | None = None,
+    message: str | None = None,
+    tries: int = 0,
+    attempts: int = 0,
+    at: Any = None,
+) -> ItemView:
+    """One of a fresh range has nothing but its input, and waits since its range does."""
     status = ItemStatus.PROCESSING if each.leased == 1 else ItemStatus.PENDING
     worker = each.worker if each.leased == 1 else None
-    since = parse_instant(each.since)
-    if not each.again:
-        rows = await taking.tx.fetch("page_of_fresh", params)
-        return [
-            ItemView(seq, text, status, None, None, None, 0, 0, since, worker, each.job_id)
-            for seq, text in rows
-        ]
-    return [
-        ItemView(
-            seq, text, status, None, code, message, tries, attempts, parse_instant(at), worker,
-            each.job_id,
-        )
-        for seq, text, code, message, tries, attempts, at in await taking.tx.fetch(
-            "page_of_again", params
-        )
-    ]  # fmt: skip
+    since = parse_instant(at or each.since)
+    return ItemView(
+        seq, text, status, None, code, message, tries, attempts, since, worker, each.job_id
+    )
 
 
 def _item(row: Row, job: Job, leased: Sequence[Row]) -> ItemView:

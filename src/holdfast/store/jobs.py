@@ -42,6 +42,7 @@ class NewJob:
     trace: str | None = None
     ip: str | None = None
     file_id: int | None = None
+    concludes: bool = False  # ends only after its pipeline's `conclude`
 
 
 class Jobs:
@@ -83,23 +84,8 @@ class Jobs:
         async def body(tx: Transaction) -> JobState:
             if max_items is not None:
                 await tx.run("set_job_cap", {"job_id": job_id, "max_items": max_items})
-            reopened = await tx.take(
-                "reopen_streams", {"job_id": job_id, "max_items": max_per_source}
-            )
-            state = await _state(tx, job_id)
-            if state in (JobState.DONE, JobState.FAILED) and not reopened:
-                raise UnfitState(
-                    f"job {job_id} is {state} and has nothing left to do",
-                    "Use `holdfast reprocess` to work finished items again.",
-                )
-            if reopened:
-                await tx.run("undiscover_job", {"job_id": job_id})
-            for kind in SliceKind:
-                await announce(tx, job_id, kind)
-            if state is JobState.RUNNING:
-                return state
             caps = {"max_items": max_items, "max_per_source": max_per_source}
-            return await _move(tx, job_id, "resume", actor, caps)
+            return await resume_job(tx, job_id, actor, caps)
 
         return await self._database.write("resume", body)
 
@@ -235,6 +221,28 @@ async def create_job(tx: Transaction, new: NewJob, actor: str) -> int:
     return job_id
 
 
+async def resume_job(
+    tx: Transaction, job_id: int, actor: str, caps: Mapping[str, int | None] | None = None
+) -> JobState:
+    """The job goes on from its streams' cursors."""
+    caps = caps or {}
+    reopening = {"job_id": job_id, "max_items": caps.get("max_per_source")}
+    reopened = await tx.take("reopen_streams", reopening)
+    state = await _state(tx, job_id)
+    if state in (JobState.DONE, JobState.FAILED) and not reopened:
+        raise UnfitState(
+            f"job {job_id} is {state} and has nothing left to do",
+            "Use `holdfast reprocess` to work finished items again.",
+        )
+    if reopened:
+        await tx.run("undiscover_job", {"job_id": job_id})
+    for kind in SliceKind:
+        await announce(tx, job_id, kind)
+    if state is JobState.RUNNING:
+        return state
+    return await _move(tx, job_id, "resume", actor, caps)
+
+
 async def _add_job(tx: Transaction, new: NewJob) -> int:
     params = {
         "pipeline": new.pipeline,
@@ -247,6 +255,7 @@ async def _add_job(tx: Transaction, new: NewJob) -> int:
         "columns": orjson.dumps(list(new.columns)).decode(),
         "options": orjson.dumps(dict(new.options)).decode(),
         "max_items": new.max_items,
+        "concludes": int(new.concludes),
         "trace": new.trace,
         "ip": new.ip,
         "file_id": new.file_id,

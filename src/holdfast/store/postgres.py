@@ -22,6 +22,12 @@ _SESSION = {
     "enable_mergejoin": "off",
     "enable_seqscan": "off",
     "jit": "off",
+    # A process that is frozen or cut off in the middle of a transaction must not keep its locks:
+    # nobody could go on. Longer than any of ours stands still; the relay's waits for the broker.
+    "idle_in_transaction_session_timeout": "30s",
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
 }
 _CONFLICTS = (
     asyncpg.DeadlockDetectedError,
@@ -32,6 +38,7 @@ _GONE = (
     OSError,
     asyncio.TimeoutError,
     asyncpg.PostgresConnectionError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.InterfaceError,
     asyncpg.OperatorInterventionError,
     asyncpg.TooManyConnectionsError,
@@ -96,6 +103,13 @@ class PostgresDriver:
             ):
                 yield _PostgresTransaction(connection, "read", False, self._fault)
 
+    async def fetch(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]:
+        # Without begin and commit, which would double the round trips.
+        with mapped_errors():
+            async with self._pool.acquire(timeout=30) as connection:
+                reading = _PostgresTransaction(connection, "read", False, self._fault)
+                return await reading.fetch(query, params)
+
     async def listen(self, channel: str, heard: Callable[[], None]) -> None:
         """Calls `heard` at each notice on the channel, until the connection is lost."""
         lost = asyncio.Event()
@@ -153,6 +167,14 @@ class _PostgresTransaction:
         self._fault(self._verb, query)
         if rows:
             await self._connection.execute(self._queries[query].sql, *zip(*rows, strict=True))
+
+    async def take_many(self, query: str, rows: Sequence[Row]) -> list[Row]:
+        self._fault(self._verb, query)
+        if not rows:
+            return []
+        sql = self._queries[query].sql
+        found: list[Row] = await self._connection.fetch(sql, *zip(*rows, strict=True))
+        return found
 
     async def copy(self, table: str, columns: Sequence[str], rows: Iterable[Row]) -> None:
         self._fault(self._verb, f"copy {table}")

@@ -6,6 +6,7 @@ A query may use these words, which each database spells in its own way:
 @after(x)         that clock, x seconds later
 @each(:list, t)   the values of a list parameter, for `in (…)`
 @for_update       lock the rows read
+@for_update_of(t) lock the rows read of one table
 @skip_locked      lock the rows read, passing over those that others hold
 @uuid             a new random id
 @seconds_until(x)  how far an instant is ahead of the database's clock
@@ -31,6 +32,7 @@ _SPELLINGS = {
             r"(select clock_timestamp() + make_interval(secs => cast(\1 as double precision)))",
         ),
         (r"@each\((:\w+), (\w+)\)", r"select unnest(cast(\1 as \2[]))"),
+        (r"@for_update_of\((\w+)\)", r"for update of \1"),
         (r"@for_update\b", "for update"),
         (r"@skip_locked\b", "for update skip locked"),
         (r"@uuid\b", "cast(gen_random_uuid() as text)"),
@@ -44,6 +46,7 @@ _SPELLINGS = {
             r"strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', \1))",
         ),
         (r"@each\((:\w+), (\w+)\)", r"select value from json_each(\1)"),
+        (r"@for_update_of\((\w+)\)", ""),
         (r"@for_update\b", ""),
         (r"@skip_locked\b", ""),
         (r"@uuid\b", _SQLITE_UUID),
@@ -52,7 +55,18 @@ _SPELLINGS = {
     ),
 }
 #: the files of queries that read the same on both databases
-_STEMS = ("common", "messages", "reads", "people", "files", "pages", "operations")
+_STEMS = (
+    "common",
+    "messages",
+    "reads",
+    "people",
+    "files",
+    "pages",
+    "operations",
+    "planning",
+    "samples",
+    "meetings",
+)
 _PARAMETER = re.compile(r"'[^']*'|(?<![:\w]):([a-z_]\w*)", re.IGNORECASE)
 
 
@@ -66,7 +80,7 @@ class Query:
 @cache
 def load_queries(dialect: str) -> dict[str, Query]:
     texts: dict[str, str] = {}
-    for stem in (*_STEMS, dialect):
+    for stem in (*_STEMS, dialect, f"meetings_{dialect}"):
         texts |= _read(stem)
     return {name: compile_query(dialect, sql, name) for name, sql in texts.items()}
 

@@ -87,6 +87,10 @@ class SqliteDriver:
         finally:
             self._readers.put_nowait(connection)
 
+    async def fetch(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]:
+        async with self.reading() as tx:
+            return await tx.fetch(query, params)
+
     async def listen(self, channel: str, heard: Callable[[], None]) -> None:
         """SQLite tells nobody; who waits for news polls."""
         await asyncio.Event().wait()
@@ -165,6 +169,15 @@ class _SqliteTransaction:
         self._fault(self._verb, query)
         sql = self._queries[query].sql
         await self._connection.call(lambda database: database.executemany(sql, rows))
+
+    async def take_many(self, query: str, rows: Sequence[Row]) -> list[Row]:
+        self._fault(self._verb, query)
+        sql = self._queries[query].sql
+
+        def take(database: sqlite3.Connection) -> list[Row]:
+            return [found for row in rows for found in database.execute(sql, row).fetchall()]
+
+        return await self._connection.call(take)
 
     async def copy(self, table: str, columns: Sequence[str], rows: Iterable[Row]) -> None:
         self._fault(self._verb, f"copy {table}")

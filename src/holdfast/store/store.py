@@ -22,9 +22,11 @@ from holdfast.store.messages import Messages
 from holdfast.store.operation_table import OperationTable
 from holdfast.store.pages import Pages
 from holdfast.store.people import People
+from holdfast.store.planning import Planning
 from holdfast.store.postgres import open_postgres
 from holdfast.store.reads import Reads
 from holdfast.store.request_table import RequestTable
+from holdfast.store.sample_table import SampleTable
 from holdfast.store.settling import Settling
 from holdfast.store.sqlite import open_sqlite
 from holdfast.store.upkeep_table import UpkeepTable
@@ -42,6 +44,7 @@ class Store:
     gates: GateTable
     messages: Messages
     upkeep: UpkeepTable
+    planning: Planning
     reads: Reads
     pages: Pages
     lists: Lists
@@ -49,6 +52,7 @@ class Store:
     people: People
     files: FileTable
     requests: RequestTable
+    samples: SampleTable
     operations: OperationTable
 
     async def close(self) -> None:
@@ -86,6 +90,7 @@ async def open_store(
         gates=GateTable(database, rng, default_gate),
         messages=Messages(database),
         upkeep=UpkeepTable(database),
+        planning=Planning(database),
         reads=Reads(database),
         pages=Pages(database),
         lists=Lists(database),
@@ -93,6 +98,7 @@ async def open_store(
         people=People(database),
         files=FileTable(database),
         requests=RequestTable(database),
+        samples=SampleTable(database),
         operations=OperationTable(database),
     )
 

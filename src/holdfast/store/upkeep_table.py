@@ -48,11 +48,13 @@ class UpkeepTable:
 
         await self._database.write("add_worker", body)
 
-    async def see_worker(self, name: str) -> None:
-        async def body(tx: Transaction) -> None:
-            await tx.run("see_worker", {"name": name})
+    async def see_worker(self, name: str) -> bool:
+        """False when nothing is known of it: the database was restored to an older state."""
 
-        await self._database.write("see_worker", body, relaxed=True)
+        async def body(tx: Transaction) -> bool:
+            return bool(await tx.take("see_worker", {"name": name}))
+
+        return await self._database.write("see_worker", body, relaxed=True)
 
     async def stop_worker(self, name: str) -> None:
         async def body(tx: Transaction) -> None:

@@ -1,1 +1,1 @@
-"""The pages: one view function for each."""
+"""The operator's web application: one view function for each page."""

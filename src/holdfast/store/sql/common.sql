@@ -3,9 +3,9 @@
 -- name: add_job
 -- A new job, not started yet.
 insert into jobs (pipeline, name, state, owner_id, mode, lane, reference, input_key, columns,
-                  options, max_items, trace, ip, file_id, next_seq, created_at, updated_at)
+                  options, max_items, concludes, trace, ip, file_id, next_seq, created_at, updated_at)
 values (:pipeline, :name, 'QUEUED', :owner_id, :mode, :lane, :reference, :input_key, :columns,
-        :options, :max_items, :trace, :ip, :file_id, 1, @now, @now)
+        :options, :max_items, :concludes, :trace, :ip, :file_id, 1, @now, @now)
 returning id;
 
 -- name: job_state
@@ -428,7 +428,10 @@ set    cursor = :cursor, pages_count = pages_count + 1,
        records_count = records_count + :records, items_count = items_count + :items,
        state = :state, error = cast(:error as text), expires_at = @after(:seconds), failures = 0,
        expected_count = coalesce(cast(:expected_count as bigint), expected_count),
-       full_completed_at = case when :state = 'COMPLETE' then @now else full_completed_at end,
+       full_completed_at = case when :state = 'COMPLETE'
+                                     and exists (select 1 from jobs j
+                                                 where j.id = streams.job_id and j.concludes = 0)
+                                then @now else full_completed_at end,
        updated_at = @now
 where  id = :id and token = :token and pages_count = :pages_count
 returning id;
@@ -611,7 +614,8 @@ values (:name, :host, :pid, :pipelines, :listens, @now, @now);
 -- name: see_worker
 update workers
 set    seen_at = @now
-where  name = :name;
+where  name = :name
+returning name;
 
 -- name: stop_worker
 update workers

@@ -103,7 +103,7 @@ limit    :limit;
 -- A page of the open items of one fresh range.
 select   i.seq, substr(cast(i.input as text), 1, :input_chars)
 from     items i
-where    i.job_id = :job_id and i.seq > :after and i.seq <= :hi and i.seq >= :lo
+where    i.job_id = :job_id and i.seq > :after and i.seq <= :hi
          and not exists (select 1 from outcomes o where o.job_id = i.job_id and o.seq = i.seq)
 order by i.seq
 limit    :limit;
@@ -118,10 +118,30 @@ where    o.range_id = :range_id and o.seq > :after
 order by o.seq
 limit    :limit;
 
+-- name: open_of_fresh_ranges
+-- The open items of several small fresh ranges.
+select r.id, i.seq, substr(cast(i.input as text), 1, :input_chars)
+from   ranges r
+       join items i on i.job_id = r.job_id and i.seq >= r.lo and i.seq <= r.hi
+where  r.id in (@each(:range_ids, bigint))
+       and not exists (select 1 from outcomes o where o.job_id = i.job_id and o.seq = i.seq);
+
+-- name: open_of_again_ranges
+-- The open items of several small again ranges.
+select o.range_id, o.seq, substr(cast(i.input as text), 1, :input_chars), o.error_code,
+       o.error_message, o.tries, o.attempts, o.updated_at
+from   outcomes o
+       join items i on i.job_id = o.job_id and i.seq = o.seq
+where  o.range_id in (@each(:range_ids, bigint));
+
 -- name: open_ranges_of_job
 -- Where a job's open items lie, the longest waiting first; `want` 1 are leased ones, 2 free ones.
-select   id, job_id, lo, hi, again, since, worker, case when expires_at > @now then 1 else 2 end
-from     ranges
+-- Last, how many items each holds at most; of again ranges, no more than `size` are counted.
+select   id, job_id, lo, hi, again, since, worker, case when expires_at > @now then 1 else 2 end,
+         case when again = 0 then hi - lo + 1
+              else (select count(*)
+                    from (select 1 from outcomes o where o.range_id = r.id limit :size) few) end
+from     ranges r
 where    job_id = :job_id and (since, id) >= (:since, :id) and since <= :until
          and (:want = 0 or :want = case when expires_at > @now then 1 else 2 end)
 order by since, id
@@ -129,7 +149,10 @@ limit    :limit;
 
 -- name: open_ranges
 -- The same over all jobs.
-select   id, job_id, lo, hi, again, since, worker, case when expires_at > @now then 1 else 2 end
+select   id, job_id, lo, hi, again, since, worker, case when expires_at > @now then 1 else 2 end,
+         case when again = 0 then hi - lo + 1
+              else (select count(*)
+                    from (select 1 from outcomes o where o.range_id = r.id limit :size) few) end
 from     ranges r
 where    (since, id) >= (:since, :id) and since <= :until
          and (:want = 0 or :want = case when expires_at > @now then 1 else 2 end)
@@ -140,7 +163,10 @@ limit    :limit;
 
 -- name: open_ranges_of_owner
 -- The same over one owner's jobs.
-select   id, job_id, lo, hi, again, since, worker, case when expires_at > @now then 1 else 2 end
+select   id, job_id, lo, hi, again, since, worker, case when expires_at > @now then 1 else 2 end,
+         case when again = 0 then hi - lo + 1
+              else (select count(*)
+                    from (select 1 from outcomes o where o.range_id = r.id limit :size) few) end
 from     ranges r
 where    owner_id = :scope and (since, id) >= (:since, :id) and since <= :until
          and (:want = 0 or :want = case when expires_at > @now then 1 else 2 end)
@@ -214,7 +240,7 @@ limit    :limit;
 -- name: live_jobs
 -- What runs or waits, and what ended a moment ago.
 select   id, pipeline, name, state, owner_id, mode, lane, reference, input_key, columns, options,
-         max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, ip,
+         max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace, ip,
          file_id
 from     jobs
 where    state in ('QUEUED', 'RUNNING', 'PAUSED') or updated_at > @after(-1.0 * :seconds)

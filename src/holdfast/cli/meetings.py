@@ -1,0 +1,190 @@
+"""`meetings`: municipalities, their backfills and their pages."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from contextlib import aclosing
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import structlog
+import typer
+
+from holdfast.cli.composition import (
+    ensure_schema,
+    opened_store,
+    run_async,
+    settings_from_environment,
+)
+from holdfast.cli.inspecting import ready_settings
+from holdfast.cli.loading import load_pipeline
+from holdfast.cli.output import JSON_OPTION, errors, print_json, print_table
+from holdfast.cli.planned import run_planned
+from holdfast.engine.control import Control
+from holdfast.errors import UserError
+from holdfast.export import format_of, open_writer
+from holdfast.pipelines.meetings.reads import EXPORT_COLUMNS, MeetingsReads
+
+SUBDOMAIN = typer.Argument(..., metavar="SUBDOMAIN", help="As in alameda.ca.")
+
+
+class BackfillMode(StrEnum):
+    AUTO = "auto"
+    FULL = "full"
+    INCREMENTAL = "incremental"
+
+
+class PageFormat(StrEnum):
+    JSONL = "jsonl"
+    CSV = "csv"
+
+
+def register(app: typer.Typer) -> None:
+    family = typer.Typer(no_args_is_help=True, help="Agendas and minutes of municipalities.")
+    family.command("add")(add)
+    family.command("list")(list_municipalities)
+    family.command("backfill")(backfill)
+    family.command("export")(export)
+    app.add_typer(family, name="meetings")
+
+
+def add(
+    subdomain: str = SUBDOMAIN,
+    url: str | None = typer.Option(None, "--url", help="The site; else HOLDFAST_MEETINGS_URL."),
+    name: str | None = typer.Option(None, "--name", help="What people call it."),
+    state: str | None = typer.Option(None, "--state", help="State or province."),
+    country: str | None = typer.Option(None, "--country", help="Country."),
+    kind: str | None = typer.Option(None, "--kind", help="City, county, school district …"),
+    zone: str | None = typer.Option(None, "--zone", help="Its time zone, for what is today."),
+) -> None:
+    """Register a municipality; `holdfast meetings backfill` fetches its pages."""
+    given = {
+        "subdomain": subdomain,
+        "url": url,
+        "name": name,
+        "state": state,
+        "country": country,
+        "kind": kind,
+        "zone": zone,
+    }
+    settings = settings_from_environment()
+    pipeline = load_pipeline("meetings", settings)
+    ensure_schema(settings)
+
+    async def main() -> Any:
+        async with opened_store(settings) as store:
+            control = Control(store, settings.owner, structlog.get_logger())
+            return (await control.request(pipeline, {"add": given})).answer
+
+    made = run_async(main())
+    errors.print(f"{made.subdomain} is registered, at {made.url}.", markup=False)
+    errors.print(f"Fetch its pages with: holdfast meetings backfill {subdomain}", markup=False)
+
+
+def list_municipalities(as_json: bool = JSON_OPTION) -> None:
+    """List the municipalities, with how their streams stand."""
+    settings = ready_settings()
+
+    async def main() -> list[dict[str, Any]]:
+        async with opened_store(settings) as store:
+            return await MeetingsReads(store.database.fetch).overview()
+
+    found = run_async(main())
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        (one["subdomain"], one["name"], stream["document_type"], stream["mode"], stream["state"],
+         stream["rows"], stream["expected"], stream["verified_at"], stream["error"])
+        for one in found
+        for stream in one["streams"] or [_NO_STREAM]
+    ]  # fmt: skip
+    headers = ("municipality", "name", "type", "mode", "state", "rows", "expected", "verified",
+               "error")  # fmt: skip
+    empty = "No municipalities. Add one with: holdfast meetings add SUBDOMAIN"
+    print_table(headers, rows, empty, right=("rows", "expected"))
+
+
+_NO_STREAM = dict.fromkeys(
+    ("document_type", "mode", "state", "rows", "expected", "verified_at", "error")
+)
+
+
+def backfill(
+    subdomain: str = SUBDOMAIN,
+    mode: BackfillMode = typer.Option(
+        BackfillMode.AUTO, "--mode", help="auto: full at first, then the months around today."
+    ),
+    force: bool = typer.Option(False, "--force", help="Walk everything anew, from the beginning."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Tell what would be done, and do not."),
+    work: bool = typer.Option(
+        True, "--work/--no-work", help="--no-work: leave it to workers that run already."
+    ),
+    workers: int | None = typer.Option(None, "--workers", min=1, help="Worker processes."),
+    as_json: bool = JSON_OPTION,
+) -> None:
+    """Fetch a municipality's pages: whatever is missing, resumed where it stopped.
+
+    Exit code 0: complete and verified; 3: complete, but some rows were rejected; 1: it could not
+    be done; 130 or 143: stopped by Ctrl-C or SIGTERM.
+    """
+    settings = settings_from_environment()
+    if not settings.backfill_enabled and not dry_run:
+        raise UserError(
+            "BACKFILL_ENABLED is false: no backfill runs", "Set BACKFILL_ENABLED=true to run it."
+        )
+    request = {"backfill": subdomain, "mode": mode.value, "force": force, "dry_run": dry_run}
+    code = run_planned(
+        settings,
+        load_pipeline("meetings", settings),
+        request,
+        workers or settings.workers,
+        work=work and not dry_run,
+        as_json=as_json,
+    )
+    raise typer.Exit(code)
+
+
+def export(
+    subdomain: str = SUBDOMAIN,
+    format: PageFormat = typer.Option(PageFormat.JSONL, "--format", help="jsonl or csv."),
+    out: Path | None = typer.Option(None, "--out", help="Write there, not to standard output."),
+) -> None:
+    """Write every page of a municipality: by type, date, meeting and number."""
+    settings = ready_settings()
+    path = out or Path("/dev/stdout")
+
+    async def main() -> int:
+        async with opened_store(settings) as store:
+            reads = MeetingsReads(store.database.fetch)
+            municipality = await reads.municipality(subdomain)
+            if municipality is None:
+                raise UserError(
+                    f"there is no municipality {subdomain!r}",
+                    "`holdfast meetings list` lists them.",
+                )
+            return await _write(reads, municipality.id, path, format.value)
+
+    count = run_async(main())
+    if out is not None:
+        errors.print(f"{count:,} pages: {out}", markup=False)
+
+
+async def _write(reads: MeetingsReads, municipality_id: int, path: Path, format: str) -> int:
+    count = 0
+    with tempfile.TemporaryDirectory() as folder:
+        to_stdout = path == Path("/dev/stdout")
+        target = Path(folder) / f"pages.{format}" if to_stdout else path
+        with open_writer(target, format_of(target, format), EXPORT_COLUMNS) as writer:
+            async with aclosing(reads.every_page(municipality_id)) as pages:
+                async for rows in pages:
+                    writer.write(rows)
+                    count += len(rows)
+        if to_stdout:
+            with target.open("rb") as file:
+                while block := file.read(1 << 20):
+                    sys.stdout.buffer.write(block)
+            sys.stdout.flush()
+    return count

@@ -1,0 +1,75 @@
+"""What a request leads to for one collection. Pure: its streams' standings in, a decision out.
+
+| how it stands                                  | decision                                        |
+|------------------------------------------------|-------------------------------------------------|
+| a job of it is live, or crashed and resumable  | mark for a rerun; forced: mark for a new full   |
+| forced                                         | a new full generation                           |
+| never walked                                   | full                                            |
+| its full pass failed                           | resume that, from its checkpoint                |
+| no full pass ever completed (cancelled, cut)   | full, from the beginning                        |
+| its incremental pass failed                    | resume that, then an incremental pass           |
+| otherwise                                      | incremental                                     |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from holdfast.model import JobState, Standing
+from holdfast.pipelines.meetings.options import Mode
+
+
+class Action(StrEnum):
+    START_FULL = "start full"
+    START_INCREMENTAL = "start incremental"
+    RESUME = "resume"
+    MARK_RERUN = "mark for a rerun"
+    MARK_FULL = "mark for a new full"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    action: Action
+    why: str
+    standing: Standing | None = None  # of the stream that is resumed or marked
+    rerun: bool = False  # whether an incremental pass has to follow
+    complete: bool = False  # whether a full pass was ever completed
+
+
+def decide(standings: Sequence[Standing], wanted: Mode | None, force: bool) -> Decision:
+    """`standings` are the collection's own; `wanted` None leaves the mode to the table."""
+    by_mode = {standing.mode: standing for standing in standings}
+    full, incremental = by_mode.get(Mode.FULL), by_mode.get(Mode.INCREMENTAL)
+    live = next((one for one in (full, incremental) if one is not None and one.live), None)
+    forced = force or (full is not None and full.force_full)
+    if live is not None:
+        return _mark(live, full, force)
+    if forced:
+        return Decision(Action.START_FULL, "forced")
+    if wanted is Mode.INCREMENTAL:
+        complete = full is not None and full.full_completed_at is not None
+        return _incremental(incremental, "asked for", complete)
+    if full is None:
+        return Decision(Action.START_FULL, "never walked")
+    if full.job_state is JobState.FAILED:
+        return Decision(Action.RESUME, "its full pass failed", full)
+    if full.full_completed_at is None:
+        return Decision(Action.START_FULL, "no full pass was completed")
+    if wanted is Mode.FULL:
+        return Decision(Action.START_FULL, "asked for")
+    return _incremental(incremental, "its full pass is complete", True)
+
+
+def _mark(live: Standing, full: Standing | None, force: bool) -> Decision:
+    why = f"job {live.job_id} ({live.mode}) is {live.job_state}"
+    if force and full is not None:
+        return Decision(Action.MARK_FULL, why, full)
+    return Decision(Action.MARK_RERUN, why, live)
+
+
+def _incremental(incremental: Standing | None, why: str, complete: bool) -> Decision:
+    if incremental is not None and incremental.job_state is JobState.FAILED:
+        return Decision(Action.RESUME, "its incremental pass failed", incremental, rerun=True)
+    return Decision(Action.START_INCREMENTAL, why, complete=complete)

@@ -1,0 +1,128 @@
+"""Municipalities: what is known of each, and what may be said about one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import orjson
+
+from holdfast.errors import UserError
+from holdfast.pipeline import Tx
+from holdfast.pipelines.meetings.options import MeetingsOptions
+
+_SUBDOMAIN = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)(\.(?!-)[a-z0-9-]{1,63}(?<!-))*")
+_PAGE = 1000
+_LONGEST = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Municipality:
+    id: int
+    subdomain: str
+    name: str
+    state: str | None
+    country: str | None
+    kind: str | None
+    url: str
+    zone: str
+    pages: int | None
+    last_updated: str | None
+    latitude: float | None
+    longitude: float | None
+    popup_data: str | None
+    created_at: Any = None
+    updated_at: Any = None
+
+
+FIELDS = tuple(one.name for one in fields(Municipality) if one.name not in ("id",))[:-2]
+_NUMBERS: Mapping[str, type] = {"pages": int, "latitude": float, "longitude": float}
+
+
+async def find_municipality(tx: Tx, subdomain: str) -> Municipality | None:
+    rows = await tx.fetch("municipality", {"subdomain": subdomain})
+    return Municipality(*rows[0]) if rows else None
+
+
+async def all_municipalities(tx: Tx) -> list[Municipality]:
+    found: list[Municipality] = []
+    while True:
+        after = found[-1].subdomain if found else ""
+        rows = await tx.fetch("municipalities", {"after": after, "limit": _PAGE})
+        found += [Municipality(*row) for row in rows]
+        if len(rows) < _PAGE:
+            return found
+
+
+async def write_municipality(
+    tx: Tx, known: Municipality | None, values: Mapping[str, Any]
+) -> Municipality:
+    query = "add_municipality" if known is None else "change_municipality"
+    municipality_id = (await tx.take(query, values))[0][0]
+    return Municipality(municipality_id, **values)
+
+
+def checked(
+    given: Mapping[str, Any], known: Municipality | None, options: MeetingsOptions
+) -> dict[str, Any]:
+    """The values to write: what is given over what is known, each checked."""
+    values: dict[str, Any] = dict.fromkeys(FIELDS)
+    if known is not None:
+        values = {name: getattr(known, name) for name in FIELDS}
+    values |= {name: _value(name, given[name]) for name in FIELDS if name in given}
+    subdomain = values["subdomain"]
+    if not isinstance(subdomain, str) or not _is_subdomain(subdomain):
+        raise UserError(
+            f"{subdomain!r} is no subdomain", "Letters, digits, hyphens and dots: alameda.ca"
+        )
+    values["name"] = values["name"] or subdomain
+    values["url"] = _url(values["url"] or options.url_template.format(subdomain=subdomain))
+    values["zone"] = _zone(values["zone"] or "UTC")
+    return values
+
+
+def _is_subdomain(text: str) -> bool:
+    return len(text) <= 190 and bool(_SUBDOMAIN.fullmatch(text))
+
+
+def _value(name: str, value: Any) -> Any:
+    if value is None or value == "":
+        return None
+    if name == "popup_data":
+        return value if isinstance(value, str) else orjson.dumps(value).decode()
+    if name in _NUMBERS:
+        return _number(name, value)
+    if not isinstance(value, str) or "\0" in value or len(value) > _LONGEST:
+        raise UserError(f"{name} has to be a text of at most {_LONGEST} characters")
+    return value
+
+
+def _number(name: str, value: Any) -> Any:
+    try:
+        if isinstance(value, bool):
+            raise ValueError
+        number = _NUMBERS[name](value)
+    except (TypeError, ValueError, OverflowError):
+        raise UserError(f"{name} has to be a number") from None
+    if not -(2**53) < number < 2**53:
+        raise UserError(f"{name} is out of bounds")
+    return number
+
+
+def _url(url: str) -> str:
+    if not re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", url):
+        raise UserError(f"{url!r} is no site's URL", "It begins with https:// or http://.")
+    return url.rstrip("/")
+
+
+def _zone(zone: str) -> str:
+    try:
+        ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise UserError(
+            f"there is no time zone {zone!r}", "Use a name such as America/Los_Angeles."
+        ) from None
+    return zone

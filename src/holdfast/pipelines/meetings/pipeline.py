@@ -1,0 +1,83 @@
+"""The pipeline: where its parts are put together."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from holdfast.errors import Category, ErrorCode, RetryClass
+from holdfast.model import Job, Json, Lane, Page, Standing
+from holdfast.pipeline import (
+    Conclusion,
+    Context,
+    Pipeline,
+    Planned,
+    Settled,
+    Standings,
+    Tx,
+)
+from holdfast.pipelines.meetings import saving, searching
+from holdfast.pipelines.meetings.datasette import SiteTable
+from holdfast.pipelines.meetings.options import Collection, MeetingsOptions, Mode
+from holdfast.pipelines.meetings.planning import Planner
+from holdfast.pipelines.meetings.rows import REJECTS, check_text, place_of
+from holdfast.pipelines.meetings.verifying import Verifier, note_inventory
+from holdfast.pipelines.meetings.walking import Way, query_of
+
+#: A reply that is cut or no JSON at all is a hiccup of the site's, as far as one can tell.
+_HICCUPS = {
+    code: ErrorCode(code, Category.PARSING, RetryClass.SOON)
+    for code in ("PARSE_ERROR", "INVALID_RESPONSE")
+}
+
+
+class Meetings(Pipeline):
+    """Agendas and minutes of municipalities, every page of them, from Datasette sites."""
+
+    name = "meetings"
+    columns = ("meeting", "date", "number")
+    lane = Lane.BACKFILL
+    error_codes: Mapping[str, ErrorCode] = {**REJECTS, **_HICCUPS}
+
+    def __init__(self, options: MeetingsOptions | None = None) -> None:
+        self._options = options or MeetingsOptions()
+        self.slice_pages = self._options.batch_pages
+        super().__init__()
+
+    def sources(self, options: Mapping[str, Any]) -> Sequence[str]:
+        return (Collection.of(options).source,)
+
+    def fingerprint(self, source: str, options: Mapping[str, Any]) -> str:
+        collection = Collection.of(options)
+        query = query_of(Mode(options["mode"]), collection.url, collection.table, options["window"])
+        written = orjson.dumps(query, option=orjson.OPT_SORT_KEYS)
+        return hashlib.sha256(written).hexdigest()
+
+    def discover(self, source: str, cursor: Any, ctx: Context) -> AsyncIterator[Page]:
+        options = ctx.options
+        table = SiteTable(ctx.http, Collection.of(options), self._options)
+        way = Way(table, Mode(options["mode"]), options["window"], self._options)
+        return way.pages(cursor)
+
+    async def process(self, row: Json, ctx: Context) -> Json:
+        check_text(row)
+        return place_of(row)._asdict()
+
+    async def save(self, tx: Tx, settled: Sequence[Settled]) -> None:
+        await saving.save(tx, settled)
+
+    async def note(self, tx: Tx, job: Job, notes: Any) -> None:
+        await note_inventory(tx, job, notes)
+
+    async def plan(self, tx: Tx, request: Json, standings: Standings, now: datetime) -> Planned:
+        return await Planner(tx, standings, now, self._options).plan(request)
+
+    async def conclude(self, tx: Tx, job: Job, standing: Standing) -> Conclusion:
+        return await Verifier(tx, job, standing, self._options).conclude()
+
+    async def tend(self, tx: Tx) -> bool:
+        return await searching.index_some(tx)

@@ -1,0 +1,100 @@
+"""A row of the site, checked and in canonical form."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from datetime import date
+from typing import Any, NamedTuple
+
+import orjson
+
+from holdfast.errors import Category, ErrorCode, Failed, RetryClass
+from holdfast.model import Json
+
+_NAME_CHARACTERS = 255
+_LARGEST_PAGE = 2**31 - 1
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_EXTRAS = ("entities_json", "votes_json")
+
+#: A row with one of these is set aside, with the row as it came; its neighbours are not touched.
+REJECTS = {
+    code: ErrorCode(code, Category.PARSING, RetryClass.NEVER)
+    for code in ("INVALID_MEETING", "INVALID_DATE", "INVALID_PAGE", "INVALID_TEXT")
+}
+
+
+class Place(NamedTuple):
+    """Where a page stands within its collection: its identity, whatever its upstream id."""
+
+    meeting: str
+    date: str
+    number: int
+
+
+class Content(NamedTuple):
+    text: str
+    page_image: str | None
+    extra: str | None
+
+    @property
+    def hash(self) -> str:
+        rest = f"{self.page_image}\0{self.extra}\0"  # no text has a NUL in it
+        return hashlib.blake2b((rest + self.text).encode(), digest_size=12).hexdigest()
+
+
+def place_of(row: Json) -> Place:
+    """Raises Failed with the reason where the row has no place."""
+    return Place(_meeting(row.get("meeting")), _day(row.get("date")), _number(row.get("page")))
+
+
+def content_of(row: Json) -> Content:
+    image = row.get("page_image")
+    if image is not None:
+        image = "/" + str(image).replace("\0", "").lstrip("/")
+    extras = {name: row[name] for name in _EXTRAS if row.get(name) is not None}
+    extra = orjson.dumps(extras).decode() if extras else None
+    return Content((row.get("text") or "").replace("\0", ""), image, extra)
+
+
+def check_text(row: Json) -> None:
+    if "text_bytes" in row:
+        raise Failed(
+            "TOO_LARGE", f"the row has {row['text_bytes']:,} bytes of text; it was left out"
+        )
+    if "text" not in row:
+        raise Failed("TOO_LARGE", "the site's reply with this row's text is too large")
+    text = row["text"]
+    if text is not None and not isinstance(text, str):
+        raise Failed("INVALID_TEXT", f"the text is {type(text).__name__}")
+
+
+def _meeting(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        raise Failed("INVALID_MEETING", f"the meeting's name is {_shown(value)}")
+    if len(value) > _NAME_CHARACTERS:
+        raise Failed("INVALID_MEETING", f"the meeting's name has {len(value)} characters")
+    return value
+
+
+def _day(value: Any) -> str:
+    if isinstance(value, str) and _DAY.fullmatch(value) and value.isascii():
+        try:
+            date.fromisoformat(value)
+            return value
+        except ValueError:
+            pass
+    raise Failed("INVALID_DATE", f"the date is {_shown(value)}, not a day as in 2026-01-31")
+
+
+def _number(value: Any) -> int:
+    """Digits that came as text are taken; anything else is not guessed at."""
+    if isinstance(value, str) and value.isascii() and value.strip().isdigit():
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST_PAGE:
+        return value
+    raise Failed("INVALID_PAGE", f"the page number is {_shown(value)}")
+
+
+def _shown(value: Any) -> str:
+    return "missing" if value is None else repr(value)[:80]

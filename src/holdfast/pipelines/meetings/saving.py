@@ -1,0 +1,272 @@
+"""Pages and their documents, written in the transaction that settles their rows.
+
+A page is known by its place: collection, meeting, date and number. The upstream id is a hash of
+its content, so a page that was read anew by the site comes with a new one. Which row a page shows:
+
+- the first that came for its place;
+- a row with another id from a later job takes its place, and what stood there becomes history;
+- of two rows for one place in the same job, the one with the greater id, whatever their order;
+  the other is kept as a duplicate, and is passed over by later jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import orjson
+
+from holdfast.model import ItemStatus
+from holdfast.pipeline import Settled, Tx
+from holdfast.pipelines.meetings.options import Collection
+from holdfast.pipelines.meetings.rows import Content, Place, content_of
+
+SUPERSEDED, DUPLICATE = "SUPERSEDED", "DUPLICATE"
+_Key = tuple[int, int]  # document, number
+_PAGE_COLUMNS = ("document_id", "municipality_id", "document_type", "number", "upstream_id",
+                 "content_hash", "text", "page_image", "extra", "job_id")  # fmt: skip
+
+
+class _Row(NamedTuple):
+    """One upstream row on its way to its page."""
+
+    upstream_id: str
+    place: Place
+    content: Content
+    hash: str
+
+
+class _Kept(NamedTuple):
+    """A page as it is stored."""
+
+    id: int
+    document_id: int
+    number: int
+    upstream_id: str
+    content_hash: str
+    job_id: int
+    vanished: int
+
+
+@dataclass(slots=True)
+class _Counts:
+    documents_created: int = 0
+    pages_created: int = 0
+    pages_updated: int = 0
+    pages_unchanged: int = 0
+    pages_rejected: int = 0
+
+
+@dataclass(slots=True)
+class _Changes:
+    """What the rows of a batch lead to, beside new pages."""
+
+    replaced: list[tuple[_Kept, _Row, str | None]] = field(default_factory=list)
+    passed_over: list[tuple[_Kept, _Row]] = field(default_factory=list)
+    unchanged: int = 0
+
+
+async def save(tx: Tx, settled: Sequence[Settled]) -> None:
+    """All rows are one job's, and so of one collection."""
+    job = settled[0].job
+    saving = Saving(tx, Collection.of(job.options), job.id)
+    await saving.reject(one for one in settled if one.status is not ItemStatus.DONE)
+    await saving.keep([_row(one) for one in settled if one.status is ItemStatus.DONE])
+    await saving.finish()
+
+
+def _row(one: Settled) -> _Row:
+    content = content_of(one.row)
+    return _Row(one.row["id"], Place(**one.result), content, content.hash)
+
+
+class Saving:
+    def __init__(self, tx: Tx, collection: Collection, job_id: int) -> None:
+        self._tx = tx
+        self._job_id = job_id
+        self._collection = (collection.municipality_id, collection.document_type.value)
+        self._counts = _Counts()
+        self._touched: list[str] = []
+
+    async def reject(self, settled: Iterable[Settled]) -> None:
+        """The row itself stays where every row is: the job's item with that number."""
+        rows = sorted((*self._collection, one.row["id"], self._job_id, one.seq) for one in settled)
+        self._counts.pages_rejected = len(rows)
+        if rows:
+            await self._tx.take_many("add_meeting_rejects", rows)
+
+    async def keep(self, rows: Sequence[_Row]) -> None:
+        if not rows:
+            return
+        await self._tx.fetch("hold_meeting_collection", {"collection": repr(self._collection)})
+        documents = await self._documents(rows)
+        by_key: dict[_Key, list[_Row]] = {}
+        for row in rows:
+            key = (documents[row.place.meeting, row.place.date], row.place.number)
+            by_key.setdefault(key, []).append(row)
+        known = await self._find(by_key)
+        new = {key: max(by_key[key]) for key in by_key if key not in known}
+        await self._add(new)
+        for key, row in new.items():
+            by_key[key] = [one for one in by_key[key] if one is not row]
+        left = {key: ours for key, ours in by_key.items() if ours}
+        known |= await self._find(key for key in left if key not in known)
+        await self._update(left, known)
+
+    async def finish(self) -> None:
+        counts = {name: getattr(self._counts, name) for name in _Counts.__slots__}
+        await self._tx.take("add_meeting_counts", {"job_id": self._job_id, **counts})
+        await unindex(self._tx, self._collection, self._touched)
+
+    async def _documents(self, rows: Sequence[_Row]) -> dict[tuple[str, str], int]:
+        wanted = sorted({(row.place.meeting, row.place.date) for row in rows})
+        keys = [(*self._collection, *key) for key in wanted]
+        found = {
+            (meeting, day): document_id
+            for document_id, meeting, day in await self._tx.take_many(
+                "find_meeting_documents", keys
+            )
+        }
+        missing = [key for key in keys if (key[2], key[3]) not in found]
+        for document_id, meeting, day in await self._tx.take_many("add_meeting_documents", missing):
+            found[meeting, day] = document_id
+        self._counts.documents_created += len(missing)
+        return found
+
+    async def _find(self, keys: Iterable[_Key]) -> dict[_Key, _Kept]:
+        found = await self._tx.take_many("find_meeting_pages", sorted(keys))
+        pages = [_Kept(*row) for row in found]
+        return {(page.document_id, page.number): page for page in pages}
+
+    async def _add(self, new: dict[_Key, _Row]) -> None:
+        rows = [
+            (
+                document_id,
+                *self._collection,
+                number,
+                row.upstream_id,
+                row.hash,
+                *row.content,
+                self._job_id,
+            )
+            for (document_id, number), row in sorted(new.items())
+        ]
+        if rows:
+            await self._tx.copy("meeting_pages", _PAGE_COLUMNS, rows)
+        self._touched += [row.upstream_id for row in new.values()]
+        self._counts.pages_created += len(rows)
+
+    async def _update(self, rows: dict[_Key, list[_Row]], known: dict[_Key, _Kept]) -> None:
+        changing = {key: ours for key, ours in rows.items() if _differs(known[key], ours)}
+        self._counts.pages_unchanged += sum(
+            len(ours) for key, ours in rows.items() if key not in changing
+        )
+        if not changing:
+            return
+        held = {key: known[key] for key in changing}
+        duplicates = await self._duplicates(changing.values())
+        changes = _Changes()
+        for key, ours in sorted(changing.items()):
+            for row in sorted(ours):
+                self._judge(held, key, row, duplicates, changes)
+        await self._write(changes)
+
+    async def _duplicates(self, rows: Iterable[Sequence[_Row]]) -> set[tuple[str, int]]:
+        ids = sorted({row.upstream_id for ours in rows for row in ours})
+        keys = [(*self._collection, one) for one in ids]
+        found = await self._tx.take_many("find_meeting_versions", keys)
+        return {(row[0], row[1]) for row in found if row[2] == DUPLICATE}
+
+    def _judge(
+        self,
+        held: dict[_Key, _Kept],
+        key: _Key,
+        row: _Row,
+        duplicates: set[tuple[str, int]],
+        changes: _Changes,
+    ) -> None:
+        page = held[key]
+        if page.job_id > self._job_id or not _differs(page, [row]):
+            changes.unchanged += 1
+        elif row.upstream_id == page.upstream_id:
+            # The same row, back after it had vanished, or changed by a site that keeps its ids.
+            state = SUPERSEDED if row.hash != page.content_hash else None
+            self._replace(held, key, row, state, changes)
+        elif page.job_id == self._job_id and row.upstream_id < page.upstream_id:
+            changes.passed_over.append((page, row))
+        elif page.job_id < self._job_id and (row.upstream_id, page.id) in duplicates:
+            changes.unchanged += 1
+        else:
+            state = DUPLICATE if page.job_id == self._job_id else SUPERSEDED
+            self._replace(held, key, row, state, changes)
+
+    def _replace(
+        self,
+        held: dict[_Key, _Kept],
+        key: _Key,
+        row: _Row,
+        state: str | None,
+        changes: _Changes,
+    ) -> None:
+        changes.replaced.append((held[key], row, state))
+        held[key] = held[key]._replace(
+            upstream_id=row.upstream_id, content_hash=row.hash, job_id=self._job_id, vanished=0
+        )
+
+    async def _write(self, changes: _Changes) -> None:
+        """One after the other where a page changes twice in a batch, which is rare."""
+        self._counts.pages_unchanged += changes.unchanged + len(changes.passed_over)
+        self._counts.pages_updated += len(changes.replaced)
+        self._touched += [row.upstream_id for _, row, _ in changes.replaced]
+        while changes.replaced:
+            now: dict[int, tuple[_Kept, _Row, str | None]] = {}
+            later = []
+            for change in changes.replaced:
+                if now.setdefault(change[0].id, change) is not change:
+                    later.append(change)
+            await self._replace_pages(list(now.values()))
+            changes.replaced = later
+        versions = [
+            (
+                *self._collection,
+                row.upstream_id,
+                page.id,
+                DUPLICATE,
+                row.hash,
+                *row.content,
+                self._job_id,
+            )
+            for page, row in changes.passed_over
+        ]
+        await self._tx.take_many("add_meeting_versions", versions)
+
+    async def _replace_pages(self, changes: Sequence[tuple[_Kept, _Row, str | None]]) -> None:
+        kept = [(state, page.id) for page, _, state in changes if state is not None]
+        municipality_id, document_type = self._collection
+        shown = {
+            "municipality_id": municipality_id,
+            "document_type": document_type,
+            "ids": [row.upstream_id for _, row, _ in changes],
+        }
+        await self._tx.take("forget_meeting_versions", shown)
+        await self._tx.take_many("keep_meeting_versions", kept)
+        rows = [
+            (row.upstream_id, row.hash, *row.content, self._job_id, page.id)
+            for page, row, _ in changes
+        ]
+        await self._tx.take_many("change_meeting_pages", rows)
+
+
+def _differs(page: _Kept, rows: Sequence[_Row]) -> bool:
+    return bool(page.vanished) or any(
+        row.upstream_id != page.upstream_id or row.hash != page.content_hash for row in rows
+    )
+
+
+async def unindex(tx: Tx, collection: tuple[int, str], upstream_ids: Sequence[str]) -> None:
+    """The words of these pages are not in the index as they are now; `searching` sees to it."""
+    if upstream_ids:
+        row = {"municipality_id": collection[0], "document_type": collection[1]}
+        ids = orjson.dumps(list(upstream_ids)).decode()
+        await tx.take("add_meeting_unindexed", {**row, "upstream_ids": ids})

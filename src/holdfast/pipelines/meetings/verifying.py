@@ -1,0 +1,184 @@
+"""Whether a pass left nothing out: the site's ids, all of them, beside what is kept.
+
+The walk proves that the site has no further rows; this proves that each row the site has is kept
+as a page, as a duplicate of one, or as a reject, and that nothing else is. Both lists are in id
+order, so that each page of the inventory is compared with the same stretch of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.model import Job, Json, Standing
+from holdfast.pipeline import Conclusion, Reopen, Tx, Unproven, Verified
+from holdfast.pipelines.meetings.options import Collection, MeetingsOptions, Mode
+from holdfast.pipelines.meetings.saving import unindex
+from holdfast.pipelines.meetings.walking import (
+    Cursor,
+    gaps_cursor,
+    inventory_cursor,
+    marks_of,
+    walk_cursor,
+)
+
+_ROUNDS = 6
+_MOST_GAPS = 2000  # beyond that, walking everything again costs less than asking by id
+_FEW_VANISHED = 10
+_SMALL_SHARE = 0.01
+_LAST_ID = chr(0x10FFFF) * 4  # after every id, in the order of bytes
+
+
+async def note_inventory(tx: Tx, job: Job, notes: Json) -> None:
+    """Compares one page of the site's ids with what is kept of that stretch."""
+    collection = Collection.of(job.options)
+    if notes["first"]:
+        await tx.take("drop_meeting_differences", {"job_id": job.id})
+    stretch = {"after": notes["after"] or "", "upto": notes["upto"] or _LAST_ID}
+    known = await tx.fetch("known_meeting_ids", {**collection.params, **stretch})
+    upstream = set(notes["ids"])
+    shown, moved = _shown_pages(known)
+    older = {row[1]: row[2] for row in known if row[0] == "HISTORY" and row[1] not in shown}
+    rejects = {row[1] for row in known if row[0] == "REJECT"}
+    gone = sorted(rejects - upstream | rejects & shown.keys())
+    if gone:
+        await tx.take("drop_meeting_rejects", {**collection.params, "ids": gone})
+    differences: list[tuple[str, str, int | None]] = [
+        *(("VANISHED", one, shown[one]) for one in shown.keys() - upstream),
+        *(("VANISHED", one, page_id) for one, page_id in moved),
+        *(("MISSING", one, None) for one in upstream - shown.keys() - older.keys() - rejects),
+        *(("OLDER", one, older[one]) for one in upstream & older.keys()),
+    ]
+    rows = [(job.id, *difference) for difference in sorted(differences, key=lambda d: d[:2])]
+    if rows:
+        await tx.take_many("add_meeting_differences", rows)
+
+
+def _shown_pages(known: Sequence[Sequence[Any]]) -> tuple[dict[str, int], list[tuple[str, int]]]:
+    """The page that shows each id; and pages whose row moved elsewhere, on a site that keeps an
+    id when the row changes."""
+    shown: dict[str, int] = {}
+    moved = []
+    pages = [row for row in known if row[0] == "PAGE" and not row[3]]
+    for _, upstream_id, page_id, _, _ in sorted(pages, key=lambda row: (row[4], row[2])):
+        if upstream_id in shown:
+            moved.append((upstream_id, shown[upstream_id]))
+        shown[upstream_id] = page_id
+    return shown, moved
+
+
+class Verifier:
+    """Judges an ended stream, in the transaction that would end its job."""
+
+    def __init__(self, tx: Tx, job: Job, standing: Standing, options: MeetingsOptions) -> None:
+        self._tx = tx
+        self._job = job
+        self._options = options
+        self._mode = Mode(standing.mode)
+        self._collection = Collection.of(job.options)
+        self._cursor: Cursor = standing.cursor
+        self._marks = marks_of(standing.cursor)
+        self._last_round = self._marks["round"] - self._marks["since"] >= _ROUNDS - 1
+
+    async def conclude(self) -> Conclusion:
+        phase = self._cursor["phase"]
+        if phase == "read" and self._mode is Mode.INCREMENTAL:
+            return await self._compare_counts()
+        if phase == "read":
+            return Reopen(inventory_cursor(self._marks))
+        if phase == "filled":
+            return Reopen(inventory_cursor(self._next_round()))
+        return await self._judge_inventory()
+
+    async def _compare_counts(self) -> Conclusion:
+        """The site's own count shows whether anything beyond the window changed."""
+        site_count = self._cursor["site_count"]
+        kept = await self._count()
+        if site_count is None or site_count == kept:
+            return Verified(site_count, kept, proven=site_count is not None)
+        if not self._job.options.get("complete"):
+            # Before the first full pass they cannot be equal, and it is the one to close the gap.
+            return Verified(site_count, kept, proven=False)
+        return Reopen(inventory_cursor(self._marks))
+
+    async def _judge_inventory(self) -> Conclusion:
+        rows, site_count = self._cursor["rows"], self._cursor["site_count"]
+        gaps = await self._gaps()
+        if self._last_round and (gaps or site_count not in (None, rows)):
+            return self._unproven(
+                f"the site changes as fast as it is read: {len(gaps)} rows are missing after "
+                f"{_ROUNDS} rounds; run it again when the site is quiet"
+            )
+        if len(gaps) > _MOST_GAPS:
+            return Reopen(walk_cursor(self._next_round()))
+        if gaps:
+            await self._let_in(gaps)
+            return Reopen(gaps_cursor(self._marks, gaps))
+        if site_count not in (None, rows):
+            return Reopen(inventory_cursor(self._next_round()), self._options.rebuild_seconds)
+        return await self._judge_vanished(rows)
+
+    async def _judge_vanished(self, rows: int) -> Conclusion:
+        """A site that is being rebuilt is short for a moment: much that vanished has to be
+        missing twice, and a table that is empty of a sudden is not believed at all."""
+        params = {"job_id": self._job.id}
+        found = {
+            row[0]: row[1] for row in await self._tx.fetch("count_meeting_differences", params)
+        }
+        vanished = found.get("VANISHED", 0)
+        if vanished and not rows:
+            return self._unproven(
+                f"the site shows an empty table, though {vanished} pages of it are kept; "
+                "nothing was changed"
+            )
+        many = vanished > max(_FEW_VANISHED, _SMALL_SHARE * rows)
+        unsure = many or not rows
+        if unsure and self._cursor.get("vanished") != vanished:
+            if self._last_round:
+                return self._unproven(
+                    f"{vanished} pages vanished from the site, another number each time"
+                )
+            again = inventory_cursor(self._next_round(), vanished=vanished)
+            patience = self._options.rebuild_seconds
+            # Where nothing is kept there is nothing to lose: most empty tables are just empty.
+            return Reopen(again, patience if vanished else patience / 10)
+        return await self._accept(rows)
+
+    async def _accept(self, rows: int) -> Conclusion:
+        job = {"job_id": self._job.id}
+        collection = {**self._collection.params, **job}
+        vanished = await self._tx.take("vanish_meeting_pages", job)
+        kept_as = (self._collection.municipality_id, self._collection.document_type.value)
+        await unindex(self._tx, kept_as, [row[0] for row in vanished])
+        await self._tx.take("mark_meeting_duplicates", collection)
+        await self._tx.take("mark_meeting_superseded", collection)
+        await self._tx.take("drop_meeting_differences", job)
+        kept = await self._count()
+        if kept != rows:
+            return self._unproven(f"the site has {rows} rows, but {kept} are accounted for")
+        return Verified(rows, kept, proven=True)
+
+    def _next_round(self) -> Cursor:
+        return {**self._marks, "round": self._marks["round"] + 1}
+
+    def _unproven(self, error: str) -> Unproven:
+        """Resumed, it begins with another inventory, and with a fresh count of rounds."""
+        following = self._marks["round"] + 1
+        return Unproven(error, inventory_cursor({"round": following, "since": following}))
+
+    async def _gaps(self) -> list[str]:
+        params = {"job_id": self._job.id, "limit": _MOST_GAPS + 1}
+        return [row[0] for row in await self._tx.fetch("meeting_gaps", params)]
+
+    async def _let_in(self, ids: Sequence[str]) -> None:
+        """Older versions that are the site's own again replace what stands in their place."""
+        forgotten: list[Any] = await self._tx.take(
+            "forget_meeting_versions", {**self._collection.params, "ids": list(ids)}
+        )
+        pages = sorted({row[0] for row in forgotten})
+        if pages:
+            await self._tx.take("yield_meeting_pages", {"ids": pages})
+
+    async def _count(self) -> int:
+        found = await self._tx.fetch("count_meeting_rows", self._collection.params)
+        return sum(found[0])

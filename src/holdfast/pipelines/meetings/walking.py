@@ -1,0 +1,210 @@
+"""The way through a collection, step by step: each step is one API page and a new cursor.
+
+A full pass walks all rows in id order, then the months around today again, because rows that were
+added behind the walk are not seen by it. Once everything is kept, `verifying` asks for an
+inventory of the site's ids, and for the rows that it finds missing.
+
+cursor["phase"]     what the step reads
+walk                all rows, in id order
+recent              one month's rows, in id order, counted
+inventory           ids alone, in id order, to be compared with what is kept
+gaps                rows by their ids
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import date, timedelta
+from typing import Any
+
+import orjson
+
+from holdfast.errors import DiscoveryError, ItemError
+from holdfast.model import Json, Page, Record
+from holdfast.pipelines.meetings.datasette import SiteTable
+from holdfast.pipelines.meetings.options import MeetingsOptions, Mode
+
+Cursor = dict[str, Any]
+
+_GAPS_AT_ONCE = 100
+_TRIES = 5  # readings of a month whose count does not fit its rows
+_LONGEST_ESCAPE = 6  # bytes of JSON for one byte of text, at most
+
+
+def first_cursor(mode: Mode, window: Sequence[str]) -> Cursor:
+    marks = {"round": 1, "since": 1}
+    return walk_cursor(marks) if mode is Mode.FULL else _recent(month_of(window[0]), marks)
+
+
+def walk_cursor(marks: Cursor) -> Cursor:
+    return {"phase": "walk", **marks}
+
+
+def inventory_cursor(marks: Cursor, **more: Any) -> Cursor:
+    return {"phase": "inventory", **marks, "rows": 0, **more}
+
+
+def gaps_cursor(marks: Cursor, ids: Sequence[str]) -> Cursor:
+    return {"phase": "gaps", **marks, "ids": list(ids), "at": 0}
+
+
+def marks_of(cursor: Cursor) -> Cursor:
+    """What every cursor carries on: the round, so that none is like one before, and the round
+    since which this attempt goes on."""
+    return {"round": cursor["round"], "since": cursor["since"]}
+
+
+class Way:
+    """`window` is the first and the last day of the months around today."""
+
+    def __init__(
+        self, table: SiteTable, mode: Mode, window: Sequence[str], options: MeetingsOptions
+    ) -> None:
+        self._table = table
+        self._mode = mode
+        self._window = window
+        self._options = options
+        self._steps = {
+            "walk": self._walk,
+            "recent": self._read_recent,
+            "inventory": self._take_inventory,
+            "gaps": self._fill_gaps,
+        }
+
+    async def pages(self, cursor: Cursor | None) -> AsyncIterator[Page]:
+        cursor = cursor or first_cursor(self._mode, self._window)
+        while True:
+            step = self._steps.get(cursor["phase"])
+            if step is None:
+                raise DiscoveryError(f"there is nothing to walk after {cursor['phase']!r}")
+            page = await step(cursor)
+            yield page
+            if page.end:
+                return
+            cursor = page.next_cursor
+
+    async def _walk(self, cursor: Cursor) -> Page:
+        token, after = cursor.get("token"), cursor.get("after")
+        found = await self._table.page(token, after, count=token is None)
+        records = self._records(found.rows)
+        if found.token is None:
+            await self._prove_end(found.last or after)
+            following = _recent(month_of(self._window[0]), marks_of(cursor))
+        else:
+            following = {**cursor, "token": found.token, "after": found.last}
+        return Page(records, following, expected_count=found.count)
+
+    async def _prove_end(self, last: str | None) -> None:
+        """A page without a successor is an end only if the site has no greater id: a token that
+        the site misread ends a walk as quietly, and so does a table that is being rebuilt."""
+        greatest = await self._table.greatest()
+        if last is not None and (greatest is None or greatest > last):
+            raise ItemError(
+                "CONTENT_UNAVAILABLE",
+                f"the pages ended at {last!r}, but the site's last row is {greatest!r}",
+                retry_after=self._options.rebuild_seconds if greatest is None else None,
+            )
+
+    async def _read_recent(self, cursor: Cursor) -> Page:
+        month = cursor["month"]
+        token = cursor.get("token")
+        filters = {"date__gte": month, "date__lt": month_after(month)}
+        found = await self._table.page(token, cursor.get("after"), filters, count=token is None)
+        rows = cursor.get("rows", 0) + len(found.rows)
+        expected = found.count if token is None else cursor.get("expected")
+        following: Cursor | None
+        if found.token is not None:
+            place = {"token": found.token, "after": found.last}
+            following = {**cursor, **place, "rows": rows, "expected": expected}
+        else:
+            following = self._after_month(cursor, rows, expected)
+        if following is None:
+            counted = {"phase": "read", **marks_of(cursor)}
+            site_count = await self._table.count()
+            return Page(self._records(found.rows), {**counted, "site_count": site_count}, end=True)
+        return Page(self._records(found.rows), following)
+
+    def _after_month(self, cursor: Cursor, rows: int, expected: int | None) -> Cursor | None:
+        """The next month; the same again where its count shows that it changed under us."""
+        month, tries = cursor["month"], cursor.get("tries", 1)
+        if expected is not None and rows != expected:
+            if tries == _TRIES:
+                raise DiscoveryError(
+                    f"{month[:7]} has {expected} rows, but its pages gave {rows}, {tries} times"
+                )
+            return {**_recent(month, marks_of(cursor)), "tries": tries + 1}
+        following = month_after(month)
+        return None if following > self._window[1] else _recent(following, marks_of(cursor))
+
+    async def _take_inventory(self, cursor: Cursor) -> Page:
+        token, after = cursor.get("token"), cursor.get("after")
+        found = await self._table.page(token, after, ids_only=True)
+        rows = cursor["rows"] + len(found.ids)
+        notes = {"first": token is None, "after": after, "upto": found.last, "ids": found.ids}
+        if found.token is not None:
+            following = {**cursor, "token": found.token, "after": found.last, "rows": rows}
+            return Page([], following, notes=notes)
+        await self._prove_end(found.last or after)
+        counted = {**cursor, "phase": "inventoried", "rows": rows}
+        counted["site_count"] = await self._table.count()
+        return Page([], counted, end=True, notes={**notes, "upto": None})
+
+    async def _fill_gaps(self, cursor: Cursor) -> Page:
+        at = cursor["at"]
+        rows = await self._table.by_ids(cursor["ids"][at : at + _GAPS_AT_ONCE])
+        at += _GAPS_AT_ONCE
+        if at < len(cursor["ids"]):
+            return Page(self._records(rows), {**cursor, "at": at})
+        filled = {"phase": "filled", **marks_of(cursor)}
+        return Page(self._records(rows), filled, end=True)
+
+    def _records(self, rows: Sequence[Json]) -> list[Record]:
+        return [Record(self._bounded(row)) for row in rows]
+
+    def _bounded(self, row: Json) -> Json:
+        """A row too large to be kept comes without its text, and is set aside as such."""
+        text, limit = row.get("text"), self._options.max_row_bytes
+        if not isinstance(text, str) or len(text) * _LONGEST_ESCAPE < limit:
+            return row
+        if len(orjson.dumps(row)) <= limit:
+            return row
+        left = {name: value for name, value in row.items() if name not in ("text", *_HEAVY)}
+        return {**left, "text_bytes": len(text.encode())}
+
+
+_HEAVY = ("entities_json", "votes_json")
+
+
+def _recent(month: str, marks: Cursor) -> Cursor:
+    return {"phase": "recent", "month": month, **marks}
+
+
+def window_of(today: date, months: int) -> tuple[str, str]:
+    """So many calendar months back and ahead, and a day more on each side: nobody's midnight is
+    everybody's."""
+    first = _shifted(today, -months) - timedelta(days=1)
+    last = _shifted(today, months) + timedelta(days=1)
+    return first.isoformat(), last.isoformat()
+
+
+def _shifted(day: date, months: int) -> date:
+    year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
+    for shorter in range(4):
+        try:
+            return date(year, month + 1, day.day - shorter)
+        except ValueError:
+            continue
+    raise AssertionError("every month has 28 days")
+
+
+def month_of(day: str) -> str:
+    return day[:7] + "-01"
+
+
+def month_after(month: str) -> str:
+    return (date.fromisoformat(month) + timedelta(days=31)).replace(day=1).isoformat()
+
+
+def query_of(mode: Mode, url: str, table: str, window: Sequence[str]) -> Mapping[str, Any]:
+    """What a cursor is bound to. Not the page size: a token names a row, whatever the size."""
+    return {"url": url, "table": table, "sort": "id", "mode": mode, "window": list(window)}

@@ -1,0 +1,19 @@
+"""Tasks that are told to end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+_AGAIN_SECONDS = 1.0
+
+
+async def end_tasks(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancels them until each has ended: before Python 3.12 `asyncio.wait_for`, on which the
+    drivers rely, may swallow a cancellation, and its task would go on for ever."""
+    left = set(tasks)
+    while left:
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=_AGAIN_SECONDS)

@@ -1,0 +1,52 @@
+"""One's own account: password and tokens."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+
+from holdfast.api import session, tokens
+from holdfast.api.shapes import Id
+from holdfast.errors import UserError
+from holdfast.web.visit import Posting, Visitor, fields
+
+router = APIRouter(prefix="/account")
+
+
+@router.get("")
+async def show(visit: Visitor) -> Response:
+    user = await visit.parts.store.people.user(visit.person.name)
+    found = await tokens.index(visit.person, visit.parts)
+    told = {"user": user, "tokens": found.tokens}
+    return await visit.page("account.html", here="account", **told)
+
+
+@router.post("/password")
+async def set_password(visit: Posting) -> Response:
+    form = await fields(visit.request)
+    password = form.get("password", "")
+    if not 8 <= len(password) <= 1000:
+        raise UserError("the password is too short or too long", "8 to 1,000 characters.")
+    body = session.NewPassword(current=form.get("current") or None, password=password)
+    await session.set_password(body, visit.person, visit.request, visit.parts)
+    return visit.go("/account", "The password is set; your other sessions have ended.")
+
+
+@router.post("/tokens")
+async def make_token(visit: Posting) -> Response:
+    form = await fields(visit.request)
+    name, days = form.get("name", "").strip(), form.get("days", "")
+    if not name or len(name) > 200 or not name.isprintable():
+        raise UserError("the token needs a name", "Say what it is for.")
+    if days and not (days.isascii() and days.isdecimal() and 1 <= int(days) <= 3660):
+        raise UserError(f"{days!r} is no number of days", "1 to 3,660, or nothing.")
+    body = tokens.NewToken(name=name, days=int(days) if days else None)
+    made = await tokens.make(body, visit.person, visit.parts)
+    return await visit.page(
+        "secret.html", here="account", name=name, secret=made.token, kind="token"
+    )
+
+
+@router.post("/tokens/{token_id}/revoke")
+async def revoke(token_id: Id, visit: Posting) -> Response:
+    await tokens.revoke(token_id, visit.person, visit.parts)
+    return visit.go("/account", "Revoked: it opens nothing any more.")

@@ -1,0 +1,63 @@
+"""What the charts draw: plain columns of numbers, the first of them seconds from 1970."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any
+
+from holdfast.api.parts import Parts
+from holdfast.errors import error_code
+
+_DECISIONS = 500
+_CONTROLLED = ("claim", "concurrency")
+
+
+async def job_charts(parts: Parts, job_id: int) -> dict[str, Any]:
+    """Items a second, and what the controllers set."""
+    samples = await parts.store.samples.of_job(job_id)
+    rate: list[list[float]] = [[], [], []]
+    for before, after in pairwise(samples):
+        seconds = after.at - before.at
+        rate[0].append(after.at)
+        rate[1].append(max(0, after.finished - before.finished) / seconds)
+        rate[2].append(max(0, after.accepted - before.accepted) / seconds)
+    decisions = await parts.store.reads.decisions(job_id, _DECISIONS)
+    return {"rate": rate, "pace": _steps(reversed(decisions))}
+
+
+def _steps(decisions: Iterable[dict[str, Any]]) -> list[list[Any]]:
+    """Each controller's value whenever one of them changed it."""
+    known: dict[str, float] = {}
+    columns: list[list[Any]] = [[], [], []]
+    for decision in decisions:
+        name = next((each for each in _CONTROLLED if decision["what"].startswith(each)), None)
+        if name is None:
+            continue
+        known[name] = decision["became"]
+        columns[0].append(round(decision["at"].timestamp(), 3))
+        for column, each in zip(columns[1:], _CONTROLLED, strict=True):
+            column.append(known.get(each))
+    return columns
+
+
+async def all_charts(parts: Parts, scope: str | None, seconds: float) -> dict[str, Any]:
+    """Throughput and backlog of all jobs in scope."""
+    width, steps = await parts.store.samples.of_jobs(scope, seconds)
+    return {
+        "throughput": [
+            [step.at for step in steps],
+            [max(0, step.finished - step.error) / width for step in steps],
+            [max(0, step.error) / width for step in steps],
+        ],
+        "backlog": [[step.at for step in steps], [step.open for step in steps]],
+    }
+
+
+def by_category(codes: dict[str, int]) -> list[tuple[str, int]]:
+    """The most frequent first."""
+    totals: dict[str, int] = defaultdict(int)
+    for code, count in codes.items():
+        totals[str(error_code(code).category)] += count
+    return sorted(totals.items(), key=lambda each: -each[1])

@@ -1,0 +1,75 @@
+"""A job's items as a grid: the pipeline's columns, in pages that follow one another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.api.cursors import Cursors
+from holdfast.api.items import summary
+from holdfast.api.timing import timed_page
+from holdfast.engine.grid import grid_of
+from holdfast.model import Job
+from holdfast.store.item_pages import ItemView
+from holdfast.web.filtering import Wanted
+from holdfast.web.visit import Visit
+
+_FIRST_PAGE = 100
+_PAGE = 1000
+_OWN = 2  # the columns that stand last: status and error
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    item: ItemView
+    summary: str
+    cells: list[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class GridPage:
+    columns: list[str]  # all that the pipeline has
+    shown: list[str]
+    rows: list[Row]
+    next: str | None
+
+
+async def grid_page(
+    visit: Visit, job: Job, wanted: Wanted, after: str | None, chosen: list[str]
+) -> GridPage:
+    """`chosen` are the columns to show; none: all. The first page is short and quick."""
+    parts = visit.parts
+    bound = {"job": job.id, "filter": str(wanted.items)}
+    cursors = Cursors(parts.secret, "grid", visit.person.name, bound)
+    position = cursors.read(after)
+    size = _FIRST_PAGE if position is None else _PAGE
+    if position is None and wanted.row is not None:
+        position = {"phase": "seq", "seq": wanted.row - 1}
+    async with timed_page(parts, "items", position):
+        found = await parts.store.item_pages.page(job, wanted.items, position, size)
+    grid = grid_of(job, found.items)
+    columns = grid.columns[1:-_OWN]
+    shown = [name for name in chosen if name in columns or not job.columns] or columns
+    rows = []
+    for item in found.items:
+        values = grid.row(item)
+        rows.append(Row(item, summary(item.input), [values.get(name) for name in shown]))
+    return GridPage(columns, shown, rows, None if found.next is None else cursors.write(found.next))
+
+
+async def matching(visit: Visit, job: Job, wanted: Wanted) -> tuple[int, bool]:
+    """How many items the filter means, and whether that is exact."""
+    (counted,) = await visit.parts.store.pages.counted([job])
+    counters, items = counted.counters, wanted.items
+    if items.is_empty:
+        return counters.accepted, True
+    if items.code is None and items.since is None and items.until is None:
+        names = {str(status).lower() for status in items.statuses}
+        final = names - {"pending", "processing"}
+        total = sum(getattr(counters, name) for name in final)
+        is_open = final != names
+        return total + (counters.open if is_open else 0), not is_open or len(names - final) == 2
+    total = 0
+    for status in items.final:
+        total += await visit.parts.store.operations.count(job.id, status, items)
+    return total, not items.open or items.code is not None

@@ -1,0 +1,38 @@
+"""The list of jobs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from holdfast.api import jobs as api
+from holdfast.model import JobState
+from holdfast.web.visit import Visitor
+
+router = APIRouter()
+
+_PAGE_SIZE = 50
+
+
+@router.get("/jobs")
+async def index(
+    visit: Visitor,
+    states: Annotated[str, Query(max_length=200)] = "",
+    pipelines: Annotated[str, Query(max_length=1000)] = "",
+    after: str | None = None,
+) -> Response:
+    """Further pages come as rows alone."""
+    found = await api.index(
+        visit.request, visit.person, visit.parts, states, pipelines, _PAGE_SIZE, after
+    )
+    shown = {
+        "jobs": found.jobs,
+        "next": found.next,
+        "states": states.upper(),
+        "pipelines": pipelines,
+    }
+    if after is not None:
+        return visit.part("parts/job_rows.html", **shown)
+    names = sorted(visit.parts.pipelines)
+    return await visit.page("jobs.html", here="jobs", all_states=JobState, names=names, **shown)

@@ -1,0 +1,209 @@
+"""A new job: what a file holds, which column is what, a dry run, then the start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Depends, Query, Response
+
+from holdfast.api import files
+from holdfast.api.files import PreviewedFile
+from holdfast.api.flags import Flag, is_on, require_flag
+from holdfast.api.identity import ip_of
+from holdfast.api.jobs import refuse_under_pressure
+from holdfast.api.pipelines import pipeline_named
+from holdfast.api.shapes import Id
+from holdfast.engine.control import Asked, Caps
+from holdfast.errors import NotAllowed, UserError
+from holdfast.model import ItemStatus, Job, JobState, Outcome
+from holdfast.pipeline import Pipeline
+from holdfast.web.columns import Guess, guesses
+from holdfast.web.visit import Changing, Visit, Visitor, fields
+
+router = APIRouter(prefix="/new")
+
+_TRIED_ROWS = 5
+_RECENT_FILES = 8
+_TABLE = ("encoding", "delimiter", "sheet")
+_NAME = "name:"  # the form's field for a column's new name begins so
+_NO_JOB = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What the form asks for."""
+
+    pipeline: Pipeline
+    file_id: int | None
+    table: dict[str, Any]
+    options: dict[str, Any]
+    max_items: int | None
+
+
+@router.get("")
+async def choose(visit: Visitor, pipeline: Annotated[str, Query(max_length=200)] = "") -> Response:
+    """A pipeline, and a file for it, or what it finds by itself."""
+    _require_changing(visit)
+    found = await visit.parts.store.files.files(visit.person.scope, _RECENT_FILES)
+    return await visit.page(
+        "new_job.html",
+        here="jobs",
+        pipelines=list(visit.parts.pipelines.values()),
+        chosen=pipeline or next(iter(visit.parts.pipelines), ""),
+        files=found,
+        ingest=await is_on(visit.parts, Flag.INGEST),
+        most=visit.parts.options.max_upload_bytes,
+    )
+
+
+@router.get("/files/{file_id}")
+async def look(
+    file_id: Id,
+    visit: Visitor,
+    pipeline: Annotated[str, Query(max_length=200)] = "",
+    encoding: Annotated[str, Query(max_length=40)] = "",
+    delimiter: Annotated[str, Query(max_length=10)] = "",
+    sheet: Annotated[str, Query(max_length=100)] = "",
+) -> Response:
+    """What was detected in a stored file, its first rows, and the columns to confirm."""
+    _require_changing(visit)
+    names = sorted(visit.parts.pipelines)
+    recipe = pipeline_named(pipeline or next(iter(names), ""), visit.parts)
+    delimiter = "\t" if delimiter == "\\t" else delimiter
+    file = await files.show(
+        file_id, visit.person, visit.parts, encoding or None, delimiter or None, sheet or None
+    )
+    return await visit.page(
+        "new_job_file.html",
+        here="jobs",
+        file=file,
+        recipe=recipe,
+        names=names,
+        guesses=_guesses(file, recipe),
+        said={"encoding": encoding, "delimiter": delimiter, "sheet": sheet},
+    )
+
+
+@router.post("/try")
+async def try_out(visit: Changing) -> Response:
+    """The first rows, worked on without keeping anything."""
+    order = await _ordered(visit)
+    if order.file_id is None:
+        raise UserError("a dry run needs a file")
+    path, _ = await _stored(visit, order.file_id)
+    rows = await _first_rows(visit, path, order.table)
+    job = Job(
+        _NO_JOB,
+        order.pipeline.name,
+        "dry run",
+        JobState.RUNNING,
+        owner_id=visit.person.name,
+        options=order.options,
+    )
+    await visit.parts.control(visit.person.name).prepare(order.pipeline)
+    outcomes = await visit.parts.new_worker(_NO_JOB).try_out(job, rows)
+    tried = [_told(each, row) for each, row in zip(outcomes, rows, strict=True)]
+    columns = order.pipeline.columns or _columns(tried)
+    return visit.part("parts/tried.html", tried=tried, columns=columns)
+
+
+@router.post(
+    "",
+    dependencies=[Depends(refuse_under_pressure)],
+)
+async def start(visit: Changing) -> Response:
+    order = await _ordered(visit)
+    control = visit.parts.control(visit.person.name)
+    caps = Caps(order.max_items)
+    ip = ip_of(visit.request)
+    if order.file_id is None:
+        job_id = await control.start_discovery(
+            order.pipeline, order.options, caps=caps, asked=Asked(ip)
+        )
+        return visit.go(f"/jobs/{job_id}")
+    await require_flag(Flag.INGEST)(visit.parts)
+    path, key = await _stored(visit, order.file_id)
+    job_id = await control.start_upload(
+        order.pipeline, path, key, order.table, order.options, caps, asked=Asked(ip, order.file_id)
+    )
+    return visit.go(f"/jobs/{job_id}")
+
+
+def options_of(text: str) -> dict[str, Any]:
+    """One NAME=VALUE a line; a value that is JSON counts as such."""
+    options: dict[str, Any] = {}
+    for line in filter(None, map(str.strip, text.splitlines())):
+        name, equals, value = line.partition("=")
+        if not equals or not name.strip() or name.strip().startswith("_"):
+            raise UserError(f"the option {line!r} is not understood", "One NAME=VALUE a line.")
+        try:
+            options[name.strip()] = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            options[name.strip()] = value.strip()
+    return options
+
+
+async def _ordered(visit: Visit) -> Order:
+    form = await fields(visit.request)
+    table: dict[str, Any] = {name: form[name] for name in _TABLE if form.get(name)}
+    names = {
+        field.removeprefix(_NAME): value.strip()
+        for field, value in form.items()
+        if field.startswith(_NAME) and value.strip() not in ("", field.removeprefix(_NAME))
+    }
+    if names:
+        table["names"] = names
+    return Order(
+        pipeline_named(form.get("pipeline", ""), visit.parts),
+        _whole(form.get("file_id")),
+        table,
+        options_of(form.get("options", "")),
+        _whole(form.get("max_items")),
+    )
+
+
+async def _stored(visit: Visit, file_id: int) -> tuple[Path, str]:
+    file = await visit.parts.store.files.file(file_id, visit.person.scope)
+    return Path(file.path), file.sha256
+
+
+async def _first_rows(visit: Visit, path: Path, table: dict[str, Any]) -> list[str]:
+    _, rows = await files.looked_into(path, table, visit.parts)
+    return [orjson.dumps(row).decode() for row in rows[:_TRIED_ROWS]]
+
+
+def _guesses(file: PreviewedFile, pipeline: Pipeline) -> list[Guess]:
+    return guesses(file.detected["columns"], file.rows, pipeline.inputs)
+
+
+def _told(outcome: Outcome, text: str) -> dict[str, Any]:
+    result = orjson.loads(outcome.result) if outcome.result else {}
+    again = outcome.status is ItemStatus.PENDING
+    return {
+        "status": outcome.status,
+        "again": again,
+        "result": result if isinstance(result, dict) else {"result": result},
+        "error": f"{outcome.error_code or ''} {outcome.error_message or ''}".strip(),
+        "seconds": outcome.seconds,
+        "row": orjson.loads(text),
+    }
+
+
+def _columns(tried: list[dict[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(name for each in tried for name in each["result"]))
+
+
+def _whole(text: str | None) -> int | None:
+    if not text:
+        return None
+    if not (text.isascii() and text.isdecimal() and 0 < int(text) <= 10**12):
+        raise UserError(f"{text!r} is no number that fits", "Give a whole number above zero.")
+    return int(text)
+
+
+def _require_changing(visit: Visit) -> None:
+    if not visit.person.may_change:
+        raise NotAllowed(f"{visit.person.name} may look, but change nothing", "Ask an admin.")

@@ -1,0 +1,111 @@
+// Charts of plain columns of numbers. Drawn again while the page is open and seen.
+import { number } from "./words.js";
+
+const AGAIN_SECONDS = 5;
+const STEPPED = new Set(["pace"]);
+const drawn = new Map();
+
+export function drawCharts() {
+  for (const group of document.querySelectorAll("[data-charts]")) {
+    refresh(group);
+    if (group.hasAttribute("data-again")) {
+      setInterval(() => document.hidden || refresh(group), AGAIN_SECONDS * 1000);
+    }
+  }
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    for (const [place, { plot, data }] of drawn) {
+      plot.destroy();
+      drawn.delete(place);
+      draw(place, data);
+    }
+  });
+}
+
+async function refresh(group) {
+  const reply = await fetch(group.dataset.charts, { headers: { Accept: "application/json" } }).catch(() => null);
+  if (!reply?.ok) return;
+  const all = await reply.json();
+  for (const place of group.querySelectorAll("[data-chart]")) draw(place, all[place.dataset.chart]);
+}
+
+function draw(place, data) {
+  const known = drawn.get(place);
+  if (known) {
+    known.data = data;
+    known.plot.setData(data);
+    tellValues(place, known.plot, null);
+    return;
+  }
+  if (data[0].length < 2) {
+    place.innerHTML = '<p class="nothing">Not enough to draw yet.</p>';
+    return;
+  }
+  place.replaceChildren();
+  const plot = new uPlot(options(place), data, place);
+  drawn.set(place, { plot, data });
+  tellValues(place, plot, null);
+  new ResizeObserver(() => plot.setSize(sizeOf(place))).observe(place);
+}
+
+function sizeOf(place) {
+  return { width: place.clientWidth, height: place.clientHeight };
+}
+
+function options(place) {
+  const ink = resolved(place, "--ink-soft");
+  const line = resolved(place, "--line");
+  const colours = [resolved(place, "--accent"), resolved(place, place.dataset.chart === "throughput" ? "--error" : "--skipped")];
+  const paths = STEPPED.has(place.dataset.chart) ? uPlot.paths.stepped({ align: 1 }) : uPlot.paths.linear();
+  const font = `11px ${getComputedStyle(document.body).fontFamily}`;
+  const axis = { stroke: ink, font, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
+  const labels = place.dataset.labels.split(",");
+  return {
+    ...sizeOf(place),
+    padding: [6, 6, 0, 0],
+    legend: { show: false },
+    cursor: { drag: { x: false, y: false }, points: { size: 6 } },
+    hooks: { setCursor: [(plot) => tellValues(place, plot, plot.cursor.idx)] },
+    scales: { y: { range: (_, low, high) => [0, Math.max(1, high * 1.1)] } },
+    axes: [{ ...axis, size: 28, values: (_, seconds, __, ___, step) => seconds.map((each) => moment(each, step)) }, { ...axis, size: 50, values: (_, ticks) => ticks.map(short) }],
+    series: [{}, ...labels.map((label, place) => ({
+      label, stroke: colours[place], width: 1.5, paths, points: { show: false },
+      fill: place === 0 ? `color-mix(in srgb, ${colours[0]} 12%, transparent)` : undefined,
+      spanGaps: true,
+    }))],
+  };
+}
+
+// Beside the heading: what the lines are, and their values where the pointer is, else the latest.
+function tellValues(place, plot, index) {
+  const at = index ?? plot.data[0].length - 1;
+  const when = index === null || index === undefined ? "" : `${moment(plot.data[0][at], 1)} `;
+  const parts = place.dataset.labels.split(",").map((label, line) => {
+    const part = document.createElement("span");
+    part.className = line ? "second" : "first";
+    part.textContent = `${label} ${number(plot.data[line + 1][at])}`;
+    return part;
+  });
+  place.parentElement.querySelector(".swatches").replaceChildren(when, ...parts);
+}
+
+function moment(seconds, step) {
+  const time = new Date(seconds * 1000);
+  if (step >= 86400) return time.toLocaleDateString(undefined, { day: "numeric", month: "short" });
+  const shape = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
+  return time.toLocaleTimeString(undefined, step < 60 ? { ...shape, second: "2-digit" } : shape);
+}
+
+// A custom property as a colour that a canvas understands: light-dark() is resolved by the browser.
+function resolved(place, name) {
+  const probe = document.createElement("span");
+  probe.style.color = `var(${name})`;
+  place.append(probe);
+  const colour = getComputedStyle(probe).color;
+  probe.remove();
+  return colour;
+}
+
+function short(value) {
+  if (value >= 1e6) return `${value / 1e6}M`;
+  return value >= 1e4 ? `${value / 1e3}k` : number(value);
+}

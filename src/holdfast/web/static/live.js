@@ -1,0 +1,95 @@
+// Counters as they change. One event stream for the page; htmx closes it while the tab is hidden.
+import { hasSelection, watchParts } from "./grid.js";
+import { showLocalTimes } from "./times.js";
+import { duration, number } from "./words.js";
+
+const AGAIN_SECONDS = 15;
+const PARTS = ["done", "notFound", "skipped", "error"];
+let askedAt = performance.now();
+
+export function watchLive() {
+  document.addEventListener("jobs", (event) => {
+    const live = event.target.closest("[data-live]");
+    if (!live) return;
+    const { jobs } = JSON.parse(event.detail.data);
+    for (const job of jobs) fill(job);
+    askAgain(live, jobs);
+  });
+}
+
+function fill(job) {
+  for (const root of document.querySelectorAll(`[data-job="${job.id}"]`)) fillOne(root, job);
+  if (document.getElementById("job")?.dataset.job === String(job.id)) fillCounts(job.counters);
+}
+
+function fillOne(root, job) {
+  const { counters } = job;
+  const texts = {
+    accepted: number(counters.accepted),
+    finished: number(counters.accepted - counters.open),
+    error: number(counters.error),
+    rate: job.ratePerSecond === null ? "" : number(job.ratePerSecond),
+    left: job.etaSeconds === null ? "" : duration(job.etaSeconds),
+  };
+  for (const [name, text] of Object.entries(texts)) {
+    for (const place of root.querySelectorAll(`[data-fill="${name}"]`)) write(place, text);
+  }
+  for (const bar of root.querySelectorAll('[data-fill="bar"] .bar')) draw(bar, counters);
+}
+
+function fillCounts(counters) {
+  for (const place of document.querySelectorAll("[data-count]")) {
+    const name = place.dataset.count === "not_found" ? "notFound" : place.dataset.count;
+    if (name in counters) write(place, number(counters[name]));
+  }
+}
+
+function write(place, text) {
+  if (place.textContent.trim() === text) return;
+  place.textContent = text;
+  place.classList.remove("ticked");
+  requestAnimationFrame(() => place.classList.add("ticked"));
+}
+
+function draw(bar, counters) {
+  const whole = counters.accepted || 1;
+  let at = 0;
+  for (const name of PARTS) {
+    const part = bar.querySelector(`[data-part="${name === "notFound" ? "not_found" : name}"]`);
+    const width = (100 * counters[name]) / whole;
+    part.setAttribute("x", at);
+    part.setAttribute("width", width);
+    at += width;
+  }
+}
+
+// What only the server can tell (why it waits, which buttons fit) is asked for now and then, and at
+// once when the job's state is another. A reading may be older than the page.
+function askAgain(live, jobs) {
+  const state = live.dataset.state;
+  const job = state && jobs.find((each) => String(each.id) === live.dataset.job);
+  const changed = job && job.state !== state && new Date(job.updatedAt) > new Date(live.dataset.changed);
+  const now = performance.now();
+  if (!changed && now - askedAt < AGAIN_SECONDS * 1000) return;
+  askedAt = now;
+  if (changed) {
+    live.dataset.state = job.state;
+    live.dataset.changed = job.updatedAt;
+  }
+  htmx.trigger(live, "again");
+  refreshGrid();
+}
+
+// The first rows of the grid, unless somebody is at work in it.
+async function refreshGrid() {
+  const region = document.getElementById("grid-region");
+  if (!region || hasSelection() || scrollY > 300 || region.querySelector("tr.here")) return;
+  const reply = await fetch(location.href).catch(() => null);
+  if (!reply?.ok) return;
+  const fresh = new DOMParser().parseFromString(await reply.text(), "text/html").getElementById("grid-region");
+  if (!fresh || hasSelection() || scrollY > 300) return;
+  region.replaceChildren(...fresh.childNodes);
+  htmx.process(region);
+  showLocalTimes(region);
+  watchParts();
+}

@@ -1,0 +1,34 @@
+"""Streams: how far each source was walked, what stopped it, and how to go on."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from holdfast.api import streams as api
+from holdfast.api.shapes import Id
+from holdfast.model import StreamState
+from holdfast.web.visit import Changing, Visitor
+
+router = APIRouter(prefix="/streams")
+
+_PAGE_SIZE = 100
+
+
+@router.get("")
+async def index(
+    visit: Visitor,
+    state: StreamState | None = None,
+    pipeline: Annotated[str, Query(max_length=200)] = "",
+    after: str | None = None,
+) -> Response:
+    found = await api.index(visit.person, visit.parts, state, pipeline, _PAGE_SIZE, after)
+    told = {"streams": found.streams, "next": found.next, "state": state, "pipeline": pipeline}
+    return await visit.page("streams.html", here="streams", states=StreamState, **told)
+
+
+@router.post("/{stream_id}/retry")
+async def retry(stream_id: Id, visit: Changing) -> Response:
+    job = await api.retry(stream_id, visit.request, visit.person, visit.parts)
+    return visit.go(f"/jobs/{job.id}/streams", "It goes on from where it stopped.")

@@ -1,0 +1,155 @@
+"""`holdfast api`, `user` and `token` as real processes; a server killed in mid-ingest."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.command import HoldfastCommand
+
+PIPELINE = """
+from holdfast import pipeline
+
+@pipeline(columns=["title"])
+async def titles(row, ctx):
+    return {"title": row["title"]}
+"""
+Start = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def pipeline_file(tmp_path: Path) -> Path:
+    path = tmp_path / "titles.py"
+    path.write_text(PIPELINE)
+    return path
+
+
+def _listening(process: subprocess.Popen[str]) -> tuple[str, str | None]:
+    """Where it listens, and the link that it printed, if it did."""
+    assert process.stderr is not None
+    address = link = None
+    while address is None:
+        line = process.stderr.readline()
+        assert line, "it ended without listening"
+        found = re.search(r"(http://\S+?)/ ", line)
+        address = found.group(1) if found else None
+    with httpx2.Client(base_url=address) as client:
+        while client.get("/readyz").status_code != 200:
+            time.sleep(0.05)
+    return address, link
+
+
+@pytest.fixture
+def client() -> Iterator[httpx2.Client]:
+    with httpx2.Client(timeout=30) as opened:
+        yield opened
+
+
+def _log_in(holdfast: HoldfastCommand, client: httpx2.Client, address: str) -> None:
+    made = holdfast.run("token", "create", "admin", "--name", "test")
+    assert made.returncode == 0, made.stderr
+    client.base_url = address
+    client.headers["Authorization"] = f"Bearer {made.stdout.strip()}"
+
+
+def _job(client: httpx2.Client, job_id: int) -> dict[str, Any]:
+    job: dict[str, Any] = client.get(f"/api/jobs/{job_id}").json()
+    return job
+
+
+def test_server_killed_in_mid_ingest_goes_on_where_it_stood(
+    holdfast_command: HoldfastCommand, pipeline_file: Path, client: httpx2.Client
+) -> None:
+    rows = 400_000
+    server = holdfast_command.start("api", pipeline_file, "--port", "0")
+    address, _ = _listening(server)
+    _log_in(holdfast_command, client, address)
+    content = b"title\n" + b"".join(b"item %d\n" % number for number in range(rows))
+    form = {"pipeline": "titles"}
+    made = client.post("/api/jobs", data=form, files={"file": ("rows.csv", content)})
+    assert made.status_code == 202, made.text
+    job_id = made.json()["id"]
+    while not _job(client, job_id)["counters"]["accepted"]:
+        time.sleep(0.01)
+    server.send_signal(signal.SIGKILL)
+    server.wait(30)
+
+    address, _ = _listening(holdfast_command.start("api", pipeline_file, "--port", "0"))
+    client.base_url = address
+    while not (job := _job(client, job_id))["discoveredAt"]:
+        assert job["state"] == "RUNNING"
+        time.sleep(0.1)
+    assert job["counters"]["accepted"] == rows
+    first, last = (client.get(f"/api/jobs/{job_id}/items/{seq}").json() for seq in (1, 2))
+    assert (first["input"], last["input"]) == ({"title": "item 0"}, {"title": "item 1"})
+    shown = holdfast_command.run("show", str(job_id), "--verify")
+    assert shown.returncode == 0, shown.stdout
+
+
+def test_first_start_prints_a_link_that_lets_the_admin_in(
+    holdfast_command: HoldfastCommand, pipeline_file: Path, client: httpx2.Client
+) -> None:
+    server = holdfast_command.start("api", pipeline_file, "--port", "0")
+    assert server.stderr is not None
+    link = None
+    while link is None:
+        line = server.stderr.readline()
+        assert line
+        found = re.search(r"Log in once with: (\S+)", line)
+        link = found.group(1) if found else None
+    while True:
+        try:
+            reply = client.get(link)
+            break
+        except httpx2.ConnectError:
+            time.sleep(0.05)
+    assert reply.status_code == 303
+    address = link.partition("/login/")[0]
+    assert client.get(f"{address}/api/session").json()["name"] == "admin"
+    server.send_signal(signal.SIGTERM)
+    assert server.wait(30) == 0
+
+
+def test_another_address_is_refused_until_an_account_has_a_password(
+    holdfast_command: HoldfastCommand,
+) -> None:
+    refused = holdfast_command.run("api", "--host", "0.0.0.0", "--port", "0")
+    assert refused.returncode == 1
+    assert "holdfast user add" in refused.stderr
+
+
+def test_port_in_use_is_told_without_a_trace(
+    holdfast_command: HoldfastCommand, pipeline_file: Path
+) -> None:
+    address, _ = _listening(holdfast_command.start("api", pipeline_file, "--port", "0"))
+    again = holdfast_command.run("api", "--port", address.rpartition(":")[2])
+    assert again.returncode == 1
+    assert "--port" in again.stderr and "Traceback" not in again.stderr
+
+
+def test_accounts_and_tokens_from_the_command_line(holdfast_command: HoldfastCommand) -> None:
+    run = holdfast_command.run
+    added = run("user", "add", "ada", "--role", "reader", "--no-password")
+    assert (added.returncode, "reader" in added.stderr) == (0, True)
+    assert run("user", "add", "ada", "--no-password").returncode == 1
+    assert run("user", "add", "Bad Name", "--no-password").returncode == 1
+    assert run("user", "add", "eve", "--role", "king", "--no-password").returncode == 1
+    link = run("user", "link", "ada", "--url", "http://host:1/")
+    assert re.match(r"http://host:1/login/\S{20,}$", link.stdout.strip())
+    assert run("user", "link", "nobody").returncode == 1
+    made = run("token", "create", "ada", "--name", "nightly", "--days", "3")
+    assert made.stdout.startswith("hf_")
+    listed = run("token", "list", "--json").stdout
+    assert "nightly" in listed and made.stdout.strip() not in listed
+    assert run("token", "revoke", "1").returncode == 0
+    assert run("token", "revoke", "99").returncode == 1
+    assert run("user", "disable", "ada").returncode == 0
+    assert '"disabled": true' in run("user", "list", "--json").stdout

@@ -1,0 +1,111 @@
+"""Workers killed all through a full backfill: it goes on by itself, exactly, and asks for no page
+again that was kept."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from holdfast.store import Store
+from tests.command import HoldfastCommand
+from tests.pipelines.meetings.front import Front
+from tests.pipelines.meetings.site import Datasette, generated
+from tests.pipelines.meetings.town import HASTE, Town
+
+pytestmark = pytest.mark.slow
+
+SETTINGS = {
+    **HASTE,
+    "HOLDFAST_API_PAGE_SIZE": "50",
+    "HOLDFAST_MEETINGS_REBUILD_SECONDS": "0.05",
+    "HOLDFAST_LOCK_FLOOR_MS": "1000",
+    "HOLDFAST_LOCK_CAP_MS": "1000",
+    "HOLDFAST_FULL_BACKFILL_BATCH_SIZE": "7",
+}
+KILLS = 6
+
+
+@pytest.fixture
+def datasette(datasette_0: Datasette) -> Datasette:
+    datasette_0.site.reset()
+    return datasette_0
+
+
+def start_worker(command: HoldfastCommand) -> subprocess.Popen[str]:
+    return command.start("work", "meetings", "--until-idle", env=SETTINGS)
+
+
+async def wait_for(pages: int, front: Front) -> None:
+    """Until so many more requests were made."""
+    goal = len(front.asked) + pages
+    while len(front.asked) < goal:
+        await asyncio.sleep(0.005)
+
+
+async def test_full_backfill_outlives_workers_killed_at_random(
+    store: Store, front: Front, datasette: Datasette, database_url: str, tmp_path: Path
+) -> None:
+    datasette.site.add("minutes", generated(3000))
+    town = Town(store, front.url)
+    await town.add()
+    await town.order(types=["minutes"])
+    command = HoldfastCommand(database_url, tmp_path)
+    rng = random.Random(7)
+    try:
+        for _ in range(KILLS):
+            worker = start_worker(command)
+            async with asyncio.timeout(30):
+                await wait_for(rng.randint(3, 10), front)
+            await asyncio.sleep(rng.uniform(0, 0.05))
+            os.kill(worker.pid, signal.SIGKILL)
+            await asyncio.to_thread(worker.wait)
+        last = start_worker(command)
+        assert await asyncio.to_thread(last.wait, 90) == 0
+    finally:
+        command.close()
+    assert await town.pages() == datasette.site.rows("minutes")
+    await town.assert_verified()
+    repeated = {token: count for token, count in front.walked("minutes").items() if count > 1}
+    # At a kill, one page is being kept while the next is in flight; no other is asked for twice.
+    assert sum(count - 1 for count in repeated.values()) <= 2 * KILLS
+    kept = await town.fetch("select count(*), count(distinct cursor_hash) from stream_pages")
+    assert kept[0][0] == kept[0][1]
+    verification = await store.reads.verify((await town.stream())["job_id"])
+    assert verification.problems == []
+
+
+@pytest.mark.parametrize(
+    "point",
+    ["ingest/advance_stream", "ingest/commit", "ingest/committed", "settle/copy meeting_pages",
+     "settle/add_meeting_counts", "settle/commit", "settle/committed", "complete/reopen_stream",
+     "complete/verify_stream", "complete/committed", "lease_stream/add_slice",
+     "ingest/add_meeting_differences"],
+)  # fmt: skip
+async def test_full_backfill_outlives_a_kill_at_each_kind_of_write(
+    store: Store, front: Front, datasette: Datasette, database_url: str, tmp_path: Path, point: str
+) -> None:
+    rows = generated(400)
+    datasette.site.add("minutes", rows)
+    town = Town(store, front.url)
+    await town.add()
+    if point == "ingest/add_meeting_differences":
+        await town.backfill(types=["minutes"])
+        datasette.site.remove("minutes", *rows[:2])
+    await town.order(types=["minutes"], mode="full")
+    command = HoldfastCommand(database_url, tmp_path)
+    try:
+        settings = {**SETTINGS, "HOLDFAST_FAULT": f"{point}@1"}
+        worker = command.start("work", "meetings", "--until-idle", env=settings)
+        assert await asyncio.to_thread(worker.wait, 60) == -signal.SIGKILL
+        last = start_worker(command)
+        assert await asyncio.to_thread(last.wait, 60) == 0
+    finally:
+        command.close()
+    assert await town.pages() == datasette.site.rows("minutes")
+    await town.assert_verified()

@@ -1,0 +1,189 @@
+"""The webhook: its replies, its secret, and what it starts."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import subprocess
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import httpx2
+import pytest
+from fastapi import FastAPI
+
+from holdfast.pipelines.meetings.webhook import webhook_router
+from holdfast.store import Store
+from tests.pipelines.meetings.front import Front
+from tests.pipelines.meetings.site import Site, generated
+from tests.pipelines.meetings.town import Town
+
+SECRET = "s3cret"
+PATH = "/munis/api/update/alameda.ca/"
+GOOD = {"Authorization": f"Bearer {SECRET}"}
+
+
+def client_of(town: Town, secret: str = SECRET) -> httpx2.AsyncClient:
+    app = FastAPI()
+    app.include_router(webhook_router(town.ask, secret))
+    transport = httpx2.ASGITransport(app=app)
+    return httpx2.AsyncClient(transport=transport, base_url="http://test")
+
+
+@pytest.fixture
+async def unknown(store: Store) -> Town:
+    """A town that nobody registered."""
+    return Town(store, "http://127.0.0.1:1")
+
+
+@pytest.fixture
+async def client(unknown: Town) -> AsyncIterator[httpx2.AsyncClient]:
+    async with client_of(unknown) as client:
+        yield client
+
+
+async def test_new_municipality_is_created_and_its_full_backfill_started(
+    client: httpx2.AsyncClient, unknown: Town
+) -> None:
+    body = {"name": "Alameda", "state": "CA", "country": "US", "kind": "city", "pages": 547,
+            "last_updated": "2026-01-01", "latitude": 37.7, "longitude": "-122.2",
+            "popup_data": {"a": 1}, "subdomain": "other.ca"}  # fmt: skip
+    reply = await client.put(PATH, json=body, headers=GOOD)
+    assert reply.status_code == 201
+    told = reply.json()
+    assert (told["action"], told["subdomain"]) == ("created", "alameda.ca")
+    assert [name for name, _ in await unknown.jobs()] == [
+        "alameda.ca agenda full",
+        "alameda.ca minutes full",
+    ]
+    (row,) = await unknown.fetch("select subdomain, name, pages, url from municipalities")
+    assert row == ("alameda.ca", "Alameda", 547, "https://alameda.ca.civic.band")
+
+
+async def test_second_webhook_updates_and_starts_nothing_where_nothing_changed(
+    client: httpx2.AsyncClient, unknown: Town
+) -> None:
+    body = {"name": "Alameda", "pages": 10, "last_updated": "2026-01-01"}
+    await client.post(PATH, json=body, headers=GOOD)
+    reply = await client.post(
+        PATH, json={**body, "kind": "city"}, headers={"Authorization": SECRET}
+    )
+    assert (reply.status_code, reply.json()["action"]) == (200, "updated")
+    assert reply.json()["decisions"] == []
+    assert len(await unknown.jobs()) == 2
+
+
+@pytest.mark.parametrize("change", [{"pages": 11}, {"last_updated": "2026-01-02"}])
+async def test_change_of_pages_or_date_starts_work(
+    town: Town, site: Site, change: dict[str, Any]
+) -> None:
+    site.add("minutes", generated(50))
+    async with client_of(town) as client:
+        body = {"name": "Alameda", "pages": 10, "last_updated": "2026-01-01"}
+        assert (await client.put(PATH, json=body, headers=GOOD)).status_code == 200
+        await town.work()
+        reply = await client.put(PATH, json={**body, **change}, headers=GOOD)
+    actions = [one["action"] for one in reply.json()["decisions"]]
+    assert actions == ["start incremental"] * 2
+    await town.work()
+    assert await town.pages() == site.rows("minutes")
+
+
+@pytest.mark.parametrize(
+    ("headers", "secret"),
+    [
+        ({}, SECRET),
+        ({"Authorization": "Bearer wrong"}, SECRET),
+        ({"Authorization": "Bearer "}, SECRET),
+        ({"Authorization": "Bearer "}, ""),
+        ({"Authorization": ""}, ""),
+        ({"Authorization": "Bearer s3cret"}, ""),
+    ],
+)
+async def test_wrong_secret_and_unset_secret_are_refused(
+    unknown: Town, headers: dict[str, str], secret: str
+) -> None:
+    async with client_of(unknown, secret) as client:
+        reply = await client.put(PATH, json={"name": "Alameda"}, headers=headers)
+    assert (reply.status_code, reply.json()) == (401, {"error": "Invalid webhook secret"})
+    assert not await unknown.fetch("select 1 from municipalities")
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b"{", "Invalid JSON"),
+        (b"[1]", "Invalid JSON"),
+        (b"", "Invalid JSON"),
+        (b"{}", "name field is required"),
+        (b'{"name": ""}', "name field is required"),
+        (b'{"name": 3}', "name field is required"),
+        (b'{"name": "A", "pages": "many"}', "pages has to be a number"),
+        (b'{"name": "A", "pages": 1e400}', "Invalid JSON"),
+        (b'{"name": "A", "kind": ["x"]}', "kind has to be a text of at most 1000 characters"),
+        (b'{"name": "' + b"x" * 2_000_000 + b'"}', "The body is too large"),
+    ],
+)
+async def test_bad_body_is_refused_with_the_reason(
+    client: httpx2.AsyncClient, unknown: Town, body: bytes, told: str
+) -> None:
+    reply = await client.post(PATH, content=body, headers=GOOD)
+    assert (reply.status_code, reply.json()) == (400, {"error": told})
+    assert not await unknown.fetch("select 1 from municipalities")
+
+
+async def test_bad_subdomain_is_refused(client: httpx2.AsyncClient) -> None:
+    path = "/munis/api/update/no_such!town/"
+    reply = await client.post(path, json={"name": "A"}, headers=GOOD)
+    assert reply.status_code == 400 and "is no subdomain" in reply.json()["error"]
+
+
+async def test_two_webhooks_at_once_make_one_chain(town: Town, site: Site, front: Front) -> None:
+    site.add("minutes", generated(300))
+    async with client_of(town) as client:
+        replies = await asyncio.gather(
+            *(
+                client.put(PATH, json={"name": "Alameda", "pages": number}, headers=GOOD)
+                for number in range(1, 6)
+            )
+        )
+    assert [reply.status_code for reply in replies] == [200] * 5
+    assert len(await town.jobs()) == 2
+    await town.work()
+    names = [name for name, _ in await town.jobs()]
+    assert sorted(names) == sorted(
+        f"alameda.ca {kind} {mode}"
+        for kind in ("agenda", "minutes")
+        for mode in ("full", "incremental")
+    )
+    assert max(front.walked("minutes").values()) == 1
+    assert await town.pages() == site.rows("minutes")
+
+
+async def test_webhook_does_not_move_a_site(town: Town, store: Store) -> None:
+    async with client_of(town) as client:
+        body = {"name": "Alameda", "url": "http://elsewhere.example", "zone": "Mars"}
+        assert (await client.put(PATH, json=body, headers=GOOD)).status_code == 200
+    assert await town.fetch("select url, zone from municipalities") == [(town.url, "UTC")]
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_api_serves_the_webhook_of_the_built_in_pipeline(
+    start_holdfast: Callable[..., subprocess.Popen[str]],
+    run_holdfast: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    served = start_holdfast(
+        "api", "meetings", "--port", "0", env={"HOLDFAST_WEBHOOK_SECRET": SECRET}
+    )
+    assert served.stderr is not None
+    line = served.stderr.readline()
+    found = re.search(r"http://[\d.:]+", line)
+    assert found, line
+    body = {"name": "Alameda", "pages": 3}
+    refused = httpx2.put(f"{found[0]}{PATH}", json=body, timeout=30)
+    assert refused.status_code == 401
+    taken = httpx2.put(f"{found[0]}{PATH}", json=body, headers=GOOD, timeout=30)
+    assert (taken.status_code, taken.json()["action"]) == (201, "created")
+    listed = json.loads(run_holdfast("meetings", "list", "--json").stdout)
+    assert [one["subdomain"] for one in listed] == ["alameda.ca"]

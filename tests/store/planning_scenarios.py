@@ -1,0 +1,203 @@
+"""The same for what pipelines decide: plans, conclusions, and their work in the background."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from holdfast.model import JobState, Standing
+from holdfast.pipeline import (
+    Conclusion,
+    Mark,
+    Order,
+    Planned,
+    Reopen,
+    Resume,
+    Standings,
+    Start,
+    Unproven,
+    Verified,
+)
+from holdfast.store import Ending, NewJob, NewStream, Orders, Store
+from holdfast.store.driver import Transaction
+from tests.store.checks import fetch, ingest, lease_stream, make_job, records, state_of, work_off
+from tests.store.message_scenarios import SCENARIOS, scenario
+from tests.store.scenarios import FUTURE, PAST, Scenario
+
+__all__ = ["SCENARIOS"]
+
+
+def make_one(start: Start) -> NewJob:
+    return NewJob("demo", start.name, [NewStream(start.source, "v1")], mode=start.mode)
+
+
+ORDERS = Orders("demo", "tester", make_one)
+
+
+class Sources:
+    """One that is new, one whose job failed, one whose job runs."""
+
+    def __init__(self, name: str) -> None:
+        self.new, self.failed, self.running = f"new {name}", f"failed {name}", f"running {name}"
+
+    async def prepare(self, store: Store) -> None:
+        failed = await make_job(store, self.failed)
+        await store.ingesting.fail_stream(await lease_stream(store, failed), "gone")
+        await store.settling.complete(failed)
+        await make_job(store, self.running)
+
+    def orders(self, standings: Sequence[Standing]) -> list[Order]:
+        """What is left to be done: deciding again after it was done gives no job twice."""
+        by_source = {standing.source: standing for standing in standings}
+        orders: list[Order] = [Mark(by_source[self.running].stream_id, True, True)]
+        if self.new not in by_source:
+            orders.append(Start(self.new, "full", self.new))
+        if by_source[self.failed].job_state is JobState.FAILED:
+            orders.append(Resume(by_source[self.failed].job_id))
+        return orders
+
+    async def plan(self, tx: Transaction, standings: Standings, now: datetime) -> Planned:
+        return Planned(self.orders(await standings([self.new, self.failed, self.running])))
+
+    async def check(self, store: Store) -> None:
+        standings = {one.source: one for one in await store.planning.standings("demo")}
+        assert standings[self.new].job_state is JobState.RUNNING
+        assert standings[self.failed].job_state is JobState.RUNNING
+        running = standings[self.running]
+        assert running.force_full and running.rerun_requested
+        assert not standings[self.new].force_full
+        jobs = await fetch(store, "select id from jobs where name = :n", n=self.new)
+        assert len(jobs) == 1
+
+
+async def _sources(store: Store) -> Sources:
+    sources = Sources(str(await store.jobs.now()))
+    await sources.prepare(store)
+    return sources
+
+
+@scenario("plan")
+class Plan:
+    async def prepare(store: Store) -> Sources:
+        return await _sources(store)
+
+    async def act(store: Store, sources: Sources) -> None:
+        await store.planning.plan(ORDERS, sources.plan)
+
+    async def check(store: Store, sources: Sources) -> None:
+        await sources.check(store)
+
+
+@scenario("fire_plan")
+class FirePlan:
+    async def prepare(store: Store) -> Sources:
+        sources = await _sources(store)
+        await store.upkeep.set_schedule(sources.new, "demo", "0 3 * * *", "UTC", {}, PAST)
+        return sources
+
+    async def act(store: Store, sources: Sources) -> None:
+        for due in await store.upkeep.due_schedules():
+            await store.planning.fire_plan(due, FUTURE, ORDERS, sources.plan)
+
+    async def check(store: Store, sources: Sources) -> None:
+        await sources.check(store)
+        (last,) = await fetch(
+            store, "select last_job_id from schedules where name = :n", n=sources.new
+        )
+        assert last[0] is not None
+
+
+@scenario("tend")
+class Tend:
+    async def prepare(store: Store) -> None:
+        async def add(tx: Transaction) -> None:
+            await tx.execute(
+                "insert into meeting_unindexed (municipality_id, document_type, upstream_ids)"
+                " values (1, 'minutes', '[]')"
+            )
+
+        await store.database.write("test", add)
+
+    async def act(store: Store, _: Any) -> None:
+        async def tend(tx: Transaction) -> bool:
+            await tx.execute("delete from meeting_unindexed")
+            return False
+
+        await store.planning.tend(tend)
+
+    async def check(store: Store, _: Any) -> None:
+        assert not await fetch(store, "select 1 from meeting_unindexed")
+
+
+class Concluding:
+    """A job whose pipeline concludes, with nothing left to do, and what follows it."""
+
+    def __init__(self, job_id: int, sources: Sources, conclusion: Conclusion) -> None:
+        self.job_id = job_id
+        self._sources = sources
+        self._conclusion = conclusion
+
+    @property
+    def ending(self) -> Ending:
+        async def conclude(tx: Transaction, standing: Standing) -> Conclusion:
+            return self._conclusion
+
+        async def follow(
+            tx: Transaction, source: str, standings: Standings, now: datetime
+        ) -> Planned:
+            return await self._sources.plan(tx, standings, now)
+
+        return Ending(ORDERS, conclude, follow)
+
+    async def complete(self, store: Store) -> None:
+        await store.settling.complete(self.job_id, self.ending)
+
+    async def stream(self, store: Store) -> Sequence[Any]:
+        (row,) = await fetch(
+            store,
+            "select state, cursor, verified_at, actual_count from streams where job_id = :j",
+            j=self.job_id,
+        )
+        return row
+
+    async def is_right(self, store: Store) -> None:
+        state, cursor, verified_at, actual_count = await self.stream(store)
+        ended = await state_of(store, self.job_id)
+        if isinstance(self._conclusion, Verified):
+            assert (ended, state, actual_count) == (JobState.DONE, "COMPLETE", 2)
+            assert verified_at is not None
+            await self._sources.check(store)
+        elif isinstance(self._conclusion, Reopen):
+            assert (ended, state) == (JobState.RUNNING, "RUNNING")
+            assert '"again"' in cursor
+        else:
+            assert (ended, state) == (JobState.FAILED, "FAILED")
+
+
+async def _concluding(store: Store, conclusion: Conclusion) -> Concluding:
+    sources = await _sources(store)
+    new = NewJob("demo", "concluded", [NewStream("rows {job}", "v1")], concludes=True)
+    job_id = await store.jobs.create(new, "tester")
+    await ingest(store, await lease_stream(store, job_id), records(2), end=True)
+    await work_off(store, job_id)
+    assert await store.settling.complete(job_id) is None
+    return Concluding(job_id, sources, conclusion)
+
+
+for _conclusion in (
+    Verified(2, 2, proven=True),
+    Reopen("again", 1.0),
+    Unproven("it cannot be", "again"),
+):
+
+    async def _prepare(store: Store, conclusion: Conclusion = _conclusion) -> Concluding:
+        return await _concluding(store, conclusion)
+
+    async def _act(store: Store, concluding: Concluding) -> None:
+        await concluding.complete(store)
+
+    async def _check(store: Store, concluding: Concluding) -> None:
+        await concluding.is_right(store)
+
+    SCENARIOS.append(Scenario("complete", _prepare, _act, _check))

@@ -1,0 +1,206 @@
+"""The pages, served for real in a thread of their own, with a worker beside them.
+
+with Site(url, folder) as site:
+    site.add_user("ada")
+    job_id = site.finished_job("ada", rows)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+import threading
+from collections import defaultdict
+from collections.abc import Coroutine, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, TypeVar
+
+import uvicorn
+
+from holdfast.api.app import create_app
+from holdfast.api.parts import Parts
+from holdfast.cli.composition import worker_options
+from holdfast.cli.server import opened_parts
+from holdfast.engine.worker import Worker
+from holdfast.errors import Failed, NotFound
+from holdfast.model import ItemStatus, Outcome
+from holdfast.pipeline import Pipeline, pipeline
+from holdfast.settings import load_settings
+from holdfast.store import NewItem, NewJob, NewStream, Settlement
+from holdfast.web.app import add_pages
+from holdfast.web.navigation import PagePack
+from tests.store.checks import ingest, lease_stream
+
+T = TypeVar("T")
+_PAGE = 5000
+
+
+@pipeline(columns=["title", "length"], inputs=["title"])
+async def lengths(row: dict[str, Any], ctx: Any) -> Any:
+    """How long each title is; `missing` is not found, `broken` fails for good."""
+    if row["title"] == "missing":
+        raise NotFound
+    if row["title"].startswith("broken"):
+        raise Failed("PARSE_ERROR", "it is broken")
+    return {"title": row["title"], "length": len(row["title"])}
+
+
+#: job -> how many more of its items may end
+TURNS: defaultdict[int, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(0))
+
+
+@pipeline(columns=["title"])
+async def held(row: dict[str, Any], ctx: Any) -> Any:
+    """Each item waits until the test lets it go."""
+    await TURNS[ctx.job.id].acquire()
+    return row
+
+
+PIPELINES: dict[str, Pipeline] = {"lengths": lengths, "held": held}
+
+
+class Site:
+    def __init__(
+        self,
+        database_url: str,
+        folder: Path,
+        works: bool = True,
+        packs: Sequence[PagePack] = (),
+    ) -> None:
+        self._environment = {
+            "HOLDFAST_DATABASE_URL": database_url,
+            "HOLDFAST_DATA_DIR": str(folder / ".holdfast"),
+            "HOLDFAST_SWEEP_SECONDS": "0.5",
+            "HOLDFAST_RETRY_NOT_FOUND_BASE_SECONDS": "0",
+            "HOLDFAST_MAX_ATTEMPTS_NOT_FOUND": "1",
+        }
+        self._works = works
+        self._packs = packs
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._stack = contextlib.AsyncExitStack()
+        self.parts: Parts
+        self.url = ""
+
+    def __enter__(self) -> Site:
+        self._thread.start()
+        self.run(self._start())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.run(self._stop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        future: Future[T] = asyncio.run_coroutine_threadsafe(work, self._loop)
+        return future.result(60)
+
+    async def _start(self) -> None:
+        settings = load_settings(self._environment)
+        self.parts = await self._stack.enter_async_context(opened_parts(settings, PIPELINES))
+        app = create_app(self.parts)
+        add_pages(app, self._packs)
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1)
+        self._server = uvicorn.Server(config)
+        self._feed = app.state.feed
+        self._serving = asyncio.create_task(self._server.serve(sockets=[listener]))
+        while not self._server.started:
+            await asyncio.sleep(0.01)
+        if self._works:
+            parts = self.parts
+            options = worker_options(settings, None, until_idle=False)
+            self._worker = Worker(
+                parts.store, parts.new_name(), PIPELINES, options, "tester", parts.clock,
+                parts.rng, parts.metrics, parts.log,
+            )  # fmt: skip
+            self._working = asyncio.create_task(self._worker.run())
+
+    async def _stop(self) -> None:
+        if self._works:
+            self._worker.stop()
+            await self._working
+        self._feed.close()
+        self._server.should_exit = True
+        await self._serving
+        await self._stack.aclose()
+
+    def add_user(self, name: str, role: str = "operator", password: str | None = None) -> None:
+        """Without a password, which takes a while to hash, they come in with a link."""
+        self.run(self.parts.accounts.add_user(name, role, password, "tester"))
+
+    def login_link(self, name: str) -> str:
+        return f"{self.url}/login/{self.run(self.parts.accounts.make_link(name, 'tester'))}"
+
+    def let_go(self, job_id: int, items: int) -> None:
+        """Lets so many items of a `held` job end."""
+        self.run(_let_go(job_id, items))
+
+    def let_all_go(self) -> None:
+        for job_id in list(TURNS):
+            self.let_go(job_id, _PAGE)
+
+    def job(
+        self,
+        owner: str,
+        titles: Sequence[str],
+        statuses: Sequence[ItemStatus] = (),
+        pipeline: str = "lengths",
+        name: str = "titles.csv",
+    ) -> int:
+        """A job over these titles; with statuses, a done one whose items ended so in turn."""
+        return self.run(self._job(owner, titles, statuses, pipeline, name))
+
+    async def _job(
+        self,
+        owner: str,
+        titles: Sequence[str],
+        statuses: Sequence[ItemStatus],
+        pipeline: str,
+        name: str,
+    ) -> int:
+        store = self.parts.store
+        # A job that is to be settled here is nobody else's to work on.
+        new = NewJob(
+            pipeline=f"{pipeline}-by-hand" if statuses else pipeline,
+            name=name,
+            streams=[NewStream("titles-{job}", name)],
+            owner_id=owner,
+            columns=PIPELINES[pipeline].columns,
+        )
+        job_id = await store.jobs.create(new, owner)
+        stream = await lease_stream(store, job_id)
+        for start in range(0, len(titles), _PAGE):
+            part = titles[start : start + _PAGE]
+            items = [NewItem(json.dumps({"title": title})) for title in part]
+            await ingest(store, stream, items, end=start + _PAGE >= len(titles))
+        while statuses and (claims := await store.leases.claim(job_id, "one", 5000, 1 << 24, 60)):
+            for claimed in claims:
+                outcomes = [_outcome(row, statuses) for row in claimed.rows]
+                settlement = Settlement(claimed.lease, outcomes, last=True)
+                await store.settling.settle(job_id, "one", [settlement])
+        await store.settling.complete(job_id)
+        return job_id
+
+
+async def _let_go(job_id: int, items: int) -> None:
+    for _ in range(items):
+        TURNS[job_id].release()
+
+
+def _outcome(row: Sequence[Any], statuses: Sequence[ItemStatus]) -> Outcome:
+    seq, text = row[0], row[1]
+    status = statuses[(seq - 1) % len(statuses)]
+    title = json.loads(text)["title"]
+    if status is ItemStatus.DONE:
+        result = json.dumps({"title": title, "length": len(title)})
+        return Outcome(seq, status, 1, 1, 0, None, result)
+    code = "TIMEOUT" if seq % 2 else "PARSE_ERROR"
+    told = (code, f"{code.lower()} at {title}") if status is ItemStatus.ERROR else (None, None)
+    return Outcome(seq, status, 1, 1, 0, None, None, *told)

@@ -1,0 +1,160 @@
+"""Every page, on each database, with something on it and with nothing; and what people mistype."""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import httpx2
+import pytest
+from fastapi import APIRouter, Response
+
+from holdfast.model import ItemStatus
+from holdfast.web.navigation import ENTRIES, Entry, PagePack
+from holdfast.web.visit import Visitor
+from tests.web.site import Site
+
+STATUSES = [ItemStatus.DONE, ItemStatus.ERROR, ItemStatus.NOT_FOUND]
+JOB_PAGES = [
+    "", "?q=status:ERROR", "?q=code:TIMEOUT", "?q=since:2020-01-01", "?q=row:3", "/charts", "/head",
+    "/pending", "/errors", "/pace", "/streams", "/audit", "/items/2", "/reprocess", "/cancel",
+    "/caps", "/export",
+]  # fmt: skip
+OTHERS = ["/new", "/account", "/operations", "/exports", "/charts?span=7d", "/standing"]
+
+
+@pytest.fixture
+def own_site(database_url: str, tmp_path: Path) -> Iterator[Site]:
+    with Site(database_url, tmp_path, works=False) as site:
+        yield site
+
+
+@pytest.fixture
+def own_site_with(sqlite_url: str, tmp_path: Path) -> Iterator[Callable[[PagePack], Site]]:
+    with ExitStack() as stack:
+        yield lambda pack: stack.enter_context(Site(sqlite_url, tmp_path, False, [pack]))
+
+
+@pytest.fixture
+def admin(own_site: Site) -> Iterator[httpx2.Client]:
+    own_site.add_user("root", "admin")
+    with httpx2.Client(base_url=own_site.url, timeout=30) as client:
+        client.get(own_site.login_link("root"))
+        yield client
+
+
+def test_every_page_answers_and_empty_ones_teach(admin: httpx2.Client) -> None:
+    for path in [entry.path for entry in ENTRIES] + OTHERS:
+        reply = admin.get(path)
+        assert reply.status_code == 200, (path, reply.text[-600:])
+    assert "No job yet" in admin.get("/jobs").text
+    assert "holdfast schedule add" in admin.get("/schedules").text
+
+
+def test_every_page_of_a_job_answers(own_site: Site, admin: httpx2.Client) -> None:
+    job = f"/jobs/{own_site.job('root', [f'title {n}' for n in range(120)], STATUSES)}"
+    own_site.run(own_site.parts.store.samples.take_samples())
+    for path in JOB_PAGES:
+        reply = admin.get(job + path)
+        assert reply.status_code == 200, (path, reply.text[-600:])
+    page = admin.get(job).text
+    following = re.search(r'hx-get="(/jobs/\d+\?q=[^"]*)"', page)
+    assert following
+    rows = admin.get(following[1].replace("&amp;", "&"), headers={"HX-Request": "true"})
+    assert rows.text.count("data-seq=") == 20 and "<html" not in rows.text
+
+
+def test_lists_with_something_on_them_answer(own_site: Site, admin: httpx2.Client) -> None:
+    own_site.job("root", ["one", "two"], pipeline="held", name="open.csv")
+    own_site.job("root", ["one", "two"], STATUSES, name="ended.csv")
+    assert "open.csv" in admin.get("/pending").text
+    assert "open.csv" in admin.get("/").text and "ended.csv" in admin.get("/").text
+    assert "titles-" in admin.get("/streams").text
+    assert "start" in admin.get("/audit").text
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/jobs/0", "/jobs/abc", "/jobs/99999999999999999999", "/jobs/12345", "/nowhere",
+     "/jobs/1/items/0", "/streams?state=SLEEPING", "/?span=99y"],
+)  # fmt: skip
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_what_does_not_exist_is_told_as_a_page(path: str, admin: httpx2.Client) -> None:
+    reply = admin.get(path)
+    assert reply.status_code == 404
+    assert reply.headers["content-type"].startswith("text/html")
+
+
+@pytest.mark.parametrize("after", ["abc", "AAAA", "%00", "x" * 3000])
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_cursor_that_is_not_ours_is_refused(
+    after: str, own_site: Site, admin: httpx2.Client
+) -> None:
+    job = f"/jobs/{own_site.job('root', ['one'], STATUSES)}"
+    for path in (job, f"{job}/pending", "/jobs", "/audit", "/streams", "/pending"):
+        assert admin.get(f"{path}?after={after}").status_code == 400
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_order_that_does_not_fit_says_the_state(own_site: Site, admin: httpx2.Client) -> None:
+    job = f"/jobs/{own_site.job('root', ['one'], STATUSES)}"
+    found = re.search(r'data-csrf="(\w+)"', admin.get(job).text)
+    assert found
+    reply = admin.post(f"{job}/pause", data={"csrf": found[1]})
+    assert reply.status_code == 409 and "DONE" in reply.text
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_api_still_answers_in_json(admin: httpx2.Client) -> None:
+    assert admin.get("/api/jobs/77").headers["content-type"] == "application/problem+json"
+    assert admin.get("/api/openapi.json").json()["paths"].keys().isdisjoint({"/jobs", "/"})
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_link_that_was_used_asks_to_log_in(own_site: Site, admin: httpx2.Client) -> None:
+    link = own_site.login_link("root")
+    with httpx2.Client() as client:
+        assert client.get(link).status_code == 303
+    with httpx2.Client() as client:
+        reply = client.get(link)
+    assert reply.status_code == 401 and "<form" in reply.text and "used already" in reply.text
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_pending_switched_off_is_gone_from_the_rail(own_site: Site, admin: httpx2.Client) -> None:
+    own_site.run(own_site.parts.store.requests.set_flag("pending", False, "root"))
+    assert 'href="/pending"' not in admin.get("/jobs").text
+    assert admin.get("/pending").status_code == 503
+
+
+def test_pipelines_package_adds_pages_of_its_own(
+    own_site_with: Callable[[PagePack], Site], tmp_path: Path
+) -> None:
+    router = APIRouter()
+
+    @router.get("/towns")
+    async def towns(visit: Visitor) -> Response:
+        return await visit.page("towns/list.html", here="towns", names=["Oakville"])
+
+    folder = tmp_path / "towns"
+    folder.mkdir()
+    (folder / "list.html").write_text(
+        '{% extends "layout.html" %}{% block title %}Towns{% endblock %}'
+        "{% block content %}{{ names|join }}{% endblock %}"
+    )
+    site = own_site_with(
+        PagePack("towns", router, folder, [Entry("towns", "Towns", "/towns", "t")])
+    )
+    site.add_user("root", "admin")
+    with httpx2.Client(base_url=site.url) as client:
+        client.get(site.login_link("root"))
+        assert 'href="/towns"' in client.get("/jobs").text
+        assert "Oakville" in client.get("/towns").text
+
+
+def test_pages_hold_no_script_or_style_of_their_own() -> None:
+    templates = Path(__file__).parents[2] / "src" / "holdfast" / "web" / "templates"
+    for path in templates.rglob("*.html"):
+        text = path.read_text()
+        assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=", text), path
+        assert "//" not in re.sub(r"https?://127", "", re.sub(r"\{#.*?#\}", "", text)), path

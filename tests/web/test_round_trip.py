@@ -1,0 +1,76 @@
+"""From a file on somebody's desk to a file with the results."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from playwright.sync_api import expect
+
+from tests.web.conftest import OpenAs, Watch
+
+LIST = "Product title;Brand\nchair;ACME\nmissing;ACME\nbroken leg;ACME\n=SUM(A1);ACME\n"
+
+
+def test_upload_to_export(ada: str, open_as: OpenAs, tmp_path: Path) -> None:
+    path = tmp_path / "list.csv"
+    path.write_text(LIST, encoding="utf-8")
+    page = open_as(ada, "/new?pipeline=lengths")
+    page.set_input_files("input[type=file]", path)
+
+    expect(page.get_by_text("semicolon")).to_be_visible()
+    expect(page.locator("dd", has_text="utf-8")).to_be_visible()
+    expect(page.get_by_label("Product title is called")).to_have_value("title")
+
+    page.get_by_role("button", name="Dry run").click()
+    tried = page.locator("#tried tbody tr")
+    expect(tried).to_have_count(4)
+    expect(tried.nth(0)).to_contain_text("chair")
+    expect(tried.nth(2)).to_contain_text("PARSE_ERROR")
+
+    page.get_by_role("button", name="Start the job").click()
+    page.wait_for_url("**/jobs/*")
+    expect(page.locator("#job-head .badge").first).to_have_text("done")
+    expect(page.locator("#job-head")).to_contain_text("4 of 4")
+    rows = page.locator("tr[data-seq]")
+    expect(rows).to_have_count(4)
+    expect(rows.nth(0)).to_contain_text("chair")
+    expect(rows.nth(1)).to_contain_text("not found")
+
+    page.get_by_role("link", name="Export …").click()
+    page.get_by_role("radio", name="CSV").check()
+    page.get_by_role("button", name="Export", exact=True).click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download").click()
+    with Path(download.value.path()).open(encoding="utf-8-sig", newline="") as file:
+        table = list(csv.DictReader(file))
+    assert [row["status"] for row in table] == ["DONE", "NOT_FOUND", "ERROR", "DONE"]
+    assert table[0]["title"] == "chair" and table[0]["length"] == "5"
+    assert table[3]["title"] == "'=SUM(A1)"
+
+
+def test_what_is_no_table_is_refused_in_words(
+    ada: str, open_as: OpenAs, tmp_path: Path, watch: Watch
+) -> None:
+    watch.expected = ("422",)
+    path = tmp_path / "list.csv"
+    path.write_bytes(b"%PDF-1.7 not a table")
+    page = open_as(ada, "/new?pipeline=lengths")
+    page.set_input_files("input[type=file]", path)
+    expect(page.locator("[data-told]")).to_contain_text("PDF")
+
+
+def test_renamed_column_is_what_the_pipeline_sees(
+    ada: str, open_as: OpenAs, tmp_path: Path
+) -> None:
+    path = tmp_path / "other.csv"
+    path.write_text("what\nchair\n", encoding="utf-8")
+    page = open_as(ada, "/new?pipeline=lengths")
+    page.set_input_files("input[type=file]", path)
+    expect(page.get_by_text("No column for title")).to_be_visible()
+    page.get_by_label("what is called").select_option("title")
+    page.get_by_role("button", name="Start the job").click()
+    page.wait_for_url("**/jobs/*")
+    expect(page.locator("#job-head")).to_contain_text("1 of 1")
+    page.locator("tr[data-seq] a.open").click()
+    expect(page.locator("pre").last).to_contain_text('"title": "chair"')
