@@ -162,6 +162,21 @@ class AcceptJobOnASourceWalkedBefore:
     check = AcceptJob.check
 
 
+@scenario("send_again")
+class SendAgain:
+    async def prepare(store: Store) -> str:
+        return str(uuid4())
+
+    async def act(store: Store, message_id: str) -> None:
+        await store.messages.send_again(message_id, "interactive", b"{}", 0.0)
+
+    async def check(store: Store, message_id: str) -> None:
+        rows = await fetch(
+            store, "select distinct queue, kind from outbox where message_id = :m", m=message_id
+        )
+        assert [tuple(row) for row in rows] == [("interactive", "message")]
+
+
 @scenario("forget_messages")
 class ForgetMessages:
     async def prepare(store: Store) -> str:

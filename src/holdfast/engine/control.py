@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from holdfast.engine.ending import orders_of, plan_of
-from holdfast.errors import IllegalTransition, UnfitState, UserError
+from holdfast.errors import IllegalTransition, PipelineError, UnfitState, UserError
 from holdfast.model import FINAL, ItemStatus, JobState, Lane
 from holdfast.pipeline import Pipeline
 from holdfast.store import Carried, NewJob, NewStream, Store
@@ -103,8 +103,8 @@ class Control:
             )
         await self.prepare(pipeline)
         streams = [
-            NewStream(source, pipeline.fingerprint(source, options), caps.max_items_per_source)
-            for source in pipeline.sources(options)
+            NewStream(source, fingerprint, caps.max_items_per_source)
+            for source, fingerprint in _queries(pipeline, options)
         ]
         lane = Lane.BACKFILL if pipeline.lane is Lane.UPLOAD else pipeline.lane
         return NewJob(
@@ -253,5 +253,18 @@ class Control:
 
 def discovery_key(pipeline: Pipeline, options: Mapping[str, Any]) -> str:
     """What finds a discovery job again: the queries behind its sources."""
-    names = [f"{s}={pipeline.fingerprint(s, options)}" for s in pipeline.sources(options)]
-    return "discover:" + ";".join(names)
+    return "discover:" + ";".join(f"{s}={f}" for s, f in _queries(pipeline, options))
+
+
+def _queries(pipeline: Pipeline, options: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The pipeline's sources and their fingerprints, by code that options may not suit."""
+    try:
+        return [(s, pipeline.fingerprint(s, options)) for s in pipeline.sources(options)]
+    except UserError:
+        raise
+    except Exception as error:
+        raise PipelineError(
+            f"the pipeline {pipeline.name} has no sources for these options: "
+            f"{type(error).__name__}: {error}",
+            "Give the options that its `sources` needs, or mend it.",
+        ) from error

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast.clock import Clock
 from holdfast.engine.turns import WALKS, MayRun, Turn
@@ -26,8 +26,10 @@ from holdfast.messaging.orders import Orders
 from holdfast.metrics import Metrics
 from holdfast.model import JobState, SliceKind
 from holdfast.pipeline import Pipeline
-from holdfast.store import Store, TurnJob
+from holdfast.store import Store
 from holdfast.tasks import end_tasks
+
+T = TypeVar("T")
 
 #: One message of each kind of work at a time: what waits is free for an idle worker.
 _PREFETCH = {"interactive": 1, "discover": WALKS, "bulk": 1}
@@ -162,7 +164,11 @@ class BrokerTurns:
         walking: Collection[int],
     ) -> Turn | None:
         header = envelope.header
-        job = await self._job_of_turn(job_id, kind, header.message_id)
+        job = await self._once_there(
+            lambda: self._store.messages.begin_turn(
+                job_id, kind, header.message_id, self._room, self._owner_slices
+            )
+        )
         if job is None or job.state is not JobState.RUNNING or job.switch:
             await self._obsolete(delivery, header.type)
             return None
@@ -182,13 +188,11 @@ class BrokerTurns:
         self._metrics.slice_start_seconds.observe(max(0.0, waited))
         return turn
 
-    async def _job_of_turn(self, job_id: int, kind: SliceKind, message_id: str) -> TurnJob | None:
+    async def _once_there(self, action: Callable[[], Awaitable[T]]) -> T:
         """Waits for a database that is gone: to give the message back would count as a death."""
         while True:
             try:
-                return await self._store.messages.begin_turn(
-                    job_id, kind, message_id, self._room, self._owner_slices
-                )
+                return await action()
             except DatabaseGone as error:
                 self._log.warning("database.gone", error=str(error))
                 await asyncio.sleep(_GONE_SECONDS)
@@ -253,18 +257,27 @@ class BrokerTurns:
     async def _start_job(self, delivery: Delivery, envelope: Envelope, body: JobStart) -> None:
         type_ = envelope.header.type
         try:
-            await self._orders.start(envelope, body)
+            if await self._once_there(lambda: self._is_elsewhere(body.pipeline)):
+                await self._once_there(lambda: self._send_on(delivery, envelope))
+                await delivery.ack()
+                return
+            await self._once_there(lambda: self._orders.start(envelope, body))
         except UserError as error:
             await delivery.reject_to_dead("REFUSED", error.message)
             self._count(type_, "dead")
             return
-        except DatabaseGone as error:
-            self._log.warning("database.gone", error=str(error))
-            await asyncio.sleep(_GONE_SECONDS)
-            await delivery.give_back()
-            return
         await delivery.ack()
         self._count(type_, "taken")
+
+    async def _is_elsewhere(self, pipeline: str) -> bool:
+        if pipeline in self._pipelines:
+            return False
+        return pipeline in await self._store.messages.listened_pipelines(self._lost_seconds)
+
+    async def _send_on(self, delivery: Delivery, envelope: Envelope) -> None:
+        await self._store.messages.send_again(
+            envelope.header.message_id, delivery.queue, delivery.body, _ELSEWHERE_SECONDS
+        )
 
     def _count(self, type_: str, outcome: str) -> None:
         self._metrics.messages.labels(type_, outcome).inc()

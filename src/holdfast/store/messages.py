@@ -189,6 +189,15 @@ class Messages:
 
         return await self._database.write("accept_job", body)
 
+    async def send_again(self, message_id: str, queue: str, payload: bytes, delay: float) -> None:
+        """Another program's message that came to a worker which cannot follow it."""
+
+        async def body(tx: Transaction) -> None:
+            message = {"message_id": message_id, "payload": payload, "queue": queue, "job_id": 0}
+            await tx.run("add_message", {**message, "delay": delay})
+
+        await self._database.write("send_again", body)
+
     async def forget_messages(self) -> None:
         """The inbox need not remember what no broker keeps so long."""
 

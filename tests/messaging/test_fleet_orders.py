@@ -1,0 +1,83 @@
+"""Orders of other programs, where pipelines and the database fail them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.scene import DEEDS, wait_until
+from tests.messaging.fleet_scene import Fleet, message, stop
+from tests.postgres import PostgresServer
+
+#: Wants an option that an order may lack.
+PICKY = """
+from holdfast import Page, Pipeline, Record
+
+class Picky(Pipeline):
+    def sources(self, options):
+        return [options["site"]]
+
+    async def discover(self, source, cursor, ctx):
+        yield Page([Record({"site": source})], end=True)
+
+    async def process(self, row, ctx):
+        return row
+"""
+
+
+@pytest.fixture
+def picky(fleet: Fleet) -> Path:
+    path = fleet.folder / "picky.py"
+    path.write_text(PICKY)
+    return path
+
+
+def order(**options: str) -> bytes:
+    return message("job.start", {"pipeline": "picky", "options": options})
+
+
+def _listening(fleet: Fleet) -> int:
+    live = "select count(*) from workers where listens = 1 and stopped_at is null"
+    return int(fleet.fetch(live)[0][0])
+
+
+def test_order_that_the_pipeline_cannot_follow_is_refused_and_its_worker_lives(
+    fleet: Fleet, picky: Path
+) -> None:
+    relay, worker = fleet.start_relay(), fleet.start_listener(picky)
+    wait_until(fleet.has_queues, "the queues are declared")
+    fleet.send("interactive", order())
+    (letter,) = fleet.wait_for_letters(1)
+    assert letter["code"] == "REFUSED"
+    assert "KeyError: 'site'" in letter["message"]
+    fleet.send("interactive", order(site="here"))
+    fleet.wait_done(1)
+    stop(relay, worker)
+
+
+def test_order_waits_for_a_database_that_is_gone(
+    fleet: Fleet, picky: Path, postgres_server: PostgresServer
+) -> None:
+    relay, worker = fleet.start_relay(), fleet.start_listener(picky)
+    wait_until(lambda: _listening(fleet) == 1, "it listens")
+    postgres_server.stop()
+    try:
+        fleet.send("interactive", order(site="here"))
+        wait_until(lambda: worker.said().count("database.gone") >= 30, "the worker tried often")
+    finally:
+        postgres_server.start()
+    fleet.wait_done(1)
+    stop(relay, worker)
+    assert fleet.dead_letters() == []
+
+
+def test_order_for_a_pipeline_of_another_worker_comes_to_it(fleet: Fleet, picky: Path) -> None:
+    workers = [fleet.start_listener(pipelines) for pipelines in (DEEDS, DEEDS, picky)]
+    relay = fleet.start_relay()
+    wait_until(lambda: _listening(fleet) == 3, "all listen")
+    fleet.send("interactive", *(order(site=f"site {number}") for number in range(3)))
+    done = "select count(*) from jobs where state = 'DONE'"
+    wait_until(lambda: fleet.fetch(done)[0][0] == 3, "each was followed")
+    stop(relay, *workers)
+    assert fleet.dead_letters() == []
