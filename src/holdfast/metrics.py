@@ -143,8 +143,8 @@ class Metrics:
             "oldest_pending_age_seconds", "Age of the oldest pending item.", "pipeline"
         )
 
-        self.pending_count = self._gauge(
-            "pending_count", "Open items of all live jobs, as the pending list counts them."
+        self.pending_items = self._gauge(
+            "pending_items", "Open items of all live jobs, as the pending list counts them."
         )
 
     def _messages(self) -> None:

@@ -175,12 +175,13 @@ def test_sources_wait_while_too_much_is_open(fleet: Fleet) -> None:
     path = fleet.folder / "flowing.py"
     path.write_text(FLOWING.replace("sleep(0.01)", "sleep(0.1)"))
     fleet.order("run", path, "--no-work", "--max-items", "10")
-    fleet.order("resume", "1", "--max-items", "80")
+    # More than comes in between two looks at the backlog, of which there is one a second.
+    fleet.order("resume", "1", "--max-items", "1000")
     fleet.start_relay()
     port, bound = free_port(), {"HOLDFAST_BACKLOG_MAX_ITEMS": "30"}
     fleet.start_listener(
-        path, "--health-port", str(port), **bound, **SHORT_SLICES, HOLDFAST_CONCURRENCY_MAX="2"
+        path, "--health-port", str(port), **bound, **SHORT_SLICES, HOLDFAST_CONCURRENCY_MAX="4"
     )
     wait_until(lambda: metric(port, "holdfast_backpressure") == 1, "the source is held back")
     fleet.wait_done(1)
-    fleet.assert_exact(1, done=80)
+    fleet.assert_exact(1, done=200)

@@ -75,7 +75,7 @@ class PendingCounts:
             self._known.clear()
         self._known[key] = (now, count)
         if key == (None, None, 0):
-            parts.metrics.pending_count.set(count)
+            parts.metrics.pending_items.set(count)
         return count
 
 
