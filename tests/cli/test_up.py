@@ -8,6 +8,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -15,6 +16,7 @@ import psutil
 import pytest
 
 from tests.ports import free_port
+from tests.signing_in import sign_in
 
 WAIT_SECONDS = 60.0
 pytestmark = [
@@ -73,7 +75,7 @@ def test_demo_is_there_to_be_tried_and_ends_with_ctrl_c(
 ) -> None:
     process, url = demo()
     with httpx2.Client(base_url=url, timeout=30) as client:
-        assert client.get(_login_link(process)).status_code == 303
+        assert sign_in(client, _login_link(process)).status_code == 303
         page = client.get("/jobs").text
         assert "shopping-list.csv" in page and "catalogue" in page
         _until(lambda: client.get("/api/jobs/1").json()["counters"]["done"] > 0)
@@ -109,12 +111,17 @@ def test_children_end_when_their_supervisor_is_killed(
     assert alive == []
 
 
-def test_port_that_is_taken_is_told_and_nothing_stays(
+@pytest.mark.parametrize("arguments", [["--demo"], ["--host", "0.0.0.0"], []])
+def test_port_that_is_taken_is_told_before_anything_is_begun(
+    arguments: list[str],
     start_holdfast: Callable[..., subprocess.Popen[str]],
+    tmp_path: Path,
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        process = start_holdfast("up", "--demo", "--port", str(port), "--workers", "1")
+        process = start_holdfast("up", *arguments, "--port", str(port), "--workers", "1")
         _, told = process.communicate(timeout=WAIT_SECONDS)
     assert process.returncode == 1
-    assert "--port" in told and "Traceback" not in told
+    assert f":{port}: another program listens there" in told and "--port" in told
+    assert "did not start" not in told and "Traceback" not in told
+    assert not list(tmp_path.rglob("*.csv"))

@@ -65,6 +65,8 @@ def test_login_has_no_serious_findings(site: Site, open_as: OpenAs) -> None:
     page.get_by_role("button", name="Log out").click()
     page.wait_for_url("**/login")
     assert _findings(page) == []
+    page.goto(site.login_link("axe"))
+    assert _findings(page) == []
 
 
 def test_nothing_is_wider_than_a_phone(paths: list[str], open_as: OpenAs, watch: Watch) -> None:

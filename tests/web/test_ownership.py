@@ -10,6 +10,7 @@ import httpx2
 import pytest
 
 from holdfast.model import ItemStatus
+from tests.signing_in import sign_in
 from tests.web.site import Site
 
 STATUSES = [ItemStatus.DONE, ItemStatus.ERROR]
@@ -26,7 +27,7 @@ class Visitor:
         self.name = f"{role}-{uuid4().hex[:8]}"
         site.add_user(self.name, role)
         self.client = httpx2.Client(base_url=site.url, timeout=30)
-        assert self.client.get(site.login_link(self.name)).status_code == 303
+        assert sign_in(self.client, site.login_link(self.name)).status_code == 303
         found = re.search(r'data-csrf="(\w+)"', self.client.get("/account").text)
         assert found
         self.csrf = found[1]
@@ -130,6 +131,7 @@ def test_change_without_the_csrf_token_is_refused(job: str, visitors: dict[str, 
     admin = visitors["admin"].client
     assert admin.post(f"{job}/pause").status_code == 403
     assert admin.post(f"{job}/pause", data={"csrf": "0" * 64}).status_code == 403
+    assert admin.post(f"{job}/pause", data={"csrf": "é" * 64}).status_code == 403
     assert admin.post("/settings/switches", data={"scope": "all", "on": "1"}).status_code == 403
 
 

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Response
 from holdfast.model import ItemStatus
 from holdfast.web.navigation import ENTRIES, Entry, PagePack
 from holdfast.web.visit import Visitor
+from tests.signing_in import sign_in
 from tests.web.site import Site
 
 STATUSES = [ItemStatus.DONE, ItemStatus.ERROR, ItemStatus.NOT_FOUND]
@@ -39,7 +40,7 @@ def own_site_with(sqlite_url: str, tmp_path: Path) -> Iterator[Callable[[PagePac
 def admin(own_site: Site) -> Iterator[httpx2.Client]:
     own_site.add_user("root", "admin")
     with httpx2.Client(base_url=own_site.url, timeout=30) as client:
-        client.get(own_site.login_link("root"))
+        sign_in(client, own_site.login_link("root"))
         yield client
 
 
@@ -114,10 +115,22 @@ def test_api_still_answers_in_json(admin: httpx2.Client) -> None:
 def test_link_that_was_used_asks_to_log_in(own_site: Site, admin: httpx2.Client) -> None:
     link = own_site.login_link("root")
     with httpx2.Client() as client:
-        assert client.get(link).status_code == 303
+        for _ in range(3):  # as a scanner of mails, a preview and a person do
+            assert client.get(link).status_code == 200
+        assert sign_in(client, link).headers["location"] == "/"
     with httpx2.Client() as client:
-        reply = client.get(link)
+        reply = sign_in(client, link)
     assert reply.status_code == 401 and "<form" in reply.text and "used already" in reply.text
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_link_is_not_used_by_a_form_of_another_site(own_site: Site, admin: httpx2.Client) -> None:
+    link = own_site.login_link("root")
+    with httpx2.Client() as client:
+        for csrf in ("", "0" * 64, "é"):
+            reply = client.post(link, data={"csrf": csrf})
+            assert reply.status_code == 403 and "holdfast_session" not in client.cookies
+        assert sign_in(client, link).status_code == 303
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -147,7 +160,7 @@ def test_pipelines_package_adds_pages_of_its_own(
     )
     site.add_user("root", "admin")
     with httpx2.Client(base_url=site.url) as client:
-        client.get(site.login_link("root"))
+        sign_in(client, site.login_link("root"))
         assert 'href="/towns"' in client.get("/jobs").text
         assert "Oakville" in client.get("/towns").text
 

@@ -88,11 +88,15 @@ def csrf_token(parts: Parts, session: str) -> str:
     return hmac.new(parts.secret, b"csrf " + session.encode(), hashlib.sha256).hexdigest()
 
 
+def csrf_fits(parts: Parts, session: str, given: str) -> bool:
+    return hmac.compare_digest(csrf_token(parts, session).encode(), given.encode())
+
+
 def check_csrf(parts: Parts, person: Person, given: str) -> None:
     """A token cannot be sent by a browser unasked; a cookie can."""
     if person.session is None:
         return
-    if not hmac.compare_digest(csrf_token(parts, person.session), given):
+    if not csrf_fits(parts, person.session, given):
         raise NotAllowed(
             "the CSRF token is missing or wrong",
             f"Send the csrfToken of GET /api/session in the header {CSRF_HEADER}.",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import RedirectResponse
 from pydantic import Field, StringConstraints
 
 from holdfast.api.identity import (
@@ -64,14 +63,6 @@ async def use_link(
 ) -> SessionShape:
     session = await parts.accounts.use_link(body.token, ip_of(request))
     return await _begun(session, request, response, parts)
-
-
-@router.get("/login/{token}", include_in_schema=False)
-async def follow_link(token: str, request: Request, parts: PartsOf) -> Response:
-    session = await parts.accounts.use_link(token, ip_of(request))
-    response = RedirectResponse("/", 303)
-    set_cookie(response, request, session)
-    return response
 
 
 @router.get("/api/session", summary="Who is logged in")

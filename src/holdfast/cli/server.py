@@ -7,7 +7,6 @@ import ipaddress
 import os
 import secrets
 import signal
-import socket
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from importlib import import_module
@@ -31,6 +30,7 @@ from holdfast.cli.composition import (
     store_checks,
     worker_options,
 )
+from holdfast.cli.listening import listening
 from holdfast.cli.output import errors
 from holdfast.cli.supervising import reap_dead_workers
 from holdfast.cli.working import stop_with_supervisor, worker_name
@@ -69,7 +69,7 @@ async def serve(
         server = Server(app, _config(app, settings))
         checks = store_checks(parts.store) | {"server": server.check}
         health = serving_health(settings, settings.health_port, parts.metrics, checks)
-        with _listening(host, port) as listener, health as server.drain:
+        with listening(host, port) as listener, health as server.drain:
             await _announce(parts, host, listener.getsockname()[1])
             await server.serve(sockets=[listener])
 
@@ -97,17 +97,6 @@ def _page_packs(pipelines: Mapping[str, Pipeline]) -> list[PagePack]:
 
 def _stop_this_process() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family, backlog=2048)
-    except (OSError, OverflowError) as error:
-        raise UserError(
-            f"cannot listen at {host}:{port}: {error}",
-            "Choose another with --port, or stop the program that has this one.",
-        ) from error
 
 
 async def _announce(parts: Parts, host: str, port: int) -> None:

@@ -19,6 +19,7 @@ from holdfast.cli.composition import (
     settings_from_environment,
 )
 from holdfast.cli.keeping import Kept
+from holdfast.cli.listening import listening
 from holdfast.cli.loading import load_all
 from holdfast.cli.output import errors
 from holdfast.cli.supervising import Supervisor
@@ -58,6 +59,8 @@ def up(
     Ctrl-C stops all of it cleanly; a process that dies is started again.
     """
     references = list(pipelines or [])
+    # The server is a process of its own; what it cannot have is said before anything is begun.
+    listening(host, port).close()
     world_port = _prepare_demo(port + 1) if demo else None
     if demo:
         references.append(_demo_file())

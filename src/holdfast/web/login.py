@@ -1,15 +1,34 @@
-"""Coming in with a name and a password, and going out. One-time links are the session's."""
+"""Coming in with a name and a password or with a one-time link, and going out.
+
+Opening a link only shows a button: programs that look at what people are sent open links too, and
+would use it up.
+"""
 
 from __future__ import annotations
+
+import secrets
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from holdfast.api.identity import COOKIE, PartsOf, find_person, ip_of, set_cookie
+from holdfast.api.identity import (
+    COOKIE,
+    PartsOf,
+    csrf_fits,
+    csrf_token,
+    find_person,
+    ip_of,
+    set_cookie,
+)
+from holdfast.api.parts import Parts
 from holdfast.errors import NotAllowed, Throttled, UserError
 from holdfast.web.visit import Posting, fields, site_of
 
 router = APIRouter()
+
+#: Whoever has no session yet is known by this to the form of a link.
+_VISIT_COOKIE = "holdfast_visit"
+_VISIT_SECONDS = 3600
 
 
 @router.get("/login")
@@ -35,6 +54,24 @@ async def log_in(request: Request, parts: PartsOf) -> Response:
     return response
 
 
+@router.get("/login/{token}")
+async def open_link(token: str, request: Request, parts: PartsOf) -> Response:
+    return _link_form(token, request, parts)
+
+
+@router.post("/login/{token}")
+async def use_link(token: str, request: Request, parts: PartsOf) -> Response:
+    given = (await fields(request)).get("csrf", "")
+    visit = request.cookies.get(_VISIT_COOKIE, "")
+    if not visit or not csrf_fits(parts, visit, given):
+        return _link_form(token, request, parts, asked_before=True)
+    session = await parts.accounts.use_link(token, ip_of(request))
+    response = RedirectResponse("/", 303)
+    set_cookie(response, request, session)
+    response.delete_cookie(_VISIT_COOKIE)
+    return response
+
+
 @router.post("/logout")
 async def log_out(visit: Posting) -> Response:
     if visit.person.session is not None:
@@ -49,6 +86,25 @@ def _form(
 ) -> Response:
     context = {"next": path, "problem": problem, "name": name}
     return HTMLResponse(site_of(request).render("login.html", context), status)
+
+
+def _link_form(token: str, request: Request, parts: Parts, asked_before: bool = False) -> Response:
+    visit = secrets.token_urlsafe(16)
+    context = {"token": token, "csrf": csrf_token(parts, visit), "asked_before": asked_before}
+    response = HTMLResponse(
+        site_of(request).render("login_link.html", context), 403 if asked_before else 200
+    )
+    response.headers["Cache-Control"] = "no-store"
+    # Strict: the form of another site, which would log people in as somebody else, comes without.
+    response.set_cookie(
+        _VISIT_COOKIE,
+        visit,
+        max_age=_VISIT_SECONDS,
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+    )
+    return response
 
 
 def _within(path: str) -> str:

@@ -80,5 +80,5 @@ async def make_link(name: str, visit: Governing) -> Response:
 
 async def _show_link(visit: Governing, name: str) -> Response:
     token = await visit.parts.accounts.make_link(name, visit.person.name)
-    url = str(visit.request.url_for("follow_link", token=token))
+    url = users.link_of(visit.request, token)
     return await visit.page("secret.html", here="settings", name=name, secret=url, kind="link")
