@@ -29,6 +29,7 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "job.paused": ("A person paused a job.", ("by",)),
     "job.resumed": ("A job goes on.", ("by",)),
     "job.reprocessed": ("Finished items were opened again.", ("items", "by")),
+    "job.items_skipped": ("Open items that somebody chose were skipped.", ("items", "by")),
     "job.cancelled": ("A person cancelled a job.", ("by",)),
     "job.ended": ("Nothing of a job is left to do.", ("state",)),
     "ingest.page": ("Records and cursor were committed.", ("source", "rows", "bytes", "seconds")),

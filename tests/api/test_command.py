@@ -14,6 +14,7 @@ import httpx2
 import pytest
 
 from tests.command import HoldfastCommand
+from tests.signing_in import sign_in
 
 PIPELINE = """
 from holdfast import pipeline
@@ -94,6 +95,29 @@ def test_server_killed_in_mid_ingest_goes_on_where_it_stood(
     assert shown.returncode == 0, shown.stdout
 
 
+@pytest.mark.parametrize("point", ["create/committed", "answer_request/answer_request"])
+def test_server_killed_before_its_answer_makes_no_second_job(
+    point: str, holdfast_command: HoldfastCommand, pipeline_file: Path, client: httpx2.Client
+) -> None:
+    arguments = ("api", pipeline_file, "--port", "0")
+    server = holdfast_command.start(*arguments, env={"HOLDFAST_FAULT": point})
+    address, _ = _listening(server)
+    _log_in(holdfast_command, client, address)
+    stored = client.post("/api/files", files={"file": ("rows.csv", b"title\nOak chair\n")})
+    body = {"pipeline": "titles", "fileId": stored.json()["id"]}
+    headers = {"Idempotency-Key": "once"}
+    with pytest.raises(httpx2.TransportError):
+        client.post("/api/jobs", json=body, headers=headers)
+    assert server.wait(30) == -signal.SIGKILL
+
+    client.base_url, _ = _listening(holdfast_command.start(*arguments))
+    answers = [client.post("/api/jobs", json=body, headers=headers) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [202, 202]
+    assert all(answer.headers["idempotency-replayed"] == "true" for answer in answers)
+    made = [job["id"] for job in client.get("/api/jobs").json()["jobs"]]
+    assert [answer.json()["id"] for answer in answers] == made * 2
+
+
 def test_first_start_prints_a_link_that_lets_the_admin_in(
     holdfast_command: HoldfastCommand, pipeline_file: Path, client: httpx2.Client
 ) -> None:
@@ -107,7 +131,7 @@ def test_first_start_prints_a_link_that_lets_the_admin_in(
         link = found.group(1) if found else None
     while True:
         try:
-            reply = client.get(link)
+            reply = sign_in(client, link)
             break
         except httpx2.ConnectError:
             time.sleep(0.05)

@@ -12,14 +12,24 @@ from holdfast.store import Store
 from holdfast.store.file_table import NewExport, NewFile, Written
 from holdfast.store.item_pages import ItemFilter
 from holdfast.store.operation_table import Hold, NewOperation
-from tests.store.checks import execute, fetch, filled_job, finished_job, settle
+from holdfast.store.request_table import RequestKey
+from tests.store.checks import (
+    claim,
+    claim_one,
+    execute,
+    fetch,
+    filled_job,
+    finished_job,
+    settle,
+    statuses,
+)
 from tests.store.message_scenarios import SCENARIOS
 from tests.store.scenarios import drain, scenario
 from tests.store.upkeep_scenarios import simple_scenario
 
 __all__ = ["SCENARIOS"]
 
-ERROR, PENDING = ItemStatus.ERROR, ItemStatus.PENDING
+ERROR, PENDING, SKIPPED = ItemStatus.ERROR, ItemStatus.PENDING, ItemStatus.SKIPPED
 
 
 async def _add_user(store: Store, name: str) -> None:
@@ -225,6 +235,64 @@ async def _again(store: Store, hold: Hold) -> Hold:
     """As the holder knows it after a crash: from the operation's row."""
     found = await store.operations.operation(hold.operation.id)
     return Hold(found, hold.worker, hold.seconds)
+
+
+async def _ranges(store: Store) -> int:
+    """A fresh range, one whose items wait to be tried again, one whose items are in work."""
+    job_id = await filled_job(store, 3, 10, 2)
+    await settle(store, await claim_one(store, job_id, 3), PENDING)
+    claims = await claim(store, job_id)
+    await store.leases.release([each.lease for each in claims if each.lease.lo < 14])
+    return job_id
+
+
+@scenario("skip_items")
+class SkipItems:
+    prepare = _ranges
+
+    async def act(store: Store, job_id: int) -> None:
+        await store.jobs.skip_items(job_id, [1, 6, 8, 14, 99], "tester", "not wanted")
+
+    async def check(store: Store, job_id: int) -> None:
+        found = await statuses(store, job_id)
+        assert {seq for seq, status in found.items() if status is SKIPPED} == {1, 6, 8}
+        assert [entry["action"] for entry in await store.reads.audit(job_id)].count("skip") == 1
+        await drain(store, job_id)
+        assert (await store.reads.counters(job_id)).skipped == 3
+
+
+@scenario("skip_items")
+class SkipWholeRanges:
+    prepare = _ranges
+
+    async def act(store: Store, job_id: int) -> None:
+        await store.jobs.skip_items(job_id, range(1, 14), "tester", "not wanted")
+
+    async def check(store: Store, job_id: int) -> None:
+        assert await store.reads.count_ranges(job_id) == 1
+        await drain(store, job_id)
+        assert (await store.reads.counters(job_id)).skipped == 13
+
+
+@scenario("add_operation")
+class AddOperationForARequest:
+    async def prepare(store: Store) -> tuple[int, RequestKey]:
+        job_id = await filled_job(store, 1)
+        request = RequestKey("ada", f"operation on {job_id}")
+        assert await store.requests.begin_request(*request, "same") is None
+        return job_id, request
+
+    async def act(store: Store, state: tuple[int, RequestKey]) -> None:
+        job_id, request = state
+        with suppress(UnfitState):
+            await store.operations.add(NewOperation("ada", "cancel", {}, [job_id], 1, request))
+
+    async def check(store: Store, state: tuple[int, RequestKey]) -> None:
+        job_id, request = state
+        answered = await store.requests.begin_request(*request, "same")
+        found = await store.operations.operations(None, 200)
+        made = [each.id for each in found if each.job_ids == (job_id,)]
+        assert answered is not None and made == [answered.made]
 
 
 @scenario("add_operation")

@@ -16,6 +16,7 @@ from holdfast.errors import IllegalTransition, UserError
 from holdfast.model import ItemStatus, JobState, Lane
 from holdfast.pipeline import Dedupe
 from holdfast.store import DecisionRow, NewJob, NewStream, Settlement, Store
+from holdfast.store.request_table import RequestKey
 from tests.store.checks import (
     assert_sound,
     claim,
@@ -105,6 +106,25 @@ class Create:
             name=source,
         )
         assert [tuple(row) for row in rows] == [("RUNNING", 2)]
+
+
+@scenario("create")
+class CreateForARequest:
+    async def prepare(store: Store) -> RequestKey:
+        request = RequestKey("ada", str(await store.jobs.now()))
+        assert await store.requests.begin_request(*request, "same") is None
+        return request
+
+    async def act(store: Store, request: RequestKey) -> None:
+        with suppress(UserError):
+            streams = [NewStream("asked {job}", "v1")]
+            new = NewJob("demo", request.key, streams, request=request)
+            await store.jobs.create(new, "tester")
+
+    async def check(store: Store, request: RequestKey) -> None:
+        made = await fetch(store, "select id from jobs where name = :name", name=request.key)
+        answered = await store.requests.begin_request(*request, "same")
+        assert answered is not None and [row[0] for row in made] == [answered.made]
 
 
 @scenario("pause")

@@ -13,11 +13,10 @@ from fastapi.routing import APIRoute
 from holdfast.api.identity import Person, find_person, parts_of
 from holdfast.api.problems import Malformed
 from holdfast.errors import UnfitState, UserError
-from holdfast.store.request_table import RequestTable
+from holdfast.store.request_table import RequestKey, RequestTable
 
 HEADER = "Idempotency-Key"
 _KEY = re.compile(r"[\x21-\x7e]{1,200}\Z")
-_SERVER_ERROR = 500
 
 _Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -35,40 +34,54 @@ class AnsweredOnce(APIRoute):
                 return await handler(request)
             if not _KEY.match(key):
                 raise Malformed(f"{HEADER} must be 1 to 200 printable characters")
-            return await _answer(handler, request, person, key)
+            return await self._answer(handler, request, person, key)
 
         return answered_once
 
+    async def _answer(
+        self, handler: _Handler, request: Request, person: Person, key: str
+    ) -> Response:
+        table = parts_of(request).store.requests
+        fingerprint = await _fingerprint(request)
+        before = await table.begin_request(person.name, key, fingerprint)
+        if before is None:
+            return await _carry_out(handler, request, table, RequestKey(person.name, key))
+        if before.fingerprint != fingerprint:
+            raise UserError(f"this {HEADER} was used for another request", "Use a new one.")
+        if before.made is not None:
+            return _replayed(202, await self.retell(request, person, before.made))
+        if before.status is None:
+            raise UnfitState("the request with this key is being answered", "Ask again soon.")
+        return _replayed(before.status, before.body or "")
 
-async def _answer(handler: _Handler, request: Request, person: Person, key: str) -> Response:
-    table = parts_of(request).store.requests
-    fingerprint = await _fingerprint(request)
-    before = await table.begin_request(person.name, key, fingerprint)
-    if before is None:
-        return await _carry_out(handler, request, table, person.name, key)
-    if before.fingerprint != fingerprint:
-        raise UserError(f"this {HEADER} was used for another request", "Use a new one.")
-    if before.status is None:
-        raise UnfitState("the request with this key is being answered", "Ask again soon.")
-    return Response(
-        before.body or "",
-        before.status,
-        media_type="application/json",
-        headers={"Idempotency-Replayed": "true"},
-    )
+    async def retell(self, request: Request, person: Person, made: int) -> str:
+        """The answer of a request that made this and whose answer was lost before it was kept."""
+        raise NotImplementedError
+
+
+def request_key(request: Request) -> RequestKey | None:
+    """What the verb that makes something has to note with it."""
+    found: RequestKey | None = getattr(request.state, "request_key", None)
+    return found
+
+
+def _replayed(status: int, body: str) -> Response:
+    headers = {"Idempotency-Replayed": "true"}
+    return Response(body, status, media_type="application/json", headers=headers)
 
 
 async def _carry_out(
-    handler: _Handler, request: Request, table: RequestTable, name: str, key: str
+    handler: _Handler, request: Request, table: RequestTable, key: RequestKey
 ) -> Response:
     """An error had no effect, so the same key may try again."""
+    request.state.request_key = key
     try:
         response = await handler(request)
     except BaseException:
-        await table.drop_request(name, key)
+        await table.drop_request(*key)
         raise
     text = bytes(response.body).decode()
-    await table.answer_request(name, key, response.status_code, text)
+    await table.answer_request(*key, response.status_code, text)
     return response
 
 

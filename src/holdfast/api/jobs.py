@@ -12,11 +12,12 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import Field, ValidationError
 
-from holdfast.api.answered_once import AnsweredOnce
+from holdfast.api.answered_once import AnsweredOnce, request_key
 from holdfast.api.cursors import Cursors
 from holdfast.api.files import TABLE_OPTIONS, keep, refer
 from holdfast.api.flags import Flag, is_on
-from holdfast.api.identity import Operator, PartsOf, Person, Someone, ip_of
+from holdfast.api.identity import Operator, PartsOf, Person, Someone, ip_of, parts_of
+from holdfast.api.images import IMAGE_LIST, rows_of
 from holdfast.api.parts import Parts
 from holdfast.api.pipelines import pipeline_named
 from holdfast.api.problems import Malformed, SwitchedOff, WrongType
@@ -30,7 +31,15 @@ from holdfast.model import Job, JobState
 from holdfast.store.file_table import StoredFile
 from holdfast.store.pages import CountedJob
 
-router = APIRouter(prefix="/api/jobs", tags=["jobs"], route_class=AnsweredOnce)
+
+class _MadeOnce(AnsweredOnce):
+    async def retell(self, request: Request, person: Person, made: int) -> str:
+        parts = parts_of(request)
+        told = await tell(await parts.store.pages.job(made, None), person, parts, request)
+        return told.model_dump_json(by_alias=True)
+
+
+router = APIRouter(prefix="/api/jobs", tags=["jobs"], route_class=_MadeOnce)
 
 _COUNTS = tuple(Counts.model_fields)
 
@@ -38,6 +47,9 @@ _COUNTS = tuple(Counts.model_fields)
 class NewJob(Shape):
     pipeline: Name = Field(examples=["prices"])
     file_id: Id | None = Field(default=None, description="A stored file.", examples=[3])
+    file_ids: list[Id] = Field(
+        default=[], max_length=1000, description="Stored images; each becomes an item."
+    )
     path: Text | None = Field(
         default=None, description="A file of the server's, under one of HOLDFAST_FILE_ROOTS."
     )
@@ -112,7 +124,7 @@ async def make(request: Request, person: Operator, parts: PartsOf) -> JobShape:
         pipeline = pipeline_named(body.pipeline, parts)
         control = parts.control(person.name)
         caps = Caps(body.max_items, body.max_per_source)
-        asked = Asked(ip_of(request), None if file is None else file.id)
+        asked = Asked(ip_of(request), None if file is None else file.id, request_key(request))
         if file is None:
             job_id = await control.start_discovery(pipeline, body.options, caps=caps, asked=asked)
         else:
@@ -124,6 +136,7 @@ async def make(request: Request, person: Operator, parts: PartsOf) -> JobShape:
                 body.options,
                 caps,
                 asked=asked,
+                images=file.kind == IMAGE_LIST,
             )
     return await tell(await parts.store.pages.job(job_id, None), person, parts, request)
 
@@ -209,7 +222,8 @@ async def _asked_for(
         async with received_form(request, parts.files, parts.options.max_upload_bytes) as form:
             body = _valid(_from_form(form.fields))
             pipeline_named(body.pipeline, parts)
-            yield body, await keep(the_file(form), body.table, person, parts)
+            kept = await keep(the_file(form), body.table, person, parts)
+            yield body, await rows_of([kept], person, parts)
     else:
         raise WrongType(
             "the body is neither JSON nor a form",
@@ -244,14 +258,17 @@ def _valid(body: Any) -> NewJob:
 
 
 async def _named_file(body: NewJob, person: Person, parts: Parts) -> StoredFile | None:
-    if body.file_id is not None and body.path is not None:
-        raise UserError("give fileId or path, not both")
-    if body.file_id is None and body.path is None:
+    given = [body.file_id is not None, body.path is not None, bool(body.file_ids)]
+    if sum(given) > 1:
+        raise UserError("give one of fileId, fileIds and path, not several")
+    if not any(given):
         return None
     await _require_ingest(parts)
-    if body.file_id is not None:
-        return await parts.store.files.file(body.file_id, person.scope)
-    return await refer(body.path or "", body.table, person, parts)
+    if body.path is not None:
+        return await refer(body.path, body.table, person, parts)
+    ids = body.file_ids or [body.file_id or 0]
+    files = [await parts.store.files.file(each, person.scope) for each in dict.fromkeys(ids)]
+    return await rows_of(files, person, parts)
 
 
 async def _require_ingest(parts: Parts) -> None:

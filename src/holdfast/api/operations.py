@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from pydantic import Field
 
-from holdfast.api.answered_once import AnsweredOnce
+from holdfast.api.answered_once import AnsweredOnce, request_key
 from holdfast.api.cursors import Cursors
-from holdfast.api.identity import Operator, PartsOf, Person, Someone
+from holdfast.api.identity import Operator, PartsOf, Person, Someone, parts_of
 from holdfast.api.items import in_utc
 from holdfast.api.parts import Parts
 from holdfast.api.shapes import Id, Shape, Text
@@ -18,8 +18,16 @@ from holdfast.errors import NotThere, UserError
 from holdfast.model import FINAL, OPEN, Counters, ItemStatus, Job, JobState
 from holdfast.store.item_pages import ItemFilter
 from holdfast.store.operation_table import NewOperation, Operation
+from holdfast.store.request_table import RequestKey
 
-router = APIRouter(prefix="/api/operations", tags=["operations"], route_class=AnsweredOnce)
+
+class _MadeOnce(AnsweredOnce):
+    async def retell(self, request: Request, person: Person, made: int) -> str:
+        found = await parts_of(request).store.operations.operation(made)
+        return operation_shape(found).model_dump_json(by_alias=True)
+
+
+router = APIRouter(prefix="/api/operations", tags=["operations"], route_class=_MadeOnce)
 
 _MOST_JOBS = 1000
 _COUNTERS = {
@@ -93,10 +101,12 @@ async def preview(body: NewOperationBody, person: Operator, parts: PartsOf) -> P
 
 
 @router.post("", status_code=202, summary="Begin an operation")
-async def make(body: NewOperationBody, person: Operator, parts: PartsOf) -> OperationShape:
+async def make(
+    body: NewOperationBody, request: Request, person: Operator, parts: PartsOf
+) -> OperationShape:
     """On the filter as it matches now; finished items are left alone unless their status is
     named. It goes on after any restart; what it did stays done when it is cancelled."""
-    return operation_shape(await begin(body, person, parts))
+    return operation_shape(await begin(body, person, parts, request_key(request)))
 
 
 @router.get("", summary="List the operations")
@@ -127,7 +137,9 @@ async def cancel(operation_id: Id, person: Operator, parts: PartsOf) -> Operatio
     return operation_shape(await parts.store.operations.operation(operation_id))
 
 
-async def begin(body: NewOperationBody, person: Person, parts: Parts) -> Operation:
+async def begin(
+    body: NewOperationBody, person: Person, parts: Parts, key: RequestKey | None = None
+) -> Operation:
     jobs = await _jobs(body, person, parts)
     counted = await _count(body, jobs, parts)
     items = body.filter.items
@@ -144,7 +156,7 @@ async def begin(body: NewOperationBody, person: Person, parts: Parts) -> Operati
         "reason": body.reason,
     }
     ids = [job.id for job in jobs]
-    new = NewOperation(person.name, body.kind, target, ids, counted.count)
+    new = NewOperation(person.name, body.kind, target, ids, counted.count, key)
     return await parts.store.operations.operation(await parts.store.operations.add(new))
 
 

@@ -19,7 +19,7 @@ from holdfast.api.operations import (
     operation_shape,
 )
 from holdfast.api.parts import Parts
-from holdfast.api.shapes import Counts, Id, JobShape, Shape
+from holdfast.api.shapes import Counts, Id, JobShape, Shape, Text
 from holdfast.engine.control import Caps
 from holdfast.errors import Throttled, UnfitState, UserError
 from holdfast.model import ItemStatus, Job, JobState
@@ -54,6 +54,16 @@ class Reprocess(Shape):
 class Reprocessed(Shape):
     opened: int | None = Field(description="Items that are open again; with scope `items`.")
     operation: OperationShape | None = Field(description="What goes on; with scope `job`.")
+
+
+class SkipItems(Shape):
+    item_ids: list[Id] = Field(min_length=1, max_length=10_000, examples=[[3, 7]])
+    reason: Text = Field(default="", description="Kept with each item and in the audit.")
+
+
+class Skipped(Shape):
+    skipped: int
+    left: int = Field(description="Left alone: finished, or a worker has them now.")
 
 
 _NO_CHANGE = Resume()
@@ -144,6 +154,14 @@ async def reprocess(
     )
     begun = await begin(wanted, person, parts)
     return Reprocessed(opened=None, operation=operation_shape(begun))
+
+
+@router.post("/skip", summary="Skip open items")
+async def skip(job: ScopedJob, body: SkipItems, person: Operator, parts: PartsOf) -> Skipped:
+    """Those of the named items that are open and that no worker has. For everything that matches a
+    filter, begin an operation."""
+    skipped = await parts.control(person.name).skip_items(job.id, body.item_ids, body.reason)
+    return Skipped(skipped=skipped, left=len(set(body.item_ids)) - skipped)
 
 
 async def _told(job: Job, person: Person, parts: Parts, request: Request) -> JobShape:

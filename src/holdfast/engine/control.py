@@ -10,9 +10,11 @@ from typing import Any, TypeVar
 
 from holdfast.engine.ending import orders_of, plan_of
 from holdfast.errors import IllegalTransition, PipelineError, UnfitState, UserError
-from holdfast.model import FINAL, ItemStatus, JobState, Lane
+from holdfast.model import FINAL, ItemStatus, Job, JobState, Lane
+from holdfast.options import whole_options
 from holdfast.pipeline import Pipeline
 from holdfast.store import Carried, NewJob, NewStream, Store
+from holdfast.store.request_table import RequestKey
 from holdfast.store.upkeep_table import DueSchedule
 from holdfast.tracing import note, span
 
@@ -30,10 +32,11 @@ NO_CAPS = Caps()
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Where a job came from, if over HTTP: the address, and the stored file."""
+    """Where a job came from, if over HTTP: the address, the stored file, the request's key."""
 
     ip: str | None = None
     file_id: int | None = None
+    request: RequestKey | None = None
 
 
 _NOT_OVER_HTTP = Asked()
@@ -55,8 +58,11 @@ class Control:
         caps: Caps,
         only_first: bool = False,
         asked: Asked = _NOT_OVER_HTTP,
+        images: bool = False,
     ) -> int:
-        """A job over a file's rows. The file stays where it is until all rows are kept."""
+        """A job over a file's rows. The file stays where it is until all rows are kept; with
+        `images`, its rows name stored images, which stay for good."""
+        options = options_of(pipeline, options)
         await self.prepare(pipeline)
         job = NewJob(
             pipeline=pipeline.name,
@@ -67,10 +73,16 @@ class Control:
             reference=str(path.resolve()),
             input_key=key,
             columns=pipeline.columns,
-            options={**options, "_table": dict(table), "_file": pipeline.file},
+            options={
+                **options,
+                "_table": dict(table),
+                "_file": pipeline.file,
+                **({"_images": True} if images else {}),
+            },
             max_items=caps.max_items,
             ip=asked.ip,
             file_id=asked.file_id,
+            request=asked.request,
         )
         return await self._create(job, self._owner, only_first)
 
@@ -101,6 +113,7 @@ class Control:
                 f"the pipeline {pipeline.name} has no `discover`",
                 "Give an input file: holdfast run PIPELINE.py INPUT",
             )
+        options = options_of(pipeline, options)
         await self.prepare(pipeline)
         streams = [
             NewStream(source, fingerprint, caps.max_items_per_source)
@@ -119,7 +132,29 @@ class Control:
             max_items=caps.max_items,
             concludes=pipeline.concludes,
             ip=asked.ip,
+            request=asked.request,
         )
+
+    async def force_full(
+        self, pipeline: Pipeline, job: Job, source: str, asked: Asked = _NOT_OVER_HTTP
+    ) -> list[int]:
+        """Walks one stream of a job anew, from its beginning: the jobs that do it. None yet where
+        the pipeline waits for the job that walks the stream now."""
+        if job.reference is not None:
+            raise UnfitState(
+                f"{source} is a file: its rows are taken in once", "Make a new job over the file."
+            )
+        if pipeline.plans:
+            return (await self.request(pipeline, {"force_full": source})).job_ids
+        whole = await self.discovery_job(pipeline, job.given_options, asked=asked)
+        streams = [stream for stream in whole.streams if stream.source == source]
+        if not streams:
+            raise UnfitState(
+                f"the pipeline {pipeline.name} has no source {source} any more",
+                "Start a job over the sources that it has.",
+            )
+        new = replace(whole, streams=streams, name=f"{pipeline.name} {source}", input_key=None)
+        return [await self._create(new, self._owner, only_first=False)]
 
     async def request(
         self, pipeline: Pipeline, request: Mapping[str, Any], actor: str | None = None
@@ -191,6 +226,14 @@ class Control:
             self._store.jobs.reprocess_items(job_id, seqs, self._owner, reset_attempts)
         )
 
+    async def skip_items(self, job_id: int, seqs: Sequence[int], reason: str = "") -> int:
+        """Skips those that are open and that nobody works on; returns how many."""
+        told = reason or f"skipped by {self._owner}"
+        skipped = await self._ordered(self._store.jobs.skip_items(job_id, seqs, self._owner, told))
+        await self._store.settling.complete(job_id)
+        self._log.info("job.items_skipped", job_id=job_id, items=skipped, by=self._owner)
+        return skipped
+
     async def replay(self, letter_id: int) -> None:
         await self._ordered(self._store.jobs.act_on_dead_letter(letter_id, True, self._owner))
 
@@ -253,7 +296,15 @@ class Control:
 
 def discovery_key(pipeline: Pipeline, options: Mapping[str, Any]) -> str:
     """What finds a discovery job again: the queries behind its sources."""
-    return "discover:" + ";".join(f"{s}={f}" for s, f in _queries(pipeline, options))
+    queries = _queries(pipeline, options_of(pipeline, options))
+    return "discover:" + ";".join(f"{s}={f}" for s, f in queries)
+
+
+def options_of(pipeline: Pipeline, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a job is made with: what was given, checked, and the pipeline's defaults. Names with
+    an underscore are the engine's own."""
+    named = {name: value for name, value in given.items() if not name.startswith("_")}
+    return whole_options(pipeline.name, pipeline.options, named)
 
 
 def _queries(pipeline: Pipeline, options: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -15,6 +15,8 @@ from holdfast.store.auditing import add_audit
 from holdfast.store.counting import add_counts
 from holdfast.store.database import Database
 from holdfast.store.driver import Transaction
+from holdfast.store.request_table import RequestKey, note_made
+from holdfast.store.skipping import skip_named
 
 _CHUNK = 500
 
@@ -43,6 +45,7 @@ class NewJob:
     ip: str | None = None
     file_id: int | None = None
     concludes: bool = False  # ends only after its pipeline's `conclude`
+    request: RequestKey | None = None
 
 
 class Jobs:
@@ -60,7 +63,9 @@ class Jobs:
                 found = await tx.fetch("live_job_by_input", {"pipeline": new.pipeline, **key})
                 if found:
                     return int(found[0][0])
-            return await create_job(tx, new, actor)
+            job_id = await create_job(tx, new, actor)
+            await note_made(tx, new.request, job_id)
+            return job_id
 
         return await self._database.write("create", body)
 
@@ -150,6 +155,19 @@ class Jobs:
             return await open_again(tx, job_id, found, actor, reset)
 
         return await self._database.write("reprocess_items", body)
+
+    async def skip_items(self, job_id: int, seqs: Sequence[int], actor: str, reason: str) -> int:
+        """Skips those of the named items that are open and that nobody works on; how many."""
+
+        async def body(tx: Transaction) -> int:
+            await require(tx, job_id, "cancel")
+            skipped = await skip_named(tx, job_id, sorted(set(seqs)), reason)
+            if skipped:
+                told = {"items": skipped, "reason": reason}
+                await add_audit(tx, actor, "skip", job_id, "", told)
+            return skipped
+
+        return await self._database.write("skip_items", body)
 
     async def act_on_dead_letter(self, letter_id: int, replay: bool, actor: str) -> None:
         """Replays a dead letter (its item is open again, its message is sent again) or drops

@@ -19,6 +19,7 @@ from holdfast.store.driver import Row, Transaction
 from holdfast.store.instants import instant_parameter, parse_instant
 from holdfast.store.item_pages import ItemFilter
 from holdfast.store.jobs import open_again, require
+from holdfast.store.request_table import RequestKey, note_made
 
 _LAST_ID = 2**62
 _CHUNK = 500
@@ -35,6 +36,7 @@ class NewOperation:
     target: Mapping[str, Any]  # filter and options, as they were asked for
     job_ids: Sequence[int]
     expected_count: int
+    request: RequestKey | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,7 @@ class OperationTable:
             only = new.job_ids[0] if len(new.job_ids) == 1 else None
             action = f"operation.{new.kind}"
             await add_audit(tx, new.owner_id, action, only, str(rows[0][0]), told)
+            await note_made(tx, new.request, rows[0][0])
             return int(rows[0][0])
 
         return await self._database.write("add_operation", body)

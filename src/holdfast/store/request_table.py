@@ -5,18 +5,28 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from holdfast.errors import UnfitState
 from holdfast.store.auditing import add_audit
 from holdfast.store.database import Database
-from holdfast.store.driver import Transaction
+from holdfast.store.driver import Row, Transaction
 from holdfast.store.instants import parse_instant
 
 
+class RequestKey(NamedTuple):
+    """What makes a request that is sent twice one request."""
+
+    user_name: str
+    key: str
+
+
 class Answered(NamedTuple):
-    """A request of the same key; without a status it is still being answered."""
+    """A request of the same key. Without a status it is still being answered, or whoever did so
+    is gone; `made` says what it made already."""
 
     fingerprint: str
     status: int | None
     body: str | None
+    made: int | None
 
 
 class RequestTable:
@@ -62,7 +72,7 @@ class RequestTable:
             if await tx.take("begin_request", params):
                 return None
             rows = await tx.fetch("request", params)
-            return Answered(*rows[0]) if rows else Answered(fingerprint, None, None)
+            return _answered(rows[0]) if rows else Answered(fingerprint, None, None, None)
 
         return await self._database.write("begin_request", body)
 
@@ -75,7 +85,7 @@ class RequestTable:
         await self._database.write("answer_request", body)
 
     async def drop_request(self, user_name: str, key: str) -> None:
-        """It had no effect and may be sent again."""
+        """It may be sent again, unless it made something before it failed."""
 
         async def body(tx: Transaction) -> None:
             await tx.run("drop_request", {"user_name": user_name, "key": key})
@@ -87,3 +97,19 @@ class RequestTable:
             await tx.run("forget_requests", {})
 
         await self._database.write("forget_requests", body)
+
+
+async def note_made(tx: Transaction, request: RequestKey | None, made: int) -> None:
+    """What a request makes and that it made it are one transaction; of two that carry the same
+    request out, one commits."""
+    if request is None:
+        return
+    if not await tx.take("note_made", {**request._asdict(), "made": str(made)}):
+        raise UnfitState("the request with this key was answered meanwhile", "Ask again.")
+
+
+def _answered(row: Row) -> Answered:
+    fingerprint, status, text = row
+    if status is None and text is not None:
+        return Answered(fingerprint, None, None, int(text))
+    return Answered(fingerprint, status, text, None)

@@ -88,7 +88,7 @@ async def ask_bulk(
     chosen = _seqs(seqs)
     if chosen:
         return await _ask(shown, "ask/bulk.html", kind=kind, q="", seqs=seqs, count=len(chosen))
-    body = _operation(shown, kind, wanted(q), {})
+    body = _operation(shown, kind, wanted(q, shown.columns), {})
     preview = await operations.preview(body, shown.visit.person, shown.visit.parts)
     told = {
         "count": preview.count,
@@ -104,6 +104,8 @@ async def bulk(shown: ChangedJob) -> Response:
     visit, job = shown.visit, shown.job
     form = await fields(visit.request)
     chosen = _seqs(form.get("seqs", ""))
+    if chosen and form.get("kind") == "skip":
+        return await _skip(shown, chosen, form.get("reason", "")[:1000])
     if chosen:
         control = visit.parts.control(visit.person.name)
         opened = await control.reprocess_items(job.id, chosen, "reset_attempts" in form)
@@ -111,13 +113,21 @@ async def bulk(shown: ChangedJob) -> Response:
         told = f" {left:,} were open already and left alone." if left else ""
         return visit.go(f"/jobs/{job.id}", f"{opened:,} items are open again.{told}")
     said = form.get("q") or f"status:{','.join(await _values(visit, 'statuses'))}"
-    body = _operation(shown, form.get("kind", ""), wanted(said), form)
-    begun = await operations.make(body, visit.person, visit.parts)
+    body = _operation(shown, form.get("kind", ""), wanted(said, shown.columns), form)
+    begun = await operations.make(body, visit.request, visit.person, visit.parts)
     return visit.go(f"/operations/{begun.id}")
 
 
+async def _skip(shown: Shown, chosen: list[int], reason: str) -> Response:
+    visit, job = shown.visit, shown.job
+    body = api.SkipItems(item_ids=chosen, reason=reason)
+    told = await api.skip(job, body, visit.person, visit.parts)
+    left = f" {told.left:,} were finished or in work and left alone." if told.left else ""
+    return visit.go(f"/jobs/{job.id}", f"{told.skipped:,} items are skipped.{left}")
+
+
 async def _permanent(shown: Shown, body: NewOperationBody) -> int:
-    """How many of the errors never pass, and are left alone unless asked for."""
+    """How many of the errors never pass, about, and are left alone unless asked for."""
     if ItemStatus.ERROR not in body.filter.statuses:
         return 0
     codes = permanent_codes(shown.visit.parts.pipelines.get(shown.job.pipeline))
@@ -139,6 +149,11 @@ async def _values(visit: Changing, name: str) -> list[str]:
 
 def _operation(shown: Shown, kind: str, which: Wanted, form: dict[str, str]) -> NewOperationBody:
     items = which.items
+    if which.values:
+        raise UserError(
+            "what a column holds cannot be acted on as a whole",
+            "Select the rows that you mean, or filter by status, code or time.",
+        )
     if items.is_empty:
         raise UserError("the filter is empty", "Say which items are meant, e.g. status:ERROR.")
     statuses = list(items.statuses)

@@ -178,7 +178,14 @@ insert into requests (user_name, key, fingerprint, at)
 values (:user_name, :key, :fingerprint, @now)
 on conflict (user_name, key) do update
 set at = excluded.at, fingerprint = excluded.fingerprint
-where requests.status is null and requests.at <= @after(-300)
+where requests.status is null and requests.body is null and requests.at <= @after(-300)
+returning key;
+
+-- name: note_made
+-- Until the request is answered, its body is the id of what it made.
+update requests
+set    body = :made
+where  user_name = :user_name and key = :key and status is null and body is null
 returning key;
 
 -- name: request
@@ -193,7 +200,7 @@ where  user_name = :user_name and key = :key;
 
 -- name: drop_request
 delete from requests
-where  user_name = :user_name and key = :key;
+where  user_name = :user_name and key = :key and status is null and body is null;
 
 -- name: forget_requests
 delete from requests

@@ -174,6 +174,8 @@ function unselect() {
 function tell() {
   const bar = selectionBar();
   bar.hidden = !hasSelection();
+  const skip = bar.querySelector("[data-bulk=skip]");
+  if (skip) skip.hidden = allMatching && bar.dataset.skipsAll !== "1";
   const count = Number(bar.dataset.count);
   const about = bar.dataset.exact === "1" ? "" : "about ";
   bar.querySelector("[data-chosen]").textContent = allMatching
