@@ -132,6 +132,57 @@ async def test_cursor_of_another_filter_job_or_person_is_refused(server: ApiServ
     assert (await admin.get(path, params=after)).status_code == 400
 
 
+async def test_items_are_found_by_what_their_columns_hold(server: ApiServer) -> None:
+    ada = await server.person("ada")
+    titles = ["Oak chair", "missing", "oak CHAIR", "broken", "stool", "oak desk"]
+    job = await finished(server, ada, *titles)
+    path = f"/api/jobs/{job['id']}/items"
+    for size in (1, 2, 100):
+        found = await _walk(ada, path, value="title:oak chair", pageSize=size)
+        assert [item["seq"] for item in found] == [1, 3]
+        found = await _walk(ada, path, value=["Title:*oak*", "length:9"], pageSize=size)
+        assert [item["seq"] for item in found] == [1, 3]
+        # An item that failed has no result: what went in says it.
+        found = await _walk(ada, path, value="title:b*", statuses="ERROR", pageSize=size)
+        assert [item["seq"] for item in found] == [4]
+    assert await _walk(ada, path, value="title:chair") == []
+
+
+async def test_looking_for_a_value_goes_through_a_bounded_number_of_rows(
+    server: ApiServer,
+) -> None:
+    ada = await server.person("ada")
+    titles = [f"title {number}" for number in range(1, 10_501)]
+    made = await upload(ada, "title\n" + "\n".join(titles))
+    job_id = made.json()["id"]
+    await taken_in(ada, job_id)
+    path = f"/api/jobs/{job_id}/items"
+    query: dict[str, Any] = {"value": "title:title 104*", "pageSize": 150}
+    first = (await ada.get(path, params=query)).json()
+    assert [item["seq"] for item in first["items"]] == [104, *range(1040, 1050)]
+    assert first["looked"] == 10_000
+    second = (await ada.get(path, params={**query, "after": first["next"]})).json()
+    assert [item["seq"] for item in second["items"]] == list(range(10_400, 10_500))
+    assert (second["looked"], second["next"]) == (500, None)
+    nothing = (await ada.get(path, params={"value": "title:title 10500"})).json()
+    assert nothing["items"] == [] and nothing["next"]
+    other = {"value": "title:title 1*", "after": nothing["next"]}
+    assert (await ada.get(path, params=other)).status_code == 400
+    assert [item["seq"] for item in await _walk(ada, path, value="title:title 10500")] == [10_500]
+    walked = await _walk(ada, path, value="title:*99", pageSize=7, statuses="PENDING")
+    assert [item["seq"] for item in walked] == list(range(99, 10_501, 100))
+
+
+@pytest.mark.parametrize("value", ["colour:red", "title", ":x", ""])
+async def test_unknown_column_is_refused_with_the_known_ones(server: ApiServer, value: str) -> None:
+    ada = await server.person("ada")
+    job = await finished(server, ada, "a")
+    reply = await ada.get(f"/api/jobs/{job['id']}/items", params={"value": value})
+    assert reply.status_code == 422
+    if value == "colour:red":
+        assert "title" in reply.json()["hint"]
+
+
 async def test_offsets_are_refused(server: ApiServer) -> None:
     ada = await server.person("ada")
     job = await finished(server, ada, "a")
@@ -185,3 +236,29 @@ async def test_named_items_are_opened_again(server: ApiServer) -> None:
     job = await ended(server, ada, job["id"])
     story = (await ada.get(f"/api/jobs/{job['id']}/items/1")).json()
     assert len(story["attemptsBefore"]) == 1
+
+
+async def test_named_open_items_are_skipped_and_others_left_alone(server: ApiServer) -> None:
+    ada = await server.person("ada")
+    job_id = (await upload(ada, "title\n" + "".join(f"t{n}\n" for n in range(9)))).json()["id"]
+    await taken_in(ada, job_id)
+    path = f"/api/jobs/{job_id}"
+    reply = await ada.post(f"{path}/skip", json={"itemIds": [2, 4, 5, 99], "reason": "not ours"})
+    assert (reply.status_code, reply.json()) == (200, {"skipped": 3, "left": 1})
+    job = await ended(server, ada, job_id)
+    assert (job["counters"]["skipped"], job["counters"]["done"]) == (3, 6)
+    skipped = await _walk(ada, f"{path}/items", statuses="SKIPPED")
+    assert {(item["seq"], item["errorMessage"]) for item in skipped} == {
+        (2, "not ours"), (4, "not ours"), (5, "not ours"),
+    }  # fmt: skip
+    again = await ada.post(f"{path}/skip", json={"itemIds": [1]})
+    assert again.status_code == 409  # the job is done
+    assert (await ada.post(f"{path}/skip", json={"itemIds": []})).status_code == 422
+
+
+async def test_skipping_the_last_open_items_ends_the_job(server: ApiServer) -> None:
+    ada = await server.person("ada")
+    job_id = (await upload(ada, "title\na\nb\n")).json()["id"]
+    await taken_in(ada, job_id)
+    await ada.post(f"/api/jobs/{job_id}/skip", json={"itemIds": [1, 2]})
+    assert (await ada.get(f"/api/jobs/{job_id}")).json()["state"] == "DONE"

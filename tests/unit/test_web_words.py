@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from holdfast.engine.value_search import Value
 from holdfast.errors import UserError
 from holdfast.model import ItemStatus
 from holdfast.web.columns import guesses, kind_of
@@ -54,6 +55,32 @@ def test_filter_is_read_in_any_order() -> None:
     assert wanted("error").items.statuses == (ItemStatus.ERROR,)
     assert wanted("row:7").row == 7
     assert wanted("").items.is_empty
+
+
+def test_other_words_of_the_filter_name_columns() -> None:
+    which = wanted('Status:ERROR brand:"acme inc" size:', Value)
+    assert which.items.statuses == (ItemStatus.ERROR,)
+    assert which.values == (Value("brand", "acme inc"), Value("size", ""))
+    assert which.with_status("DONE") == 'status:DONE brand:"acme inc" size:'
+    with pytest.raises(UserError):
+        wanted("row:7 brand:acme", Value)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fitting", "others"),
+    [
+        ("acme", ["acme", "ACME"], ["acme inc", ""]),
+        ("acme*", ["acme", "Acme Inc"], ["the acme"]),
+        ("*a*b*", ["ab", "xaxbx"], ["ba"]),
+        ("a*a", ["aa", "aba"], ["a"]),
+        ("", [""], ["x"]),
+        ("*", ["", "x"], []),
+        ("a*bc*c", ["abcc", "axbcxc"], ["abc"]),
+    ],
+)
+def test_star_stands_for_anything(pattern: str, fitting: list[str], others: list[str]) -> None:
+    value = Value("brand", pattern)
+    assert [text for text in (*fitting, *others) if value.fits(text)] == fitting
 
 
 @pytest.mark.parametrize(

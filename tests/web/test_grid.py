@@ -23,7 +23,7 @@ def long_job(site: Site) -> tuple[str, int]:
 def _scroll_until(page: Page, seq: int) -> None:
     page.evaluate(
         """() => { window.scrolling = setInterval(
-            () => window.scrollTo(0, document.body.scrollHeight), 30); }"""
+            () => window.scrollTo(0, document.body.scrollHeight), 20); }"""
     )
     page.wait_for_selector(f"tr[data-seq='{seq}']", timeout=60_000, state="attached")
     page.evaluate("clearInterval(window.scrolling)")
@@ -49,12 +49,24 @@ def test_scrolling_goes_on_and_on_and_leaves_out_what_is_far(
     assert seqs == sorted(set(seqs))
 
 
-def test_scrolling_ends_at_the_last_of_100_000_rows(
+def test_scrolling_passes_every_one_of_100_000_rows(
     long_job: tuple[str, int], open_as: OpenAs
 ) -> None:
     name, job_id = long_job
-    page = open_as(name, f"/jobs/{job_id}?q=row:97000")
+    page = open_as(name, f"/jobs/{job_id}")
+    page.evaluate(
+        """() => {
+            const note = (part) => part.querySelectorAll?.("tr[data-seq]").forEach(
+                (row) => window.passed.push(Number(row.dataset.seq)));
+            window.passed = [];
+            note(document);
+            const added = (change) => change.addedNodes.forEach(note);
+            new MutationObserver((changes) => changes.forEach(added))
+                .observe(document.querySelector("table.grid"), { childList: true }); }"""
+    )
     _scroll_until(page, MANY)
+    assert page.evaluate("window.passed") == list(range(1, MANY + 1))
+    assert page.locator("tr[data-seq]").count() < 5000
     expect(page.locator("tbody.more")).to_have_count(0)
 
 
@@ -85,6 +97,38 @@ def test_filter_that_is_not_understood_says_its_words(
     job_id = site.job(ada, ["one"], [DONE])
     page = open_as(ada, f"/jobs/{job_id}?q=colour:red")
     expect(page.locator("main")).to_contain_text("status:ERROR")
+
+
+def test_rows_are_found_by_what_a_column_holds(long_job: tuple[str, int], open_as: OpenAs) -> None:
+    name, job_id = long_job
+    page = open_as(name, f"/jobs/{job_id}")
+    page.keyboard.press("/")
+    page.keyboard.type('title:"title 10*01"')
+    page.keyboard.press("Enter")
+    page.wait_for_url("**q=title*")
+    expect(page.locator(".matching")).to_have_text("1 of the first 10,000 rows match")
+    expect(page.locator("tr[data-seq]").first).to_contain_text("title 1001")
+    page.get_by_role("button", name="Look further").click()
+    expect(page.locator("tr[data-seq='10001']")).to_be_visible()
+    expect(page.locator("tr[data-seq='10901']")).to_be_visible()
+    # What cannot be counted is not acted on as a whole; rows that are seen are.
+    page.locator("[data-tick]").first.check()
+    expect(page.get_by_role("button", name="Select all")).to_have_count(0)
+    expect(page.locator("[data-chosen]")).to_have_text("1 selected")
+
+
+def test_value_that_comes_late_is_looked_for_step_by_step(
+    long_job: tuple[str, int], open_as: OpenAs
+) -> None:
+    name, job_id = long_job
+    page = open_as(name, f"/jobs/{job_id}?q=title:*99999")
+    expect(page.locator("tbody.further")).to_contain_text("Nothing in these 10,000 rows.")
+    further = page.get_by_role("button", name="Look further")
+    for _ in range(8):
+        further.click()
+        expect(further).not_to_be_focused()  # it is another one
+    further.click()
+    expect(page.locator("tr[data-seq]")).to_have_attribute("data-seq", "99999")
 
 
 def test_columns_can_be_chosen(ada: str, site: Site, open_as: OpenAs) -> None:
@@ -130,6 +174,19 @@ def test_chosen_rows_are_reprocessed(ada: str, site: Site, open_as: OpenAs) -> N
     expect(page.locator("#dialog-title")).to_have_text("Reprocess 2 items?")
     page.get_by_role("button", name="Reprocess 2").click()
     expect(page.locator("#notes")).to_contain_text("2 items are open again.")
+
+
+def test_chosen_rows_are_skipped(ada: str, site: Site, open_as: OpenAs) -> None:
+    job_id = site.job(ada, [f"title {n}" for n in range(40)], pipeline="held")
+    site.run(site.parts.control(ada).pause(job_id))
+    page = open_as(ada, f"/jobs/{job_id}#rows=38,40")
+    page.locator("[data-bulk=skip]").click()
+    expect(page.locator("#dialog-title")).to_have_text("Skip 2 items?")
+    page.get_by_label("Why, for the audit").fill("not ours")
+    page.get_by_role("button", name="Skip 2").click()
+    expect(page.locator("#notes")).to_contain_text("items are skipped")
+    page.goto(f"/jobs/{job_id}?q=status:SKIPPED")
+    expect(page.locator("tr[data-seq]").first).to_contain_text("not ours")
 
 
 def test_cancelling_tells_what_it_will_touch(ada: str, site: Site, open_as: OpenAs) -> None:

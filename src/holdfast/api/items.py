@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -18,10 +19,11 @@ from holdfast.api.problems import Malformed
 from holdfast.api.shapes import LARGEST_ID, Shape, Why
 from holdfast.api.timing import timed_page
 from holdfast.engine.grid import grid_of
+from holdfast.engine.value_search import Searched, Value, search, values_of
 from holdfast.engine.why import why_item_waits
 from holdfast.errors import NotThere, UserError
 from holdfast.model import OPEN, ItemStatus, Job, JobState
-from holdfast.store.item_pages import ItemFilter, ItemView
+from holdfast.store.item_pages import ItemFilter, ItemView, Position
 
 router = APIRouter(prefix="/api/jobs/{jobId}", tags=["items"])
 
@@ -34,6 +36,15 @@ After = Annotated[str | None, Query(description="The `next` of the page before."
 From = Annotated[datetime | None, Query(alias="from", description="Changed at or after.")]
 To = Annotated[datetime | None, Query(alias="to", description="Changed at or before.")]
 Code = Annotated[str | None, Query(description="An error code.", pattern=r"^[A-Za-z0-9_.-]{1,60}$")]
+Values = Annotated[
+    list[str],
+    Query(
+        alias="value",
+        max_length=10,
+        description="A column and what it holds, whole and whatever the case, e.g. `brand:acme`; "
+        "`*` stands for anything. Of several, all.",
+    ),
+]
 #: Offsets are not served: they cost more the deeper they go.
 NoOffset = Annotated[str | None, Query(include_in_schema=False)]
 
@@ -56,6 +67,11 @@ class ItemList(Shape):
     columns: list[str]
     items: list[ItemShape]
     next: str | None
+    looked: int | None = Field(
+        default=None,
+        description="With `value`: how many rows were looked at. A page may hold fewer items than "
+        "asked for, even none, and yet have a `next`: go on from there.",
+    )
 
 
 class AttemptShape(Shape):
@@ -110,6 +126,7 @@ async def index(
     code: Code = None,
     since: From = None,
     until: To = None,
+    value: Values = [],  # noqa: B006
     page_size: PageSize = 100,
     after: After = None,
     page: NoOffset = None,
@@ -119,17 +136,34 @@ async def index(
     wait. An item that changes while you page may come twice."""
     refuse_offsets(page, sort)
     filter = ItemFilter(statuses_of(statuses or status), code, in_utc(since), in_utc(until))
-    bound = {"job": job.id, "filter": _bound(filter)}
+    values = values_of(value, job, parts.pipelines.get(job.pipeline))
+    bound = {"job": job.id, "filter": _bound(filter, values)}
     cursors = Cursors(parts.secret, "items", person.name, bound)
     position = cursors.read(after)
-    async with timed_page(parts, "items", position):
-        found = await parts.store.item_pages.page(job, filter, position, page_size)
+    found = await found_items(job, filter, values, position, page_size, parts)
     grid = grid_of(job, found.items)
     return ItemList(
         columns=grid.columns,
         items=[item_shape(item, job.pipeline, grid.row(item)) for item in found.items],
         next=None if found.next is None else cursors.write(found.next),
+        looked=found.looked if values else None,
     )
+
+
+async def found_items(
+    job: Job,
+    filter: ItemFilter,
+    values: Sequence[Value],
+    position: Position | None,
+    limit: int,
+    parts: Parts,
+) -> Searched:
+    if values:
+        async with timed_page(parts, "search", position):
+            return await search(parts.store, job, filter, values, position, limit)
+    async with timed_page(parts, "items", position):
+        found = await parts.store.item_pages.page(job, filter, position, limit)
+    return Searched(found.items, found.next, len(found.items))
 
 
 @router.get("/items/{seq}", summary="Show one item with everything about it")
@@ -241,8 +275,9 @@ def in_utc(value: datetime | None) -> datetime | None:
     return value.replace(tzinfo=UTC)
 
 
-def _bound(filter: ItemFilter) -> list[str]:
-    return [str(filter.statuses), str(filter.code), str(filter.since), str(filter.until)]
+def _bound(filter: ItemFilter, values: Sequence[Value]) -> list[str]:
+    told = (filter.statuses, filter.code, filter.since, filter.until, *values)
+    return [str(each) for each in told]
 
 
 def _parsed(text: str | None) -> Any:

@@ -37,7 +37,7 @@ class Grid:
         return [self._own("row"), *inputs, *self.results, self._own("status"), self._own("error")]
 
     def row(self, item: ItemView) -> dict[str, Any]:
-        row = _result_of(item)
+        row = result_of(item)
         if self.inputs:
             row |= {f"input.{name}": value for name, value in _input_of(item).items()}
         row[self._own("row")] = item.seq
@@ -56,7 +56,7 @@ def grid_of(job: Job, items: Iterable[ItemView]) -> Grid:
     results = dict.fromkeys(job.columns)
     if not job.columns:
         for item in items:
-            results.update(dict.fromkeys(_result_of(item)))
+            results.update(dict.fromkeys(result_of(item)))
     return Grid((), tuple(results))
 
 
@@ -71,7 +71,7 @@ async def _whole_grid(store: Store, job: Job, filter: ItemFilter, with_input: bo
                 if with_input:
                     inputs.update(dict.fromkeys(_input_of(item)))
                 if not job.columns:
-                    results.update(dict.fromkeys(_result_of(item)))
+                    results.update(dict.fromkeys(result_of(item)))
     return Grid(tuple(inputs), tuple(results))
 
 
@@ -110,7 +110,7 @@ def _input_of(item: ItemView) -> dict[str, Any]:
     return found
 
 
-def _result_of(item: ItemView) -> dict[str, Any]:
+def result_of(item: ItemView) -> dict[str, Any]:
     if item.result is None:
         return {}
     result = orjson.loads(item.result)

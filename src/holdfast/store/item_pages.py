@@ -164,6 +164,12 @@ class ItemPages:
                 more = await _open(taking, position or {}, "open_ranges_of_owner", owned)
             return ItemPage(taking.items, more)
 
+    async def normalized(self, job_id: int, seqs: Sequence[int]) -> dict[int, str]:
+        """The normalized rows of these items, where they have one that is not too large."""
+        params = {"job_id": job_id, "seqs": list(seqs), "chars": _RESULT_CHARACTERS}
+        rows = await self._database.fetch("normalized_of_items", params)
+        return {row[0]: row[1] for row in rows}
+
     async def pending_count(self, scope: str | None, pipeline: str | None, job_id: int) -> int:
         params = {"scope": scope or "", "pipeline": pipeline or "", "job_id": job_id}
         return int((await self._database.fetch("pending_count", params))[0][0])

@@ -18,7 +18,7 @@ _FORMATS = {"xlsx": "Excel (XLSX)", "csv": "CSV", "jsonl": "JSON lines"}
 
 @router.get("/jobs/{job_id}/export")
 async def ask(shown: ShownJob, q: str = "") -> Response:
-    told = {"job": shown.shape, "formats": _FORMATS, "which": wanted(q)}
+    told = {"job": shown.shape, "formats": _FORMATS, "which": wanted(q, shown.columns)}
     if shown.visit.is_partial:
         return shown.visit.part("ask/export.html", **told)
     return await shown.visit.page("ask.html", here="jobs", question="ask/export.html", **told)

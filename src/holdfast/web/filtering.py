@@ -1,16 +1,28 @@
-"""The one line in which people say which items they mean: `status:ERROR code:TIMEOUT`."""
+"""The one line in which people say which items they mean: `status:ERROR code:TIMEOUT brand:acme`.
+
+Words that are not the filter's own name a column of the pipeline. A value with spaces stands in
+quotes: `brand:"acme inc"`.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from holdfast.api.items import statuses_of
+from holdfast.engine.value_search import Value
 from holdfast.errors import UserError
 from holdfast.model import ItemStatus
 from holdfast.store.item_pages import ItemFilter
 
 _WORDS = "status:ERROR code:TIMEOUT since:2026-11-15 until:2026-11-15T09:30 row:500"
+_OWN_WORDS = frozenset({"status", "code", "since", "until"})
+_WORD = re.compile(r'(?:[^\s"]|"[^"]*(?:"|$))+')
+
+#: What a word of the filter that names a column means.
+Columns = Callable[[str, str], Value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +32,7 @@ class Wanted:
     text: str
     items: ItemFilter
     row: int | None = None
+    values: tuple[Value, ...] = ()
 
     @property
     def statuses(self) -> str:
@@ -27,23 +40,38 @@ class Wanted:
 
     def with_status(self, status: str) -> str:
         """The line with this status instead of another; without one, any."""
-        kept = [word for word in self.text.split() if not word.lower().startswith("status:")]
+        kept = [word for word in _words(self.text) if not word.lower().startswith("status:")]
         return " ".join([*([f"status:{status}"] if status else []), *kept])
 
 
-def wanted(text: str) -> Wanted:
-    filter, row = ItemFilter(), None
-    for word in text.split():
+def wanted(text: str, columns: Columns | None = None) -> Wanted:
+    """`columns` says which column of the pipeline a word names, where they can be asked for."""
+    filter, row, values = ItemFilter(), None, []
+    for word in _words(text):
         name, colon, value = word.partition(":")
         if not colon and name.upper() in set(ItemStatus):
             name, value = "status", name
         if name == "row":
             row = _row(value)
+        elif colon and columns is not None and name.lower() not in _OWN_WORDS:
+            values.append(_value(columns, name, value.replace('"', "")))
         else:
             filter = _narrowed(filter, name.lower(), value, word)
-    if row is not None and not filter.is_empty:
+    if row is not None and not (filter.is_empty and not values):
         raise UserError("row: stands alone", "Rows are numbered in the list without a filter.")
-    return Wanted(" ".join(text.split()), filter, row)
+    return Wanted(" ".join(_words(text)), filter, row, tuple(values))
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text)
+
+
+def _value(columns: Columns, name: str, value: str) -> Value:
+    try:
+        return columns(name, value)
+    except UserError as error:
+        hint = f"{error.hint or ''} Words of the filter: {_WORDS}"
+        raise UserError(error.message, hint.strip()) from None
 
 
 def _narrowed(filter: ItemFilter, name: str, value: str, word: str) -> ItemFilter:

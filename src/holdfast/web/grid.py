@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.api.cursors import Cursors
-from holdfast.api.items import summary
-from holdfast.api.timing import timed_page
+from holdfast.api.items import found_items, summary
 from holdfast.engine.grid import grid_of
 from holdfast.model import Job
 from holdfast.store.item_pages import ItemView
@@ -32,6 +31,7 @@ class GridPage:
     shown: list[str]
     rows: list[Row]
     next: str | None
+    looked: int | None = None  # at so many rows, where a column's value was looked for
 
 
 async def grid_page(
@@ -39,14 +39,13 @@ async def grid_page(
 ) -> GridPage:
     """`chosen` are the columns to show; none: all. The first page is short and quick."""
     parts = visit.parts
-    bound = {"job": job.id, "filter": str(wanted.items)}
+    bound = {"job": job.id, "filter": f"{wanted.items} {wanted.values}"}
     cursors = Cursors(parts.secret, "grid", visit.person.name, bound)
     position = cursors.read(after)
     size = _FIRST_PAGE if position is None else _PAGE
     if position is None and wanted.row is not None:
         position = {"phase": "seq", "seq": wanted.row - 1}
-    async with timed_page(parts, "items", position):
-        found = await parts.store.item_pages.page(job, wanted.items, position, size)
+    found = await found_items(job, wanted.items, wanted.values, position, size, parts)
     grid = grid_of(job, found.items)
     columns = grid.columns[1:-_OWN]
     shown = [name for name in chosen if name in columns or not job.columns] or columns
@@ -54,11 +53,13 @@ async def grid_page(
     for item in found.items:
         values = grid.row(item)
         rows.append(Row(item, summary(item.input), [values.get(name) for name in shown]))
-    return GridPage(columns, shown, rows, None if found.next is None else cursors.write(found.next))
+    following = None if found.next is None else cursors.write(found.next)
+    looked = found.looked if wanted.values else None
+    return GridPage(columns, shown, rows, following, looked)
 
 
 async def matching(visit: Visit, job: Job, wanted: Wanted) -> tuple[int, bool]:
-    """How many items the filter means, and whether that is exact."""
+    """How many items the filter means, whatever their columns hold, and whether that is exact."""
     (counted,) = await visit.parts.store.pages.counted([job])
     counters, items = counted.counters, wanted.items
     if items.is_empty:

@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse
 from holdfast.api import audit, job_details, streams
 from holdfast.api.jobs import tell
 from holdfast.api.shapes import Id, JobShape
+from holdfast.engine.value_search import Value, searchable_columns, value_named
 from holdfast.model import FINAL, ItemStatus, Job
 from holdfast.web.charts import by_category, job_charts
 from holdfast.web.filtering import wanted
@@ -37,6 +38,11 @@ class Shown:
     def why(self) -> Told | None:
         return told_why(self.job, self.shape.why)
 
+    def columns(self, name: str, value: str) -> Value:
+        """The column that a word of the filter names."""
+        pipeline = self.visit.parts.pipelines.get(self.job.pipeline)
+        return value_named(name, value, self.job, searchable_columns(self.job, pipeline))
+
     async def told(self) -> dict[str, Any]:
         """What every tab shows above itself."""
         found = await job_details.errors(self.job, self.visit.parts)
@@ -44,6 +50,7 @@ class Shown:
             "job": self.shape,
             "why": self.why,
             "groups": found.errors,
+            "estimated": not all(each.exact for each in found.errors),
             "categories": by_category({each.code or "": each.count for each in found.errors}),
         }
 
@@ -68,12 +75,13 @@ async def results(
     after: str | None = None,
 ) -> Response:
     """The grid; its further pages come as rows alone."""
-    which = wanted(q)
+    which = wanted(q, shown.columns)
     page = await grid_page(shown.visit, shown.job, which, after, columns)
     context = {"grid": page, "which": which, "job": shown.shape}
     if after is not None:
         return shown.visit.part("parts/item_rows.html", **context)
-    count, exact = await matching(shown.visit, shown.job, which)
+    unknown = (0, False)
+    count, exact = unknown if which.values else await matching(shown.visit, shown.job, which)
     statuses = [status for status in ItemStatus if status is not ItemStatus.PROCESSING]
     return await shown.page(
         "results", grid=page, which=which, count=count, exact=exact, statuses=statuses, final=FINAL

@@ -99,6 +99,12 @@ where    i.job_id = :job_id and i.seq > :after and (o.status is null or o.status
 order by i.seq
 limit    :limit;
 
+-- name: normalized_of_items
+select seq, cast(normalized as text)
+from   outcomes
+where  job_id = :job_id and seq in (@each(:seqs, bigint))
+       and length(cast(normalized as text)) <= :chars;
+
 -- name: page_of_fresh
 -- A page of the open items of one fresh range.
 select   i.seq, substr(cast(i.input as text), 1, :input_chars)
