@@ -51,6 +51,23 @@ PLANS: list[tuple[str, dict[str, Any], dict[str, str]]] = [
         {"outcomes": "outcomes_by_status"},
     ),
     (
+        "latest_errors_by_code",
+        {"limit": 100},
+        {"outcomes": "outcomes_by_status"},
+    ),
+    (
+        "latest_errors_of_code",
+        {"code": "TIMEOUT", "limit": 100},
+        {"outcomes": "outcomes_by_code"},
+    ),
+    ("codes_of_job", {}, {"outcomes": "outcomes_by_code"}),
+    ("code_began", {"code": "TIMEOUT"}, {"outcomes": "outcomes_by_code"}),
+    (
+        "normalized_of_items",
+        {"seqs": [1, 5, 9], "chars": 9000},
+        {"outcomes": "outcomes_pkey"},
+    ),
+    (
         "page_by_seq",
         {"after": 1000, "limit": 1000, **SIZES},
         {"items": "items_pkey", "outcomes": "outcomes_pkey"},

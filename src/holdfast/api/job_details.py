@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated
 
@@ -21,6 +22,7 @@ class ErrorGroup(Shape):
     category: str = Field(examples=["network"])
     retry: str = Field(examples=["soon"], description="How such an error is tried again.")
     count: int
+    exact: bool = Field(description="False: estimated from the latest 10,000 errors.")
     first_at: datetime | None
     last_at: datetime | None
     sample: str | None
@@ -45,12 +47,13 @@ class Decisions(Shape):
 
 @router.get("/errors", summary="A job's errors by code")
 async def errors(job: ScopedJob, parts: PartsOf) -> ErrorGroups:
+    """Counted exactly up to 10,000 errors; of more, estimated."""
     pipeline = parts.pipelines.get(job.pipeline)
     own = dict(pipeline.error_codes) if pipeline else {}
     groups = []
     for found in await parts.store.reads.errors_by_code(job.id):
-        known = error_code(found["code"] or "UNKNOWN_ERROR", own)
-        groups.append(ErrorGroup(**found, category=known.category, retry=known.retry))
+        known = error_code(found.code or "UNKNOWN_ERROR", own)
+        groups.append(ErrorGroup(**asdict(found), category=known.category, retry=known.retry))
     return ErrorGroups(errors=groups)
 
 

@@ -200,8 +200,8 @@ def _print_details(told: dict[str, Any]) -> None:
         console.print()
         print_table(
             ("error", "items", "first", "last", "for example"),
-            [(e["code"], e["count"], e["first_at"], e["last_at"], (e["sample"] or "")[:60])
-             for e in told["errors"]],
+            [(e.code, e.count if e.exact else f"about {e.count:,}", e.first_at, e.last_at,
+              (e.sample or "")[:60]) for e in told["errors"]],
             "",
         )  # fmt: skip
     if told["decisions"]:

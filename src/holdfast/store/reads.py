@@ -13,6 +13,7 @@ from holdfast.errors import NotThere
 from holdfast.model import Counters, ItemStatus, Job, JobState, Lane
 from holdfast.store.database import Database
 from holdfast.store.driver import Row
+from holdfast.store.error_groups import CodeGroup, errors_by_code
 from holdfast.store.instants import parse_instant, seconds_between
 from holdfast.store.item_pages import ItemFilter, ItemPages, ItemView, holder_of
 
@@ -230,9 +231,8 @@ class Reads:
                  "worker", "at")  # fmt: skip
         return await self._named("attempts_of_item", names, {"job_id": job_id, "seq": seq})
 
-    async def errors_by_code(self, job_id: int) -> list[dict[str, Any]]:
-        names = ("code", "count", "first_at", "last_at", "sample")
-        return await self._named("errors_by_code", names, {"job_id": job_id})
+    async def errors_by_code(self, job_id: int) -> list[CodeGroup]:
+        return await errors_by_code(self._database, job_id)
 
     async def dead_letters(self, state: str, limit: int) -> list[dict[str, Any]]:
         names = ("id", "kind", "job_id", "seq", "pipeline", "code", "message", "state",

@@ -150,12 +150,45 @@ from     attempts
 where    job_id = :job_id and seq = :seq
 order by number;
 
--- name: errors_by_code
+-- name: latest_errors_by_code
+-- No more than `limit` are looked at, however many there are.
 select   error_code, count(*), min(updated_at), max(updated_at), min(error_message)
-from     outcomes
-where    job_id = :job_id and status = 'ERROR'
-group by error_code
-order by 2 desc;
+from     (select   error_code, updated_at, error_message
+          from     outcomes
+          where    job_id = :job_id and status = 'ERROR'
+          order by updated_at desc, seq desc
+          limit    :limit) latest
+group by error_code;
+
+-- name: latest_errors_of_code
+-- The same of one code; items that wait to be tried again bear one too.
+select   error_code, count(*), min(updated_at), max(updated_at), min(error_message)
+from     (select   error_code, status, updated_at, error_message
+          from     outcomes
+          where    job_id = :job_id and error_code = :code
+          order by updated_at desc, seq desc
+          limit    :limit) latest
+where    status = 'ERROR'
+group by error_code;
+
+-- name: codes_of_job
+-- One seek for each code, whatever their number of items.
+with recursive found (code) as (
+    select min(error_code) from outcomes where job_id = :job_id and error_code is not null
+    union all
+    select (select min(o.error_code) from outcomes o
+            where  o.job_id = :job_id and o.error_code > found.code)
+    from   found
+    where  found.code is not null)
+select code
+from   found
+where  code is not null
+limit  200;
+
+-- name: code_began
+select min(updated_at)
+from   outcomes
+where  job_id = :job_id and error_code = cast(:code as text);
 
 -- name: dead_letters
 select   id, kind, job_id, seq, pipeline, code, message, state, created_at, acted_at, actor
