@@ -11,10 +11,13 @@ from pydantic import Field
 
 from holdfast.api.answered_once import AnsweredOnce
 from holdfast.api.cursors import Cursors
-from holdfast.api.identity import Operator, PartsOf, Someone
+from holdfast.api.identity import Operator, PartsOf, Person, Someone, ip_of
 from holdfast.api.jobs import ScopedJob, tell
+from holdfast.api.parts import Parts
+from holdfast.api.pipelines import pipeline_named
 from holdfast.api.shapes import Id, JobShape, Shape
-from holdfast.model import StreamState
+from holdfast.engine.control import Asked
+from holdfast.model import Job, StreamState
 
 router = APIRouter(tags=["streams"], route_class=AnsweredOnce)
 
@@ -40,6 +43,13 @@ class StreamShape(Shape):
     worker: str | None
     updated_at: datetime | None
     full_completed_at: datetime | None
+
+
+class ForcedShape(Shape):
+    job: JobShape | None
+    follows_job_id: int | None = Field(
+        description="It begins when this job ends, where it has not begun."
+    )
 
 
 class StreamList(Shape):
@@ -78,6 +88,36 @@ async def retry(stream_id: Id, request: Request, person: Operator, parts: PartsO
     job_id = await parts.store.lists.stream_job(stream_id, person.scope)
     await parts.control(person.name).resume(job_id)
     return await tell(await parts.store.reads.job(job_id), person, parts, request)
+
+
+@router.post(
+    "/api/streams/{stream_id}/force-full",
+    status_code=202,
+    summary="Walk a stream anew, from its beginning",
+)
+async def force_full(
+    stream_id: Id, request: Request, person: Operator, parts: PartsOf
+) -> ForcedShape:
+    """A new generation of the stream, in a job of its own; what is known already is not made
+    anew where the pipeline dedupes. While another job walks the stream it is refused, unless the
+    pipeline plans: then it follows that job."""
+    stream, job = await stream_with_job(stream_id, person, parts)
+    pipeline = pipeline_named(job.pipeline, parts)
+    control = parts.control(person.name)
+    asked = Asked(ip_of(request))
+    job_ids = await control.force_full(pipeline, job, stream.source, asked)
+    if not job_ids:
+        return ForcedShape(job=None, follows_job_id=job.id)
+    made = await parts.store.reads.job(job_ids[-1])
+    return ForcedShape(job=await tell(made, person, parts, request), follows_job_id=None)
+
+
+async def stream_with_job(stream_id: int, person: Person, parts: Parts) -> tuple[StreamShape, Job]:
+    """A stream that the person may see, and the job that walked it last."""
+    job_id = await parts.store.lists.stream_job(stream_id, person.scope)
+    job = await parts.store.reads.job(job_id)
+    found = (await of_job(job, parts)).streams
+    return next(each for each in found if each.id == stream_id), job
 
 
 def _shape(told: dict[str, Any]) -> StreamShape:

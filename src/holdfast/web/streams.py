@@ -32,3 +32,21 @@ async def index(
 async def retry(stream_id: Id, visit: Changing) -> Response:
     job = await api.retry(stream_id, visit.request, visit.person, visit.parts)
     return visit.go(f"/jobs/{job.id}/streams", "It goes on from where it stopped.")
+
+
+@router.get("/{stream_id}/force-full")
+async def ask_force_full(stream_id: Id, visit: Visitor) -> Response:
+    stream, job = await api.stream_with_job(stream_id, visit.person, visit.parts)
+    told = {"stream": stream, "job": job}
+    if visit.is_partial:
+        return visit.part("ask/force_full.html", **told)
+    return await visit.page("ask.html", here="streams", question="ask/force_full.html", **told)
+
+
+@router.post("/{stream_id}/force-full")
+async def force_full(stream_id: Id, visit: Changing) -> Response:
+    forced = await api.force_full(stream_id, visit.request, visit.person, visit.parts)
+    if forced.job is None:
+        note = f"It begins as soon as job {forced.follows_job_id} ends."
+        return visit.go(f"/jobs/{forced.follows_job_id}/streams", note)
+    return visit.go(f"/jobs/{forced.job.id}/streams", "It is walked anew, from its beginning.")

@@ -8,6 +8,7 @@ at a time, in a transaction with what they write, so that two webhooks at once m
 {"webhook": {...}}                               the site says that it changed
 {"backfill": subdomain, "mode", "force", "types", "dry_run"}
 {"follow": source}                               a job of the source ended
+{"force_full": source}                           somebody wants it walked anew
 {} or {"subdomain": ...}                         a schedule: all municipalities, or one
 """
 
@@ -62,6 +63,8 @@ class Planner:
             return await self._backfill(request)
         if "follow" in request:
             return await self._follow(request["follow"])
+        if "force_full" in request:
+            return await self._force_full(request["force_full"])
         return await self._schedule(request)
 
     # Municipalities.
@@ -116,6 +119,12 @@ class Planner:
         decisions = await self._decide([municipality], types, wanted, force)
         orders = [] if request.get("dry_run") else self._orders(decisions)
         return Planned(orders, [_shown(*each) for each in decisions])
+
+    async def _force_full(self, source: str) -> Planned:
+        subdomain, document_type = split_source(source)
+        return await self._backfill(
+            {"backfill": subdomain, "types": [document_type], "mode": Mode.FULL, "force": True}
+        )
 
     async def _follow(self, source: str) -> Planned:
         """What was asked for while the job ran."""

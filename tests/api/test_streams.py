@@ -1,0 +1,72 @@
+"""Streams over HTTP: what stopped goes on, what was walked is walked anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.api.server import BROKEN_SHELVES, ApiServer, ended, upload
+
+
+@pytest.fixture(autouse=True)
+def whole_shelves() -> Iterator[None]:
+    yield
+    BROKEN_SHELVES.clear()
+
+
+async def _streams(client: httpx2.AsyncClient) -> dict[str, dict[str, Any]]:
+    found = (await client.get("/api/streams")).json()["streams"]
+    return {each["source"]: each for each in found}
+
+
+async def _walked(server: ApiServer, client: httpx2.AsyncClient) -> dict[str, Any]:
+    made = await client.post("/api/jobs", json={"pipeline": "shelves"})
+    await server.work(made.json()["id"])
+    return (await client.get(f"/api/jobs/{made.json()['id']}")).json()  # type: ignore[no-any-return]
+
+
+async def test_stream_that_failed_goes_on(server: ApiServer) -> None:
+    ada = await server.person("ada")
+    BROKEN_SHELVES.add("right")
+    job = await _walked(server, ada)
+    assert job["state"] == "FAILED"
+    failed = (await _streams(ada))["right"]
+    assert (failed["state"], failed["error"]) == ("FAILED", "ACCESS_DENIED: the shelf is locked")
+    BROKEN_SHELVES.clear()
+    assert (await ada.post(f"/api/streams/{failed['id']}/retry")).status_code == 200
+    job = await ended(server, ada, job["id"])
+    assert job["counters"]["done"] == 6
+
+
+async def test_forced_stream_is_walked_anew_in_a_job_of_its_own(server: ApiServer) -> None:
+    ada = await server.person("ada")
+    await _walked(server, ada)
+    before = await _streams(ada)
+    reply = await ada.post(f"/api/streams/{before['left']['id']}/force-full")
+    assert reply.status_code == 202, reply.text
+    job = await ended(server, ada, reply.json()["job"]["id"])
+    assert (job["name"], job["counters"]["done"]) == ("shelves left", 3)
+    after = await _streams(ada)
+    assert after["left"]["generation"] == before["left"]["generation"] + 1
+    assert after["left"]["jobId"] == job["id"]
+    assert after["right"] == before["right"]
+
+
+async def test_stream_that_is_walked_now_is_not_forced(server: ApiServer) -> None:
+    ada = await server.person("ada")
+    await ada.post("/api/jobs", json={"pipeline": "shelves"})
+    left = (await _streams(ada))["left"]
+    reply = await ada.post(f"/api/streams/{left['id']}/force-full")
+    assert reply.status_code == 409 and reply.json()["hint"]
+
+
+async def test_file_is_not_forced(server: ApiServer) -> None:
+    ada = await server.person("ada")
+    job_id = (await upload(ada, "title\nchair\n")).json()["id"]
+    await ended(server, ada, job_id)
+    stream = (await _streams(ada))[f"upload-{job_id}"]
+    reply = await ada.post(f"/api/streams/{stream['id']}/force-full")
+    assert reply.status_code == 409 and "file" in reply.json()["detail"]
