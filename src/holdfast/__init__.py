@@ -2,6 +2,7 @@
 
 from holdfast.errors import Category, ErrorCode, Failed, NotFound, Retry, RetryClass, Skip
 from holdfast.model import Item, ItemStatus, Job, JobState, Lane, Outcome, Page, Record
+from holdfast.options import Option
 from holdfast.pipeline import Context, Dedupe, Gate, Pipeline, Settled, Tx, pipeline
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "JobState",
     "Lane",
     "NotFound",
+    "Option",
     "Outcome",
     "Page",
     "Pipeline",

@@ -13,10 +13,13 @@ import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Protocol
 
-from holdfast.errors import ErrorCode, PipelineError
+from holdfast.errors import ErrorCode, Failed, PipelineError
+from holdfast.file_store import place_named
 from holdfast.model import ItemStatus, Job, Json, Lane, Page, Standing
+from holdfast.options import Option
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +88,17 @@ class Tx(Protocol):
 class Context:
     """What an item's processing is given besides its row."""
 
-    __slots__ = ("_gates", "attempt", "http", "job", "log", "seq")
+    __slots__ = ("_files", "_gates", "attempt", "http", "job", "log", "seq")
 
     def __init__(
-        self, job: Job, seq: int, attempt: int, http: Http, gates: Callable[[str], Any], log: Any
+        self,
+        job: Job,
+        seq: int,
+        attempt: int,
+        http: Http,
+        gates: Callable[[str], Any],
+        log: Any,
+        files: Path | None = None,
     ) -> None:
         self.job = job
         self.seq = seq
@@ -96,11 +106,21 @@ class Context:
         self.http = http
         self.log = log
         self._gates = gates
+        self._files = files
 
     @property
     def options(self) -> Mapping[str, Any]:
         """What was given with --option NAME=VALUE when the job was made."""
         return self.job.given_options
+
+    def file(self, row: Mapping[str, Any]) -> Path:
+        """Where the bytes of an uploaded image lie: `ctx.file(row).read_bytes()`."""
+        found = None
+        if self._files is not None and self.job.options.get("_images"):
+            found = place_named(self._files, row.get("sha256"), row.get("name"))
+        if found is None:
+            raise Failed("STORAGE_ERROR", "the image of this row is not among this host's files")
+        return found
 
     def gate(self, name: str) -> Any:
         """`async with ctx.gate("provider"):` passes a gate for work that is not ctx.http's."""
@@ -198,6 +218,7 @@ class Pipeline:
     name: str = ""
     columns: Sequence[str] = ()
     inputs: Sequence[str] = ()  # fields that a row should have, for pages that map columns to them
+    options: Sequence[Option] = ()  # what can be set about a job; none declared: anything
     timeout: float | None = None  # seconds for one item; None: the setting ITEM_TIMEOUT_SECONDS
     min_concurrency: int = 1
     max_concurrency: int | None = None  # None: the setting CONCURRENCY_MAX
@@ -269,7 +290,8 @@ class Pipeline:
     async def plan(self, tx: Tx, request: Json, standings: Standings, now: datetime) -> Planned:
         """Decides what a request leads to: jobs to start or to resume, marks to set.
 
-        Asked with {"follow": source} when a job that concludes has ended.
+        Asked with {"follow": source} when a job that concludes has ended, with {"force_full":
+        source} when somebody wants a stream walked anew from its beginning.
         """
         raise NotImplementedError
 

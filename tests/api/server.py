@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,9 @@ import uvicorn
 from holdfast.api.app import create_app
 from holdfast.api.parts import Parts
 from holdfast.cli.server import opened_parts
-from holdfast.errors import NotFound
+from holdfast.errors import ItemError, NotFound
+from holdfast.model import Page, Record
+from holdfast.options import Option
 from holdfast.pipeline import Pipeline, pipeline
 from holdfast.settings import load_settings
 
@@ -39,7 +42,54 @@ async def lengths(row: dict[str, Any], ctx: Any) -> Any:
     return {"title": row["title"], "length": len(row["title"])}
 
 
-PIPELINES: dict[str, Pipeline] = {"lengths": lengths}
+@pipeline(
+    columns=["text"],
+    options=[
+        Option("times", int, default=2, help="How often the title is said."),
+        Option("between", choices=["-", "+"]),
+        Option("loud", bool),
+    ],
+)
+async def repeated(row: dict[str, Any], ctx: Any) -> Any:
+    """The title, again and again."""
+    text = ctx.options.get("between", " ").join([row["title"]] * ctx.options["times"])
+    return {"text": text.upper() if ctx.options.get("loud") else text}
+
+
+@pipeline(columns=["name", "bytes"])
+async def pictures(row: dict[str, Any], ctx: Any) -> Any:
+    """How large each picture is, by its bytes."""
+    return {"name": row["name"], "bytes": len(ctx.file(row).read_bytes())}
+
+
+#: Sources of `Shelves` that cannot be read now.
+BROKEN_SHELVES: set[str] = set()
+
+
+class Shelves(Pipeline):
+    """The books of two shelves."""
+
+    name = "shelves"
+    columns = ("book",)
+
+    def sources(self, options: Mapping[str, Any]) -> Sequence[str]:
+        return ("left", "right")
+
+    async def discover(self, source: str, cursor: Any, ctx: Any) -> AsyncIterator[Page]:
+        if source in BROKEN_SHELVES:
+            raise ItemError("ACCESS_DENIED", "the shelf is locked")
+        yield Page([Record({"book": f"{source} {number}"}) for number in range(3)], end=True)
+
+    async def process(self, row: dict[str, Any], ctx: Any) -> Any:
+        return row
+
+
+PIPELINES: dict[str, Pipeline] = {
+    "lengths": lengths,
+    "repeated": repeated,
+    "pictures": pictures,
+    "shelves": Shelves(),
+}
 
 
 class ApiServer:

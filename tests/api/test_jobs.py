@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -149,6 +150,44 @@ async def test_setting_that_is_off_wins_over_the_flag(database_url: str, tmp_pat
         admin = await server.person("root", "admin")
         assert (await admin.put("/api/flags/ingest", json={"enabled": True})).status_code == 204
         assert (await upload(admin, ROWS)).status_code == 503
+
+
+async def test_declared_options_are_checked_and_their_defaults_given(server: ApiServer) -> None:
+    ada = await server.person("ada")
+    options = {"between": "-", "loud": True}
+    made = await upload(ada, "title\noak\n", pipeline="repeated", options=options)
+    assert made.json()["options"] == {"times": 2, **options}
+    await ended(server, ada, made.json()["id"])
+    items = (await ada.get(f"/api/jobs/{made.json()['id']}/items")).json()["items"]
+    assert items[0]["row"]["text"] == "OAK-OAK"
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"colour": "red"}, "times (whole number); between (-, +); loud (true or false)"),
+        ({"times": "often"}, "whole number"),
+        ({"times": 1.5}, "whole number"),
+        ({"between": "*"}, "-, +"),
+        ({"loud": []}, "true or false"),
+    ],
+)
+async def test_options_that_do_not_fit_are_refused_with_those_that_do(
+    server: ApiServer, options: dict[str, Any], named: str
+) -> None:
+    ada = await server.person("ada")
+    reply = await upload(ada, "title\noak\n", pipeline="repeated", options=options)
+    assert reply.status_code == 422 and named in reply.json()["hint"]
+    assert (await ada.get("/api/jobs")).json()["jobs"] == []
+
+
+async def test_pipelines_tell_their_options(server: ApiServer) -> None:
+    ada = await server.person("ada")
+    told = {each["name"]: each for each in (await ada.get("/api/pipelines")).json()["pipelines"]}
+    assert told["lengths"]["options"] == []
+    assert [(each["name"], each["type"]) for each in told["repeated"]["options"]] == [
+        ("times", "int"), ("between", "str"), ("loud", "bool"),
+    ]  # fmt: skip
 
 
 async def test_same_idempotency_key_makes_one_job(server: ApiServer) -> None:

@@ -16,8 +16,7 @@ from tests.api.server import ApiServer, finished
 
 #: Routes without anything of anybody's in them, or that show each person their own.
 OPEN = {
-    "GET /healthz", "GET /readyz", "GET /metrics", "GET /login/{token}", "POST /api/session",
-    "POST /api/session/link",
+    "GET /healthz", "GET /readyz", "GET /metrics", "POST /api/session", "POST /api/session/link",
 }  # fmt: skip
 OWN = {
     "GET /api/session", "DELETE /api/session", "PUT /api/session/password", "GET /api/tokens",
@@ -31,14 +30,17 @@ OWN = {
 #: Routes that name something of one person's; another gets 404.
 OWNED = {
     "DELETE /api/tokens/{token_id}", "GET /api/files/{file_id}", "GET /api/jobs/{jobId}",
+    "GET /api/files/{file_id}/image",
     "GET /api/jobs/{jobId}/errors", "GET /api/jobs/{jobId}/decisions",
     "POST /api/jobs/{jobId}/kickoff", "POST /api/jobs/{jobId}/pause",
     "POST /api/jobs/{jobId}/resume", "POST /api/jobs/{jobId}/cancel",
-    "POST /api/jobs/{jobId}/reprocess", "GET /api/jobs/{jobId}/items",
-    "GET /api/jobs/{jobId}/items/{seq}", "POST /api/jobs/{jobId}/export",
+    "POST /api/jobs/{jobId}/reprocess", "POST /api/jobs/{jobId}/skip",
+    "GET /api/jobs/{jobId}/items", "GET /api/jobs/{jobId}/items/{seq}",
+    "POST /api/jobs/{jobId}/export",
     "GET /api/exports/{export_id}", "GET /api/exports/{export_id}/download",
     "GET /api/operations/{operation_id}", "POST /api/operations/{operation_id}/cancel",
     "GET /api/jobs/{jobId}/streams", "POST /api/streams/{stream_id}/retry",
+    "POST /api/streams/{stream_id}/force-full",
     "POST /api/dead-letters/{letter_id}/replay", "POST /api/dead-letters/{letter_id}/drop",
 }  # fmt: skip
 #: Routes for admins; anybody else gets 403.
@@ -57,6 +59,7 @@ READERS_OWN = {
 BODIES: dict[str, Any] = {
     "POST /api/jobs": {"pipeline": "lengths"},
     "POST /api/jobs/{jobId}/reprocess": {},
+    "POST /api/jobs/{jobId}/skip": {"itemIds": [1]},
     "POST /api/operations": {"kind": "cancel", "filter": {"pipeline": "lengths"}},
     "POST /api/operations/preview": {"kind": "cancel", "filter": {"pipeline": "lengths"}},
     "POST /api/users": {"name": "eve"},

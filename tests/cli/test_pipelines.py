@@ -29,6 +29,31 @@ async def run(desk: Desk, *arguments: str, code: int = 0) -> str:
     return done.stderr
 
 
+@on_sqlite
+def test_declared_options_are_checked_before_anything_is_done(desk: Desk) -> None:
+    desk.write(
+        "said.py",
+        """
+        from holdfast import Option, pipeline
+
+        @pipeline(columns=["text"], options=[Option("times", int, default=2), Option("end")])
+        async def said(row, ctx):
+            return {"text": row["title"] * ctx.options["times"] + ctx.options.get("end", "")}
+        """,
+    )
+    desk.write("titles.csv", "title\nho\n")
+    refused = desk.holdfast("run", "said.py", "titles.csv", "--option", "often=3")
+    assert refused.returncode == 1 and "Traceback" not in refused.stderr
+    assert "times (whole number); end (text)" in refused.stderr
+    desk.succeed("run", "said.py", "titles.csv", "--option", "times=3", "--out", "out.jsonl")
+    assert '"hohoho"' in (desk.folder / "out.jsonl").read_text()
+    # The same command continues, with the option or without any; with another it is another job.
+    desk.succeed("run", "said.py", "titles.csv", "--option", "times=3")
+    desk.succeed("run", "said.py", "titles.csv")
+    other = desk.holdfast("run", "said.py", "titles.csv", "--option", "end=!")
+    assert other.returncode == 1 and "other options" in other.stderr
+
+
 MEETINGS = """
     from holdfast import Dedupe, Failed, Gate, Pipeline
     from holdfast.errors import Category, ErrorCode, RetryClass

@@ -27,6 +27,7 @@ from holdfast.cli.server import opened_parts
 from holdfast.engine.worker import Worker
 from holdfast.errors import Failed, NotFound
 from holdfast.model import ItemStatus, Outcome
+from holdfast.options import Option
 from holdfast.pipeline import Pipeline, pipeline
 from holdfast.settings import load_settings
 from holdfast.store import NewItem, NewJob, NewStream, Settlement
@@ -48,6 +49,26 @@ async def lengths(row: dict[str, Any], ctx: Any) -> Any:
     return {"title": row["title"], "length": len(row["title"])}
 
 
+@pipeline(
+    columns=["text"],
+    options=[
+        Option("times", int, default=2, help="How often the title is said."),
+        Option("between", choices=["-", "+"]),
+        Option("loud", bool, default=False),
+    ],
+)
+async def repeated(row: dict[str, Any], ctx: Any) -> Any:
+    """The title, again and again."""
+    text = ctx.options.get("between", " ").join([row["title"]] * ctx.options["times"])
+    return {"text": text.upper() if ctx.options["loud"] else text}
+
+
+@pipeline(columns=["name", "bytes"])
+async def pictures(row: dict[str, Any], ctx: Any) -> Any:
+    """How large each picture is, by its bytes."""
+    return {"name": row["name"], "bytes": len(ctx.file(row).read_bytes())}
+
+
 #: job -> how many more of its items may end
 TURNS: defaultdict[int, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(0))
 
@@ -59,7 +80,12 @@ async def held(row: dict[str, Any], ctx: Any) -> Any:
     return row
 
 
-PIPELINES: dict[str, Pipeline] = {"lengths": lengths, "held": held}
+PIPELINES: dict[str, Pipeline] = {
+    "lengths": lengths,
+    "held": held,
+    "repeated": repeated,
+    "pictures": pictures,
+}
 
 
 class Site:

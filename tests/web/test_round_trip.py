@@ -7,6 +7,7 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
+from tests.pictures import png
 from tests.web.conftest import OpenAs, Watch
 
 LIST = "Product title;Brand\nchair;ACME\nmissing;ACME\nbroken leg;ACME\n=SUM(A1);ACME\n"
@@ -47,6 +48,66 @@ def test_upload_to_export(ada: str, open_as: OpenAs, tmp_path: Path) -> None:
     assert [row["status"] for row in table] == ["DONE", "NOT_FOUND", "ERROR", "DONE"]
     assert table[0]["title"] == "chair" and table[0]["length"] == "5"
     assert table[3]["title"] == "'=SUM(A1)"
+
+
+def test_options_that_the_pipeline_declares_are_fields_of_the_form(
+    ada: str, open_as: OpenAs, tmp_path: Path
+) -> None:
+    path = tmp_path / "titles.csv"
+    path.write_text("title\noak\n", encoding="utf-8")
+    page = open_as(ada, "/new?pipeline=repeated")
+    page.set_input_files("input[type=file]", path)
+    expect(page.get_by_label("times How often")).to_have_attribute("placeholder", "2")
+    page.get_by_label("times How often").fill("3")
+    page.get_by_label("between").select_option("+")
+    page.get_by_label("loud").select_option("true")
+    page.get_by_role("button", name="Dry run").click()
+    expect(page.locator("#tried tbody tr")).to_contain_text("OAK+OAK+OAK")
+    page.get_by_role("button", name="Start the job").click()
+    page.wait_for_url("**/jobs/*")
+    expect(page.locator("tr[data-seq]")).to_contain_text("OAK+OAK+OAK")
+
+
+def test_images_are_looked_at_and_become_items(ada: str, open_as: OpenAs, tmp_path: Path) -> None:
+    paths = [tmp_path / "oak chair.png", tmp_path / "stool.png"]
+    for number, path in enumerate(paths):
+        path.write_bytes(png(40 + number, 30))
+    page = open_as(ada, "/new?pipeline=pictures")
+    page.set_input_files("input[type=file]", paths)
+    page.wait_for_url("**/new/images*")
+    shown = page.locator(".images li")
+    expect(shown).to_have_count(2)
+    expect(shown.first).to_contain_text("40 × 30")
+    page.wait_for_function("[...document.images].every((each) => each.naturalWidth >= 40)")
+    page.get_by_role("button", name="Dry run").click()
+    expect(page.locator("#tried tbody tr")).to_have_count(2)
+    expect(page.locator("#tried tbody tr").first).to_contain_text("done")
+    page.get_by_role("button", name="Start the job").click()
+    page.wait_for_url("**/jobs/*")
+    expect(page.locator("#job-head")).to_contain_text("2 of 2")
+    expect(page.locator("tr[data-seq]").first).to_contain_text("oak chair.png")
+
+
+def test_broken_image_is_refused_in_words(
+    ada: str, open_as: OpenAs, tmp_path: Path, watch: Watch
+) -> None:
+    watch.expected = ("422",)
+    (tmp_path / "photo.png").write_bytes(png()[:40])
+    page = open_as(ada, "/new?pipeline=pictures")
+    page.set_input_files("input[type=file]", tmp_path / "photo.png")
+    expect(page.locator("[data-told]")).to_contain_text("photo.png is a broken image")
+
+
+def test_another_pipeline_is_chosen_for_the_same_file(
+    ada: str, open_as: OpenAs, tmp_path: Path
+) -> None:
+    (tmp_path / "list.csv").write_text("title\nchair\n", encoding="utf-8")
+    page = open_as(ada, "/new?pipeline=lengths")
+    page.set_input_files("input[type=file]", tmp_path / "list.csv")
+    page.get_by_text("Options and caps").click()
+    page.locator("[data-go-pipeline]").select_option("repeated")
+    page.wait_for_url("**pipeline=repeated*")
+    expect(page.get_by_label("between")).to_be_visible()
 
 
 def test_what_is_no_table_is_refused_in_words(

@@ -12,18 +12,21 @@ from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import FileResponse
 from pydantic import Field
 
 from holdfast.api.answered_once import AnsweredOnce
 from holdfast.api.cursors import Cursors
 from holdfast.api.flags import Flag, require_flag
 from holdfast.api.identity import Operator, PartsOf, Person, Someone
+from holdfast.api.images import detected_image, is_image, row_of
 from holdfast.api.parts import Parts
 from holdfast.api.problems import WrongType
 from holdfast.api.shapes import Id, Shape
 from holdfast.api.uploading import Received, received_form, the_file
 from holdfast.engine.discover import open_upload
-from holdfast.errors import InputError, NotAllowed
+from holdfast.errors import InputError, NotAllowed, NotThere
+from holdfast.sources.images import MEDIA_TYPES, image_in
 from holdfast.store.file_table import NewFile, StoredFile
 
 router = APIRouter(prefix="/api/files", tags=["files"], route_class=AnsweredOnce)
@@ -59,7 +62,8 @@ class FileShape(Shape):
     size: int
     sha256: str
     detected: dict[str, Any] = Field(
-        description="Format, encoding, delimiter, sheet, columns, and notes for people."
+        description="Format, encoding, delimiter, sheet, columns, and notes for people; of an "
+        "image, its media type, width and height."
     )
     created_at: datetime | None
 
@@ -81,7 +85,8 @@ class FileList(Shape):
     dependencies=[Depends(require_flag(Flag.INGEST))],
 )
 async def store(request: Request, person: Operator, parts: PartsOf) -> PreviewedFile:
-    """CSV, TSV, XLSX or JSON lines, told by content. What is no table is refused and not kept."""
+    """CSV, TSV, XLSX or JSON lines, or an image (PNG, JPEG, WebP, GIF), told by content. What is
+    neither is refused and not kept."""
     require_form(request)
     limit = parts.options.max_upload_bytes
     async with received_form(request, parts.files, limit) as form:
@@ -118,6 +123,21 @@ async def show(
     return await _previewed(file, {name: value for name, value in given.items() if value}, parts)
 
 
+@router.get(
+    "/{file_id}/image",
+    summary="The bytes of a stored image",
+    response_class=FileResponse,
+    responses={200: {"content": {name: {} for name in MEDIA_TYPES}}},
+)
+async def image(file_id: Id, person: Someone, parts: PartsOf) -> FileResponse:
+    file = await parts.store.files.file(file_id, person.scope)
+    if not is_image(file) or not await asyncio.to_thread(Path(file.path).is_file):
+        raise NotThere(f"file {file_id} is no image", "GET /api/files tells what the files are.")
+    # It stays the same for ever: a file is stored by its content.
+    headers = {"Cache-Control": "private, max-age=86400, immutable"}
+    return FileResponse(file.path, media_type=file.detected["media_type"], headers=headers)
+
+
 def require_form(request: Request) -> None:
     if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
         raise WrongType(
@@ -128,15 +148,23 @@ def require_form(request: Request) -> None:
 async def keep(
     received: Received, table: Mapping[str, str], person: Person, parts: Parts
 ) -> StoredFile:
-    """Stores the upload for good once it turned out to be a table with rows."""
+    """Stores the upload for good once it turned out to be an image, or a table with rows."""
     named = received.path.with_name(received.name)
     received.path.rename(named)
-    detected, rows = await asyncio.to_thread(_look_into, named, table, parts)
-    if not rows:
-        raise InputError(f"{received.name} has a header and no rows", "Send a file with rows.")
+    detected = await asyncio.to_thread(_image_or_table, named, table, parts)
     moved = Received(received.name, named, received.size, received.sha256)
     place = await asyncio.to_thread(moved.keep, parts.files)
     return await _record(person, "upload", place, received.size, received.sha256, detected, parts)
+
+
+def _image_or_table(path: Path, table: Mapping[str, str], parts: Parts) -> dict[str, Any]:
+    image = image_in(path)
+    if image is not None:
+        return detected_image(image)
+    detected, rows = _look_into(path, table, parts)
+    if not rows:
+        raise InputError(f"{path.name} has a header and no rows", "Send a file with rows.")
+    return detected
 
 
 async def refer(path: str, table: Mapping[str, str], person: Person, parts: Parts) -> StoredFile:
@@ -202,6 +230,8 @@ async def looked_into(
 
 
 async def _previewed(file: StoredFile, table: Mapping[str, str], parts: Parts) -> PreviewedFile:
+    if is_image(file):
+        return PreviewedFile(**_shape(file).model_dump(), rows=[row_of(file)])
     detected, rows = await asyncio.to_thread(_look_into, Path(file.path), table, parts)
     shape = _shape(file).model_dump() | {"detected": detected}
     return PreviewedFile(**shape, rows=rows)

@@ -14,6 +14,7 @@ from holdfast.api.pipelines import pipeline_named
 from holdfast.api.shapes import Name, Shape
 from holdfast.engine.upkeep import next_fire
 from holdfast.errors import NotThere, UserError
+from holdfast.options import checked_options
 
 router = APIRouter(prefix="/api/schedules", tags=["schedules"])
 
@@ -59,9 +60,10 @@ async def put(name: ScheduleName, body: NewSchedule, person: Admin, parts: Parts
             f"the pipeline {pipeline.name} has no `discover`",
             "Only pipelines that find their records by themselves can be scheduled.",
         )
+    options = checked_options(pipeline.name, pipeline.options, body.options)
     next_at = next_fire(body.cron, body.zone, parts.clock.now())
     await parts.control(person.name).set_schedule(
-        name, pipeline.name, body.cron, body.zone, body.options, next_at
+        name, pipeline.name, body.cron, body.zone, options, next_at
     )
 
 

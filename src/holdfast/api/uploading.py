@@ -18,6 +18,7 @@ from python_multipart.exceptions import MultipartParseError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from holdfast.api.problems import Malformed, TooLarge
+from holdfast.file_store import place_of
 
 _BLOCK_BYTES = 1 << 20
 _FIELD_BYTES = 64 * 1024
@@ -37,7 +38,7 @@ class Received:
 
     def keep(self, folder: Path) -> Path:
         """Puts it where its content says, so that the same file is kept once."""
-        place = folder / self.sha256[:2] / self.sha256 / self.name
+        place = place_of(folder, self.sha256, self.name)
         place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.path.replace(place)
         return place

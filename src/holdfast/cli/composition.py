@@ -194,6 +194,7 @@ def worker_options(settings: Settings, only_job: int | None, until_idle: bool) -
         execute=ExecuteLimits(
             timeout_seconds=settings.item_timeout_seconds,
             max_result_bytes=settings.max_result_bytes,
+            files=settings.data_dir / "files",
         ),
         threads=settings.threads,
         discover=discover_limits(settings),

@@ -29,7 +29,7 @@ class Request:
     work: bool
     workers: int
     table: dict[str, Any]
-    options: dict[str, str]
+    options: dict[str, Any]
     caps: Caps
 
 

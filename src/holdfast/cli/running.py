@@ -31,7 +31,7 @@ from holdfast.cli.request import Request, open_table, parse_options, refuse_unfi
 from holdfast.cli.supervising import Supervisor, reap_dead_workers
 from holdfast.cli.working import worker_name
 from holdfast.clock import SystemClock
-from holdfast.engine.control import Caps, Control, discovery_key
+from holdfast.engine.control import Caps, Control, discovery_key, options_of
 from holdfast.engine.grid import write_export
 from holdfast.engine.uploads import Upload, UploadParts
 from holdfast.engine.why import why_not_running
@@ -39,6 +39,7 @@ from holdfast.errors import DatabaseGone, InputError, UserError
 from holdfast.export import format_of
 from holdfast.metrics import Metrics
 from holdfast.model import Job, JobState
+from holdfast.options import checked_options
 from holdfast.settings import Settings
 from holdfast.sources.tables import TableFile, content_key
 from holdfast.store import Store
@@ -90,16 +91,17 @@ def run(
     143: stopped by Ctrl-C or SIGTERM.
     """
     settings = settings_from_environment()
+    recipe = load_pipeline(pipeline, settings)
     request = Request(
         reference=pipeline,
-        pipeline=load_pipeline(pipeline, settings),
+        pipeline=recipe,
         input=input,
         out=out,
         new=new,
         work=work,
         workers=workers or settings.workers,
         table={"encoding": encoding, "delimiter": delimiter, "sheet": sheet},
-        options=parse_options(option),
+        options=checked_options(recipe.name, recipe.options, parse_options(option)),
         caps=Caps(
             max_items or settings.max_urls_per_run,
             max_per_source or settings.max_urls_per_source,
@@ -246,7 +248,7 @@ class _Run:
     def _refuse_other_options(self, job: Job) -> None:
         """A job keeps the options it was made with; others must not be dropped in silence."""
         made_with = {name: value for name, value in job.options.items() if not name.startswith("_")}
-        given = self._request.options
+        given = self._request.options and options_of(self._request.pipeline, self._request.options)
         table = {name: value for name, value in self._request.table.items() if value}
         if (given and given != made_with) or (table and table != table_of(job)):
             raise UserError(

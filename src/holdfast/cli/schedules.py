@@ -17,6 +17,7 @@ from holdfast.cli.request import parse_options
 from holdfast.clock import SystemClock
 from holdfast.engine.upkeep import next_fire
 from holdfast.errors import UserError
+from holdfast.options import checked_options
 
 
 def register(app: typer.Typer) -> None:
@@ -49,12 +50,13 @@ def add(
             f"the pipeline {found.name} has no `discover`",
             "Only pipelines that find their records by themselves can be scheduled.",
         )
+    options = checked_options(found.name, found.options, parse_options(option))
     next_at = next_fire(cron, zone, SystemClock().now())
 
     async def main() -> None:
         async with opened_store(settings) as store:
             await store.upkeep.set_schedule(
-                name, found.name, cron, zone, parse_options(option), next_at, settings.owner
+                name, found.name, cron, zone, options, next_at, settings.owner
             )
 
     run_async(main())

@@ -7,6 +7,7 @@ import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -39,6 +40,7 @@ _DONE = ItemStatus.DONE
 class ExecuteLimits:
     timeout_seconds: float
     max_result_bytes: int
+    files: Path | None = None  # where uploaded images lie
 
 
 class Execute:
@@ -89,7 +91,8 @@ class Execute:
             if self.pipeline.normalizes:
                 record = self.pipeline.normalize(record)
                 normalized = self._normalized(record)
-            ctx = Context(self.job, seq, tries + 1, self._http, self._gates, self._log)
+            files = self._limits.files
+            ctx = Context(self.job, seq, tries + 1, self._http, self._gates, self._log, files)
             result = self._encoded(await self._process(record, ctx))
             seconds = self._clock.monotonic() - started
             if type(result) is str:

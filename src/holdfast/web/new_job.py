@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import orjson
 from fastapi import APIRouter, Depends, Query, Response
@@ -13,13 +14,16 @@ from holdfast.api import files
 from holdfast.api.files import PreviewedFile
 from holdfast.api.flags import Flag, is_on, require_flag
 from holdfast.api.identity import ip_of
+from holdfast.api.images import IMAGE, IMAGE_LIST, is_image, listed, row_of
 from holdfast.api.jobs import refuse_under_pressure
 from holdfast.api.pipelines import pipeline_named
 from holdfast.api.shapes import Id
 from holdfast.engine.control import Asked, Caps
+from holdfast.engine.control import options_of as job_options
 from holdfast.errors import NotAllowed, UserError
 from holdfast.model import ItemStatus, Job, JobState, Outcome
 from holdfast.pipeline import Pipeline
+from holdfast.store.file_table import StoredFile
 from holdfast.web.columns import Guess, guesses
 from holdfast.web.visit import Changing, Visit, Visitor, fields
 
@@ -27,7 +31,10 @@ router = APIRouter(prefix="/new")
 
 _TRIED_ROWS = 5
 _RECENT_FILES = 8
+_MOST_IMAGES = 1000
+_SHOWN_IMAGES = 60
 _TABLE = ("encoding", "delimiter", "sheet")
+_OPTION = "option:"  # the form's field for a declared option begins so
 _NAME = "name:"  # the form's field for a column's new name begins so
 _NO_JOB = 0
 
@@ -38,6 +45,7 @@ class Order:
 
     pipeline: Pipeline
     file_id: int | None
+    image_ids: list[int]
     table: dict[str, Any]
     options: dict[str, Any]
     max_items: int | None
@@ -76,6 +84,8 @@ async def look(
     file = await files.show(
         file_id, visit.person, visit.parts, encoding or None, delimiter or None, sheet or None
     )
+    if file.detected["format"] == IMAGE:
+        return visit.go(f"/new/images?files={file_id}&pipeline={quote(recipe.name)}")
     return await visit.page(
         "new_job_file.html",
         here="jobs",
@@ -87,21 +97,42 @@ async def look(
     )
 
 
+@router.get("/images")
+async def look_at_images(
+    visit: Visitor,
+    files: Annotated[str, Query(max_length=20_000, pattern=r"^[0-9]{1,15}(,[0-9]{1,15})*$")],
+    pipeline: Annotated[str, Query(max_length=200)] = "",
+) -> Response:
+    """Stored images, to be looked at before a job is made of them."""
+    _require_changing(visit)
+    names = sorted(visit.parts.pipelines)
+    recipe = pipeline_named(pipeline or next(iter(names), ""), visit.parts)
+    ids = [int(each) for each in files.split(",")]
+    images = [row_of(each) for each in await _images(visit, ids)]
+    told = {"images": images, "files": files, "recipe": recipe, "names": names}
+    return await visit.page("new_job_images.html", here="jobs", shown=_SHOWN_IMAGES, **told)
+
+
 @router.post("/try")
 async def try_out(visit: Changing) -> Response:
     """The first rows, worked on without keeping anything."""
     order = await _ordered(visit)
-    if order.file_id is None:
+    if order.image_ids:
+        images = await _images(visit, order.image_ids[:_TRIED_ROWS])
+        rows = [orjson.dumps(row_of(each)).decode() for each in images]
+    elif order.file_id is not None:
+        file = await _stored(visit, order.file_id)
+        rows = await _first_rows(visit, Path(file.path), order.table)
+    else:
         raise UserError("a dry run needs a file")
-    path, _ = await _stored(visit, order.file_id)
-    rows = await _first_rows(visit, path, order.table)
     job = Job(
         _NO_JOB,
         order.pipeline.name,
         "dry run",
         JobState.RUNNING,
         owner_id=visit.person.name,
-        options=order.options,
+        options=job_options(order.pipeline, order.options)
+        | ({"_images": True} if order.image_ids else {}),
     )
     await visit.parts.control(visit.person.name).prepare(order.pipeline)
     outcomes = await visit.parts.new_worker(_NO_JOB).try_out(job, rows)
@@ -119,17 +150,33 @@ async def start(visit: Changing) -> Response:
     control = visit.parts.control(visit.person.name)
     caps = Caps(order.max_items)
     ip = ip_of(visit.request)
-    if order.file_id is None:
+    file = await _taken_in(visit, order)
+    if file is None:
         job_id = await control.start_discovery(
             order.pipeline, order.options, caps=caps, asked=Asked(ip)
         )
         return visit.go(f"/jobs/{job_id}")
-    await require_flag(Flag.INGEST)(visit.parts)
-    path, key = await _stored(visit, order.file_id)
     job_id = await control.start_upload(
-        order.pipeline, path, key, order.table, order.options, caps, asked=Asked(ip, order.file_id)
+        order.pipeline,
+        Path(file.path),
+        file.sha256,
+        order.table,
+        order.options,
+        caps,
+        asked=Asked(ip, file.id),
+        images=file.kind == IMAGE_LIST,
     )
     return visit.go(f"/jobs/{job_id}")
+
+
+async def _taken_in(visit: Visit, order: Order) -> StoredFile | None:
+    """The file whose rows the job takes in, if it is one over a file or images."""
+    if order.file_id is None and not order.image_ids:
+        return None
+    await require_flag(Flag.INGEST)(visit.parts)
+    if order.image_ids:
+        return await listed(await _images(visit, order.image_ids), visit.person, visit.parts)
+    return await _stored(visit, order.file_id or 0)
 
 
 def options_of(text: str) -> dict[str, Any]:
@@ -146,6 +193,15 @@ def options_of(text: str) -> dict[str, Any]:
     return options
 
 
+def _declared(form: dict[str, str]) -> dict[str, Any]:
+    """Options that the pipeline declares have fields of their own; an empty one is not given."""
+    return {
+        field.removeprefix(_OPTION): value
+        for field, value in form.items()
+        if field.startswith(_OPTION) and value != ""
+    }
+
+
 async def _ordered(visit: Visit) -> Order:
     form = await fields(visit.request)
     table: dict[str, Any] = {name: form[name] for name in _TABLE if form.get(name)}
@@ -159,15 +215,26 @@ async def _ordered(visit: Visit) -> Order:
     return Order(
         pipeline_named(form.get("pipeline", ""), visit.parts),
         _whole(form.get("file_id")),
+        [_whole(each) or 0 for each in form.get("image_ids", "").split(",") if each],
         table,
-        options_of(form.get("options", "")),
+        _declared(form) | options_of(form.get("options", "")),
         _whole(form.get("max_items")),
     )
 
 
-async def _stored(visit: Visit, file_id: int) -> tuple[Path, str]:
-    file = await visit.parts.store.files.file(file_id, visit.person.scope)
-    return Path(file.path), file.sha256
+async def _images(visit: Visit, ids: list[int]) -> list[StoredFile]:
+    if len(ids) > _MOST_IMAGES:
+        raise UserError(f"more than {_MOST_IMAGES:,} images are chosen", "Make several jobs.")
+    files = visit.parts.store.files
+    found = [await files.file(each, visit.person.scope) for each in dict.fromkeys(ids)]
+    tables = [file.name for file in found if not is_image(file)]
+    if tables:
+        raise UserError(f"{tables[0]} is no image", "Make a job over one table, or over images.")
+    return found
+
+
+async def _stored(visit: Visit, file_id: int) -> StoredFile:
+    return await visit.parts.store.files.file(file_id, visit.person.scope)
 
 
 async def _first_rows(visit: Visit, path: Path, table: dict[str, Any]) -> list[str]:

@@ -12,6 +12,13 @@ function submitOnChange(event) {
   if (form) form.requestSubmit();
 }
 
+function goToPipeline(event) {
+  if (!event.target.matches("[data-go-pipeline]")) return;
+  const here = new URL(location);
+  here.searchParams.set("pipeline", event.target.value);
+  location.assign(here);
+}
+
 function dismiss(event) {
   const note = event.target.closest(".note .close");
   if (note) note.closest(".note").remove();
@@ -42,6 +49,7 @@ document.addEventListener("htmx:config:request", (event) => {
   event.detail.ctx.request.headers["X-CSRF-Token"] = document.documentElement.dataset.csrf;
 });
 document.addEventListener("change", submitOnChange);
+document.addEventListener("change", goToPipeline);
 document.addEventListener("click", dismiss);
 document.addEventListener("click", unfold);
 document.addEventListener("click", closeMenus);

@@ -1,9 +1,9 @@
-// A file is sent as it is, with its progress; what is in it is shown before anything starts.
+// Files are sent as they are, with their progress; what is in them is shown before anything starts.
 export function takeFiles() {
   const zone = document.querySelector("[data-drop]");
   if (!zone) return;
   const input = zone.querySelector("input[type=file]");
-  input.addEventListener("change", () => input.files[0] && send(zone, input.files[0]));
+  input.addEventListener("change", () => sendAll(zone, [...input.files]));
   zone.addEventListener("dragover", (event) => {
     event.preventDefault();
     zone.classList.add("over");
@@ -12,17 +12,35 @@ export function takeFiles() {
   zone.addEventListener("drop", (event) => {
     event.preventDefault();
     zone.classList.remove("over");
-    const [file] = event.dataTransfer.files;
-    if (file) send(zone, file);
+    sendAll(zone, [...event.dataTransfer.files]);
   });
 }
 
-function send(zone, file) {
-  const told = zone.querySelector("[data-told]");
+// One after the other: a table by itself, or images together.
+async function sendAll(zone, files) {
+  const kept = [];
+  for (const [index, file] of files.entries()) {
+    const which = files.length > 1 ? ` (${index + 1} of ${files.length})` : "";
+    const reply = await send(zone, file, which);
+    if (!reply) return;
+    kept.push(reply);
+  }
+  if (!kept.length) return;
+  const pipeline = `pipeline=${encodeURIComponent(zone.dataset.drop)}`;
+  if (kept.every((each) => each.detected.format === "image")) {
+    location.assign(`/new/images?files=${kept.map((each) => each.id).join(",")}&${pipeline}`);
+  } else if (kept.length === 1) {
+    location.assign(`/new/files/${kept[0].id}?${pipeline}`);
+  } else {
+    tell(zone, "Several files make a job only if all of them are images. They are stored: choose one below.");
+  }
+}
+
+function send(zone, file, which) {
   const progress = zone.querySelector("progress");
   if (file.size > Number(zone.dataset.most)) {
-    told.textContent = `${file.name} is too large: at most ${Number(zone.dataset.most).toLocaleString("en-US")} bytes.`;
-    return;
+    tell(zone, `${file.name} is too large: at most ${Number(zone.dataset.most).toLocaleString("en-US")} bytes.`);
+    return null;
   }
   const form = new FormData();
   form.append("file", file);
@@ -31,24 +49,28 @@ function send(zone, file) {
   request.setRequestHeader("X-CSRF-Token", document.documentElement.dataset.csrf);
   request.upload.addEventListener("progress", (event) => {
     progress.value = (100 * event.loaded) / event.total;
-    told.textContent = event.loaded < event.total ? `Sending ${file.name} …` : "Looking into it …";
+    zone.querySelector("[data-told]").textContent =
+      event.loaded < event.total ? `Sending ${file.name}${which} …` : `Looking into ${file.name}${which} …`;
   });
-  request.addEventListener("load", () => answered(zone, request));
-  request.addEventListener("error", () => (told.textContent = "The server cannot be reached. Nothing was kept."));
   progress.hidden = false;
-  request.send(form);
+  return new Promise((answer) => {
+    request.addEventListener("load", () => answer(answered(zone, request)));
+    request.addEventListener("error", () => answer(tell(zone, "The server cannot be reached. Nothing was kept.")));
+    request.send(form);
+  });
 }
 
 function answered(zone, request) {
   if (request.status === 401) {
     location.assign("/login?next=/new");
-    return;
+    return null;
   }
   const reply = JSON.parse(request.responseText);
-  if (request.status === 201) {
-    location.assign(`/new/files/${reply.id}?pipeline=${encodeURIComponent(zone.dataset.drop)}`);
-    return;
-  }
+  return request.status === 201 ? reply : tell(zone, `${reply.detail}. ${reply.hint ?? ""}`);
+}
+
+function tell(zone, text) {
   zone.querySelector("progress").hidden = true;
-  zone.querySelector("[data-told]").textContent = `${reply.detail}. ${reply.hint ?? ""}`;
+  zone.querySelector("[data-told]").textContent = text;
+  return null;
 }

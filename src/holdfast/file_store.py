@@ -1,0 +1,23 @@
+"""Where the bytes of stored files lie: in one folder, each by its content and its name."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+_SHA256 = re.compile(r"[0-9a-f]{64}\Z")
+
+
+def place_of(folder: Path, sha256: str, name: str) -> Path:
+    return folder / sha256[:2] / sha256 / name
+
+
+def place_named(folder: Path, sha256: Any, name: Any) -> Path | None:
+    """The same, of what a record says; None unless it is the place of a file that is there."""
+    if not isinstance(sha256, str) or not isinstance(name, str) or not _SHA256.match(sha256):
+        return None
+    if not name or "/" in name or "\0" in name or name.startswith("."):
+        return None
+    place = place_of(folder, sha256, name)
+    return place if place.is_file() else None
