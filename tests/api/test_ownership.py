@@ -13,6 +13,7 @@ from holdfast.api.app import ROUTERS
 from holdfast.store.file_table import NewExport
 from holdfast.store.operation_table import NewOperation
 from tests.api.server import ApiServer, finished
+from tests.pictures import png
 
 #: Routes without anything of anybody's in them, or that show each person their own.
 OPEN = {
@@ -30,7 +31,7 @@ OWN = {
 #: Routes that name something of one person's; another gets 404.
 OWNED = {
     "DELETE /api/tokens/{token_id}", "GET /api/files/{file_id}", "GET /api/jobs/{jobId}",
-    "GET /api/files/{file_id}/image",
+    "GET /api/files/{image_id}/image",
     "GET /api/jobs/{jobId}/errors", "GET /api/jobs/{jobId}/decisions",
     "POST /api/jobs/{jobId}/kickoff", "POST /api/jobs/{jobId}/pause",
     "POST /api/jobs/{jobId}/resume", "POST /api/jobs/{jobId}/cancel",
@@ -92,6 +93,7 @@ async def _things(server: ApiServer) -> dict[str, str]:
     """One of everything, ada's, by the names that the paths use."""
     ada = await server.person("ada")
     job = await finished(server, ada, "chair", "broken")
+    image = await ada.post("/api/files", files={"file": ("chair.png", png())})
     store = server.parts.store
     export_id = await store.files.add_export(NewExport("ada", job["id"], "csv", [], False))
     new = NewOperation("ada", "cancel", {}, [job["id"]], 1)
@@ -112,6 +114,7 @@ async def _things(server: ApiServer) -> dict[str, str]:
         "jobId": str(job["id"]),
         "seq": "1",
         "file_id": str(job["fileId"]),
+        "image_id": str(image.json()["id"]),
         "export_id": str(export_id),
         "operation_id": str(operation_id),
         "stream_id": str(streams[0].id),

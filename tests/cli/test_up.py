@@ -94,6 +94,7 @@ def test_process_that_dies_is_started_again(word: str, demo: Callable[[], tuple[
     # Longer than a process that cannot start at all would live.
     time.sleep(6)
     first.kill()
+    first.wait(WAIT_SECONDS)
     second = _until(lambda: _child(process, word))
     assert second.pid != first.pid
     assert _until(lambda: _answers(url))

@@ -124,15 +124,15 @@ async def show(
 
 
 @router.get(
-    "/{file_id}/image",
+    "/{image_id}/image",
     summary="The bytes of a stored image",
     response_class=FileResponse,
     responses={200: {"content": {name: {} for name in MEDIA_TYPES}}},
 )
-async def image(file_id: Id, person: Someone, parts: PartsOf) -> FileResponse:
-    file = await parts.store.files.file(file_id, person.scope)
+async def image(image_id: Id, person: Someone, parts: PartsOf) -> FileResponse:
+    file = await parts.store.files.file(image_id, person.scope)
     if not is_image(file) or not await asyncio.to_thread(Path(file.path).is_file):
-        raise NotThere(f"file {file_id} is no image", "GET /api/files tells what the files are.")
+        raise NotThere(f"file {image_id} is no image", "GET /api/files tells what the files are.")
     # It stays the same for ever: a file is stored by its content.
     headers = {"Cache-Control": "private, max-age=86400, immutable"}
     return FileResponse(file.path, media_type=file.detected["media_type"], headers=headers)
