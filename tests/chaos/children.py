@@ -120,7 +120,7 @@ def _begin(
 ) -> None:
     reads, *writes = ends
     os.dup2(os.open(reads, os.O_RDONLY), 0)
-    sys.stdin = open(0, closefd=False)  # multiprocessing has put another in its place
+    sys.stdin = os.fdopen(0, closefd=False)  # multiprocessing has put another in its place
     for number, path in enumerate(writes, 1):
         os.dup2(os.open(path, os.O_WRONLY | os.O_APPEND), number)
     os.chdir(folder)
