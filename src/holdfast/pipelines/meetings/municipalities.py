@@ -51,7 +51,8 @@ async def all_municipalities(tx: Tx) -> list[Municipality]:
     found: list[Municipality] = []
     while True:
         after = found[-1].subdomain if found else ""
-        rows = await tx.fetch("municipalities", {"after": after, "limit": _PAGE})
+        position = {"after": after, "limit": _PAGE, "words": "%", "state": None}
+        rows = await tx.fetch("municipalities", position)
         found += [Municipality(*row) for row in rows]
         if len(rows) < _PAGE:
             return found

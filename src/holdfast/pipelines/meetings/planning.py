@@ -20,7 +20,7 @@ from zoneinfo import ZoneInfo
 
 from holdfast.errors import UserError
 from holdfast.model import Json, Standing
-from holdfast.pipeline import Mark, Order, Planned, Resume, Standings, Start, Tx
+from holdfast.pipeline import Act, Mark, Order, Planned, Resume, Standings, Start, Tx
 from holdfast.pipelines.meetings.deciding import Action, Decision, decide
 from holdfast.pipelines.meetings.municipalities import (
     FIELDS,
@@ -72,11 +72,18 @@ class Planner:
                 f"{given['subdomain']} is there already",
                 f"Start it with: holdfast meetings backfill {given['subdomain']}",
             )
-        return Planned(answer=await self._write(None, given))
+        added = await self._write(None, given)
+        return Planned(answer=added, acts=_acts(None, added))
 
     async def _change(self, given: Mapping[str, Any]) -> Planned:
+        """Where a site moved, the next backfill walks all of it: a checkpoint at the old address
+        says nothing about the new one."""
         known = await self._known(given["subdomain"])
-        return Planned(answer=await self._write(known, given))
+        changed = await self._write(known, given)
+        sources = [source_of(known.subdomain, kind) for kind in DocumentType]
+        moved = await self._standings(sources) if changed.url != known.url else ()
+        marks = [Mark(one.stream_id, force_full=True) for one in moved if one.mode == Mode.FULL]
+        return Planned(marks, changed, _acts(known, changed))
 
     async def _webhook(self, given: Mapping[str, Any]) -> Planned:
         """Work starts when the municipality is new or says that it changed. The count alone
@@ -92,7 +99,7 @@ class Planner:
             "action": "created" if known is None else "updated",
             "decisions": [_shown(*each) for each in decisions],
         }
-        return Planned(self._orders(decisions), answer)
+        return Planned(self._orders(decisions), answer, _acts(known, municipality))
 
     async def _write(self, known: Municipality | None, given: Mapping[str, Any]) -> Municipality:
         return await write_municipality(self._tx, known, checked(given, known, self._options))
@@ -203,6 +210,15 @@ class Planner:
 
 def local_day(now: datetime, zone: str) -> date:
     return now.astimezone(ZoneInfo(zone)).date()
+
+
+def _acts(known: Municipality | None, written: Municipality) -> list[Act]:
+    """For the audit: what was added, or what each changed field was and is."""
+    if known is None:
+        return [Act("municipality.added", written.subdomain, {"url": written.url})]
+    fields = [name for name in FIELDS if getattr(known, name) != getattr(written, name)]
+    detail = {name: [getattr(known, name), getattr(written, name)] for name in fields}
+    return [Act("municipality.changed", written.subdomain, detail)] if detail else []
 
 
 def _by_source(standings: Sequence[Standing]) -> dict[str, list[Standing]]:
