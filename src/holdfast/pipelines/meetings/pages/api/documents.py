@@ -31,6 +31,7 @@ from holdfast.pipelines.meetings.pages.api.shapes import (
     PageSize,
     PartShape,
     Subdomain,
+    VersionShape,
     Words,
     find_municipality,
     pipeline_of,
@@ -146,7 +147,7 @@ async def _page(found: Json, parts: Parts) -> PageDetail:
     told = _with_image(found, document, parts)
     told.pop("document_id")
     history = [
-        {name: each[name] for name in ("upstream_id", "state", "text", "at")}
+        VersionShape(**{name: each[name] for name in VersionShape.model_fields})
         for each in await reads.versions(found["id"])
     ]
     return PageDetail(**told, document=document, history=history)
