@@ -146,10 +146,14 @@ async def _fill(store: Store, loaded: dict[str, Pipeline], settings: Settings, l
     write_shopping_list(path)
     errors.print(f"A list to upload yourself: {path}", markup=False)
     control = Control(store, "admin", log)
-    was_empty = not await store.reads.jobs(1)
+    if not await store.reads.jobs(1):
+        await _start_jobs(store, control, loaded, path)
     await _fill_towns(store, control, loaded["meetings"])
-    if not was_empty:
-        return
+
+
+async def _start_jobs(
+    store: Store, control: Control, loaded: dict[str, Pipeline], path: Path
+) -> None:
     key = content_key(path)
     detected = {"format": "csv", "columns": list(_DEMO_NAMES), "notes": []}
     new = NewFile("admin", path.name, "reference", str(path), path.stat().st_size, key, detected)

@@ -25,9 +25,7 @@ from holdfast.pipelines.meetings.deciding import Action, Decision, decide
 from holdfast.pipelines.meetings.municipalities import (
     FIELDS,
     Municipality,
-    all_municipalities,
     checked,
-    find_municipality,
     write_municipality,
 )
 from holdfast.pipelines.meetings.options import (
@@ -37,6 +35,7 @@ from holdfast.pipelines.meetings.options import (
     source_of,
     split_source,
 )
+from holdfast.pipelines.meetings.reads import MeetingsReads
 from holdfast.pipelines.meetings.walking import window_of
 
 _CHANGES = ("pages", "last_updated")
@@ -47,6 +46,7 @@ class Planner:
         self, tx: Tx, standings: Standings, now: datetime, options: MeetingsOptions
     ) -> None:
         self._tx = tx
+        self._reads = MeetingsReads(tx.fetch)
         self._standings = standings
         self._now = now
         self._options = options
@@ -67,7 +67,7 @@ class Planner:
     # Municipalities.
 
     async def _add(self, given: Mapping[str, Any]) -> Planned:
-        if await find_municipality(self._tx, given["subdomain"]) is not None:
+        if await self._reads.municipality(given["subdomain"]) is not None:
             raise UserError(
                 f"{given['subdomain']} is there already",
                 f"Start it with: holdfast meetings backfill {given['subdomain']}",
@@ -88,7 +88,7 @@ class Planner:
     async def _webhook(self, given: Mapping[str, Any]) -> Planned:
         """Work starts when the municipality is new or says that it changed. The count alone
         would miss pages that were read anew."""
-        known = await find_municipality(self._tx, given["subdomain"])
+        known = await self._reads.municipality(given["subdomain"])
         told = {name: given[name] for name in FIELDS if name in given}
         municipality = await self._write(known, told)
         changed = known is None or any(
@@ -105,7 +105,7 @@ class Planner:
         return await write_municipality(self._tx, known, checked(given, known, self._options))
 
     async def _known(self, subdomain: str) -> Municipality:
-        found = await find_municipality(self._tx, subdomain)
+        found = await self._reads.municipality(subdomain)
         if found is None:
             raise UserError(
                 f"there is no municipality {subdomain!r}",
@@ -130,7 +130,7 @@ class Planner:
         if not any(one.force_full or one.rerun_requested for one in standings):
             return Planned()
         subdomain, document_type = split_source(source)
-        municipality = await find_municipality(self._tx, subdomain)
+        municipality = await self._reads.municipality(subdomain)
         if municipality is None:
             return Planned()
         decided = decide(standings, None, False)
@@ -140,7 +140,7 @@ class Planner:
         if request.get("subdomain"):
             municipalities = [await self._known(request["subdomain"])]
         else:
-            municipalities = await all_municipalities(self._tx)
+            municipalities = await self._reads.all_municipalities()
         decisions = await self._decide(municipalities, DocumentType)
         return Planned(self._orders(decisions), [_shown(*each) for each in decisions])
 

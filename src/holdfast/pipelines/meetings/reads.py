@@ -47,17 +47,21 @@ class MeetingsReads:
     async def states(self) -> list[str]:
         return [row[0] for row in await self._fetch("municipality_states", {})]
 
+    async def all_municipalities(self) -> list[Municipality]:
+        found: list[Municipality] = []
+        while page := await self.municipalities(found[-1].subdomain if found else "", _PAGE):
+            found += page
+        return found
+
     async def overview(self) -> list[Json]:
         """Every municipality with its streams."""
         names = ("subdomain", "name", "url", "zone", "pages", "last_updated")
-        found: list[Json] = []
-        while page := await self.municipalities(found[-1]["subdomain"] if found else "", _PAGE):
-            streams = await self.streams_of([one.subdomain for one in page])
-            found += [
-                {name: getattr(one, name) for name in names} | {"streams": streams[one.subdomain]}
-                for one in page
-            ]
-        return found
+        found = await self.all_municipalities()
+        streams = await self.streams_of([one.subdomain for one in found])
+        return [
+            {name: getattr(one, name) for name in names} | {"streams": streams[one.subdomain]}
+            for one in found
+        ]
 
     async def streams(
         self,
