@@ -177,9 +177,7 @@ def test_page_read_anew_shows_its_history_and_a_vanished_one_is_marked(filled: V
     assert "vanished" in shown and "1 earlier version" in shown
     gone = links(shown, "/meetings/pages/")[0]
     assert "The site has this page no more" in filled.admin.get(gone).text
-    assert (
-        "harbour" not in filled.admin.get("/meetings/search?q=harbour").text.partition("Nothing")[2]
-    )
+    assert "Nothing found" in filled.admin.get("/meetings/search?q=harbour").text
 
 
 def test_export_gives_every_page_and_no_formula(filled: Visitors) -> None:
@@ -245,7 +243,7 @@ def test_failed_streams_are_shown_with_their_error_and_retried(filled: Visitors)
     (path,) = set(links(text, r"/meetings/streams/\d+"))
     assert "lacks the columns" in text
     detail = filled.admin.get(path).text
-    assert "lacks the columns" in detail and "Slices" in detail and "&#34;phase&#34;" in detail
+    assert "lacks the columns" in detail and "Slices" in detail and "Cursor" in detail
     assert "No stream matches" in filled.admin.get("/meetings/streams?status=PAUSED").text
     assert "Retry 1 failed stream" in filled.admin.get("/meetings/streams/retry").text
     filled.datasette.site.drop("minutes")
