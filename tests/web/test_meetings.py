@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 
 import pytest
@@ -9,6 +10,7 @@ from playwright.sync_api import expect
 
 from holdfast.pipelines.meetings import Meetings, MeetingsOptions
 from holdfast.pipelines.meetings.pages import PAGES
+from holdfast.pipelines.meetings.reads import MeetingsReads
 from holdfast.store.migrate import upgrade
 from tests.conftest import sqlite_url_of
 from tests.pipelines.meetings.site import Datasette, Row
@@ -51,7 +53,15 @@ def town(site: Site, datasette: Datasette) -> Town:
     datasette.site.replace("minutes", ROWS[1], text="Motion on the library roof carried.")
     datasette.site.remove("minutes", ROWS[2])
     site.run(made.backfill(mode="full"))
+    site.run(_until_found(made, "roof"))
     return made
+
+
+async def _until_found(town: Town, words: str) -> None:
+    """The site's own worker may still be at the index."""
+    async with asyncio.timeout(30):
+        while not await MeetingsReads(town.store.database.fetch).search(words):
+            await asyncio.sleep(0.05)
 
 
 def test_from_a_municipality_to_a_page_and_a_forced_backfill(
@@ -62,18 +72,22 @@ def test_from_a_municipality_to_a_page_and_a_forced_backfill(
     page.keyboard.press("m")
     page.wait_for_url("**/meetings")
     page.get_by_role("link", name="Alameda").click()
+    page.wait_for_url(f"**{TOWN}")
     expect(page.get_by_role("row", name="City Council")).to_contain_text("2")
     page.keyboard.press("/")
     page.keyboard.type("bridges")
     page.keyboard.press("Enter")
+    page.wait_for_url("**/meetings/search?**")
     expect(page.locator("mark")).to_have_text(["bridge"])
     page.get_by_role("link", name="page 1").click()
+    page.wait_for_url("**/meetings/pages/**")
     expect(page.locator(".reading")).to_have_text(ROWS[0].text)
     page.keyboard.press("j")
     expect(page.locator(".reading").first).to_have_text("Motion on the library roof carried.")
     page.get_by_text("what changed").click()
     expect(page.locator("del")).to_have_text("budget")
     page.get_by_label("Breadcrumb").get_by_role("link", name="Alameda").click()
+    page.wait_for_url(f"**{TOWN}")
     page.keyboard.press("f")
     expect(page.locator("#dialog")).to_contain_text("minutes: start full")
     page.locator("#dialog").get_by_role("button", name="Force full backfill").click()

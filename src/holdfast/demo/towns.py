@@ -109,7 +109,8 @@ def answer(rows: Sequence[Row], query: Mapping[str, str]) -> Row:
 def _matches(row: Row, query: Mapping[str, str]) -> bool:
     if "id__in" in query and row["id"] not in json.loads(query["id__in"]):
         return False
-    return query.get("date__gte", "") <= row["date"] <= query.get("date__lte", "9999")
+    day: str = row["date"]
+    return query.get("date__gte", "") <= day <= query.get("date__lte", "9999")
 
 
 def image(text: str) -> str:
