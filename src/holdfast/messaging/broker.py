@@ -74,6 +74,7 @@ class Broker:
         self._opening_exits = asyncio.Lock()
         self._opening_consuming = asyncio.Lock()
         self._exits: _Exits | None = None
+        self._unrouted = False
         self._consumers: list[Consumer] = []
 
     @property
@@ -134,6 +135,7 @@ class Broker:
     async def _open_exits(self) -> _Exits:
         async with self._opening_exits:
             if self._exits is not None and not self._exits.channel.is_closed:
+                await self._declare_again(self._exits)
                 return self._exits
             self._exits = None
             channel = await self._publishing.channel()
@@ -145,6 +147,13 @@ class Broker:
                     await channel.get_exchange(self.topology.dead_exchange, ensure=False),
                 )
             return self._exits
+
+    async def _declare_again(self, exits: _Exits) -> None:
+        """After a message that no queue took: somebody deleted a queue or its binding."""
+        if self._unrouted:
+            self._unrouted = False
+            async with loss_is_broker_gone():
+                await self.topology.declare(exits.channel)
 
     async def _set_aside(
         self, message: AbstractIncomingMessage, headers: dict[str, Any]
@@ -162,6 +171,7 @@ class Broker:
         try:
             await exchange.publish(message, key, mandatory=True, timeout=self._confirm_seconds)
         except PublishError as error:
+            self._unrouted = True
             return f"unroutable: nothing takes {key!r} from {exchange.name} ({reason_of(error)})"
         except DeliveryError as error:
             return f"the broker refused it: {error}"

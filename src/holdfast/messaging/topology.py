@@ -75,13 +75,14 @@ class Topology:
             )
             await queue.bind(exchange, routing_key=word)
         except ChannelClosed as error:
-            raise self._explained(error) from error
+            raise self.explained(error) from error
 
-    def _explained(self, error: ChannelClosed) -> UserError:
+    def explained(self, error: ChannelClosed) -> UserError:
+        """What the broker refused, for the person who can mend it."""
         text = " ".join(map(str, error.args))
         if isinstance(error, ChannelAccessRefused):
             return UserError(
-                f"the broker's user may not declare queues and exchanges: {text}",
+                f"the broker's user may not declare or use the queues and exchanges: {text}",
                 f"Run: rabbitmqctl set_permissions -p VHOST USER '^{self.prefix}[.]' "
                 f"'^{self.prefix}[.]' '^{self.prefix}[.]'",
             )
