@@ -198,6 +198,12 @@ def test_server_that_is_not_there_is_named_so(tmp_path: Path) -> None:
         status("postgresql://nobody@127.0.0.1:1/nothing")
 
 
+def test_options_of_a_url_are_those_of_every_other_command(empty_postgres_url: str) -> None:
+    url = f"{empty_postgres_url}?sslmode=disable"
+    upgrade(url)
+    require_current(url)
+
+
 def test_sqlite_file_is_made_for_its_owner_alone(empty_sqlite_url: str) -> None:
     upgrade(empty_sqlite_url)
     file = Path(empty_sqlite_url.removeprefix("sqlite:///"))

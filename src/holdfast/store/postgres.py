@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -268,6 +269,13 @@ class mapped_errors:
         if isinstance(error, asyncpg.InvalidAuthorizationSpecificationError):
             raise UserError(
                 str(error), "Mend user and password in HOLDFAST_DATABASE_URL."
+            ) from error
+        if isinstance(error, asyncpg.ClientConfigurationError):
+            raise UserError(str(error), "Mend HOLDFAST_DATABASE_URL.") from error
+        if isinstance(error, ssl.SSLCertVerificationError):
+            raise UserError(
+                f"the certificate of the database is not trusted: {error.verify_message}",
+                "Add sslrootcert=FILE with the authority's certificate to HOLDFAST_DATABASE_URL.",
             ) from error
         if isinstance(error, asyncpg.InvalidCatalogNameError):
             raise UserError(str(error), "Create it with: createdb NAME") from error
