@@ -42,6 +42,19 @@ async def test_broker_that_is_started_later_is_found(
     assert await broker.publish([outgoing()]) == [None]
 
 
+async def test_connection_that_is_cut_at_any_moment_of_the_opening_is_made_again(
+    broker_url: str, open_test_broker: OpenBroker
+) -> None:
+    async with Proxy(broker_url) as proxy:
+        for moment in range(20):
+            opening = asyncio.ensure_future(open_test_broker(proxy.url))
+            await asyncio.sleep(moment * 0.004)
+            await proxy.cut()
+            broker = await asyncio.wait_for(opening, 30)
+            assert await broker.depth("bulk") == 0
+            await broker.close()
+
+
 async def test_waiting_for_an_absent_broker_can_be_cancelled(
     broker_url: str, open_test_broker: OpenBroker, log: LogBook
 ) -> None:

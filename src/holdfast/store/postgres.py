@@ -268,10 +268,13 @@ class mapped_errors:
             ) from error
         if isinstance(error, asyncpg.InvalidAuthorizationSpecificationError):
             raise UserError(
-                str(error), "Mend user and password in HOLDFAST_DATABASE_URL."
+                str(error),
+                "Mend user and password in HOLDFAST_DATABASE_URL, or let this host in "
+                "(pg_hba.conf).",
             ) from error
         if isinstance(error, asyncpg.ClientConfigurationError):
-            raise UserError(str(error), "Mend HOLDFAST_DATABASE_URL.") from error
+            told = str(error).partition("\n")[0]
+            raise UserError(told, "Mend HOLDFAST_DATABASE_URL.") from error
         if isinstance(error, ssl.SSLCertVerificationError):
             raise UserError(
                 f"the certificate of the database is not trusted: {error.verify_message}",
