@@ -32,11 +32,11 @@ class DeadLetterShape(Shape):
 
 
 class Death(Shape):
-    queue: str | None
-    reason: str | None
-    count: int | None
-    deliveries: int | None
-    at: str | None
+    queue: str | None = None
+    reason: str | None = None
+    count: int | None = None
+    deliveries: int | None = None
+    at: str | None = None
 
 
 class WholeDeadLetterShape(DeadLetterShape):
