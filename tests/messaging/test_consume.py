@@ -205,21 +205,6 @@ async def test_stopping_ends_every_iteration(broker: Broker) -> None:
     assert await asyncio.gather(*drains) == [0, 0, 0]
 
 
-async def test_queue_that_we_may_not_read_is_told_with_the_command_that_mends_it(
-    rabbit_server: RabbitServer, broker_url: str, open_test_broker: OpenBroker, log: LogBook
-) -> None:
-    rabbit_server.control("add_user", "writer", "writer")
-    rabbit_server.control("set_permissions", "writer", ".*", ".*", "[.](work|dead)$")
-    try:
-        broker = await open_test_broker(broker_url.replace("guest:guest", "writer:writer"))
-        await broker.consume("bulk", 1)
-        lost = await log.wait_for("queue.lost")
-        assert "may not declare or use" in lost["error"]
-        await broker.close()
-    finally:
-        rabbit_server.control("delete_user", "writer")
-
-
 @pytest.mark.slow
 async def test_consuming_goes_on_after_a_stop_and_start_of_the_server(
     rabbit_server: RabbitServer, broker: Broker, log: LogBook

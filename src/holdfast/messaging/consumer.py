@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Self
 
 from aio_pika.abc import AbstractChannel, AbstractIncomingMessage, AbstractQueue
-from aiormq.exceptions import ChannelAccessRefused
 from structlog.typing import FilteringBoundLogger
 
 from holdfast.errors import BrokerGone, UserError
@@ -128,7 +127,7 @@ class Consumer:
                 if self._stopping.is_set():  # said while the connection was made again
                     return
                 queue = await channel.get_queue(self._topology.queue(self._word), ensure=False)
-                tag = await self._consume(queue)
+                tag = await queue.consume(self._take)
             self._subscription = _Subscription(channel, queue, tag)
             if self._stopping.is_set():  # too late for `stop` to cancel it
                 return
@@ -137,13 +136,6 @@ class Consumer:
         finally:
             self._subscription = None
             await close_quietly(channel)
-
-    async def _consume(self, queue: AbstractQueue) -> str:
-        """UserError where we may not: to try again at once would never end, and tell nobody."""
-        try:
-            return await queue.consume(self._take)
-        except ChannelAccessRefused as error:
-            raise self._topology.explained(error) from error
 
     async def _take(self, message: AbstractIncomingMessage) -> None:
         delivery = delivery_of(message, self._word, self._set_aside, self._log)

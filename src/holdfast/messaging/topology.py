@@ -75,10 +75,9 @@ class Topology:
             )
             await queue.bind(exchange, routing_key=word)
         except ChannelClosed as error:
-            raise self.explained(error) from error
+            raise self._explained(error) from error
 
-    def explained(self, error: ChannelClosed) -> UserError:
-        """What the broker refused, for the person who can mend it."""
+    def _explained(self, error: ChannelClosed) -> UserError:
         text = " ".join(map(str, error.args))
         if isinstance(error, ChannelAccessRefused):
             return UserError(
