@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -206,5 +207,6 @@ class RabbitServer:
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
     """The script started the Erlang machine as its child, in the same session."""
-    os.killpg(process.pid, signal.SIGKILL)
+    with suppress(ProcessLookupError):  # it has ended by itself
+        os.killpg(process.pid, signal.SIGKILL)
     process.wait()

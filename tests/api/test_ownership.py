@@ -39,7 +39,8 @@ OWNED = {
     "GET /api/exports/{export_id}", "GET /api/exports/{export_id}/download",
     "GET /api/operations/{operation_id}", "POST /api/operations/{operation_id}/cancel",
     "GET /api/jobs/{jobId}/streams", "POST /api/streams/{stream_id}/retry",
-    "POST /api/dead-letters/{letter_id}/replay", "POST /api/dead-letters/{letter_id}/drop",
+    "GET /api/dead-letters/{letter_id}", "POST /api/dead-letters/{letter_id}/replay",
+    "POST /api/dead-letters/{letter_id}/drop",
 }  # fmt: skip
 #: Routes for admins; anybody else gets 403.
 ADMINS = {

@@ -75,6 +75,7 @@ class Broker:
         self._opening_exits = asyncio.Lock()
         self._opening_consuming = asyncio.Lock()
         self._exits: _Exits | None = None
+        self._unrouted = False
         self._consumers: list[Consumer] = []
 
     @property
@@ -137,6 +138,7 @@ class Broker:
     async def _open_exits(self) -> _Exits:
         async with self._opening_exits:
             if self._exits is not None and not self._exits.channel.is_closed:
+                await self._declare_again(self._exits)
                 return self._exits
             self._exits = None
             channel = await self._publishing.channel()
@@ -146,6 +148,13 @@ class Broker:
                 await close_quietly(channel)
                 raise
             return self._exits
+
+    async def _declare_again(self, exits: _Exits) -> None:
+        """After a message that no queue took: somebody deleted a queue or its binding."""
+        if self._unrouted:
+            self._unrouted = False
+            async with loss_is_broker_gone():
+                await self.topology.declare(exits.channel)
 
     async def _exits_of(self, channel: AbstractChannel) -> _Exits:
         async with loss_is_broker_gone():
@@ -172,6 +181,7 @@ class Broker:
         try:
             await exchange.publish(message, key, mandatory=True, timeout=self._confirm_seconds)
         except PublishError as error:
+            self._unrouted = True
             return f"unroutable: nothing takes {key!r} from {exchange.name} ({reason_of(error)})"
         except DeliveryError as error:
             return f"the broker refused it: {error}"
