@@ -73,8 +73,8 @@ def rabbit_server() -> Iterator[RabbitServer]:
 
 @pytest.fixture
 def broker_url(rabbit_server: RabbitServer) -> str:
-    """The session's RabbitMQ, running, even if the test before has stopped it."""
-    rabbit_server.start()
+    """The session's RabbitMQ, running and well, even if the test before has stopped it."""
+    rabbit_server.renew()
     return rabbit_server.url
 
 

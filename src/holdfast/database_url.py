@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
+
+from holdfast.errors import UserError
 
 SQLITE = "sqlite:///"
 POSTGRES = "postgresql://"
@@ -44,6 +47,17 @@ def _sqlite_url(url: str) -> str:
 def sqlite_file(url: str) -> Path | None:
     """The file of an SQLite URL; None for a server."""
     return Path(url.removeprefix(SQLITE)) if url.startswith(SQLITE) else None
+
+
+def check_files(url: str, names: frozenset[str], setting: str) -> None:
+    """UserError for a certificate that the URL names and that is not there: drivers take that
+    for a server that is gone, and it would be waited for."""
+    for name, path in parse_qsl(urlsplit(url).query):
+        if name in names and not os.access(path, os.R_OK):
+            raise UserError(
+                f"{path}, the {name} of {mask_password(url)}, is not there or cannot be read",
+                f"Mend {setting}, or the file's place and rights.",
+            )
 
 
 def mask_password(url: str) -> str:

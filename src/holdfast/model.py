@@ -54,6 +54,14 @@ def next_job_state(verb: str, state: JobState) -> JobState:
     return target
 
 
+class LetterState(StrEnum):
+    """Of a dead letter."""
+
+    OPEN = "OPEN"
+    REPLAYED = "REPLAYED"
+    DROPPED = "DROPPED"
+
+
 class ItemStatus(StrEnum):
     PENDING = "PENDING"
     PROCESSING = "PROCESSING"  # never stored: an open item under a live lease

@@ -168,11 +168,22 @@ Order = Start | Resume | Mark
 
 
 @dataclass(frozen=True, slots=True)
+class Act:
+    """What was done to a pipeline's own rows, for the audit."""
+
+    action: str
+    subject: str
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Planned:
-    """What a pipeline makes of a request: orders, and what to answer."""
+    """What a pipeline makes of a request: orders, what to answer, and what the audit has to say
+    beside the orders."""
 
     orders: Sequence[Order] = ()
     answer: Any = None
+    acts: Sequence[Act] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -250,6 +250,9 @@ class Settings:
     meetings_url: str = setting(
         "https://{subdomain}.civic.band", "Where a municipality's site is, if nobody says."
     )
+    meetings_image_url: str = setting(
+        "https://cdn.civic.band/{subdomain}{path}", "Where a page's image is; empty: nowhere."
+    )
     meetings_api_key: str = setting(
         "", "The upstream's API key.", kind="header", secret=True, shown="none"
     )

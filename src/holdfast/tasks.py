@@ -17,3 +17,10 @@ async def end_tasks(tasks: Iterable[asyncio.Task[Any]]) -> None:
         for task in left:
             task.cancel()
         _, left = await asyncio.wait(left, timeout=_AGAIN_SECONDS)
+
+
+def raise_failure(ended: Iterable[asyncio.Task[Any]]) -> None:
+    """What one of these tasks failed with, if any did."""
+    for task in ended:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            raise error

@@ -42,7 +42,8 @@ OWNED = {
     "GET /api/operations/{operation_id}", "POST /api/operations/{operation_id}/cancel",
     "GET /api/jobs/{jobId}/streams", "POST /api/streams/{stream_id}/retry",
     "POST /api/streams/{stream_id}/force-full",
-    "POST /api/dead-letters/{letter_id}/replay", "POST /api/dead-letters/{letter_id}/drop",
+    "GET /api/dead-letters/{letter_id}", "POST /api/dead-letters/{letter_id}/replay",
+    "POST /api/dead-letters/{letter_id}/drop",
 }  # fmt: skip
 #: Routes for admins; anybody else gets 403.
 ADMINS = {

@@ -66,45 +66,65 @@ class Children:
 
     def holdfast(self, arguments: list[str], env: Mapping[str, str]) -> Child:
         """`holdfast` with these arguments, in exactly this environment."""
-        return self.call(_holdfast, arguments, env=env)
+        return self.call(holdfast, arguments, env=env)
 
     def call(
         self, function: Callable[..., None], *arguments: Any, env: Mapping[str, str] | None = None
     ) -> Child:
         self._started += 1
-        output = self._folder / f"process-{self._started}.txt"
-        output.touch()
-        process = _CONTEXT.Process(
-            target=_begin, args=(self._folder, output, env, function, arguments)
-        )
-        process.start()
-        self._children.append(Child(process, output))
-        return self._children[-1]
+        said = self._folder / f"process-{self._started}.txt"
+        child = forked(self._folder, Path(os.devnull), said, said, env, function, arguments)
+        self._children.append(child)
+        return child
 
     def close(self) -> None:
+        """What they said at last is printed, for pytest to show where a test failed."""
         while self._children:
-            self._children.pop().close()
+            child = self._children.pop()
+            print(f"--- process {child.pid}, exit code {child.returncode}", child.said()[-4000:])
+            child.close()
+
+
+def forked(
+    folder: Path,
+    reads: Path,
+    out: Path,
+    err: Path,
+    env: Mapping[str, str] | None,
+    function: Callable[..., None],
+    arguments: tuple[Any, ...],
+) -> Child:
+    """A process that calls the function there, in exactly this environment."""
+    out.touch()
+    err.touch()
+    process = _CONTEXT.Process(
+        target=_begin, args=(folder, (reads, out, err), env, function, arguments)
+    )
+    process.start()
+    return Child(process, err)
+
+
+def holdfast(arguments: list[str]) -> None:
+    from holdfast.cli.main import main
+
+    sys.argv = ["holdfast", *arguments]
+    main()
 
 
 def _begin(
     folder: Path,
-    output: Path,
+    ends: tuple[Path, Path, Path],
     env: Mapping[str, str] | None,
     function: Callable[..., None],
     arguments: tuple[Any, ...],
 ) -> None:
-    target = os.open(output, os.O_WRONLY | os.O_APPEND)
-    os.dup2(target, 1)
-    os.dup2(target, 2)
+    reads, *writes = ends
+    os.dup2(os.open(reads, os.O_RDONLY), 0)
+    sys.stdin = os.fdopen(0, closefd=False)  # multiprocessing has put another in its place
+    for number, path in enumerate(writes, 1):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_APPEND), number)
     os.chdir(folder)
     if env is not None:
         os.environ.clear()
         os.environ.update(env)
     function(*arguments)
-
-
-def _holdfast(arguments: list[str]) -> None:
-    from holdfast.cli.main import main
-
-    sys.argv = ["holdfast", *arguments]
-    main()

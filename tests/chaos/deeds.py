@@ -12,6 +12,7 @@ import os
 import signal
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from holdfast import Failed, NotFound, Retry, Skip, pipeline
@@ -37,6 +38,9 @@ async def act(deed: str, attempt: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         case "sleep":
             await asyncio.sleep(float(value))
+        case "await":
+            while not Path(value).exists():
+                await asyncio.sleep(0.02)
         case "block":
             time.sleep(float(value))
         case "fail":

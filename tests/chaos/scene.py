@@ -128,9 +128,17 @@ class Scene:
 
     def witnessed(self) -> Counter[int]:
         """How often each item was started."""
+        return Counter(seq for seq, _ in self._witness_lines())
+
+    def witnesses(self) -> list[int]:
+        """The process that began it, for each start of an item."""
+        return [pid for _, pid in self._witness_lines()]
+
+    def _witness_lines(self) -> list[tuple[int, int]]:
         if not self.witness.exists():
-            return Counter()
-        return Counter(int(line.split()[0]) for line in self.witness.read_text().splitlines())
+            return []
+        lines = [line.split() for line in self.witness.read_text().splitlines()]
+        return [(int(seq), int(pid)) for seq, pid in lines]
 
     def wait_for_starts(self, more: int) -> None:
         """Waits until so many more items were started."""

@@ -79,6 +79,9 @@ def test_demo_is_there_to_be_tried_and_ends_with_ctrl_c(
         page = client.get("/jobs").text
         assert "shopping-list.csv" in page and "catalogue" in page
         _until(lambda: client.get("/api/jobs/1").json()["counters"]["done"] > 0)
+        assert "Oakmere" in client.get("/meetings").text
+        towns = "/api/meetings/municipalities"
+        _until(lambda: client.get(towns).json()["municipalities"][0]["backfill"]["kept"])
         children = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(signal.SIGINT)
     assert process.wait(WAIT_SECONDS) == 0

@@ -92,6 +92,26 @@ async def test_channel_closed_by_the_server_is_opened_again(broker: Broker) -> N
     assert (await next_of(consumer)).message_id != held.message_id
 
 
+async def test_message_held_for_longer_than_the_broker_allows_comes_again_and_is_told(
+    rabbit_server: RabbitServer, open_test_broker: OpenBroker, log: LogBook
+) -> None:
+    limits = "application:set_env(rabbit, {}, {})"
+    setting = ("consumer_timeout", 500), ("channel_tick_interval", 200)
+    usual = ("consumer_timeout", 1_800_000), ("channel_tick_interval", 60_000)
+    rabbit_server.control("eval", ", ".join(limits.format(*one) for one in setting) + ".")
+    try:
+        broker = await open_test_broker()
+        await broker.publish([outgoing()])
+        consumer = await broker.consume("bulk", 1)
+        held = await next_of(consumer)
+        again = await next_of(consumer)
+        assert (held.is_lost, again.delivery_count) == (True, 1)
+        await again.ack()
+        assert "timed out" in log.named("queue.lost")[0]["error"]
+    finally:
+        rabbit_server.control("eval", ", ".join(limits.format(*one) for one in usual) + ".")
+
+
 async def test_queue_deleted_by_somebody_is_declared_and_consumed_again(
     broker: Broker, admin: AbstractChannel, queue_prefix: str, log: LogBook
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from typing import Any
 
@@ -145,6 +146,13 @@ def test_slice_of_a_pipeline_that_nobody_has_is_a_dead_letter_until_somebody_has
     fleet.assert_exact(job_id, done=5)
     fleet.assert_saved_once(5)
     assert len(fleet.dead_letters()) == (mended_by == "nobody")
+
+
+def test_state_that_no_letter_has_is_told_with_those_there_are(fleet: Fleet) -> None:
+    refused = fleet.run("dead", "list", "--state", "lost")
+    assert refused.returncode == 2
+    assert "replayed" in refused.said().lower()
+    assert json.loads(fleet.order("dead", "list", "--state", "replayed", "--json")) == []
 
 
 def test_letter_that_is_not_there_is_a_mistake_that_says_what_to_do(fleet: Fleet) -> None:

@@ -10,9 +10,10 @@ import time
 import pytest
 
 from tests.chaos.scene import DEEDS, wait_until
-from tests.messaging.fleet_scene import Fleet, stop
+from tests.messaging.fleet_scene import HOSTILE, Fleet, stop
 from tests.postgres import PostgresServer, database_name
 from tests.proxy import CHUNK_BYTES, Proxy
+from tests.rabbitmq import RabbitServer
 from tests.store.checks import execute_at
 
 FEW_AT_ONCE = {"HOLDFAST_CONCURRENCY_MAX": "4"}
@@ -29,6 +30,25 @@ class ListenCutter(Proxy):
         try:
             while data := await reader.read(CHUNK_BYTES):
                 if b'LISTEN "holdfast_outbox"' in data or b"LISTEN holdfast_outbox" in data:
+                    self.cuts += 1
+                    return
+                writer.write(data)
+                await writer.drain()
+        except ConnectionError:
+            return
+
+
+class AskCutter(Proxy):
+    """Cuts the connection on which somebody asks, for the first time, for what workers have."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.cuts = 0
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while data := await reader.read(CHUNK_BYTES):
+                if b"select pipelines" in data and not self.cuts:
                     self.cuts += 1
                     return
                 writer.write(data)
@@ -133,6 +153,41 @@ async def test_relay_that_hears_no_notices_sends_by_looking(fleet: Fleet) -> Non
             await asyncio.to_thread(fleet.assert_exact, job_id, done=50)
         await asyncio.to_thread(stop, relay, worker)
         assert proxy.cuts > 0
+
+
+async def test_database_that_goes_while_a_message_is_judged_leaves_it_to_nobody_else(
+    fleet: Fleet,
+) -> None:
+    """The worker holds the only place for such messages: it must not forget what it has taken."""
+    async with AskCutter(fleet.url) as proxy:
+        relay = fleet.start_relay()
+        job_id = await asyncio.to_thread(fleet.take_in, [""] * 5, "saving")
+        never = {"HOLDFAST_SWEEP_SECONDS": "3600"}
+        worker = fleet.start_listener(HOSTILE, HOLDFAST_DATABASE_URL=proxy.url, **never)
+        (letter,) = await asyncio.to_thread(fleet.wait_for_letters, 1)
+        assert (letter["code"], letter["job_id"]) == ("UNKNOWN_PIPELINE", job_id)
+        assert proxy.cuts == 1
+        await asyncio.to_thread(stop, relay, worker)
+
+
+@pytest.mark.slow
+def test_broker_short_of_memory_holds_work_up_and_loses_none(
+    fleet: Fleet, rabbit_server: RabbitServer
+) -> None:
+    relay, worker = fleet.start_relay(), fleet.start_listener()
+    fleet.wait_done(fleet.take_in([""] * 5))
+    rabbit_server.control("set_vm_memory_high_watermark", "absolute", "1")
+    try:
+        job_id = fleet.take_in(["again:1"] * 50, "saving")
+        wait_until(lambda: "relay.failed" in relay.said(), "the relay says that it cannot send")
+        assert fleet.outcomes(job_id) == 0
+    finally:
+        rabbit_server.control("set_vm_memory_high_watermark", "0.4")
+    fleet.wait_done(job_id)
+    stop(relay, worker)
+    fleet.assert_exact(job_id, done=50)
+    fleet.assert_saved_once(50)
+    assert fleet.dead_letters() == []
 
 
 def test_two_relays_of_which_one_is_killed_again_and_again_send_everything(fleet: Fleet) -> None:

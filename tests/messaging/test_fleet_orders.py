@@ -56,6 +56,19 @@ def test_order_that_the_pipeline_cannot_follow_is_refused_and_its_worker_lives(
     stop(relay, worker)
 
 
+def test_order_that_no_database_can_hold_is_refused_and_its_worker_lives(
+    fleet: Fleet, picky: Path
+) -> None:
+    relay, worker = fleet.start_relay(), fleet.start_listener(picky)
+    wait_until(fleet.has_queues, "the queues are declared")
+    fleet.send("interactive", order(site="a\0b"))
+    (letter,) = fleet.wait_for_letters(1)
+    assert letter["code"] == "REFUSED"
+    fleet.send("interactive", order(site="here"))
+    fleet.wait_done(1)
+    stop(relay, worker)
+
+
 def test_order_waits_for_a_database_that_is_gone(
     fleet: Fleet, picky: Path, postgres_server: PostgresServer
 ) -> None:

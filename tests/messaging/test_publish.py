@@ -75,6 +75,21 @@ async def test_exchange_deleted_by_somebody_is_declared_again(
     await until(sent)
 
 
+@pytest.mark.parametrize("gone", ["queue", "binding"])
+async def test_queue_that_somebody_deleted_or_unbound_is_declared_again(
+    gone: str, broker: Broker, admin: AbstractChannel, queue_prefix: str
+) -> None:
+    """Where no worker is there who would notice."""
+    if gone == "queue":
+        await admin.queue_delete(f"{queue_prefix}.bulk")
+    else:
+        queue = await admin.get_queue(f"{queue_prefix}.bulk")
+        await queue.unbind(f"{queue_prefix}.work", "bulk")
+    (lost,) = await broker.publish([outgoing()])
+    assert lost is not None and lost.startswith("unroutable")
+    assert await broker.publish([outgoing()]) == [None]
+
+
 async def test_unconfirmed_message_is_given_up_in_time(
     broker_url: str, open_test_broker: OpenBroker
 ) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 from aio_pika import ExchangeType
 from aio_pika.abc import AbstractChannel
 
-from holdfast.errors import UserError
-from tests.messaging.conftest import LogBook, OpenBroker, outgoing
+from holdfast.errors import BrokerGone, UserError
+from holdfast.messaging.broker import Broker
+from tests.messaging.conftest import LogBook, OpenBroker, next_of, outgoing, until
 from tests.proxy import Proxy
 from tests.rabbitmq import RabbitServer
 
@@ -40,6 +42,27 @@ async def test_broker_that_is_started_later_is_found(
     await asyncio.to_thread(rabbit_server.start)
     broker = await opening
     assert await broker.publish([outgoing()]) == [None]
+
+
+async def test_connection_that_is_cut_at_any_moment_of_the_opening_is_made_again(
+    broker_url: str, open_test_broker: OpenBroker
+) -> None:
+    async with Proxy(broker_url) as proxy:
+        for moment in range(20):
+            opening = asyncio.ensure_future(open_test_broker(proxy.url))
+            await asyncio.sleep(moment * 0.004)
+            await proxy.cut()
+            broker = await asyncio.wait_for(opening, 30)
+            await until(partial(_answers, broker))
+            await broker.close()
+
+
+async def _answers(broker: Broker) -> bool:
+    """The connection may have been open when it was cut, and lost only now."""
+    try:
+        return await broker.depth("bulk") == 0
+    except BrokerGone:
+        return False
 
 
 async def test_waiting_for_an_absent_broker_can_be_cancelled(
@@ -114,16 +137,25 @@ async def test_exchange_of_another_type_is_explained(
     assert "HOLDFAST_QUEUE_PREFIX" in (caught.value.hint or "")
 
 
-async def test_user_who_may_not_declare_is_told_so(
-    rabbit_server: RabbitServer, broker_url: str, open_test_broker: OpenBroker
+async def test_user_who_may_not_declare_write_or_read_is_told_with_the_command_that_mends_it(
+    rabbit_server: RabbitServer, broker_url: str, open_test_broker: OpenBroker, queue_prefix: str
 ) -> None:
-    rabbit_server.control("add_user", "reader", "reader")
-    rabbit_server.control("set_permissions", "reader", "^$", "^$", ".*")
+    ours = f"^{queue_prefix}[.]"
+    url = broker_url.replace("guest:guest", "limited:limited")
+    rabbit_server.control("add_user", "limited", "limited")
     try:
-        with pytest.raises(UserError, match="may not declare"):
-            await open_test_broker(broker_url.replace("guest:guest", "reader:reader"))
+        for rights in (("^$", ours, ours), (ours, "^$", ours), (ours, ours, "[.](work|dead)$")):
+            rabbit_server.control("set_permissions", "limited", *rights)
+            with pytest.raises(UserError, match="may not declare or use") as caught:
+                await open_test_broker(url)
+            assert f"'{ours}'" in (caught.value.hint or "")
+        rabbit_server.control("set_permissions", "limited", ours, ours, ours)
+        broker = await open_test_broker(url)
+        assert await broker.publish([outgoing()]) == [None]
+        assert (await next_of(await broker.consume("bulk", 1))).delivery_count == 0
+        await broker.close()
     finally:
-        rabbit_server.control("delete_user", "reader")
+        rabbit_server.control("delete_user", "limited")
 
 
 async def test_what_was_declared_is_declared_again_without_harm(

@@ -291,6 +291,15 @@ async def test_replayed_message_keeps_its_first_error_and_its_history(store: Sto
     assert len(orjson.loads(rows[0][0])) == 2
 
 
+async def test_messages_of_the_same_id_are_all_kept(store: Store) -> None:
+    """Another program may call all of its messages the same."""
+    for payload in (b"one", b"two", b"two"):
+        await store.messages.keep_dead(dead("order")._replace(payload=payload))
+    letters = await store.reads.dead_letters("OPEN", 10)
+    kept = [await store.reads.dead_letter(letter["id"]) for letter in letters]
+    assert [letter and letter["payload"] for letter in kept] == [b"one", b"two"]
+
+
 async def test_dropped_message_is_not_sent(store: Store) -> None:
     await store.messages.keep_dead(dead(str(uuid4())))
     letter = (await store.reads.dead_letters("OPEN", 10))[0]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import DatabaseGone, SchemaError
+from holdfast.errors import DatabaseGone, SchemaError, UserError
 from holdfast.model import ItemStatus, JobState
 from holdfast.pipeline import Dedupe, Gate
 from holdfast.store import DecisionRow, NewJob, Store, open_store
@@ -196,6 +196,28 @@ def test_schema_newer_than_the_program_is_refused(database_url: str) -> None:
 def test_server_that_is_not_there_is_named_so(tmp_path: Path) -> None:
     with pytest.raises(DatabaseGone):
         status("postgresql://nobody@127.0.0.1:1/nothing")
+
+
+def test_options_of_a_url_are_those_of_every_other_command(empty_postgres_url: str) -> None:
+    url = f"{empty_postgres_url}?sslmode=disable"
+    upgrade(url)
+    require_current(url)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ("sslmode=verify-full&sslrootcert=/no/such.pem", "/no/such.pem"),
+        ("sslmode=perhaps", "sslmode"),
+        ("colour=red", "colour"),
+    ],
+)
+def test_options_that_cannot_be_are_a_mistake_and_no_server_that_is_gone(
+    empty_postgres_url: str, options: str, told: str
+) -> None:
+    with pytest.raises(UserError, match=told) as caught:
+        status(f"{empty_postgres_url}?{options}")
+    assert "HOLDFAST_DATABASE_URL" in (caught.value.hint or "")
 
 
 def test_sqlite_file_is_made_for_its_owner_alone(empty_sqlite_url: str) -> None:

@@ -13,7 +13,7 @@ import json
 import socket
 import threading
 from collections import defaultdict
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
@@ -95,6 +95,7 @@ class Site:
         folder: Path,
         works: bool = True,
         packs: Sequence[PagePack] = (),
+        pipelines: Mapping[str, Pipeline] = PIPELINES,
     ) -> None:
         self._environment = {
             "HOLDFAST_DATABASE_URL": database_url,
@@ -102,9 +103,11 @@ class Site:
             "HOLDFAST_SWEEP_SECONDS": "0.5",
             "HOLDFAST_RETRY_NOT_FOUND_BASE_SECONDS": "0",
             "HOLDFAST_MAX_ATTEMPTS_NOT_FOUND": "1",
+            "HOLDFAST_ALLOW_PRIVATE_ADDRESSES": "true",
         }
         self._works = works
         self._packs = packs
+        self._pipelines = pipelines
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._stack = contextlib.AsyncExitStack()
@@ -128,7 +131,7 @@ class Site:
 
     async def _start(self) -> None:
         settings = load_settings(self._environment)
-        self.parts = await self._stack.enter_async_context(opened_parts(settings, PIPELINES))
+        self.parts = await self._stack.enter_async_context(opened_parts(settings, self._pipelines))
         app = create_app(self.parts)
         add_pages(app, self._packs)
         listener = socket.create_server(("127.0.0.1", 0))
@@ -143,7 +146,7 @@ class Site:
             parts = self.parts
             options = worker_options(settings, None, until_idle=False)
             self._worker = Worker(
-                parts.store, parts.new_name(), PIPELINES, options, "tester", parts.clock,
+                parts.store, parts.new_name(), self._pipelines, options, "tester", parts.clock,
                 parts.rng, parts.metrics, parts.log,
             )  # fmt: skip
             self._working = asyncio.create_task(self._worker.run())

@@ -36,7 +36,7 @@ def paths(site: Site) -> list[str]:
     ]  # fmt: skip
 
 
-def _findings(page: Page) -> list[str]:
+def findings(page: Page) -> list[str]:
     page.evaluate(AXE.read_text())
     found = page.evaluate("axe.run(document)")
     assert len(found["passes"]) > 10
@@ -48,7 +48,7 @@ def _findings(page: Page) -> list[str]:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_page_has_serious_findings(
+def test_no_page_has_seriousfindings(
     scheme: str, paths: list[str], open_as: OpenAs, watch: Watch
 ) -> None:
     watch.expected = ("404",)
@@ -56,17 +56,17 @@ def test_no_page_has_serious_findings(
     found = {}
     for path in paths:
         page.goto(path)
-        found[path] = _findings(page)
+        found[path] = findings(page)
     assert {path: each for path, each in found.items() if each} == {}
 
 
-def test_login_has_no_serious_findings(site: Site, open_as: OpenAs) -> None:
+def test_login_has_no_seriousfindings(site: Site, open_as: OpenAs) -> None:
     page = open_as("axe", "/account")
     page.get_by_role("button", name="Log out").click()
     page.wait_for_url("**/login")
-    assert _findings(page) == []
+    assert findings(page) == []
     page.goto(site.login_link("axe"))
-    assert _findings(page) == []
+    assert findings(page) == []
 
 
 def test_nothing_is_wider_than_a_phone(paths: list[str], open_as: OpenAs, watch: Watch) -> None:

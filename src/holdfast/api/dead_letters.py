@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from enum import StrEnum
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -12,14 +11,10 @@ from holdfast.api.answered_once import AnsweredOnce
 from holdfast.api.cursors import Cursors
 from holdfast.api.identity import Operator, PartsOf, Someone
 from holdfast.api.shapes import Id, Shape
+from holdfast.engine.dead_letters import shown_letter
+from holdfast.model import LetterState
 
 router = APIRouter(prefix="/api/dead-letters", tags=["dead letters"], route_class=AnsweredOnce)
-
-
-class LetterState(StrEnum):
-    OPEN = "OPEN"
-    REPLAYED = "REPLAYED"
-    DROPPED = "DROPPED"
 
 
 class DeadLetterShape(Shape):
@@ -34,6 +29,23 @@ class DeadLetterShape(Shape):
     created_at: datetime | None
     acted_at: datetime | None
     actor: str | None
+
+
+class Death(Shape):
+    queue: str | None = None
+    reason: str | None = None
+    count: int | None = None
+    deliveries: int | None = None
+    at: str | None = None
+
+
+class WholeDeadLetterShape(DeadLetterShape):
+    """Of a message also what it was and where and why it died each time, the latest first."""
+
+    message_id: str | None
+    queue: str | None
+    payload: str | None
+    history: list[Death]
 
 
 class DeadLetterList(Shape):
@@ -56,6 +68,13 @@ async def index(
     more = cursors.write(found[page_size - 1]["id"]) if len(found) > page_size else None
     shapes = [DeadLetterShape(**each) for each in found[:page_size]]
     return DeadLetterList(dead_letters=shapes, next=more)
+
+
+@router.get("/{letter_id}", summary="Show everything about a dead letter")
+async def show(letter_id: Id, person: Someone, parts: PartsOf) -> WholeDeadLetterShape:
+    """A payload that is no text comes in base64, after `base64:`."""
+    await parts.store.lists.require_dead_letter(letter_id, person.scope)
+    return WholeDeadLetterShape(**await shown_letter(parts.store, letter_id))
 
 
 @router.post("/{letter_id}/replay", status_code=204, summary="Try it again")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from datetime import datetime
 from typing import Any
 
@@ -13,7 +12,8 @@ from holdfast.cli.inspecting import ready_settings
 from holdfast.cli.orders import order
 from holdfast.cli.output import JSON_OPTION, cell, console, instant, print_json, print_table
 from holdfast.engine.control import Control
-from holdfast.errors import UserError
+from holdfast.engine.dead_letters import shown_letter
+from holdfast.model import LetterState
 
 _LETTER = typer.Argument(..., metavar="ID", help="Its number, as `holdfast dead list` shows it.")
 
@@ -30,7 +30,9 @@ def register(app: typer.Typer) -> None:
 
 
 def dead_list(
-    state: str = typer.Option("OPEN", "--state", help="OPEN, REPLAYED or DROPPED."),
+    state: LetterState = typer.Option(
+        LetterState.OPEN, "--state", case_sensitive=False, help="What became of them."
+    ),
     limit: int = typer.Option(100, "--limit", min=1, help="So many at most."),
     as_json: bool = JSON_OPTION,
 ) -> None:
@@ -39,7 +41,7 @@ def dead_list(
 
     async def main() -> None:
         async with opened_store(settings) as store:
-            found = await store.reads.dead_letters(state.upper(), limit)
+            found = await store.reads.dead_letters(state, limit)
         if as_json:
             print_json(found)
             return
@@ -60,26 +62,13 @@ def dead_show(letter_id: int = _LETTER, as_json: bool = JSON_OPTION) -> None:
 
     async def main() -> None:
         async with opened_store(settings) as store:
-            letter = await store.reads.dead_letter(letter_id)
-        if letter is None:
-            raise UserError(f"there is no dead letter {letter_id}", "See `holdfast dead list`.")
-        told = letter | {"payload": _legible(letter["payload"])}
+            told = await shown_letter(store, letter_id)
         if as_json:
             print_json(told)
         else:
             _print_letter(told)
 
     run_async(main())
-
-
-def _legible(payload: bytes | None) -> str | None:
-    """The payload's text; what is not text comes in base64, and says so."""
-    if payload is None:
-        return None
-    try:
-        return payload.decode()
-    except UnicodeDecodeError:
-        return "base64:" + b64encode(payload).decode()
 
 
 def _print_letter(letter: dict[str, Any]) -> None:

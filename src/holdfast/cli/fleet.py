@@ -33,7 +33,7 @@ from holdfast.engine.upkeep import Upkeep, every
 from holdfast.metrics import Metrics
 from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
-from holdfast.tasks import end_tasks
+from holdfast.tasks import end_tasks, raise_failure
 
 _DEPTH_SECONDS = 5.0
 _PIPELINES = typer.Argument(
@@ -121,11 +121,16 @@ async def _relay(settings: Settings, port: int | None) -> None:
             asyncio.create_task(depths),
         ]
 
+        for task in beside:
+            # A relay that keeps no dead letters must not look as if it did.
+            task.add_done_callback(lambda _: relaying.stop())
+
         async def stop() -> None:
             relaying.stop()
 
         await _until_signalled(relaying.run(), drain, stop, "Relaying.")
         await end_tasks(beside)
+        raise_failure(beside)
 
 
 def timers(

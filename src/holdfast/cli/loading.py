@@ -30,6 +30,7 @@ def _meetings(settings: Settings) -> Pipeline:
             batch_pages=settings.full_backfill_batch_size,
             months=settings.incremental_backfill_months,
             url_template=settings.meetings_url,
+            image_template=settings.meetings_image_url,
             api_key=settings.meetings_api_key or None,
             service_secret=settings.meetings_service_secret or None,
             timeout_seconds=settings.meetings_timeout_seconds,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-import tempfile
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from enum import StrEnum
 from pathlib import Path
@@ -24,7 +24,9 @@ from holdfast.cli.output import JSON_OPTION, errors, print_json, print_table
 from holdfast.cli.planned import run_planned
 from holdfast.engine.control import Control
 from holdfast.errors import UserError
-from holdfast.export import format_of, open_writer
+from holdfast.export import open_writer
+from holdfast.model import Json
+from holdfast.pipelines.meetings.exporting import PageFormat, lines_of
 from holdfast.pipelines.meetings.reads import EXPORT_COLUMNS, MeetingsReads
 
 SUBDOMAIN = typer.Argument(..., metavar="SUBDOMAIN", help="As in alameda.ca.")
@@ -34,11 +36,6 @@ class BackfillMode(StrEnum):
     AUTO = "auto"
     FULL = "full"
     INCREMENTAL = "incremental"
-
-
-class PageFormat(StrEnum):
-    JSONL = "jsonl"
-    CSV = "csv"
 
 
 def register(app: typer.Typer) -> None:
@@ -154,9 +151,8 @@ def export(
 ) -> None:
     """Write every page of a municipality: by type, date, meeting and number."""
     settings = ready_settings()
-    path = out or Path("/dev/stdout")
 
-    async def main() -> int:
+    async def main() -> None:
         async with opened_store(settings) as store:
             reads = MeetingsReads(store.database.fetch)
             municipality = await reads.municipality(subdomain)
@@ -165,26 +161,26 @@ def export(
                     f"there is no municipality {subdomain!r}",
                     "`holdfast meetings list` lists them.",
                 )
-            return await _write(reads, municipality.id, path, format.value)
+            async with aclosing(reads.every_page(municipality.id)) as batches:
+                if out is None:
+                    await _print(batches, format)
+                else:
+                    await _write(batches, out, format)
 
-    count = run_async(main())
-    if out is not None:
-        errors.print(f"{count:,} pages: {out}", markup=False)
+    run_async(main())
 
 
-async def _write(reads: MeetingsReads, municipality_id: int, path: Path, format: str) -> int:
+async def _print(batches: AsyncIterator[list[Json]], format: PageFormat) -> None:
+    async for part in lines_of(batches, format):
+        sys.stdout.buffer.write(part)
+    sys.stdout.flush()
+
+
+async def _write(batches: AsyncIterator[list[Json]], path: Path, format: PageFormat) -> None:
+    """The file is there when all of it is."""
     count = 0
-    with tempfile.TemporaryDirectory() as folder:
-        to_stdout = path == Path("/dev/stdout")
-        target = Path(folder) / f"pages.{format}" if to_stdout else path
-        with open_writer(target, format_of(target, format), EXPORT_COLUMNS) as writer:
-            async with aclosing(reads.every_page(municipality_id)) as pages:
-                async for rows in pages:
-                    writer.write(rows)
-                    count += len(rows)
-        if to_stdout:
-            with target.open("rb") as file:
-                while block := file.read(1 << 20):
-                    sys.stdout.buffer.write(block)
-            sys.stdout.flush()
-    return count
+    with open_writer(path, format, EXPORT_COLUMNS) as writer:
+        async for rows in batches:
+            writer.write(rows)
+            count += len(rows)
+    errors.print(f"{count:,} pages: {path}", markup=False)

@@ -387,6 +387,11 @@ class _Run:
             errors.print(reason.text, markup=False)
         return SOME_ITEMS_FAILED if counters.error else 0
 
+    def _next_step(self, job_id: int) -> str:
+        if self._settings.broker_url is None:
+            return f"Work them off with: holdfast work {self._path()} --job {job_id}"
+        return f"The workers of the fleet go on with it; see: holdfast show {job_id}"
+
     def _summarize(self, state: JobState, job_id: int, counters: Any, seconds: float) -> None:
         errors.print(
             f"Job {job_id} {'stopped' if self._signal else state}: "
@@ -398,7 +403,7 @@ class _Run:
         if counters.error:
             errors.print(f"See the errors with: holdfast items {job_id} --status ERROR")
         if not self._request.work and counters.open:
-            errors.print(f"Work them off with: holdfast work {self._path()} --job {job_id}")
+            errors.print(self._next_step(job_id))
         if self._supervisor is not None and self._supervisor.deaths:
             errors.print(
                 f"Workers died {self._supervisor.deaths} times; their output is in "

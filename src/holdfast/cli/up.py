@@ -63,7 +63,7 @@ def up(
     listening(host, port).close()
     world_port = _prepare_demo(port + 1) if demo else None
     if demo:
-        references.append(_demo_file())
+        references += [each for each in (_demo_file(), "meetings") if each not in references]
     settings = settings_from_environment()
     loaded = load_all(references, settings)
     ensure_schema(settings)
@@ -77,6 +77,10 @@ def _prepare_demo(wanted: int) -> int:
     os.environ.setdefault("HOLDFAST_LOG_LEVEL", "error")  # the upstreams fail on purpose
     os.environ["HOLDFAST_ALLOW_PRIVATE_ADDRESSES"] = "true"
     os.environ["DEMO_WORLD_URL"] = f"http://127.0.0.1:{world_port}"
+    # Another name of the same host, so that the towns have a gate of their own.
+    world = f"http://localhost:{world_port}"
+    os.environ["HOLDFAST_MEETINGS_URL"] = f"{world}/sites/{{subdomain}}"
+    os.environ["HOLDFAST_MEETINGS_IMAGE_URL"] = f"{world}/images/{{subdomain}}{{path}}"
     return world_port
 
 
@@ -144,9 +148,15 @@ async def _fill(store: Store, loaded: dict[str, Pipeline], settings: Settings, l
     path = (settings.data_dir / _LIST).resolve()
     write_shopping_list(path)
     errors.print(f"A list to upload yourself: {path}", markup=False)
-    if await store.reads.jobs(1):
-        return
     control = Control(store, "admin", log)
+    if not await store.reads.jobs(1):
+        await _start_jobs(store, control, loaded, path)
+    await _fill_towns(store, control, loaded["meetings"])
+
+
+async def _start_jobs(
+    store: Store, control: Control, loaded: dict[str, Pipeline], path: Path
+) -> None:
     key = content_key(path)
     detected = {"format": "csv", "columns": list(_DEMO_NAMES), "notes": []}
     new = NewFile("admin", path.name, "reference", str(path), path.stat().st_size, key, detected)
@@ -154,3 +164,16 @@ async def _fill(store: Store, loaded: dict[str, Pipeline], settings: Settings, l
     table = {"names": _DEMO_NAMES}
     await control.start_upload(loaded["prices"], path, key, table, {}, NO_CAPS, asked=asked)
     await control.start_discovery(loaded["catalogue"], {})
+
+
+async def _fill_towns(store: Store, control: Control, meetings: Pipeline) -> None:
+    """Two towns, backfilled once; their sites move when the world has another port."""
+    from holdfast.demo.towns import TOWNS
+    from holdfast.pipelines.meetings.reads import MeetingsReads
+
+    for subdomain, about in TOWNS.items():
+        known = await MeetingsReads(store.database.fetch).municipality(subdomain)
+        given = {"subdomain": subdomain, **about, "url": None}
+        await control.request(meetings, {"change" if known else "add": given})
+        if known is None:
+            await control.request(meetings, {"backfill": subdomain})

@@ -5,6 +5,8 @@
 /search?q=TITLE         a shop: slow, busy, broken at first, sold out, members only
 /catalogue?cursor=N     a list of products, page by page, sometimes throttled
 /stock/SKU              how many of a product are left
+/sites/TOWN/meetings/…  the agendas and minutes of a town, as Datasette serves them
+/images/TOWN/…          one of their pages, as it was scanned
 """
 
 from __future__ import annotations
@@ -19,16 +21,21 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
 from urllib.parse import parse_qs, urlsplit
 
+from holdfast.clock import SystemClock
 from holdfast.demo.goods import CATALOGUE_SIZE, fate, offers, product
+from holdfast.demo.towns import TABLES, TOWNS, answer, image, rows_of
 
 _PAGE = 100
 _BUSY_EVERY = 700
 _BUSY_SECONDS = 6
+_READ_ANEW_SECONDS = 120  # then the towns' sites have read their latest pages a second time
 
 
 class World(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     visits: ClassVar[Counter[str]] = Counter()
+    clock: ClassVar[SystemClock] = SystemClock()
+    began: ClassVar[float] = SystemClock().monotonic()
     lock: ClassVar[threading.Lock] = threading.Lock()
 
     def do_GET(self) -> None:
@@ -42,6 +49,8 @@ class World(BaseHTTPRequestHandler):
             self._catalogue(int(query.get("cursor", "0")))
         elif address.path.startswith("/stock/"):
             self._stock(address.path.rpartition("/")[2])
+        elif address.path.startswith(("/sites/", "/images/")):
+            self._town(address.path.split("/")[1:], query)
         else:
             self._answer(404, {"error": "no such page"})
 
@@ -80,6 +89,23 @@ class World(BaseHTTPRequestHandler):
             self._answer(500, {"error": "the counter stands still"})
         else:
             self._answer(200, {"sku": sku, "left": fate(f"left {sku}", 300)})
+
+    def _town(self, path: list[str], query: dict[str, str]) -> None:
+        kind, town, *rest = path
+        table = rest[-1].removesuffix(".json") if kind == "sites" else ""
+        if town not in TOWNS or (kind == "sites" and table not in TABLES):
+            self._answer(404, {"error": "no such site"})
+            return
+        today = self.clock.now().date()
+        read_anew = self.clock.monotonic() - self.began > _READ_ANEW_SECONDS
+        if kind == "sites":
+            time.sleep(0.1)
+            self._answer(200, answer(rows_of(town, table, today, read_anew), query))
+            return
+        wanted = "/" + "/".join(rest)
+        rows = [row for each in TABLES for row in rows_of(town, each, today, read_anew)]
+        texts = [row["text"] for row in rows if row["page_image"] == wanted]
+        self._answer(200 if texts else 404, image(texts[0] if texts else ""), "image/svg+xml")
 
     def _count(self, what: str) -> int:
         with self.lock:

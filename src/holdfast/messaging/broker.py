@@ -32,6 +32,7 @@ from holdfast.messaging.link import (
 from holdfast.messaging.topology import DEAD_QUEUE, Topology
 
 CONFIRM_SECONDS = 10.0
+AGAIN_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ class Broker:
         self._opening_exits = asyncio.Lock()
         self._opening_consuming = asyncio.Lock()
         self._exits: _Exits | None = None
+        self._unrouted = False
         self._consumers: list[Consumer] = []
 
     @property
@@ -88,6 +90,8 @@ class Broker:
                 await self._open_exits()
                 return
             except BrokerGone:
+                # A link learns of its loss only when others get to run.
+                await asyncio.sleep(AGAIN_SECONDS)
                 await self._publishing.wait_until_up()
 
     async def close(self) -> None:
@@ -134,17 +138,32 @@ class Broker:
     async def _open_exits(self) -> _Exits:
         async with self._opening_exits:
             if self._exits is not None and not self._exits.channel.is_closed:
+                await self._declare_again(self._exits)
                 return self._exits
             self._exits = None
             channel = await self._publishing.channel()
-            async with loss_is_broker_gone():
-                await self.topology.declare(channel)
-                self._exits = _Exits(
-                    channel,
-                    await channel.get_exchange(self.topology.work_exchange, ensure=False),
-                    await channel.get_exchange(self.topology.dead_exchange, ensure=False),
-                )
+            try:
+                self._exits = await self._exits_of(channel)
+            except BaseException:
+                await close_quietly(channel)
+                raise
             return self._exits
+
+    async def _declare_again(self, exits: _Exits) -> None:
+        """After a message that no queue took: somebody deleted a queue or its binding."""
+        if self._unrouted:
+            self._unrouted = False
+            async with loss_is_broker_gone():
+                await self.topology.declare(exits.channel)
+
+    async def _exits_of(self, channel: AbstractChannel) -> _Exits:
+        async with loss_is_broker_gone():
+            await self.topology.declare(channel)
+            return _Exits(
+                channel,
+                await channel.get_exchange(self.topology.work_exchange, ensure=False),
+                await channel.get_exchange(self.topology.dead_exchange, ensure=False),
+            )
 
     async def _set_aside(
         self, message: AbstractIncomingMessage, headers: dict[str, Any]
@@ -162,6 +181,7 @@ class Broker:
         try:
             await exchange.publish(message, key, mandatory=True, timeout=self._confirm_seconds)
         except PublishError as error:
+            self._unrouted = True
             return f"unroutable: nothing takes {key!r} from {exchange.name} ({reason_of(error)})"
         except DeliveryError as error:
             return f"the broker refused it: {error}"

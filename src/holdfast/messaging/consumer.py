@@ -9,11 +9,18 @@ from dataclasses import dataclass
 from typing import Self
 
 from aio_pika.abc import AbstractChannel, AbstractIncomingMessage, AbstractQueue
+from aio_pika.exceptions import ChannelClosed
 from structlog.typing import FilteringBoundLogger
 
 from holdfast.errors import BrokerGone, UserError
 from holdfast.messaging.delivery import Delivery, SetAside, delivery_of
-from holdfast.messaging.link import CLOSE_SECONDS, Link, close_quietly, loss_is_broker_gone
+from holdfast.messaging.link import (
+    CLOSE_SECONDS,
+    Link,
+    close_quietly,
+    loss_is_broker_gone,
+    reason_of,
+)
 from holdfast.messaging.topology import Topology
 from holdfast.tasks import end_tasks
 
@@ -115,15 +122,20 @@ class Consumer:
     async def _listen(self) -> None:
         """Takes deliveries until the channel or the queue is lost."""
         channel = await self._link.channel()
-        lost = asyncio.Event()
+        lost: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+
+        def lose(error: BaseException | None) -> None:
+            if not lost.done():
+                lost.set_result(error)
+
         try:
             async with loss_is_broker_gone():
                 await self._topology.declare(channel)
                 await channel.set_qos(prefetch_count=self._prefetch)
                 underlay = await channel.get_underlay_channel()
                 # Sent when the queue is deleted; nothing else would be heard of it.
-                underlay.on_consumer_cancel_callbacks.add(lambda _: lost.set())
-                channel.close_callbacks.add(lambda *_: lost.set())
+                underlay.on_consumer_cancel_callbacks.add(lambda _: lose(None))
+                channel.close_callbacks.add(lambda _, error: lose(error))
                 if self._stopping.is_set():  # said while the connection was made again
                     return
                 queue = await channel.get_queue(self._topology.queue(self._word), ensure=False)
@@ -131,11 +143,17 @@ class Consumer:
             self._subscription = _Subscription(channel, queue, tag)
             if self._stopping.is_set():  # too late for `stop` to cancel it
                 return
-            await lost.wait()
-            self._log.info("queue.lost", queue=self._word, error="the channel was closed")
+            self._tell_lost(await lost)
         finally:
             self._subscription = None
             await close_quietly(channel)
+
+    def _tell_lost(self, error: BaseException | None) -> None:
+        """What RabbitMQ itself closes it for, such as a message that was held for too long, a
+        person should know; of a connection that is gone the link tells."""
+        refused = isinstance(error, ChannelClosed)
+        tell = self._log.warning if refused else self._log.info
+        tell("queue.lost", queue=self._word, error=reason_of(error) if error else "it was deleted")
 
     async def _take(self, message: AbstractIncomingMessage) -> None:
         delivery = delivery_of(message, self._word, self._set_aside, self._log)

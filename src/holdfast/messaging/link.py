@@ -19,7 +19,7 @@ from aio_pika.exceptions import (
 )
 from structlog.typing import FilteringBoundLogger
 
-from holdfast.database_url import mask_password
+from holdfast.database_url import check_files, mask_password
 from holdfast.errors import BrokerGone, UserError
 from holdfast.tasks import end_tasks
 
@@ -31,6 +31,8 @@ FIRST_DELAY_SECONDS = 0.1
 LONGEST_DELAY_SECONDS = 5.0
 #: A server that stops or boots may refuse a virtual host that it has; it says the same then.
 VHOST_TRIES = 3
+#: Parts of a broker's URL that name files.
+_FILES = frozenset({"cafile", "capath", "certfile", "keyfile"})
 
 
 class VhostRefused(UserError):
@@ -145,6 +147,7 @@ class Link:
 
 async def connect_once(url: str, use: str) -> AbstractConnection:
     """UserError when the broker does not let us in, BrokerGone when it cannot be reached."""
+    check_files(url, _FILES, "HOLDFAST_BROKER_URL")
     address = make_url(url, heartbeat=HEARTBEAT_SECONDS, name=f"holdfast {use}")
     connection = aio_pika.Connection(address)
     try:

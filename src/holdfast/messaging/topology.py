@@ -81,7 +81,7 @@ class Topology:
         text = " ".join(map(str, error.args))
         if isinstance(error, ChannelAccessRefused):
             return UserError(
-                f"the broker's user may not declare queues and exchanges: {text}",
+                f"the broker's user may not declare or use the queues and exchanges: {text}",
                 f"Run: rabbitmqctl set_permissions -p VHOST USER '^{self.prefix}[.]' "
                 f"'^{self.prefix}[.]' '^{self.prefix}[.]'",
             )

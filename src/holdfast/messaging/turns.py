@@ -206,7 +206,7 @@ class BrokerTurns:
         self, delivery: Delivery, job_id: int, kind: SliceKind, pipeline: str
     ) -> None:
         """Another worker has the pipeline; where none has, a person has to know."""
-        if pipeline in await self._store.messages.listened_pipelines(self._lost_seconds):
+        if await self._once_there(lambda: self._is_elsewhere(pipeline)):
             await self._end(delivery, job_id, kind, _ELSEWHERE_SECONDS)
             return
         reason = f"no worker that listens has the pipeline {pipeline!r}"
@@ -262,8 +262,11 @@ class BrokerTurns:
                 await delivery.ack()
                 return
             await self._once_there(lambda: self._orders.start(envelope, body))
-        except UserError as error:
-            await delivery.reject_to_dead("REFUSED", error.message)
+        except Exception as error:
+            # Also what nobody foresaw: to die of it would bring the order to the next worker.
+            told = error.message if isinstance(error, UserError) else ""
+            reason = told or f"{type(error).__name__}: {error}"
+            await delivery.reject_to_dead("REFUSED", reason)
             self._count(type_, "dead")
             return
         await delivery.ack()

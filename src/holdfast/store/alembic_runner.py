@@ -9,6 +9,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
+import asyncpg
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, create_engine
@@ -67,7 +68,10 @@ def _create_private(path: Path) -> None:
 
 
 async def _on_postgres(url: str, action: Callable[[Connection], None]) -> None:
-    engine = create_async_engine("postgresql+asyncpg" + url[url.index("://") :])
+    # The URL's options, such as `sslmode`, are for asyncpg to read: SQLAlchemy knows others.
+    engine = create_async_engine(
+        "postgresql+asyncpg://", async_creator=lambda: asyncpg.connect(url)
+    )
     try:
         async with engine.begin() as connection:
             await connection.exec_driver_sql("select pg_advisory_xact_lock(4601301)")

@@ -213,7 +213,8 @@ class Messages:
             if dead.job_id is not None and dead.kind in _SLICES:
                 turn = {"job_id": dead.job_id, "kind": dead.kind, "message_id": dead.message_id}
                 await tx.run("close_turn", turn)
-            known = await tx.fetch("dead_message", {"message_id": dead.message_id})
+            same = {"message_id": dead.message_id, "payload": dead.payload}
+            known = await tx.fetch("dead_message", same)
             if not known:
                 await tx.run("add_dead_message", _dead_row(dead))
             elif known[0][1] != "OPEN":

@@ -10,12 +10,14 @@ from pathlib import Path
 
 import asyncpg
 
-from holdfast.database_url import sqlite_file
+from holdfast.database_url import check_files, sqlite_file
 from holdfast.errors import DatabaseGone, SchemaError, UserError
 from holdfast.store.postgres import mapped_errors
 
 _VERSIONS = Path(__file__).parent / "migrations" / "versions"
 _CURRENT = "select version_num from alembic_version"
+#: Parts of a URL that name files.
+_FILES = frozenset({"sslrootcert", "sslcert", "sslkey", "sslcrl"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +100,14 @@ def _sqlite_version(file: Path) -> str | None:
 
 
 async def _postgres_version(url: str) -> str | None:
+    check_files(url, _FILES, "HOLDFAST_DATABASE_URL")
     with mapped_errors():
-        connection = await asyncpg.connect(url, timeout=10)
+        try:
+            connection = await asyncpg.connect(url, timeout=10)
+        except asyncpg.UndefinedObjectError as error:
+            # What asyncpg does not know itself, it takes for a parameter of the server.
+            hint = "Mend the part after the ? in HOLDFAST_DATABASE_URL."
+            raise UserError(str(error), hint) from error
         try:
             version = await connection.fetchval(_CURRENT)
             return None if version is None else str(version)

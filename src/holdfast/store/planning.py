@@ -14,7 +14,6 @@ from holdfast.model import JobState, SliceKind, Standing, StreamState
 from holdfast.pipeline import (
     Conclusion,
     Mark,
-    Order,
     Planned,
     Resume,
     Standings,
@@ -23,6 +22,7 @@ from holdfast.pipeline import (
     Verified,
 )
 from holdfast.store.announcing import announce
+from holdfast.store.auditing import add_audit
 from holdfast.store.database import Database
 from holdfast.store.driver import Row, Transaction
 from holdfast.store.instants import instant_parameter, parse_instant
@@ -73,7 +73,7 @@ class Planning:
         async def body(tx: Transaction) -> Carried:
             await tx.fetch("hold_input", {"input": f"{orders.pipeline} plan"})
             planned = await plan(tx, _standings(tx, orders.pipeline), await _now(tx))
-            return Carried(planned.answer, await carry_out(tx, orders, planned.orders))
+            return Carried(planned.answer, await carry_out(tx, orders, planned))
 
         return await self._database.write("plan", body)
 
@@ -90,7 +90,7 @@ class Planning:
                 return []
             await tx.fetch("hold_input", {"input": f"{orders.pipeline} plan"})
             planned = await plan(tx, _standings(tx, orders.pipeline), await _now(tx))
-            job_ids = await carry_out(tx, orders, planned.orders)
+            job_ids = await carry_out(tx, orders, planned)
             last = job_ids[-1] if job_ids else None
             await tx.run("note_schedule", {"name": due.name, "job_id": last, "error": None})
             return job_ids
@@ -110,9 +110,11 @@ class Planning:
         return await self._database.write("tend", body)
 
 
-async def carry_out(tx: Transaction, orders: Orders, wanted: Sequence[Order]) -> list[int]:
+async def carry_out(tx: Transaction, orders: Orders, planned: Planned) -> list[int]:
     job_ids = []
-    for order in wanted:
+    for act in planned.acts:
+        await add_audit(tx, orders.actor, act.action, None, act.subject, act.detail)
+    for order in planned.orders:
         if isinstance(order, Start):
             job_ids.append(await create_job(tx, orders.make_job(order), orders.actor))
             source = {"pipeline": orders.pipeline, "source": order.source, "mode": order.mode}
@@ -123,6 +125,7 @@ async def carry_out(tx: Transaction, orders: Orders, wanted: Sequence[Order]) ->
         elif isinstance(order, Mark):
             marks = {"force_full": int(order.force_full), "rerun": int(order.rerun)}
             await tx.run("mark_stream", {"id": order.stream_id, **marks})
+            await add_audit(tx, orders.actor, "stream.marked", None, str(order.stream_id), marks)
     return job_ids
 
 
@@ -142,7 +145,7 @@ async def follow_up(tx: Transaction, job_id: int, ending: Ending) -> None:
     for row in await tx.fetch("standings_of_job", {"job_id": job_id}):
         standings = _standings(tx, ending.orders.pipeline)
         planned = await ending.follow(tx, _standing(row).source, standings, await _now(tx))
-        await carry_out(tx, ending.orders, planned.orders)
+        await carry_out(tx, ending.orders, planned)
 
 
 async def _conclude(tx: Transaction, job_id: int, stream_id: int, conclusion: Conclusion) -> bool:

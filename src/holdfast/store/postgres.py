@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import ssl
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -29,6 +31,17 @@ _SESSION = {
     "tcp_keepalives_interval": "5",
     "tcp_keepalives_count": "3",
 }
+#: The same from our side: whoever is cut off knows it after 20 seconds, instead of waiting for an
+#: answer until the command's time is up. Where a system has no such option, it waits.
+_SOCKET = {
+    "TCP_KEEPIDLE": 10,
+    "TCP_KEEPINTVL": 5,
+    "TCP_KEEPCNT": 2,
+    "TCP_USER_TIMEOUT": 20_000,
+}
+_BEGIN = "BEGIN;"
+_BEGIN_RELAXED = "BEGIN; SET LOCAL synchronous_commit = off;"
+_BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
 _CONFLICTS = (
     asyncpg.DeadlockDetectedError,
     asyncpg.SerializationError,
@@ -57,9 +70,30 @@ async def open_postgres(
             timeout=10,
             command_timeout=300,
             server_settings=_SESSION,
+            connection_class=_Connection,
             max_inactive_connection_lifetime=60,
         )
     return PostgresDriver(pool, announces, clock, fault, observe)
+
+
+class _Connection(asyncpg.Connection):  # type: ignore[misc]
+    """Notices by itself that the server cannot be reached any more."""
+
+    __slots__ = ()
+
+    def __init__(self, protocol: Any, transport: Any, *rest: Any) -> None:
+        super().__init__(protocol, transport, *rest)
+        watch_peer(transport.get_extra_info("socket"))
+
+
+def watch_peer(connected: Any) -> None:
+    if connected is None or connected.family == getattr(socket, "AF_UNIX", None):
+        return
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _SOCKET.items():
+        option = getattr(socket, name, None)
+        if option is not None:
+            connected.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 class PostgresDriver:
@@ -80,17 +114,9 @@ class PostgresDriver:
         with mapped_errors():
             async with self._pool.acquire(timeout=30) as connection:
                 started = self._clock.monotonic()
-                transaction = connection.transaction()
-                await transaction.start()
-                try:
-                    if relaxed:
-                        await connection.execute("set local synchronous_commit = off")
+                async with _transacting(connection, _BEGIN_RELAXED if relaxed else _BEGIN):
                     yield _PostgresTransaction(connection, verb, self._announces, self._fault)
                     self._fault(verb, "commit")
-                except BaseException:
-                    await _roll_back(connection, transaction)
-                    raise
-                await transaction.commit()
                 self._fault(verb, "committed")
                 self._observe(verb, self._clock.monotonic() - started, started - asked)
 
@@ -99,7 +125,7 @@ class PostgresDriver:
         with mapped_errors():
             async with (
                 self._pool.acquire(timeout=30) as connection,
-                connection.transaction(isolation="repeatable_read", readonly=True),
+                _transacting(connection, _BEGIN_READING),
             ):
                 yield _PostgresTransaction(connection, "read", False, self._fault)
 
@@ -202,11 +228,30 @@ def _arguments(query: Query, params: Mapping[str, Any] | None) -> list[Any]:
     return [params[name] for name in query.parameters] if params else []
 
 
-async def _roll_back(connection: Any, transaction: Any) -> None:
+@asynccontextmanager
+async def _transacting(connection: Any, begin: str) -> AsyncIterator[None]:
+    """Not asyncpg's own transaction, which cannot be rolled back when it is cancelled while it
+    begins or commits: the pool would find it open."""
     try:
-        await transaction.rollback()
-    except _GONE:
+        await connection.execute(begin)
+        yield
+        if await connection.execute("COMMIT;") != "COMMIT":
+            # The server's answer after an error that somebody swallowed, such as a `save`.
+            raise asyncpg.InFailedSQLTransactionError(
+                "a statement failed, so that the whole transaction was rolled back"
+            )
+    except BaseException:
+        await _roll_back(connection)
+        raise
+
+
+async def _roll_back(connection: Any) -> None:
+    try:
+        await connection.execute("ROLLBACK;")
+    except BaseException as error:
         connection.terminate()
+        if not isinstance(error, (*_GONE, asyncpg.PostgresError)):
+            raise
 
 
 class mapped_errors:
@@ -223,7 +268,17 @@ class mapped_errors:
             ) from error
         if isinstance(error, asyncpg.InvalidAuthorizationSpecificationError):
             raise UserError(
-                str(error), "Mend user and password in HOLDFAST_DATABASE_URL."
+                str(error),
+                "Mend user and password in HOLDFAST_DATABASE_URL, or let this host in "
+                "(pg_hba.conf).",
+            ) from error
+        if isinstance(error, asyncpg.ClientConfigurationError):
+            told = str(error).partition("\n")[0]
+            raise UserError(told, "Mend HOLDFAST_DATABASE_URL.") from error
+        if isinstance(error, ssl.SSLCertVerificationError):
+            raise UserError(
+                f"the certificate of the database is not trusted: {error.verify_message}",
+                "Add sslrootcert=FILE with the authority's certificate to HOLDFAST_DATABASE_URL.",
             ) from error
         if isinstance(error, asyncpg.InvalidCatalogNameError):
             raise UserError(str(error), "Create it with: createdb NAME") from error

@@ -60,11 +60,17 @@ class _FreshFiles(StaticFiles):
 
 def add_pages(app: FastAPI, packs: Sequence[PagePack] = ()) -> None:
     app.state.site = Site(packs)
+    for pack in packs:
+        if pack.static is not None:
+            name = f"static {pack.name}"
+            app.mount(f"/static/{pack.name}", _FreshFiles(directory=pack.static), name)
     app.mount("/static", _FreshFiles(directory=Path(__file__).parent / "static"), "static")
     for view in VIEWS:
         app.include_router(view.router, include_in_schema=False)
     for pack in packs:
         app.include_router(pack.router, include_in_schema=False)
+        if pack.api is not None:
+            app.include_router(pack.api)
     kinds = (UserError, RequestValidationError, HTTPException, DatabaseGone, Exception)
     for kind in kinds:
         app.add_exception_handler(kind, _shown_to_people(app.exception_handlers[kind]))

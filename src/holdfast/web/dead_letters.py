@@ -5,8 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 
 from holdfast.api import dead_letters as api
-from holdfast.api.dead_letters import LetterState
 from holdfast.api.shapes import Id
+from holdfast.model import LetterState
 from holdfast.web.visit import Changing, Visitor
 
 router = APIRouter(prefix="/dead-letters")

@@ -6,7 +6,8 @@ A built-in pipeline's package may have a module `pages` with its views and one `
                      (Entry("meetings", "Meetings", "/meetings", "m"),))
 
 It is added wherever the pipeline is served. Its templates are named `meetings/…` and extend
-`layout.html`; its views take a `Visitor` and answer with `visit.page(…)`.
+`layout.html`, whose block `head` takes a stylesheet of the pack's own; its views take a `Visitor`
+and answer with `visit.page(…)`.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ class PagePack:
     router: APIRouter
     templates: Path
     entries: Sequence[Entry] = ()
+    api: APIRouter | None = None  # what the pages do, for programs
+    static: Path | None = None  # served under /static/NAME
 
 
 def rail(packs: Sequence[PagePack]) -> tuple[Entry, ...]:

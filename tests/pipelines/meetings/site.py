@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from tests.ports import free_port
+from tests.watchdog import Watchdog
 
 ROOT = Path(__file__).resolve().parents[3]
 TABLES = ("agendas", "minutes")
@@ -149,6 +150,7 @@ class Datasette:
         self.port = free_port()
         self._settings = settings
         self._process: subprocess.Popen[bytes] | None = None
+        self._watchdog: Watchdog | None = None
         self.site = Site(self.folder / "meetings.db")
 
     @property
@@ -172,10 +174,14 @@ class Datasette:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder
             )
+        self._watchdog = Watchdog(self._process.pid, self.folder, "TERM")
         self._wait_until_ready()
 
     def stop(self) -> None:
         process, self._process = self._process, None
+        watchdog, self._watchdog = self._watchdog, None
+        if watchdog is not None:
+            watchdog.dismiss()
         if process is not None:
             process.terminate()
             process.wait(PATIENCE_SECONDS)

@@ -15,7 +15,6 @@ from holdfast.pipeline import Tx
 from holdfast.pipelines.meetings.options import MeetingsOptions
 
 _SUBDOMAIN = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)(\.(?!-)[a-z0-9-]{1,63}(?<!-))*")
-_PAGE = 1000
 _LONGEST = 1000
 
 
@@ -40,21 +39,6 @@ class Municipality:
 
 FIELDS = tuple(one.name for one in fields(Municipality) if one.name not in ("id",))[:-2]
 _NUMBERS: Mapping[str, type] = {"pages": int, "latitude": float, "longitude": float}
-
-
-async def find_municipality(tx: Tx, subdomain: str) -> Municipality | None:
-    rows = await tx.fetch("municipality", {"subdomain": subdomain})
-    return Municipality(*rows[0]) if rows else None
-
-
-async def all_municipalities(tx: Tx) -> list[Municipality]:
-    found: list[Municipality] = []
-    while True:
-        after = found[-1].subdomain if found else ""
-        rows = await tx.fetch("municipalities", {"after": after, "limit": _PAGE})
-        found += [Municipality(*row) for row in rows]
-        if len(rows) < _PAGE:
-            return found
 
 
 async def write_municipality(

@@ -27,6 +27,7 @@ class MeetingsOptions:
     batch_pages: int = 10  # most API pages of one slice
     months: int = 6  # an incremental pass looks so far back and ahead
     url_template: str = "https://{subdomain}.civic.band"
+    image_template: str = "https://cdn.civic.band/{subdomain}{path}"  # empty: there are none
     api_key: str | None = None
     service_secret: str | None = None
     timeout_seconds: float = 60.0

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
+from urllib.parse import quote
 
 import orjson
 
@@ -47,6 +48,13 @@ class Meetings(Pipeline):
         self._options = options or MeetingsOptions()
         self.slice_pages = self._options.batch_pages
         super().__init__()
+
+    def image_url(self, subdomain: str, path: str | None) -> str | None:
+        """Where people may look at a page's image."""
+        template = self._options.image_template
+        if not path or not template.startswith(("https://", "http://")):
+            return None
+        return template.format(subdomain=subdomain, path=quote(path))
 
     def sources(self, options: Mapping[str, Any]) -> Sequence[str]:
         return (Collection.of(options).source,)

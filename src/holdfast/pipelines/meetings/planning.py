@@ -21,14 +21,12 @@ from zoneinfo import ZoneInfo
 
 from holdfast.errors import UserError
 from holdfast.model import Json, Standing
-from holdfast.pipeline import Mark, Order, Planned, Resume, Standings, Start, Tx
+from holdfast.pipeline import Act, Mark, Order, Planned, Resume, Standings, Start, Tx
 from holdfast.pipelines.meetings.deciding import Action, Decision, decide
 from holdfast.pipelines.meetings.municipalities import (
     FIELDS,
     Municipality,
-    all_municipalities,
     checked,
-    find_municipality,
     write_municipality,
 )
 from holdfast.pipelines.meetings.options import (
@@ -38,6 +36,7 @@ from holdfast.pipelines.meetings.options import (
     source_of,
     split_source,
 )
+from holdfast.pipelines.meetings.reads import MeetingsReads
 from holdfast.pipelines.meetings.walking import window_of
 
 _CHANGES = ("pages", "last_updated")
@@ -48,6 +47,7 @@ class Planner:
         self, tx: Tx, standings: Standings, now: datetime, options: MeetingsOptions
     ) -> None:
         self._tx = tx
+        self._reads = MeetingsReads(tx.fetch)
         self._standings = standings
         self._now = now
         self._options = options
@@ -70,21 +70,28 @@ class Planner:
     # Municipalities.
 
     async def _add(self, given: Mapping[str, Any]) -> Planned:
-        if await find_municipality(self._tx, given["subdomain"]) is not None:
+        if await self._reads.municipality(given["subdomain"]) is not None:
             raise UserError(
                 f"{given['subdomain']} is there already",
                 f"Start it with: holdfast meetings backfill {given['subdomain']}",
             )
-        return Planned(answer=await self._write(None, given))
+        added = await self._write(None, given)
+        return Planned(answer=added, acts=_acts(None, added))
 
     async def _change(self, given: Mapping[str, Any]) -> Planned:
+        """Where a site moved, the next backfill walks all of it: a checkpoint at the old address
+        says nothing about the new one."""
         known = await self._known(given["subdomain"])
-        return Planned(answer=await self._write(known, given))
+        changed = await self._write(known, given)
+        sources = [source_of(known.subdomain, kind) for kind in DocumentType]
+        moved = await self._standings(sources) if changed.url != known.url else ()
+        marks = [Mark(one.stream_id, force_full=True) for one in moved if one.mode == Mode.FULL]
+        return Planned(marks, changed, _acts(known, changed))
 
     async def _webhook(self, given: Mapping[str, Any]) -> Planned:
         """Work starts when the municipality is new or says that it changed. The count alone
         would miss pages that were read anew."""
-        known = await find_municipality(self._tx, given["subdomain"])
+        known = await self._reads.municipality(given["subdomain"])
         told = {name: given[name] for name in FIELDS if name in given}
         municipality = await self._write(known, told)
         changed = known is None or any(
@@ -95,13 +102,13 @@ class Planner:
             "action": "created" if known is None else "updated",
             "decisions": [_shown(*each) for each in decisions],
         }
-        return Planned(self._orders(decisions), answer)
+        return Planned(self._orders(decisions), answer, _acts(known, municipality))
 
     async def _write(self, known: Municipality | None, given: Mapping[str, Any]) -> Municipality:
         return await write_municipality(self._tx, known, checked(given, known, self._options))
 
     async def _known(self, subdomain: str) -> Municipality:
-        found = await find_municipality(self._tx, subdomain)
+        found = await self._reads.municipality(subdomain)
         if found is None:
             raise UserError(
                 f"there is no municipality {subdomain!r}",
@@ -132,7 +139,7 @@ class Planner:
         if not any(one.force_full or one.rerun_requested for one in standings):
             return Planned()
         subdomain, document_type = split_source(source)
-        municipality = await find_municipality(self._tx, subdomain)
+        municipality = await self._reads.municipality(subdomain)
         if municipality is None:
             return Planned()
         decided = decide(standings, None, False)
@@ -142,7 +149,7 @@ class Planner:
         if request.get("subdomain"):
             municipalities = [await self._known(request["subdomain"])]
         else:
-            municipalities = await all_municipalities(self._tx)
+            municipalities = await self._reads.all_municipalities()
         decisions = await self._decide(municipalities, DocumentType)
         return Planned(self._orders(decisions), [_shown(*each) for each in decisions])
 
@@ -212,6 +219,15 @@ class Planner:
 
 def local_day(now: datetime, zone: str) -> date:
     return now.astimezone(ZoneInfo(zone)).date()
+
+
+def _acts(known: Municipality | None, written: Municipality) -> list[Act]:
+    """For the audit: what was added, or what each changed field was and is."""
+    if known is None:
+        return [Act("municipality.added", written.subdomain, {"url": written.url})]
+    fields = [name for name in FIELDS if getattr(known, name) != getattr(written, name)]
+    detail = {name: [getattr(known, name), getattr(written, name)] for name in fields}
+    return [Act("municipality.changed", written.subdomain, detail)] if detail else []
 
 
 def _by_source(standings: Sequence[Standing]) -> dict[str, list[Standing]]:

@@ -11,7 +11,7 @@ import orjson
 
 from holdfast.model import Json
 from holdfast.pipelines.meetings.municipalities import Municipality
-from holdfast.pipelines.meetings.options import DocumentType, split_source
+from holdfast.pipelines.meetings.options import DocumentType, Mode, source_of, split_source
 
 #: Runs a named query in a snapshot: how a pipeline reads for its pages.
 Fetch = Callable[[str, Mapping[str, Any]], Awaitable[Sequence[Sequence[Any]]]]
@@ -19,8 +19,14 @@ Fetch = Callable[[str, Mapping[str, Any]], Awaitable[Sequence[Sequence[Any]]]]
 EXPORT_COLUMNS = ("document_type", "date", "meeting", "page", "text", "page_image", "id",
                   "entities_json", "votes_json", "updated_at")  # fmt: skip
 _PAGE = 500
-_LAST_DAY, _LAST_ID = "9999-99-99", 2**62
+_FIRST_DAY, _LAST_DAY, _LAST_ID = "", "9999-99-99", 2**62
+_EXCERPT = 4000  # characters of a page that a document shows
+_VERSIONS = 20
 _WORDS = re.compile(r'"[^"]*"|[^\s"]+')
+_FOUND = re.compile("\x02([^\x02\x03]*)\x03")
+
+#: A stretch of a text, and whether it is what was searched for.
+Part = tuple[str, bool]
 
 
 class MeetingsReads:
@@ -31,42 +37,61 @@ class MeetingsReads:
         rows = await self._fetch("municipality", {"subdomain": subdomain})
         return Municipality(*rows[0]) if rows else None
 
-    async def municipalities(self, after: str = "", limit: int = 100) -> list[Municipality]:
-        rows = await self._fetch("municipalities", {"after": after, "limit": limit})
-        return [Municipality(*row) for row in rows]
+    async def municipalities(
+        self, after: str = "", limit: int = 100, *, words: str = "", state: str | None = None
+    ) -> list[Municipality]:
+        """By subdomain; `words` are a part of the name or of the subdomain."""
+        params = {"after": after, "limit": limit, "words": _containing(words), "state": state}
+        return [Municipality(*row) for row in await self._fetch("municipalities", params)]
+
+    async def states(self) -> list[str]:
+        return [row[0] for row in await self._fetch("municipality_states", {})]
+
+    async def all_municipalities(self) -> list[Municipality]:
+        found: list[Municipality] = []
+        while page := await self.municipalities(found[-1].subdomain if found else "", _PAGE):
+            found += page
+        return found
 
     async def overview(self) -> list[Json]:
         """Every municipality with its streams."""
-        by_subdomain: dict[str, list[Json]] = {}
-        for stream in await self._all_streams():
-            by_subdomain.setdefault(stream["subdomain"], []).append(stream)
-        found: list[Json] = []
-        while page := await self.municipalities(found[-1]["subdomain"] if found else "", _PAGE):
-            found += [
-                {
-                    "subdomain": one.subdomain,
-                    "name": one.name,
-                    "url": one.url,
-                    "zone": one.zone,
-                    "pages": one.pages,
-                    "last_updated": one.last_updated,
-                    "streams": by_subdomain.get(one.subdomain, []),
-                }
-                for one in page
-            ]
-        return found
+        names = ("subdomain", "name", "url", "zone", "pages", "last_updated")
+        found = await self.all_municipalities()
+        streams = await self.streams_of([one.subdomain for one in found])
+        return [
+            {name: getattr(one, name) for name in names} | {"streams": streams[one.subdomain]}
+            for one in found
+        ]
 
     async def streams(
         self,
         after: int = 0,
         limit: int = 100,
         *,
-        mode: str | None = None,
+        owner: str | None = None,
+        mode: Mode | None = None,
+        document_type: DocumentType | None = None,
         job_state: str | None = None,
     ) -> list[Json]:
-        """How each stream stands, for the Streams page. Filter by type in what comes."""
-        params = {"after": after, "limit": limit, "mode": mode, "job_state": job_state}
+        """How each stream stands; of one owner's jobs, or all."""
+        params = {
+            "after": after,
+            "limit": limit,
+            "owner": owner,
+            "mode": mode,
+            "document_type": document_type,
+            "job_state": job_state,
+        }
         return [_stream(row) for row in await self._fetch("meeting_streams", params)]
+
+    async def streams_of(self, subdomains: Sequence[str]) -> dict[str, list[Json]]:
+        """The streams of these municipalities, by subdomain."""
+        sources = [source_of(one, kind) for one in subdomains for kind in DocumentType]
+        found: dict[str, list[Json]] = {one: [] for one in subdomains}
+        for row in await self._fetch("meeting_streams_of", {"sources": sources}):
+            stream = _stream(row)
+            found[stream["subdomain"]].append(stream)
+        return found
 
     async def slices(self, stream_id: int, limit: int = 50) -> list[Json]:
         names = ("id", "generation", "job_id", "worker", "started_at", "ended_at", "pages",
@@ -89,19 +114,24 @@ class MeetingsReads:
         *,
         meeting: str | None = None,
         document_type: DocumentType | None = None,
+        since: str = _FIRST_DAY,
+        until: str = _LAST_DAY,
         before: tuple[str, int] = (_LAST_DAY, _LAST_ID),
         limit: int = 100,
     ) -> list[Json]:
-        """Newest first; `before` is the date and id of the last one seen."""
+        """Newest first, of the days from `since` to `until`; `before` is the date and id of the
+        last one seen."""
         params = {
             "municipality_id": municipality_id,
             "meeting": meeting,
-            "document_type": None if document_type is None else document_type.value,
+            "document_type": document_type,
+            "since": since,
+            "until": until,
             "date": before[0],
             "document_id": before[1],
             "limit": limit,
         }
-        names = ("id", "document_type", "meeting", "date", "pages")
+        names = ("id", "document_type", "meeting", "date", "pages", "vanished_pages")
         return [_named(names, row) for row in await self._fetch("meeting_documents_of", params)]
 
     async def document(self, document_id: int) -> Json | None:
@@ -110,25 +140,63 @@ class MeetingsReads:
         return _named(names, rows[0]) if rows else None
 
     async def pages(self, document_id: int, after: int = -1, limit: int = 50) -> list[Json]:
-        names = ("id", "number", "text", "page_image", "upstream_id", "updated_at", "vanished_at")
+        """Those that vanished too; of a long text the beginning, beside its `characters`."""
+        names = ("id", "number", "text", "page_image", "upstream_id", "updated_at", "vanished_at",
+                 "characters", "versions")  # fmt: skip
         params = {"document_id": document_id, "after": after, "limit": limit}
+        params["characters"] = _EXCERPT
         rows = await self._fetch("meeting_pages_of_document", params)
         return [_named(names, row) for row in rows]
 
+    async def page(self, page_id: int) -> Json | None:
+        names = ("id", "number", "text", "page_image", "upstream_id", "updated_at", "vanished_at",
+                 "document_id", "previous_id", "next_id")  # fmt: skip
+        rows = await self._fetch("meeting_page", {"page_id": page_id})
+        return _named(names, rows[0]) if rows else None
+
     async def versions(self, page_id: int) -> list[Json]:
+        """What stood on the page before, the latest first."""
         names = ("upstream_id", "state", "text", "page_image", "at")
-        rows = await self._fetch("meeting_page_versions", {"page_id": page_id})
+        params = {"page_id": page_id, "limit": _VERSIONS}
+        rows = await self._fetch("meeting_page_versions", params)
         return [_named(names, row) for row in rows]
 
-    async def search(self, words: str, subdomain: str | None = None, limit: int = 50) -> list[Json]:
-        """Pages that have all the words, best first; words in quotes stand together."""
+    async def search(
+        self,
+        words: str,
+        subdomain: str | None = None,
+        *,
+        before: tuple[str, int] = (_LAST_DAY, _LAST_ID),
+        limit: int = 50,
+    ) -> list[Json]:
+        """Pages that have all the words, newest first; words in quotes stand together. `before`
+        is the date and the page id of the last one seen."""
         wanted = query_of(words)
         if not wanted:
             return []
-        names = ("page_id", "document_id", "subdomain", "document_type", "meeting", "date",
-                 "number", "snippet")  # fmt: skip
+        names = ("page_id", "document_id", "subdomain", "municipality", "document_type",
+                 "meeting", "date", "number", "vanished_at", "snippet")  # fmt: skip
         params = {"words": wanted, "subdomain": subdomain, "limit": limit}
-        return [_named(names, row) for row in await self._fetch("search_meetings", params)]
+        params |= {"date": before[0], "page_id": before[1]}
+        found = [_named(names, row) for row in await self._fetch("search_meetings", params)]
+        return [one | {"snippet": parts_of(one["snippet"])} for one in found]
+
+    async def highlighted(self, page: Json, words: str) -> list[Part]:
+        """The page's text, with each place at which one of the words stands.
+
+        The database says which words match, stems and all; its own copy of the text would not do,
+        as PostgreSQL leaves out what looks like a tag.
+        """
+        text, wanted = page["text"], query_of(words)
+        params = {"page_id": page["id"], "words": wanted}
+        rows = await self._fetch("meeting_words_found", params) if wanted else []
+        forms = {form for row in rows for form in _FOUND.findall(row[0]) if form.strip()}
+        if not forms:
+            return [(text, False)]
+        longest_first = sorted(forms, key=len, reverse=True)
+        pattern = rf"\b({'|'.join(map(re.escape, longest_first))})\b"
+        parts = re.split(pattern, text)
+        return [(part, bool(at % 2)) for at, part in enumerate(parts) if part]
 
     async def every_page(self, municipality_id: int) -> AsyncGenerator[list[Json]]:
         """All pages that are shown, in order of date, document and number."""
@@ -141,11 +209,16 @@ class MeetingsReads:
             yield [_exported(row) for row in rows]
             position = {"date": rows[-1][1], "document_id": rows[-1][9], "number": rows[-1][3]}
 
-    async def _all_streams(self) -> list[Json]:
-        found: list[Json] = []
-        while page := await self.streams(found[-1]["id"] if found else 0, _PAGE):
-            found += page
-        return found
+
+def parts_of(marked: str) -> list[Part]:
+    """A text in which the database marked what it found."""
+    parts = _FOUND.split(marked)
+    return [(part, bool(at % 2)) for at, part in enumerate(parts) if part]
+
+
+def _containing(words: str) -> str:
+    escaped = re.sub(r"([\\%_])", r"\\\1", words.lower())
+    return f"%{escaped}%"
 
 
 def query_of(words: str) -> str:
@@ -157,7 +230,7 @@ def query_of(words: str) -> str:
 def _stream(row: Sequence[Any]) -> Json:
     names = ("id", "source", "mode", "state", "generation", "job_id", "job_state", "api_pages",
              "rows", "expected", "actual", "full_completed_at", "verified_at", "force_full",
-             "rerun_requested", "error", "cursor", "updated_at")  # fmt: skip
+             "rerun_requested", "error", "cursor", "updated_at", "owner_id")  # fmt: skip
     stream = _named(names, row)
     subdomain, document_type = split_source(stream["source"])
     stream |= {"subdomain": subdomain, "document_type": document_type}

@@ -7,13 +7,22 @@ from   municipalities
 where  subdomain = :subdomain;
 
 -- name: municipalities
--- By name, from a position on.
+-- By subdomain, from a position on; those whose name or subdomain has `words` in it.
 select   id, subdomain, name, state, country, kind, url, zone, pages, last_updated, latitude,
          longitude, popup_data, created_at, updated_at
 from     municipalities
 where    subdomain > :after
+         and lower(name || ' ' || subdomain) like cast(:words as text) escape '\'
+         and coalesce(state, '') = coalesce(cast(:state as text), state, '')
 order by subdomain
 limit    :limit;
+
+-- name: municipality_states
+-- The states and provinces that there are, for a filter.
+select   distinct state
+from     municipalities
+where    state is not null
+order by state;
 
 -- name: add_municipality
 insert into municipalities (subdomain, name, state, country, kind, url, zone, pages, last_updated,
@@ -189,10 +198,13 @@ limit    :limit;
 -- A municipality's documents, newest first, from a position on.
 select   d.id, d.document_type, d.meeting, d.date,
          (select count(*) from meeting_pages p
-          where  p.document_id = d.id and p.vanished_at is null)
+          where  p.document_id = d.id and p.vanished_at is null),
+         (select count(*) from meeting_pages p
+          where  p.document_id = d.id and p.vanished_at is not null)
 from     meeting_documents d
 where    d.municipality_id = :municipality_id
          and (d.date, d.id) < (:date, :document_id)
+         and d.date >= :since and d.date <= :until
          and d.meeting = coalesce(cast(:meeting as text), d.meeting)
          and d.document_type = coalesce(cast(:document_type as text), d.document_type)
 order by d.date desc, d.id desc
@@ -205,11 +217,27 @@ from   meeting_documents d
 where  d.id = :document_id;
 
 -- name: meeting_pages_of_document
-select   id, number, text, page_image, upstream_id, updated_at, vanished_at
-from     meeting_pages
-where    document_id = :document_id and number > :after and vanished_at is null
-order by number
+-- Its pages, from a number on, those that vanished too; of a long text the beginning.
+select   p.id, p.number, substr(p.text, 1, :characters), p.page_image, p.upstream_id,
+         p.updated_at, p.vanished_at, length(p.text),
+         (select count(*) from meeting_page_history h where h.page_id = p.id)
+from     meeting_pages p
+where    p.document_id = :document_id and p.number > :after
+order by p.number
 limit    :limit;
+
+-- name: meeting_page
+-- One page, with the ids of its neighbours in the document.
+select p.id, p.number, p.text, p.page_image, p.upstream_id, p.updated_at, p.vanished_at,
+       p.document_id,
+       (select b.id from meeting_pages b
+        where  b.document_id = p.document_id and b.number < p.number
+        order by b.number desc limit 1),
+       (select a.id from meeting_pages a
+        where  a.document_id = p.document_id and a.number > p.number
+        order by a.number limit 1)
+from   meeting_pages p
+where  p.id = :page_id;
 
 -- name: meeting_bodies
 -- The bodies that met, for a filter.
@@ -220,11 +248,12 @@ group by meeting
 order by meeting;
 
 -- name: meeting_page_versions
--- What stood on a page before.
+-- What stood on a page before, the latest first.
 select   upstream_id, state, text, page_image, at
 from     meeting_page_history
 where    page_id = :page_id
-order by at desc;
+order by at desc, upstream_id
+limit    :limit;
 
 -- name: meeting_slices
 -- The latest slices of a stream.
@@ -235,14 +264,26 @@ order by id desc
 limit    :limit;
 
 -- name: meeting_streams
--- The streams of the pipeline, for their page.
+-- The streams of the pipeline, for their page; of one owner's jobs, or all.
 select   s.id, s.source, s.mode, s.state, s.generation, s.job_id, j.state, s.pages_count,
          s.records_count, s.expected_count, s.actual_count, s.full_completed_at, s.verified_at,
-         s.force_full, s.rerun_requested, s.error, s.cursor, s.updated_at
+         s.force_full, s.rerun_requested, s.error, s.cursor, s.updated_at, j.owner_id
 from     streams s
          join jobs j on j.id = s.job_id
 where    s.pipeline = 'meetings' and s.id > :after
          and s.mode = coalesce(cast(:mode as text), s.mode)
+         and s.source like '%:' || coalesce(cast(:document_type as text), '%')
          and j.state = coalesce(cast(:job_state as text), j.state)
+         and j.owner_id = coalesce(cast(:owner as text), j.owner_id)
 order by s.id
 limit    :limit;
+
+-- name: meeting_streams_of
+-- The streams of these sources, whosever their jobs are.
+select   s.id, s.source, s.mode, s.state, s.generation, s.job_id, j.state, s.pages_count,
+         s.records_count, s.expected_count, s.actual_count, s.full_completed_at, s.verified_at,
+         s.force_full, s.rerun_requested, s.error, s.cursor, s.updated_at, j.owner_id
+from     streams s
+         join jobs j on j.id = s.job_id
+where    s.pipeline = 'meetings' and s.source in (@each(:sources, text))
+order by s.id;

@@ -93,16 +93,26 @@ set words = excluded.words
 returning page_id;
 
 -- name: search_meetings
--- Pages with these words, best first.
-select   p.id, d.id, m.subdomain, d.document_type, d.meeting, d.date, p.number,
+-- Pages with these words, newest first, from a position on. Characters 2 and 3 stand around what
+-- was found: no text that people read has them.
+select   p.id, d.id, m.subdomain, m.name, d.document_type, d.meeting, d.date, p.number,
+         p.vanished_at,
          ts_headline('english', left(p.text, 20000), q.query,
-                     'StartSel="[", StopSel="]", MaxWords=30, MinWords=10')
+                     'StartSel=' || chr(2) || ', StopSel=' || chr(3)
+                     || ', MaxWords=30, MinWords=10, MaxFragments=2')
 from     (select websearch_to_tsquery('english', :words) as query) q
          join meeting_search s on s.words @@ q.query
          join meeting_pages p on p.id = s.page_id
          join meeting_documents d on d.id = p.document_id
          join municipalities m on m.id = d.municipality_id
-where    p.vanished_at is null
-         and m.subdomain = coalesce(cast(:subdomain as text), m.subdomain)
-order by ts_rank(s.words, q.query) desc, d.date desc, p.id
+where    m.subdomain = coalesce(cast(:subdomain as text), m.subdomain)
+         and (d.date, p.id) < (:date, :page_id)
+order by d.date desc, p.id desc
 limit    :limit;
+
+-- name: meeting_words_found
+-- A page's text with what was found in it between characters 2 and 3.
+select ts_headline('english', left(p.text, 300000), websearch_to_tsquery('english', :words),
+                   'HighlightAll=true, StartSel=' || chr(2) || ', StopSel=' || chr(3))
+from   meeting_pages p
+where  p.id = :page_id;

@@ -79,14 +79,29 @@ from   meeting_pages
 where  id in (@each(:ids, bigint)) and vanished_at is null;
 
 -- name: search_meetings
--- Pages with these words, best first.
-select   p.id, d.id, m.subdomain, d.document_type, d.meeting, d.date, p.number,
-         snippet(meeting_search, 0, '[', ']', ' … ', 30)
+-- Pages with these words, newest first, from a position on. Characters 2 and 3 stand around what
+-- was found: no text that people read has them. Only what is shown gets a snippet, which costs.
+select   p.id, d.id, m.subdomain, m.name, d.document_type, d.meeting, d.date, p.number,
+         p.vanished_at, snippet(meeting_search, 0, char(2), char(3), ' … ', 30)
 from     meeting_search
          join meeting_pages p on p.id = meeting_search.rowid
          join meeting_documents d on d.id = p.document_id
          join municipalities m on m.id = d.municipality_id
-where    meeting_search match :words and p.vanished_at is null
-         and m.subdomain = coalesce(cast(:subdomain as text), m.subdomain)
-order by meeting_search.rank, d.date desc, p.id
-limit    :limit;
+where    meeting_search match :words and meeting_search.rowid in (
+             select   p.id
+             from     meeting_search
+                      join meeting_pages p on p.id = meeting_search.rowid
+                      join meeting_documents d on d.id = p.document_id
+                      join municipalities m on m.id = d.municipality_id
+             where    meeting_search match :words
+                      and m.subdomain = coalesce(cast(:subdomain as text), m.subdomain)
+                      and (d.date, p.id) < (:date, :page_id)
+             order by d.date desc, p.id desc
+             limit    :limit)
+order by d.date desc, p.id desc;
+
+-- name: meeting_words_found
+-- A page's text with what was found in it between characters 2 and 3.
+select highlight(meeting_search, 0, char(2), char(3))
+from   meeting_search
+where  meeting_search match :words and rowid = :page_id;

@@ -181,10 +181,11 @@ values ('message', cast(:job_id as bigint),
         :code, :message, 'OPEN', @now, :message_id, :payload, :queue, :history);
 
 -- name: dead_message
--- A dead letter of the same message, from an earlier death; locked.
+-- A dead letter of the same message, from an earlier death; locked. By its payload too: another
+-- program may give all of its messages the same id.
 select id, state, history
 from   dead_letters
-where  message_id = :message_id and kind = 'message'
+where  message_id = :message_id and kind = 'message' and payload = :payload
 order by id desc
 limit  1
 @for_update;

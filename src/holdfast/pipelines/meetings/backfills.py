@@ -1,0 +1,81 @@
+"""How a municipality's backfill stands as a whole, told from its streams. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from holdfast.model import JobState, Json
+from holdfast.pipelines.meetings.options import DocumentType, Mode
+
+
+class BackfillState(StrEnum):
+    NOT_STARTED = "NOT_STARTED"
+    RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
+    FAILED = "FAILED"
+    INCOMPLETE = "INCOMPLETE"  # cancelled or cut before a full pass was completed
+    COMPLETE = "COMPLETE"
+    VERIFIED = "VERIFIED"
+
+
+@dataclass(frozen=True, slots=True)
+class Backfill:
+    """`kept` and `expected` are pages of all types; `verified_at` is the oldest proof."""
+
+    state: BackfillState
+    kept: int | None
+    expected: int | None
+    verified_at: str | None
+
+
+def backfill_of(streams: Sequence[Json]) -> Backfill:
+    by_type = [
+        [one for one in streams if one["document_type"] == kind]
+        for kind in DocumentType
+        if any(one["document_type"] == kind for one in streams)
+    ]
+    counts = [_counts(each) for each in by_type]
+    proofs = [max((one["verified_at"] for one in each if one["verified_at"]), default=None)
+              for each in by_type]  # fmt: skip
+    return Backfill(
+        _state(streams, bool(proofs) and all(proofs)),
+        _sum([kept for kept, _ in counts]),
+        _sum([expected for _, expected in counts]),
+        min((proof for proof in proofs if proof), default=None),
+    )
+
+
+def _state(streams: Sequence[Json], proven: bool) -> BackfillState:
+    """The worst that is true of any of them."""
+    if not streams:
+        return BackfillState.NOT_STARTED
+    states = {one["job_state"] for one in streams}
+    if JobState.FAILED in states:
+        return BackfillState.FAILED
+    if states & {JobState.RUNNING, JobState.QUEUED}:
+        return BackfillState.RUNNING
+    if JobState.PAUSED in states:
+        return BackfillState.PAUSED
+    full = [one for one in streams if one["mode"] == Mode.FULL]
+    if not full or not all(one["full_completed_at"] for one in full):
+        return BackfillState.INCOMPLETE
+    return BackfillState.VERIFIED if proven else BackfillState.COMPLETE
+
+
+def _counts(streams: Sequence[Json]) -> tuple[int | None, int | None]:
+    """Kept and expected of one type: as last counted, or how far the first walk is."""
+    counted = [one for one in streams if one["actual"] is not None]
+    if counted:
+        latest = max(counted, key=lambda one: str(one["updated_at"]))
+        return latest["actual"], latest["expected"]
+    full = next((one for one in streams if one["mode"] == Mode.FULL), None)
+    if full is None:
+        return None, None
+    return full["rows"], full["expected"]
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None

@@ -1,0 +1,228 @@
+"""The forms of what goes over the wire."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Annotated, Any
+
+from fastapi import Path, Query
+from pydantic import Field, StringConstraints
+
+from holdfast.api.parts import Parts
+from holdfast.api.shapes import Shape, Text
+from holdfast.errors import NotThere
+from holdfast.model import JobState, StreamState
+from holdfast.pipelines.meetings.backfills import BackfillState
+from holdfast.pipelines.meetings.municipalities import Municipality
+from holdfast.pipelines.meetings.options import DocumentType, Mode
+from holdfast.pipelines.meetings.pipeline import Meetings
+from holdfast.pipelines.meetings.reads import MeetingsReads
+
+Subdomain = Annotated[str, Path(min_length=1, max_length=190, examples=["alameda.ca"])]
+Words = Annotated[str, Query(max_length=300)]
+After = Annotated[str | None, Query(description="The `next` of the page before.")]
+PageSize = Annotated[int, Query(alias="pageSize", ge=1, le=200)]
+SubdomainText = Annotated[str, StringConstraints(max_length=190, pattern=r"^[^\x00]*$")]
+
+
+class BackfillShape(Shape):
+    state: BackfillState
+    kept: int | None = Field(description="Pages of all types.")
+    expected: int | None
+    verified_at: datetime | None
+
+
+class MunicipalityShape(Shape):
+    subdomain: str
+    name: str
+    state: str | None
+    country: str | None
+    kind: str | None
+    url: str
+    zone: str
+    pages: int | None = Field(description="As the site's webhook said last.")
+    last_updated: str | None = Field(description="As the site's webhook said last.")
+    latitude: float | None
+    longitude: float | None
+    updated_at: datetime
+    backfill: BackfillShape
+
+
+class MunicipalityList(Shape):
+    municipalities: list[MunicipalityShape]
+    next: str | None
+
+
+class MunicipalityChange(Shape):
+    """What is left out stays; what is empty is forgotten."""
+
+    name: Text | None = None
+    state: Text | None = None
+    country: Text | None = None
+    kind: Text | None = None
+    url: Text | None = None
+    zone: Text | None = Field(default=None, examples=["America/Los_Angeles"])
+
+
+class NewMunicipality(MunicipalityChange):
+    subdomain: SubdomainText = Field(examples=["alameda.ca"])
+
+
+class DocumentShape(Shape):
+    id: int
+    document_type: DocumentType
+    meeting: str
+    date: date
+    pages: int
+    vanished_pages: int
+
+
+class DocumentList(Shape):
+    documents: list[DocumentShape]
+    next: str | None
+
+
+class DocumentDetail(Shape):
+    id: int
+    subdomain: str
+    municipality: str
+    document_type: DocumentType
+    meeting: str
+    date: date
+
+
+class PageShape(Shape):
+    id: int
+    number: int
+    text: str
+    characters: int = Field(description="Of the whole text; here may be its beginning.")
+    image_url: str | None
+    upstream_id: str
+    updated_at: datetime
+    vanished_at: datetime | None = Field(description="When the site had it no more.")
+    versions: int = Field(description="How many earlier ones are kept.")
+
+
+class PageList(Shape):
+    document: DocumentDetail
+    pages: list[PageShape]
+    next: str | None
+
+
+class VersionShape(Shape):
+    upstream_id: str
+    state: str = Field(description="SUPERSEDED by a later text, or a DUPLICATE of the page.")
+    text: str
+    at: datetime
+
+
+class PageDetail(Shape):
+    document: DocumentDetail
+    id: int
+    number: int
+    text: str
+    image_url: str | None
+    upstream_id: str
+    updated_at: datetime
+    vanished_at: datetime | None
+    previous_id: int | None
+    next_id: int | None
+    history: list[VersionShape]
+
+
+class PartShape(Shape):
+    text: str
+    found: bool = Field(description="Whether it is what was searched for.")
+
+
+class FoundShape(Shape):
+    page_id: int
+    document_id: int
+    subdomain: str
+    municipality: str
+    document_type: DocumentType
+    meeting: str
+    date: date
+    number: int
+    vanished_at: datetime | None
+    snippet: list[PartShape]
+
+
+class FoundList(Shape):
+    pages: list[FoundShape]
+    next: str | None
+
+
+class StreamShape(Shape):
+    id: int
+    subdomain: str
+    document_type: DocumentType
+    mode: Mode
+    job_id: int
+    job_state: JobState
+    owner_id: str
+    state: StreamState
+    generation: int
+    api_pages: int
+    rows: int
+    expected: int | None
+    actual: int | None
+    full_completed_at: datetime | None
+    verified_at: datetime | None
+    force_full: bool
+    rerun_requested: bool
+    error: str | None
+    cursor: Any
+    updated_at: datetime | None
+
+
+class StreamList(Shape):
+    streams: list[StreamShape]
+    next: str | None
+
+
+class SliceShape(Shape):
+    id: int
+    generation: int
+    job_id: int
+    worker: str
+    started_at: datetime
+    ended_at: datetime | None
+    pages: int | None
+    ended: str | None
+    error: str | None
+
+
+class StreamDetail(Shape):
+    stream: StreamShape
+    slices: list[SliceShape]
+
+
+class DecisionShape(Shape):
+    subdomain: str
+    document_type: DocumentType
+    action: str
+    why: str
+
+
+class Decisions(Shape):
+    decisions: list[DecisionShape]
+
+
+def pipeline_of(parts: Parts) -> Meetings:
+    pipeline = parts.pipelines["meetings"]
+    assert isinstance(pipeline, Meetings)
+    return pipeline
+
+
+def reads_of(parts: Parts) -> MeetingsReads:
+    return MeetingsReads(parts.store.database.fetch)
+
+
+async def find_municipality(subdomain: str, parts: Parts) -> Municipality:
+    found = await reads_of(parts).municipality(subdomain)
+    if found is None:
+        raise NotThere(
+            f"there is no municipality {subdomain!r}", "GET /api/meetings/municipalities lists all."
+        )
+    return found

@@ -1,0 +1,85 @@
+"""What becomes of a transaction that is cancelled, or in which a statement failed."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Any
+
+import pytest
+
+from holdfast.store import Store
+from holdfast.store.driver import Transaction
+from holdfast.store.postgres import watch_peer
+
+POSTGRES = pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+
+
+async def write(store: Store) -> None:
+    async def body(tx: Transaction) -> None:
+        await tx.fetch("select 1")
+
+    await store.database.write("test", body, relaxed=True)
+
+
+async def read(store: Store) -> None:
+    async def body(tx: Transaction) -> None:
+        await tx.fetch("select 1")
+
+    await store.database.read(body)
+
+
+@pytest.mark.parametrize("use", [write, read])
+async def test_transaction_may_be_cancelled_at_any_moment(store: Store, use: Any) -> None:
+    complaints: list[dict[str, Any]] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: complaints.append(context))
+    moments = 0
+    while not await cancelled_after(use(store), moments):
+        moments += 1
+        await store.database.fetch("select 1")
+    assert moments > 3
+    assert complaints == []
+    await write(store)
+
+
+async def cancelled_after(work: Any, moments: int) -> bool:
+    """Whether it had ended by itself, `moments` turns of the event loop after its start."""
+    task = asyncio.create_task(work)
+    for _ in range(moments):
+        await asyncio.sleep(0)
+    ended = task.done()
+    task.cancel()
+    await asyncio.wait([task])
+    return ended
+
+
+@POSTGRES
+async def test_commit_after_a_swallowed_error_is_an_error(store: Store) -> None:
+    async def body(tx: Transaction) -> None:
+        try:
+            await tx.execute("select 1 / 0")
+        except Exception:
+            return
+
+    with pytest.raises(Exception, match="whole transaction was rolled back"):
+        await store.database.write("test", body)
+    await write(store)
+
+
+def test_connection_over_a_network_is_given_up_when_nobody_answers_for_20_seconds() -> None:
+    with socket.socket() as far:
+        watch_peer(far)
+        assert far.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        idle, between, count = (
+            far.getsockopt(socket.IPPROTO_TCP, option)
+            for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+        )
+        assert idle + between * count == 20
+        assert far.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 20_000
+
+
+def test_connection_on_this_machine_is_left_as_it_is() -> None:
+    with socket.socket(socket.AF_UNIX) as near:
+        watch_peer(near)
+        assert near.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 0
