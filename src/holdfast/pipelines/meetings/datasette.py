@@ -24,6 +24,7 @@ DATABASE = "meetings"
 _COUNT_LIMIT = 10_000  # where the 1.0 alphas stop counting
 _SIZE_LIMIT = re.compile(r"_size must be <= (\d+)")
 _TIME_LIMIT = re.compile(r"interrupted|time limit|too long", re.IGNORECASE)
+_TAG = re.compile(r"<[^>]*>")
 _SMALLEST = 10
 _PLAIN = {"_shape": "objects", "_nofacet": "1", "_nosuggest": "1", "_sort": "id"}
 
@@ -141,7 +142,7 @@ class SiteTable:
             raise _TooLarge(int(limit[1]))
         if _TIME_LIMIT.search(told):
             self._size = max(_SMALLEST, self._size // 2)
-            raise ItemError("TIMEOUT", f"{self._url}: the site's time limit: {told}")
+            raise TimeLimit("TIMEOUT", f"{self._url}: the site's time limit: {told}")
         raise DiscoveryError(f"{self._url} cannot be asked so: {told}")
 
     def _rows(self, body: Any) -> Rows:
@@ -179,6 +180,10 @@ class SiteTable:
             )
 
 
+class TimeLimit(ItemError):
+    """The site ends a query that takes it too long."""
+
+
 class _TooLarge(Exception):
     """The site gives no more than `size` rows at once."""
 
@@ -211,5 +216,5 @@ def _told(reply: Any) -> str:
     except orjson.JSONDecodeError:
         return str(reply.sample)
     if isinstance(body, dict) and body.get("error"):
-        return str(body["error"])
+        return " ".join(_TAG.sub(" ", str(body["error"])).split())
     return str(reply.sample)

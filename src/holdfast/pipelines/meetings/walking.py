@@ -6,7 +6,8 @@ inventory of the site's ids, and for the rows that it finds missing.
 
 cursor["phase"]     what the step reads
 walk                all rows, in id order
-recent              one month's rows, in id order, counted
+recent              one month's rows, in id order, counted; all months' at once where the site
+                    has no index of dates and cannot find a month within its time limit
 inventory           ids alone, in id order, to be compared with what is kept
 gaps                rows by their ids
 """
@@ -21,7 +22,7 @@ import orjson
 
 from holdfast.errors import DiscoveryError, ItemError
 from holdfast.model import Json, Page, Record
-from holdfast.pipelines.meetings.datasette import SiteTable
+from holdfast.pipelines.meetings.datasette import Rows, SiteTable, TimeLimit
 from holdfast.pipelines.meetings.options import MeetingsOptions, Mode
 
 Cursor = dict[str, Any]
@@ -106,10 +107,8 @@ class Way:
             )
 
     async def _read_recent(self, cursor: Cursor) -> Page:
-        month = cursor["month"]
+        found, cursor = await self._days(cursor)
         token = cursor.get("token")
-        filters = {"date__gte": month, "date__lt": month_after(month)}
-        found = await self._table.page(token, cursor.get("after"), filters, count=token is None)
         rows = cursor.get("rows", 0) + len(found.rows)
         expected = found.count if token is None else cursor.get("expected")
         following: Cursor | None
@@ -124,17 +123,33 @@ class Way:
             return Page(self._records(found.rows), {**counted, "site_count": site_count}, end=True)
         return Page(self._records(found.rows), following)
 
+    async def _days(self, cursor: Cursor) -> tuple[Rows, Cursor]:
+        """A page of the month's rows; or, where the time limit forbids that, of all that are left.
+        Without an index, few rows take as long to find as all: the site looks at every one."""
+        token = cursor.get("token")
+        try:
+            return await self._page_of(cursor), cursor
+        except TimeLimit:
+            wider = {**cursor, "until": month_after(month_of(self._window[1]))}
+            if token is not None or wider == cursor:
+                raise
+            return await self._page_of(wider), wider
+
+    async def _page_of(self, cursor: Cursor) -> Rows:
+        token = cursor.get("token")
+        filters = {"date__gte": cursor["month"], "date__lt": cursor["until"]}
+        return await self._table.page(token, cursor.get("after"), filters, count=token is None)
+
     def _after_month(self, cursor: Cursor, rows: int, expected: int | None) -> Cursor | None:
         """The next month; the same again where its count shows that it changed under us."""
-        month, tries = cursor["month"], cursor.get("tries", 1)
+        month, until, tries = cursor["month"], cursor["until"], cursor.get("tries", 1)
         if expected is not None and rows != expected:
             if tries == _TRIES:
                 raise DiscoveryError(
                     f"{month[:7]} has {expected} rows, but its pages gave {rows}, {tries} times"
                 )
-            return {**_recent(month, marks_of(cursor)), "tries": tries + 1}
-        following = month_after(month)
-        return None if following > self._window[1] else _recent(following, marks_of(cursor))
+            return {**_recent(month, marks_of(cursor)), "until": until, "tries": tries + 1}
+        return None if until > self._window[1] else _recent(until, marks_of(cursor))
 
     async def _take_inventory(self, cursor: Cursor) -> Page:
         token, after = cursor.get("token"), cursor.get("after")
@@ -176,7 +191,7 @@ _HEAVY = ("entities_json", "votes_json")
 
 
 def _recent(month: str, marks: Cursor) -> Cursor:
-    return {"phase": "recent", "month": month, **marks}
+    return {"phase": "recent", "month": month, "until": month_after(month), **marks}
 
 
 def window_of(today: date, months: int) -> tuple[str, str]:
