@@ -21,6 +21,11 @@ from tests.watchdog import Watchdog
 SCRIPTS = Path("/usr/lib/rabbitmq/bin")
 PROTOCOL_HEADER = b"AMQP\x00\x00\x09\x01"
 PATIENCE_SECONDS = 120.0
+#: On loopback only; a dead letter that found no queue is tried again soon, not after 3 minutes.
+ERLANG_ARGUMENTS = (
+    "-kernel inet_dist_use_interface {127,0,0,1}"
+    " -rabbit dead_letter_worker_publisher_confirm_timeout 2000"
+)
 RABBITMQ_MISSING = (
     "RabbitMQ's server programs are not on this machine. "
     "Run `make test`, which installs them, or `apt-get install rabbitmq-server`."
@@ -184,7 +189,7 @@ class RabbitServer:
             "RABBITMQ_GENERATED_CONFIG_DIR": str(self.folder / "generated"),
             "RABBITMQ_ENABLED_PLUGINS_FILE": str(self.folder / "plugins"),
             "RABBITMQ_PID_FILE": str(self.folder / "pid"),
-            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1}",
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": ERLANG_ARGUMENTS,
         }
 
     def _wait_until_ready(self) -> None:

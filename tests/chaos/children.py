@@ -6,6 +6,7 @@ imported everything and done nothing else; from there on they are processes like
 
 from __future__ import annotations
 
+import atexit
 import multiprocessing
 import os
 import signal
@@ -108,7 +109,11 @@ def holdfast(arguments: list[str]) -> None:
     from holdfast.cli.main import main
 
     sys.argv = ["holdfast", *arguments]
-    main()
+    try:
+        main()
+    finally:
+        # As at the end of a process that was not forked, where spans are sent.
+        atexit._run_exitfuncs()
 
 
 def _begin(
@@ -118,6 +123,8 @@ def _begin(
     function: Callable[..., None],
     arguments: tuple[Any, ...],
 ) -> None:
+    # Tests in the background of a shell are started with Ctrl-C ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     reads, *writes = ends
     os.dup2(os.open(reads, os.O_RDONLY), 0)
     sys.stdin = os.fdopen(0, closefd=False)  # multiprocessing has put another in its place
