@@ -6,8 +6,8 @@ inventory of the site's ids, and for the rows that it finds missing.
 
 cursor["phase"]     what the step reads
 walk                all rows, in id order
-recent              one month's rows, in id order, counted; all months' at once where the site
-                    has no index of dates and cannot find a month within its time limit
+recent              one month's rows, in id order, counted; where the site cannot find them within
+                    its time limit, all rows, of which those of the months are taken
 inventory           ids alone, in id order, to be compared with what is kept
 gaps                rows by their ids
 """
@@ -15,6 +15,7 @@ gaps                rows by their ids
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
 
@@ -124,21 +125,25 @@ class Way:
         return Page(self._records(found.rows), following)
 
     async def _days(self, cursor: Cursor) -> tuple[Rows, Cursor]:
-        """A page of the month's rows; or, where the time limit forbids that, of all that are left.
-        Without an index, few rows take as long to find as all: the site looks at every one."""
-        token = cursor.get("token")
+        """A page of the month's rows. Without an index of dates, a large site looks at every row
+        to find them and may not: then they are sifted here, with those of the months after it."""
         try:
             return await self._page_of(cursor), cursor
         except TimeLimit:
-            wider = {**cursor, "until": month_after(month_of(self._window[1]))}
-            if token is not None or wider == cursor:
+            if "token" in cursor or "sift" in cursor:
                 raise
-            return await self._page_of(wider), wider
+            end = month_after(month_of(self._window[1]))
+            sifted = {**cursor, "until": end, "sift": True}
+            return await self._page_of(sifted), sifted
 
     async def _page_of(self, cursor: Cursor) -> Rows:
-        token = cursor.get("token")
-        filters = {"date__gte": cursor["month"], "date__lt": cursor["until"]}
-        return await self._table.page(token, cursor.get("after"), filters, count=token is None)
+        token, after = cursor.get("token"), cursor.get("after")
+        first, end = cursor["month"], cursor["until"]
+        if "sift" not in cursor:
+            filters = {"date__gte": first, "date__lt": end}
+            return await self._table.page(token, after, filters, count=token is None)
+        found = await self._table.page(token, after)
+        return replace(found, rows=[row for row in found.rows if first <= str(row["date"]) < end])
 
     def _after_month(self, cursor: Cursor, rows: int, expected: int | None) -> Cursor | None:
         """The next month; the same again where its count shows that it changed under us."""
@@ -148,7 +153,7 @@ class Way:
                 raise DiscoveryError(
                     f"{month[:7]} has {expected} rows, but its pages gave {rows}, {tries} times"
                 )
-            return {**_recent(month, marks_of(cursor)), "until": until, "tries": tries + 1}
+            return {**_recent(month, marks_of(cursor)), "tries": tries + 1}
         return None if until > self._window[1] else _recent(until, marks_of(cursor))
 
     async def _take_inventory(self, cursor: Cursor) -> Page:
