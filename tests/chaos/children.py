@@ -78,12 +78,14 @@ class Children:
         self._children.append(child)
         return child
 
-    def close(self) -> None:
-        """What they said at last is printed, for pytest to show where a test failed."""
-        while self._children:
-            child = self._children.pop()
+    def tell(self) -> None:
+        """Prints what the latest said at last, for pytest to show where a test failed."""
+        for child in self._children[-6:]:
             print(f"--- process {child.pid}, exit code {child.returncode}", child.said()[-4000:])
-            child.close()
+
+    def close(self) -> None:
+        while self._children:
+            self._children.pop().close()
 
 
 def forked(

@@ -22,6 +22,7 @@ def database_url(request: pytest.FixtureRequest) -> str:
 def children(tmp_path: Path) -> Iterator[Children]:
     started = Children(tmp_path)
     yield started
+    started.tell()
     started.close()
 
 

@@ -105,6 +105,7 @@ async def until(holds: Callable[[], Awaitable[bool]]) -> None:
 def children(tmp_path: Path) -> Iterator[Children]:
     started = Children(tmp_path)
     yield started
+    started.tell()
     started.close()
 
 

@@ -104,6 +104,7 @@ def test_another_pipeline_is_chosen_for_the_same_file(
     (tmp_path / "list.csv").write_text("title\nchair\n", encoding="utf-8")
     page = open_as(ada, "/new?pipeline=lengths")
     page.set_input_files("input[type=file]", tmp_path / "list.csv")
+    page.wait_for_url("**/new/files/**")
     page.get_by_text("Options and caps").click()
     page.locator("[data-go-pipeline]").select_option("repeated")
     page.wait_for_url("**pipeline=repeated*")
