@@ -199,6 +199,8 @@ async def token_of(server: ApiServer) -> dict[str, str]:
 
 
 @pytest.mark.slow
+@pytest.mark.postgres
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
 async def test_two_hundred_thousand_rows_with_more_links_than_a_sheet_may_have(
     server: ApiServer,
 ) -> None:
