@@ -16,39 +16,24 @@ from tests.proxy import CHUNK_BYTES, Proxy
 from tests.rabbitmq import RabbitServer
 from tests.store.checks import execute_at
 
+#: As a pooler that shares its connections ends those that listen.
+LISTEN = (b'LISTEN "holdfast_outbox"', b"LISTEN holdfast_outbox")
 FEW_AT_ONCE = {"HOLDFAST_CONCURRENCY_MAX": "4"}
 
 
-class ListenCutter(Proxy):
-    """Ends a connection on which somebody listens: as a pooler that shares its connections."""
+class Cutter(Proxy):
+    """Ends a connection on which one of these words passes, so many times."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *words: bytes, times: float = float("inf")) -> None:
         super().__init__(url)
         self.cuts = 0
+        self._words = words
+        self._times = times
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while data := await reader.read(CHUNK_BYTES):
-                if b'LISTEN "holdfast_outbox"' in data or b"LISTEN holdfast_outbox" in data:
-                    self.cuts += 1
-                    return
-                writer.write(data)
-                await writer.drain()
-        except ConnectionError:
-            return
-
-
-class AskCutter(Proxy):
-    """Cuts the connection on which somebody asks, for the first time, for what workers have."""
-
-    def __init__(self, url: str) -> None:
-        super().__init__(url)
-        self.cuts = 0
-
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while data := await reader.read(CHUNK_BYTES):
-                if b"select pipelines" in data and not self.cuts:
+                if self.cuts < self._times and any(word in data for word in self._words):
                     self.cuts += 1
                     return
                 writer.write(data)
@@ -144,7 +129,7 @@ async def test_database_restored_to_an_older_state_and_newer_messages_do_no_harm
 
 
 async def test_relay_that_hears_no_notices_sends_by_looking(fleet: Fleet) -> None:
-    async with ListenCutter(fleet.url) as proxy:
+    async with Cutter(fleet.url, *LISTEN) as proxy:
         relay = fleet.start_relay(HOLDFAST_DATABASE_URL=proxy.url)
         worker = fleet.start_listener()
         for _ in range(2):
@@ -159,7 +144,7 @@ async def test_database_that_goes_while_a_message_is_judged_leaves_it_to_nobody_
     fleet: Fleet,
 ) -> None:
     """The worker holds the only place for such messages: it must not forget what it has taken."""
-    async with AskCutter(fleet.url) as proxy:
+    async with Cutter(fleet.url, b"select pipelines", times=1) as proxy:
         relay = fleet.start_relay()
         job_id = await asyncio.to_thread(fleet.take_in, [""] * 5, "saving")
         never = {"HOLDFAST_SWEEP_SECONDS": "3600"}

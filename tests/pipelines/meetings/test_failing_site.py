@@ -75,6 +75,27 @@ async def test_site_that_cannot_find_a_month_in_time_is_walked_and_its_rows_are_
     assert (await town.stream(mode="incremental"))["job_state"] == "DONE"
 
 
+async def test_sifted_walk_that_ends_too_early_is_no_end(
+    town: Town, site: Site, front: Front
+) -> None:
+    site.add("minutes", generated(450))
+    await town.backfill(types=["minutes"])
+    slow = json_answer({"ok": False, "error": "SQL query took too long"}, 400)
+
+    async def cut_short(request: Request, _: int) -> Answer | None:
+        if "date__gte" in request.query:
+            return slow
+        if not is_walk(request.query):
+            return None
+        body = json.loads((await front.forward(request.target)).body)
+        return json_answer({**body, "next": None})
+
+    front.rule("minutes", cut_short)
+    await town.backfill(types=["minutes"])
+    stream = await town.stream(mode="incremental")
+    assert stream["job_state"] == "FAILED" and "the pages ended at" in stream["error"]
+
+
 async def test_hiccup_that_does_not_pass_fails_and_is_no_end(
     town: Town, site: Site, front: Front
 ) -> None:
