@@ -12,6 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 import aio_pika
+from aio_pika.exceptions import ChannelNotFoundEntity, PublishError
 
 from tests.chaos.children import Child, Children
 from tests.chaos.scene import DEEDS, Scene, finish, wait_until
@@ -100,21 +101,24 @@ class Fleet(Scene):
     # The broker, as somebody else sees it.
 
     def send(self, queue: str, *bodies: bytes) -> None:
-        """Publishes as any AMQP client would, without a message id of its own."""
+        """Publishes as any AMQP client would, without a message id of its own; waits until the
+        fleet has declared and bound the queue."""
+        left = list(bodies)
 
         async def publish(channel: aio_pika.abc.AbstractChannel) -> None:
             exchange = await channel.get_exchange(f"{self._prefix}.work")
-            for body in bodies:
-                await exchange.publish(aio_pika.Message(body), queue)
+            while left:
+                await exchange.publish(aio_pika.Message(left[0]), queue)
+                left.pop(0)
 
-        self._with_channel(publish)
+        def all_are_taken() -> bool:
+            try:
+                self._with_channel(publish)
+            except (ChannelNotFoundEntity, PublishError):
+                return False
+            return True
 
-    def has_queues(self) -> bool:
-        """Whether some process has declared them."""
-        try:
-            return self.depth("dead") + self.depth("interactive") >= 0
-        except aio_pika.exceptions.ChannelNotFoundEntity:
-            return False
+        wait_until(all_are_taken, f"{queue} takes what is sent")
 
     def depth(self, queue: str) -> int:
         async def ask(channel: aio_pika.abc.AbstractChannel) -> int:
@@ -137,7 +141,7 @@ class Fleet(Scene):
     def _with_channel(self, action: Any) -> Any:
         async def main() -> Any:
             async with await aio_pika.connect(self._broker_url) as connection:
-                return await action(await connection.channel())
+                return await action(await connection.channel(on_return_raises=True))
 
         return asyncio.run(main())
 

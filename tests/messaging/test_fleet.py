@@ -103,7 +103,6 @@ def test_owner_has_no_more_workers_at_once_than_allowed_and_jobs_share_them(flee
 
 def test_order_by_message_starts_one_job_even_when_it_comes_twice(fleet: Fleet) -> None:
     relay, worker = fleet.start_relay(), fleet.start_listener(HOSTILE)
-    wait_until(fleet.has_queues, "the queues are declared")
     order = message("job.start", {"pipeline": "finding", "owner": "ana", "options": {}})
     fleet.send("interactive", order, order)
     fleet.wait_done(1)
@@ -145,7 +144,6 @@ def test_message_of_a_job_that_was_stopped_is_obsolete_and_nothing_is_written_af
 def test_message_of_a_job_that_is_gone_is_obsolete(fleet: Fleet) -> None:
     relay, port = fleet.start_relay(), free_port()
     worker = fleet.start_listener(DEEDS, "--health-port", str(port))
-    wait_until(fleet.has_queues, "the queues are declared")
     fleet.send("bulk", slice_of(4711), slice_of(4711, "discover"))
     wait_until(lambda: _obsolete(port) == 2, "both are taken as obsolete")
     stop(relay, worker)

@@ -81,7 +81,6 @@ def test_item_that_kills_every_worker_of_a_host_is_set_aside_and_the_job_is_done
 
 def test_malformed_messages_are_dead_letters_at_their_first_delivery(fleet: Fleet) -> None:
     relay, worker = fleet.start_relay(), fleet.start_listener()
-    wait_until(fleet.has_queues, "the queues are declared")
     fleet.send("interactive", *MALFORMED.values())
     letters = fleet.wait_for_letters(len(MALFORMED))
     assert {letter["code"] for letter in letters} == set(MALFORMED)
@@ -98,7 +97,6 @@ def test_malformed_messages_are_dead_letters_at_their_first_delivery(fleet: Flee
 
 def test_payload_that_is_no_text_is_shown_and_replayed_as_it_was(fleet: Fleet) -> None:
     relay, worker = fleet.start_relay(), fleet.start_listener()
-    wait_until(fleet.has_queues, "the queues are declared")
     fleet.send("bulk", b"\xff\x00\xfe")
     (letter,) = fleet.wait_for_letters(1)
     assert (letter["payload"], letter["queue"]) == ("base64:/wD+", "bulk")
@@ -114,7 +112,6 @@ def test_payload_that_is_no_text_is_shown_and_replayed_as_it_was(fleet: Fleet) -
 
 def test_order_that_was_refused_is_done_when_it_is_replayed_to_who_can(fleet: Fleet) -> None:
     relay, worker = fleet.start_relay(), fleet.start_listener(DEEDS)
-    wait_until(fleet.has_queues, "the queues are declared")
     fleet.send("interactive", message("job.start", {"pipeline": "finding"}))
     (letter,) = fleet.wait_for_letters(1)
     assert letter["code"] == "REFUSED"

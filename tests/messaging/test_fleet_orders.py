@@ -46,7 +46,6 @@ def test_order_that_the_pipeline_cannot_follow_is_refused_and_its_worker_lives(
     fleet: Fleet, picky: Path
 ) -> None:
     relay, worker = fleet.start_relay(), fleet.start_listener(picky)
-    wait_until(fleet.has_queues, "the queues are declared")
     fleet.send("interactive", order())
     (letter,) = fleet.wait_for_letters(1)
     assert letter["code"] == "REFUSED"
@@ -60,7 +59,6 @@ def test_order_that_no_database_can_hold_is_refused_and_its_worker_lives(
     fleet: Fleet, picky: Path
 ) -> None:
     relay, worker = fleet.start_relay(), fleet.start_listener(picky)
-    wait_until(fleet.has_queues, "the queues are declared")
     fleet.send("interactive", order(site="a\0b"))
     (letter,) = fleet.wait_for_letters(1)
     assert letter["code"] == "REFUSED"
