@@ -287,7 +287,7 @@ class ProcessingSlice:
         execute, clock, timeout = self._execute, self._clock, self._execute.timeout
         yielded = clock.monotonic()
         while not self._stopping:
-            if not self._ready or self._settler.behind(self._backlog):
+            if not self._may_start():
                 if len(self._places) > self._pace.concurrency:
                     return
                 await self._await_more()
@@ -321,6 +321,9 @@ class ProcessingSlice:
             if started - yielded > _YIELD_SECONDS:
                 await asyncio.sleep(0)
                 yielded = clock.monotonic()
+
+    def _may_start(self) -> bool:
+        return bool(self._ready) and not self._settler.behind(self._backlog)
 
     def _stopped_outcome(self, place: _Place, row: Row) -> Outcome:
         task = asyncio.current_task()
@@ -431,7 +434,7 @@ class ProcessingSlice:
     async def _change(self) -> None:
         """Waits until something is to be done: a claim, places, the end."""
         self._changed.clear()
-        if self._ready:
+        if self._may_start():
             self._more.set()
         with suppress(TimeoutError):
             left = max(0.01, self._deadline - self._clock.monotonic())
