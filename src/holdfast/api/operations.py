@@ -14,6 +14,7 @@ from holdfast.api.identity import Operator, PartsOf, Person, Someone, parts_of
 from holdfast.api.items import in_utc
 from holdfast.api.parts import Parts
 from holdfast.api.shapes import Id, Shape, Text
+from holdfast.engine.value_search import MOST_ROWS, Value, search, values_of
 from holdfast.errors import NotThere, UserError
 from holdfast.model import FINAL, OPEN, Counters, ItemStatus, Job, JobState
 from holdfast.store.item_pages import ItemFilter
@@ -37,6 +38,7 @@ _COUNTERS = {
     ItemStatus.SKIPPED: "skipped",
 }
 Code = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,60}$")]
+ColumnValue = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00]*$")]
 PipelineName = Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")]
 
 
@@ -48,6 +50,12 @@ class Filter(Shape):
     code: Code | None = Field(default=None, description="An error code.")
     since: datetime | None = Field(default=None, alias="from")
     until: datetime | None = Field(default=None, alias="to")
+    values: list[ColumnValue] = Field(
+        default=[],
+        max_length=10,
+        description="Columns and what they hold, as `value` of the items' list.",
+        examples=[["brand:acme"]],
+    )
 
     @property
     def items(self) -> ItemFilter:
@@ -72,6 +80,9 @@ class Preview(Shape):
     jobs: int
     count: int = Field(description="Items that match; for `cancel` and `export`, jobs.")
     exact: bool = Field(description="False where it was counted no further.")
+    looked: int | None = Field(
+        default=None, description="With `values`: among how many rows they were counted."
+    )
 
 
 class OperationShape(Shape):
@@ -148,6 +159,7 @@ async def begin(
         "code": items.code,
         "since": None if items.since is None else items.since.isoformat(),
         "until": None if items.until is None else items.until.isoformat(),
+        "values": [[value.column, value.pattern] for value in _values(body, jobs, parts)],
         "reset_attempts": body.reset_attempts,
         "include_permanent": body.include_permanent,
         "items_per_second": body.items_per_second,
@@ -193,6 +205,7 @@ def _refuse_unfitting(body: NewOperationBody) -> None:
         raise UserError("the filter is empty", "Name jobIds, a pipeline or states of jobs.")
     wanted = {"reprocess": FINAL, "skip": frozenset({ItemStatus.PENDING})}.get(body.kind)
     if wanted is None:
+        _refuse_item_filter(body)
         return
     if not filter.statuses:
         raise UserError(f"{body.kind} needs statuses", f"Choose among {', '.join(sorted(wanted))}.")
@@ -204,10 +217,21 @@ def _refuse_unfitting(body: NewOperationBody) -> None:
         )
 
 
+def _refuse_item_filter(body: NewOperationBody) -> None:
+    """Whole jobs are cancelled and exported: to do so in spite of a filter would be a surprise."""
+    filter = body.filter
+    asked = filter.code or filter.since or filter.until or filter.values
+    if asked or (body.kind == "cancel" and filter.statuses):
+        takes = "of items, only statuses" if body.kind == "export" else "no filter of items"
+        raise UserError(f"{body.kind} takes {takes}", "Leave out code, from, to and values.")
+
+
 async def _count(body: NewOperationBody, jobs: list[Job], parts: Parts) -> Preview:
     if body.kind in ("cancel", "export"):
         return Preview(jobs=len(jobs), count=len(jobs), exact=True)
     filter = body.filter.items
+    if body.filter.values:
+        return await _count_found(body, jobs, parts)
     total, exact = 0, True
     for counted in await parts.store.pages.counted(jobs):
         plain = filter.code is None and filter.since is None and filter.until is None
@@ -218,6 +242,28 @@ async def _count(body: NewOperationBody, jobs: list[Job], parts: Parts) -> Previ
                 total += await parts.store.operations.count(counted.job.id, status, filter)
                 exact = exact and status not in OPEN
     return Preview(jobs=len(jobs), count=total, exact=exact)
+
+
+async def _count_found(body: NewOperationBody, jobs: list[Job], parts: Parts) -> Preview:
+    """Among as many rows as one search looks at: to count them all would take as long as to change
+    them."""
+    values = _values(body, jobs, parts)
+    total = looked = 0
+    for job in jobs:
+        found = await search(parts.store, job, body.filter.items, values, None, MOST_ROWS)
+        total, looked = total + len(found.items), looked + found.looked
+        if found.next is not None or looked >= MOST_ROWS:
+            exact = found.next is None and job is jobs[-1]
+            return Preview(jobs=len(jobs), count=total, exact=exact, looked=looked)
+    return Preview(jobs=len(jobs), count=total, exact=True, looked=looked)
+
+
+def _values(body: NewOperationBody, jobs: list[Job], parts: Parts) -> tuple[Value, ...]:
+    """All the jobs have to have the columns."""
+    values: tuple[Value, ...] = ()
+    for job in jobs:
+        values = values_of(body.filter.values, job, parts.pipelines.get(job.pipeline))
+    return values
 
 
 def _counter(counters: Counters, status: ItemStatus) -> int:

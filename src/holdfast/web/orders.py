@@ -12,7 +12,7 @@ from holdfast.api.operations import Filter, NewOperationBody
 from holdfast.engine.operations import permanent_codes
 from holdfast.errors import UserError
 from holdfast.model import FINAL, ItemStatus
-from holdfast.web.filtering import Wanted, wanted
+from holdfast.web.filtering import Wanted, column_word, wanted
 from holdfast.web.job import Shown, ShownJob
 from holdfast.web.visit import Changing, fields, values_of
 
@@ -93,6 +93,7 @@ async def ask_bulk(
     told = {
         "count": preview.count,
         "exact": preview.exact,
+        "looked": preview.looked,
         "statuses": body.filter.statuses,
         "permanent": await _permanent(shown, body) if kind == "reprocess" else 0,
     }
@@ -109,8 +110,8 @@ async def bulk(shown: ChangedJob) -> Response:
     if chosen:
         control = visit.parts.control(visit.person.name)
         opened = await control.reprocess_items(job.id, chosen, "reset_attempts" in form)
-        left = len(chosen) - opened
-        told = f" {left:,} were open already and left alone." if left else ""
+        left = len(set(chosen)) - opened
+        told = f" {left:,} were open still and left alone." if left else ""
         return visit.go(f"/jobs/{job.id}", f"{opened:,} items are open again.{told}")
     said = form.get("q") or f"status:{','.join(await _values(visit, 'statuses'))}"
     body = _operation(shown, form.get("kind", ""), wanted(said, shown.columns), form)
@@ -149,16 +150,13 @@ async def _values(visit: Changing, name: str) -> list[str]:
 
 def _operation(shown: Shown, kind: str, which: Wanted, form: dict[str, str]) -> NewOperationBody:
     items = which.items
-    if which.values:
-        raise UserError(
-            "what a column holds cannot be acted on as a whole",
-            "Select the rows that you mean, or filter by status, code or time.",
-        )
-    if items.is_empty:
+    if items.is_empty and not which.values:
         raise UserError("the filter is empty", "Say which items are meant, e.g. status:ERROR.")
     statuses = list(items.statuses)
     if kind == "reprocess" and not statuses:
         statuses = [ItemStatus.ERROR] if items.code else sorted(FINAL)
+    if kind == "skip" and not statuses:
+        statuses = [ItemStatus.PENDING]
     return NewOperationBody(
         kind="skip" if kind == "skip" else "reprocess",
         filter=Filter.model_validate(
@@ -168,6 +166,7 @@ def _operation(shown: Shown, kind: str, which: Wanted, form: dict[str, str]) -> 
                 "code": items.code,
                 "since": items.since,
                 "until": items.until,
+                "values": [f"{column_word(each.column)}:{each.pattern}" for each in which.values],
             }
         ),
         reset_attempts="reset_attempts" in form,
