@@ -79,9 +79,7 @@ def test_lists_with_something_on_them_answer(own_site: Site, admin: httpx2.Clien
 def test_dead_letter_is_shown_with_its_payload(own_site: Site, admin: httpx2.Client) -> None:
     payloads = {"order 1": b'{"title": "<b>oak</b>"}', "order 2": b"\xff\x00"}
     for message_id, payload in payloads.items():
-        own_site.run(
-            own_site.parts.store.messages.keep_dead(dead(message_id, payload=payload))
-        )
+        own_site.run(own_site.parts.store.messages.keep_dead(dead(message_id, payload=payload)))
     pages = [admin.get(path).text for path in re.findall(
         r'href="(/dead-letters/\d+)"', admin.get("/dead-letters").text
     )]  # fmt: skip
