@@ -132,6 +132,11 @@ async def test_cancel_and_export_of_several_jobs(server: ApiServer) -> None:
         ada, {"kind": "export", "filter": {"pipeline": "lengths"}, "format": "jsonl"}
     )
     assert (exported["doneCount"], len(exported["result"])) == (3, 3)
+    narrow = {"pipeline": "lengths", "values": ["title:y"]}
+    none = await _carried_out(ada, {"kind": "export", "filter": narrow})
+    assert (await ada.get(f"/api/exports/{none['result'][0]}")).json()["narrowed"] == {
+        "values": [["title", "y"]]
+    }
     filter = {"states": ["RUNNING"]}
     cancelled = await _carried_out(ada, {"kind": "cancel", "filter": filter})
     assert cancelled["doneCount"] == 3
@@ -148,8 +153,7 @@ async def test_cancel_and_export_of_several_jobs(server: ApiServer) -> None:
         {"kind": "reprocess", "filter": {"pipeline": "lengths", "statuses": ["PENDING"]}},
         {"kind": "skip", "filter": {"pipeline": "lengths", "statuses": ["DONE"]}},
         {"kind": "delete", "filter": {"pipeline": "lengths"}},
-        {"kind": "export", "filter": {"pipeline": "lengths", "code": "TIMEOUT"}},
-        {"kind": "export", "filter": {"pipeline": "lengths", "values": ["title:chair"]}},
+        {"kind": "export", "filter": {"pipeline": "lengths", "values": ["colour:red"]}},
         {"kind": "cancel", "filter": {"pipeline": "lengths", "statuses": ["ERROR"]}},
     ],
 )

@@ -172,6 +172,21 @@ def test_everything_is_reprocessed_whose_column_holds_a_value(
     expect(page.locator("#operation")).to_contain_text("10")
 
 
+def test_export_takes_the_filter_along(ada: str, site: Site, open_as: OpenAs) -> None:
+    job_id = site.job(ada, ["oak", "elm", "old oak"], [DONE])
+    page = open_as(ada, f"/jobs/{job_id}?q=title:*oak")
+    page.keyboard.press("e")
+    expect(page.get_by_label("Rows")).to_have_value("matching")
+    page.get_by_role("radio", name="CSV").check()
+    page.locator("#dialog").get_by_role("button", name="Export").click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download").click()
+    lines = download.value.path().read_text().splitlines()
+    assert [line.split(",")[1] for line in lines] == ["title", "oak", "old oak"]
+    page.goto("/exports")
+    expect(page.locator("tr[data-row]").first).to_contain_text("values title: *oak")
+
+
 def test_chosen_rows_still_open_are_left_alone(ada: str, site: Site, open_as: OpenAs) -> None:
     job_id = site.job(ada, ["one", "two", "three"], pipeline="held")
     site.let_go(job_id, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -156,10 +157,7 @@ async def begin(
     items = body.filter.items
     target = {
         "statuses": [str(status) for status in items.statuses],
-        "code": items.code,
-        "since": None if items.since is None else items.since.isoformat(),
-        "until": None if items.until is None else items.until.isoformat(),
-        "values": [[value.column, value.pattern] for value in _values(body, jobs, parts)],
+        **narrowing(items, _values(body, jobs, parts)),
         "reset_attempts": body.reset_attempts,
         "include_permanent": body.include_permanent,
         "items_per_second": body.items_per_second,
@@ -170,6 +168,16 @@ async def begin(
     ids = [job.id for job in jobs]
     new = NewOperation(person.name, body.kind, target, ids, counted.count, key)
     return await parts.store.operations.operation(await parts.store.operations.add(new))
+
+
+def narrowing(items: ItemFilter, values: Sequence[Value]) -> dict[str, Any]:
+    """What is said of items besides their statuses, as it is kept."""
+    return {
+        "code": items.code,
+        "since": None if items.since is None else items.since.isoformat(),
+        "until": None if items.until is None else items.until.isoformat(),
+        "values": [[value.column, value.pattern] for value in values],
+    }
 
 
 async def _jobs(body: NewOperationBody, person: Person, parts: Parts) -> list[Job]:
@@ -204,8 +212,9 @@ def _refuse_unfitting(body: NewOperationBody) -> None:
     if not (filter.job_ids or filter.pipeline or filter.states):
         raise UserError("the filter is empty", "Name jobIds, a pipeline or states of jobs.")
     wanted = {"reprocess": FINAL, "skip": frozenset({ItemStatus.PENDING})}.get(body.kind)
+    if body.kind == "cancel":
+        _refuse_item_filter(filter)
     if wanted is None:
-        _refuse_item_filter(body)
         return
     if not filter.statuses:
         raise UserError(f"{body.kind} needs statuses", f"Choose among {', '.join(sorted(wanted))}.")
@@ -217,21 +226,19 @@ def _refuse_unfitting(body: NewOperationBody) -> None:
         )
 
 
-def _refuse_item_filter(body: NewOperationBody) -> None:
-    """Whole jobs are cancelled and exported: to do so in spite of a filter would be a surprise."""
-    filter = body.filter
-    asked = filter.code or filter.since or filter.until or filter.values
-    if asked or (body.kind == "cancel" and filter.statuses):
-        takes = "of items, only statuses" if body.kind == "export" else "no filter of items"
-        raise UserError(f"{body.kind} takes {takes}", "Leave out code, from, to and values.")
+def _refuse_item_filter(filter: Filter) -> None:
+    """Whole jobs are cancelled: to do so in spite of a filter of items would be a surprise."""
+    if not filter.items.is_empty or filter.values:
+        raise UserError("cancel takes no filter of items", "To end some items, skip them.")
 
 
 async def _count(body: NewOperationBody, jobs: list[Job], parts: Parts) -> Preview:
+    values = _values(body, jobs, parts)
     if body.kind in ("cancel", "export"):
         return Preview(jobs=len(jobs), count=len(jobs), exact=True)
     filter = body.filter.items
-    if body.filter.values:
-        return await _count_found(body, jobs, parts)
+    if values:
+        return await _count_found(filter, values, jobs, parts)
     total, exact = 0, True
     for counted in await parts.store.pages.counted(jobs):
         plain = filter.code is None and filter.since is None and filter.until is None
@@ -244,13 +251,14 @@ async def _count(body: NewOperationBody, jobs: list[Job], parts: Parts) -> Previ
     return Preview(jobs=len(jobs), count=total, exact=exact)
 
 
-async def _count_found(body: NewOperationBody, jobs: list[Job], parts: Parts) -> Preview:
+async def _count_found(
+    filter: ItemFilter, values: Sequence[Value], jobs: list[Job], parts: Parts
+) -> Preview:
     """Among as many rows as one search looks at: to count them all would take as long as to change
     them."""
-    values = _values(body, jobs, parts)
     total = looked = 0
     for job in jobs:
-        found = await search(parts.store, job, body.filter.items, values, None, MOST_ROWS)
+        found = await search(parts.store, job, filter, values, None, MOST_ROWS)
         total, looked = total + len(found.items), looked + found.looked
         if found.next is not None or looked >= MOST_ROWS:
             exact = found.next is None and job is jobs[-1]

@@ -26,6 +26,8 @@ from holdfast.store.file_table import NewExport
 from holdfast.store.item_pages import ItemFilter
 from holdfast.store.operation_table import Candidate, Hold
 
+#: What a filter says of items besides their statuses.
+NARROWING = ("code", "since", "until", "values")
 _LEASE_SECONDS = 60.0
 _CHUNK = 500
 
@@ -122,8 +124,14 @@ class Operations:
     async def _export(self, hold: Hold, job_id: int, number: int) -> Hold:
         target = hold.operation.target
         statuses = tuple(map(str, filter_of(target).statuses))
+        narrowed = {name: target[name] for name in NARROWING if target.get(name)}
         new = NewExport(
-            hold.operation.owner_id, job_id, target["format"], statuses, target["with_input"]
+            hold.operation.owner_id,
+            job_id,
+            target["format"],
+            statuses,
+            target["with_input"],
+            narrowed,
         )
         made = await self._store.files.add_export(new)
         return await self._store.operations.note(hold, {"job": number + 1}, made)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from holdfast.engine.grid import result_of
+from holdfast.engine.grid import Sift, result_of
 from holdfast.errors import UserError
 from holdfast.model import Job
 from holdfast.pipeline import Pipeline
@@ -122,6 +122,15 @@ async def search(
         if position is None or len(found) >= limit or characters > _MOST_CHARACTERS:
             break
     return Searched(found, position, looked)
+
+
+def sifted_by(store: Store, job: Job, values: Sequence[Value]) -> Sift:
+    """For exports, which read all items anyway."""
+
+    async def sift(items: Sequence[ItemView]) -> list[ItemView]:
+        return [items[place] for place in await _fitting(store, job, items, values)]
+
+    return sift
 
 
 async def _fitting(

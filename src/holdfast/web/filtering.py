@@ -40,10 +40,18 @@ class Wanted:
     def statuses(self) -> str:
         return ",".join(self.items.statuses)
 
+    @property
+    def value_words(self) -> list[str]:
+        """As the API takes them."""
+        return [f"{column_word(each.column)}:{each.pattern}" for each in self.values]
+
     def with_status(self, status: str) -> str:
         """The line with this status instead of another; without one, any."""
         kept = [word for word in _words(self.text) if not word.lower().startswith("status:")]
         return " ".join([*([f"status:{status}"] if status else []), *kept])
+
+
+NOTHING_SAID = Wanted("", ItemFilter())
 
 
 def wanted(text: str, columns: Columns | None = None) -> Wanted:

@@ -12,7 +12,7 @@ from holdfast.api.operations import Filter, NewOperationBody
 from holdfast.engine.operations import permanent_codes
 from holdfast.errors import UserError
 from holdfast.model import FINAL, ItemStatus
-from holdfast.web.filtering import Wanted, column_word, wanted
+from holdfast.web.filtering import Wanted, wanted
 from holdfast.web.job import Shown, ShownJob
 from holdfast.web.visit import Changing, fields, values_of
 
@@ -166,7 +166,7 @@ def _operation(shown: Shown, kind: str, which: Wanted, form: dict[str, str]) -> 
                 "code": items.code,
                 "since": items.since,
                 "until": items.until,
-                "values": [f"{column_word(each.column)}:{each.pattern}" for each in which.values],
+                "values": which.value_words,
             }
         ),
         reset_attempts="reset_attempts" in form,
