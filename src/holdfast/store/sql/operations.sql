@@ -84,7 +84,7 @@ limit    :limit;
 -- Those of the named items that are finished, and were before the operation.
 select   seq, status, updated_at, error_code, attempts, misses
 from     outcomes
-where    job_id = :job_id and seq in (@each(:seqs, bigint)) and status <> 'PENDING'
+where    job_id = :job_id and seq @any_of(:seqs, bigint) and status <> 'PENDING'
          and updated_at <= :before
 order by seq;
 
