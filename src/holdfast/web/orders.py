@@ -129,8 +129,8 @@ async def _skip(shown: Shown, chosen: list[int], reason: str) -> Response:
 
 async def _permanent(shown: Shown, body: NewOperationBody) -> int:
     """How many of the errors never pass, about, and are left alone unless asked for."""
-    if ItemStatus.ERROR not in body.filter.statuses:
-        return 0
+    if ItemStatus.ERROR not in body.filter.statuses or body.filter.values:
+        return 0  # what columns hold is not known of errors by code
     codes = permanent_codes(shown.visit.parts.pipelines.get(shown.job.pipeline))
     wanted_code = body.filter.code
     found = await job_details.errors(shown.job, shown.visit.parts)

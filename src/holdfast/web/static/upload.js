@@ -28,6 +28,7 @@ export function watchColumns() {
     told.hidden = !missing.length;
   };
   for (const choice of choices) choice.addEventListener("change", tell);
+  if (choices.length) tell(); // somebody may have chosen before this ran
 }
 
 // One after the other: a table by itself, or images together.
