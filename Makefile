@@ -1,6 +1,7 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 PYTHON ?= python3
+PORT ?= 8000
 BIN := .venv/bin
 
 help: ## Show this list
@@ -29,8 +30,8 @@ install: .venv/runtime ## Make .venv with the program in it (.venv/bin/holdfast)
 	$@/bin/pip install -q --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
-up: install ## Run pages, API and workers with a small demo world, at 127.0.0.1:8000
-	@$(BIN)/holdfast up --demo
+up: install ## Run pages, API and workers with a small demo world, at 127.0.0.1:8000 (or PORT=8080)
+	@$(BIN)/holdfast up --demo --port $(PORT)
 
 test: .venv/dev .venv/datasette-0 .venv/datasette-1 ## Run every test, on SQLite and on real PostgreSQL, RabbitMQ and Chromium that the tests start
 	@tests/servers

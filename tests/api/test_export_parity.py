@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from python_calamine import CalamineWorkbook
 
-from holdfast.engine.grid import write_export
+from holdfast.engine.grid import Chosen, write_export
 from holdfast.export import EXACT_INTEGERS, FORMULA_STARTS
 from holdfast.model import ItemStatus
 from holdfast.store import NewJob, NewStream, Store
@@ -104,7 +104,7 @@ async def exported(
 ) -> Path:
     path = folder / f"parity.{format}"
     job = await store.reads.job(job_id)
-    assert await write_export(store, job, path, format, ItemFilter(statuses)) == []
+    assert await write_export(store, job, path, format, Chosen(ItemFilter(statuses))) == []
     return path
 
 

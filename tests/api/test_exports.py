@@ -38,14 +38,27 @@ TITLES = [
 ]
 
 
-@pytest.mark.parametrize("statuses", ["", "DONE", "ERROR,NOT_FOUND"])
-async def test_every_format_agrees_with_the_grid(server: ApiServer, statuses: str) -> None:
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [
+        ({}, 7),
+        ({"statuses": "DONE"}, 5),
+        ({"statuses": "ERROR,NOT_FOUND"}, 2),
+        ({"code": "UNKNOWN_ERROR"}, 1),
+        ({"value": "title:*o*"}, 3),
+        ({"value": ["title:*o*", "title:broken"], "statuses": "ERROR"}, 1),
+        ({"from": "2999-01-01T00:00:00Z"}, 0),
+    ],
+)
+async def test_every_format_agrees_with_the_grid(
+    server: ApiServer, query: dict[str, Any], count: int
+) -> None:
     ada = await server.person("ada")
     quoted = [f'"{title.replace(chr(34), chr(34) * 2)}"' for title in TITLES]
     job = await finished(server, ada, *quoted)
-    query = {"statuses": statuses} if statuses else {}
     grid = (await ada.get(f"/api/jobs/{job['id']}/items", params=query)).json()
     rows = [[item["row"].get(name) for name in grid["columns"]] for item in grid["items"]]
+    assert len(rows) == count
 
     export, lines = await _exported(ada, job["id"], "jsonl", **query)
     assert (export["state"], export["partial"], export["rowsCount"]) == ("DONE", False, len(rows))

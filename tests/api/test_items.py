@@ -232,6 +232,8 @@ async def test_named_items_are_opened_again(server: ApiServer) -> None:
     assert (reply.status_code, reply.json()["opened"]) == (202, 1)
     again = await ada.post(path, json={"scope": "items", "itemIds": [1]})
     assert again.status_code == 409  # it is open already
+    both = await ada.post(path, json={"scope": "items", "itemIds": [1, 2]})
+    assert (both.status_code, both.json()["opened"], both.json()["left"]) == (202, 1, 1)
     assert (await ada.post(path, json={"scope": "items"})).status_code == 422
     job = await ended(server, ada, job["id"])
     story = (await ada.get(f"/api/jobs/{job['id']}/items/1")).json()

@@ -54,11 +54,43 @@ async def test_preview_counts_what_the_operation_touches(server: ApiServer) -> N
     filter = {"jobIds": [job["id"]], "statuses": ["ERROR"], "code": "UNKNOWN_ERROR"}
     body = {"kind": "reprocess", "filter": filter, "resetAttempts": True}
     preview = (await ada.post("/api/operations/preview", json=body)).json()
-    assert preview == {"jobs": 1, "count": 2, "exact": True}
+    assert preview == {"jobs": 1, "count": 2, "exact": True, "looked": None}
     operation = await _carried_out(ada, body)
     assert operation["doneCount"] == 2
     filter["code"] = "TIMEOUT"
     assert (await ada.post("/api/operations/preview", json=body)).json()["count"] == 0
+
+
+async def test_reprocess_finds_items_by_what_a_column_holds(server: ApiServer) -> None:
+    ada = await server.person("ada")
+    job = await finished(server, ada, *["chair", "table"] * 700)
+    filter = {"jobIds": [job["id"]], "statuses": ["DONE"], "values": ["title:CH*"]}
+    body = {"kind": "reprocess", "filter": filter}
+    preview = (await ada.post("/api/operations/preview", json=body)).json()
+    assert preview == {"jobs": 1, "count": 700, "exact": True, "looked": 1400}
+    operation = await _carried_out(ada, body)
+    assert (operation["doneCount"], operation["leftCount"]) == (700, 0)
+    await assert_sound(server.parts.store, job["id"])
+    opened = (
+        await ada.get(f"/api/jobs/{job['id']}/items?statuses=PENDING&value=title:table")
+    ).json()
+    assert opened["items"] == []
+    await ended(server, ada, job["id"])
+    unknown = {**filter, "values": ["colour:red"]}
+    reply = await ada.post("/api/operations", json={"kind": "reprocess", "filter": unknown})
+    assert reply.status_code == 422 and "colour" in reply.text
+
+
+async def test_skip_finds_items_by_what_a_column_holds(server: ApiServer) -> None:
+    ada = await server.person("ada")
+    job_id = (await upload(ada, "title\n" + "chair\ntable\n" * 1500)).json()["id"]
+    await taken_in(ada, job_id)
+    filter = {"jobIds": [job_id], "statuses": ["PENDING"], "values": ["title:chair"]}
+    operation = await _carried_out(ada, {"kind": "skip", "filter": filter})
+    assert operation["doneCount"] == 1500
+    await assert_sound(server.parts.store, job_id)
+    job = await ended(server, ada, job_id)
+    assert (job["counters"]["skipped"], job["counters"]["accepted"]) == (1500, 3000)
 
 
 async def test_skip_ends_what_is_open_and_finishes_the_job(server: ApiServer) -> None:
@@ -100,6 +132,11 @@ async def test_cancel_and_export_of_several_jobs(server: ApiServer) -> None:
         ada, {"kind": "export", "filter": {"pipeline": "lengths"}, "format": "jsonl"}
     )
     assert (exported["doneCount"], len(exported["result"])) == (3, 3)
+    narrow = {"pipeline": "lengths", "values": ["title:y"]}
+    none = await _carried_out(ada, {"kind": "export", "filter": narrow})
+    assert (await ada.get(f"/api/exports/{none['result'][0]}")).json()["narrowed"] == {
+        "values": [["title", "y"]]
+    }
     filter = {"states": ["RUNNING"]}
     cancelled = await _carried_out(ada, {"kind": "cancel", "filter": filter})
     assert cancelled["doneCount"] == 3
@@ -116,6 +153,8 @@ async def test_cancel_and_export_of_several_jobs(server: ApiServer) -> None:
         {"kind": "reprocess", "filter": {"pipeline": "lengths", "statuses": ["PENDING"]}},
         {"kind": "skip", "filter": {"pipeline": "lengths", "statuses": ["DONE"]}},
         {"kind": "delete", "filter": {"pipeline": "lengths"}},
+        {"kind": "export", "filter": {"pipeline": "lengths", "values": ["colour:red"]}},
+        {"kind": "cancel", "filter": {"pipeline": "lengths", "statuses": ["ERROR"]}},
     ],
 )
 async def test_empty_and_unfitting_filters_are_refused(

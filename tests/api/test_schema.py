@@ -6,34 +6,12 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import requests
-import schemathesis
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis.errors import Unsatisfiable
-from schemathesis import GenerationMode, checks
+from schemathesis import GenerationMode
 
+from tests.api.fuzzing import Fuzzed
 from tests.api.server import ApiServer, finished
-
-#: Never ends: what is looked at is how it begins.
-ENDLESS = "GET /api/events"
-#: Tried by somebody who may be shut out by them.
-SHUT_OUT = {"PUT /api/session/password", "DELETE /api/tokens/{token_id}", "DELETE /api/session"}
-CHECKS = [
-    checks.status_code_conformance,
-    checks.content_type_conformance,
-    checks.response_schema_conformance,
-]
-QUICK = settings(
-    max_examples=8,
-    deadline=None,
-    database=None,
-    derandomize=True,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
 
 
 class Running:
@@ -77,42 +55,6 @@ def running(database_url: str, tmp_path: Path) -> Iterator[Running]:
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", list(GenerationMode))
 def test_fuzzed_requests_meet_no_server_error(running: Running, mode: GenerationMode) -> None:
-    schema = schemathesis.openapi.from_url(f"{running.address}/api/openapi.json")
-    tried = [
-        operation.label
-        for operation in (found.ok() for found in schema.get_all_operations())
-        if _try(operation, mode, running)
-    ]
+    fuzzed = Fuzzed(running.address, running.token, running.spare)
+    tried = fuzzed.try_all(mode)
     assert len(tried) > (40 if mode is GenerationMode.POSITIVE else 20), tried
-
-
-def _try(operation: Any, mode: GenerationMode, running: Running) -> bool:
-    """Whether there was anything to try: some routes take nothing, or nothing that is wrong."""
-
-    @QUICK
-    @given(operation.as_strategy(generation_mode=mode))
-    def tried(case: Any) -> None:
-        token = running.spare if operation.label in SHUT_OUT else running.token
-        headers = {"Authorization": f"Bearer {token}"}
-        if operation.label == ENDLESS:
-            _begin(case, running.address, headers)
-            return
-        reply = case.call(base_url=running.address, headers=headers, timeout=30)
-        # A flag that the fuzzing itself switched off is told as 503.
-        assert reply.status_code < 500 or reply.status_code == 503, (operation.label, reply.text)
-        case.validate_response(reply, checks=CHECKS)
-
-    try:
-        tried()
-    except Unsatisfiable:
-        return False
-    return True
-
-
-def _begin(case: Any, address: str, headers: dict[str, str]) -> None:
-    asked = case.as_transport_kwargs(base_url=address, headers=headers)
-    with requests.request(**asked, stream=True, timeout=30) as reply:
-        if reply.status_code == 200:
-            assert reply.headers["content-type"].startswith("text/event-stream")
-        else:
-            case.validate_response(reply, checks=CHECKS)

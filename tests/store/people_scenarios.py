@@ -402,6 +402,44 @@ class ReprocessStep:
         await drain(store, state[1])
 
 
+@scenario("reprocess_chosen_step")
+class ReprocessChosenStep:
+    async def prepare(store: Store) -> tuple[Hold, int]:
+        job_id = await finished_job(store, ERROR, ERROR, ItemStatus.DONE)
+        return await _hold(store, "reprocess", job_id), job_id
+
+    async def act(store: Store, state: tuple[Hold, int]) -> None:
+        hold = await _again(store, state[0])
+        if not hold.operation.position:
+            await store.operations.reprocess_chosen(
+                hold, state[1], [1, 3, 99], lambda item: item.status is ERROR, True, {"job": 1}
+            )
+
+    async def check(store: Store, state: tuple[Hold, int]) -> None:
+        found = await store.operations.operation(state[0].operation.id)
+        assert (found.done_count, found.left_count, found.position) == (1, 2, {"job": 1})
+        assert (await store.reads.counters(state[1])).open == 1
+        await drain(store, state[1])
+
+
+@scenario("skip_chosen_step")
+class SkipChosenStep:
+    async def prepare(store: Store) -> tuple[Hold, int]:
+        job_id = await _ranges(store)
+        return await _hold(store, "skip", job_id), job_id
+
+    async def act(store: Store, state: tuple[Hold, int]) -> None:
+        hold = await _again(store, state[0])
+        if not hold.operation.position:
+            seqs = [1, 6, 8, 14, 99]
+            await store.operations.skip_chosen(hold, state[1], seqs, "no", {"job": 1})
+
+    async def check(store: Store, state: tuple[Hold, int]) -> None:
+        found = await store.operations.operation(state[0].operation.id)
+        assert (found.done_count, found.left_count, found.position) == (3, 2, {"job": 1})
+        await drain(store, state[1])
+
+
 async def _skip_all(store: Store, state: tuple[Hold, int]) -> None:
     hold, more = await _again(store, state[0]), True
     while more:

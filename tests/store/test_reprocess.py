@@ -92,17 +92,23 @@ async def test_named_items_are_opened(store: Store) -> None:
     assert seqs_of(await claim_one(store, job_id)) == [1, 3]
 
 
-@pytest.mark.parametrize("seqs", [[1, 99], [1, 2]])
-async def test_item_that_is_not_finished_is_named_and_nothing_is_opened(
-    store: Store, seqs: list[int]
-) -> None:
+@pytest.mark.parametrize("seqs", [[99], [2], [2, 99]])
+async def test_without_a_finished_item_nothing_is_opened(store: Store, seqs: list[int]) -> None:
     job_id = await filled_job(store, 2)
     held = await claim_one(store, job_id)
     await settle(store, held, only=[1])
     before = await rows_written(store, job_id)
-    with pytest.raises(UserError, match=f"item {max(seqs)} of job"):
+    with pytest.raises(UserError, match="open still, or not there"):
         await store.jobs.reprocess_items(job_id, seqs, "tester")
     assert await rows_written(store, job_id) == before
+
+
+async def test_items_still_open_are_left_alone_when_others_are_opened(store: Store) -> None:
+    job_id = await filled_job(store, 3)
+    held = await claim_one(store, job_id)
+    await settle(store, held, only=[1, 3])
+    assert await store.jobs.reprocess_items(job_id, [1, 2, 3, 99], "tester") == 2
+    await assert_sound(store, job_id)
 
 
 async def test_paused_job_stays_paused_when_items_are_opened(store: Store) -> None:
@@ -143,3 +149,11 @@ async def test_lists_longer_than_a_page_are_whole(store: Store) -> None:
     waiting = [ItemStatus.PENDING]
     pending = [item.seq async for page in store.reads.items(job_id, waiting) for item in page]
     assert pending == list(range(1151, 2301))
+
+
+async def test_items_that_wait_to_be_tried_again_count_as_backlog(store: Store) -> None:
+    job_id = await filled_job(store, 5)
+    await settle(store, await claim_one(store, job_id), DONE, only=[1, 3])
+    await store.jobs.reprocess_items(job_id, [1], "tester")
+    ((pipeline, depth, age),) = await store.reads.queue_depth()
+    assert (pipeline, depth) == ("demo", 4) and age >= 0

@@ -10,7 +10,7 @@ from holdfast.engine.value_search import Value
 from holdfast.errors import UserError
 from holdfast.model import ItemStatus
 from holdfast.web.columns import guesses, kind_of
-from holdfast.web.filtering import wanted
+from holdfast.web.filtering import column_word, wanted
 from holdfast.web.new_job import options_of
 from holdfast.web.wording import cell, duration, instant, number, size
 
@@ -64,6 +64,23 @@ def test_other_words_of_the_filter_name_columns() -> None:
     assert which.with_status("DONE") == 'status:DONE brand:"acme inc" size:'
     with pytest.raises(UserError):
         wanted("row:7 brand:acme", Value)
+
+
+def test_columns_called_as_words_of_the_filter_stand_in_quotes() -> None:
+    which = wanted('"status":sold status:done "Product title":"oak chair" "row":7 "a:b":c', Value)
+    assert which.items.statuses == (ItemStatus.DONE,) and which.row is None
+    assert which.values == (
+        Value("status", "sold"), Value("Product title", "oak chair"), Value("row", "7"),
+        Value("a:b", "c"),
+    )  # fmt: skip
+    assert which.with_status("") == '"status":sold "Product title":"oak chair" "row":7 "a:b":c'
+    names = ["brand", "status", "Product title", "a:b"]
+    assert [column_word(name) for name in names] == [
+        "brand", '"status"', '"Product title"', '"a:b"',
+    ]  # fmt: skip
+    with pytest.raises(UserError) as refused:
+        wanted("status:sold", Value)
+    assert '"status":sold' in (refused.value.hint or "")
 
 
 @pytest.mark.parametrize(

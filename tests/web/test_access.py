@@ -9,6 +9,7 @@ from playwright.sync_api import Page
 
 from holdfast.model import ItemStatus
 from holdfast.pipeline import Gate
+from tests.store.message_scenarios import dead
 from tests.web.conftest import OpenAs, Watch
 from tests.web.site import Site
 
@@ -27,11 +28,13 @@ def paths(site: Site) -> list[str]:
     site.run(control.switch("pipeline:nothing", True, "for the test"))
     site.run(site.parts.store.gates.declare(Gate("shop.example", 1.0, concurrency=2)))
     site.run(control.close_gate("shop.example", 3600, "HTTP 429"))
+    site.run(site.parts.store.messages.keep_dead(dead("order 1", payload=b'{"a": 1}')))
     return [
         "/", "/jobs", "/new", job, f"{job}?q=status:ERROR", f"{job}/pending", f"{job}/errors",
         f"{job}/pace", f"{job}/streams", f"{job}/audit", f"{job}/items/1", f"{job}/items/2",
         f"{job}/reprocess", f"{job}/export", f"{waiting}/cancel", f"{job}/caps", "/pending",
-        "/streams", "/gates", "/gates/close?name=shop.example", "/dead-letters", "/schedules",
+        "/streams", "/gates", "/gates/close?name=shop.example", "/dead-letters",
+        "/dead-letters/1", "/schedules",
         "/audit", "/settings", "/account", "/operations", "/exports", "/nowhere",
     ]  # fmt: skip
 

@@ -99,10 +99,13 @@ def test_rows_are_found_by_what_a_column_holds(long_job: tuple[str, int], open_a
     page.get_by_role("button", name="Look further").click()
     expect(page.locator("tr[data-seq='10001']")).to_be_visible()
     expect(page.locator("tr[data-seq='10901']")).to_be_visible()
-    # What cannot be counted is not acted on as a whole; rows that are seen are.
     page.locator("[data-tick]").first.check()
-    expect(page.get_by_role("button", name="Select all")).to_have_count(0)
     expect(page.locator("[data-chosen]")).to_have_text("1 selected")
+    page.get_by_role("button", name="Select everything that matches").click()
+    expect(page.locator("[data-chosen]")).to_have_text("Everything that matches is selected")
+    page.locator("[data-bulk=reprocess]").click()
+    expect(page.locator("#dialog-title")).to_have_text("Reprocess everything that matches?")
+    expect(page.locator("#dialog")).to_contain_text("1 match among the first 10,000 rows")
 
 
 def test_value_that_comes_late_is_looked_for_step_by_step(
@@ -150,6 +153,50 @@ def test_everything_that_matches_is_reprocessed_after_a_question_in_numbers(
     expect(page.locator("#operation")).to_contain_text("150")
     page.goto(f"/jobs/{job_id}/audit")
     expect(page.locator(".timeline")).to_contain_text("reprocess")
+
+
+def test_everything_is_reprocessed_whose_column_holds_a_value(
+    ada: str, site: Site, open_as: OpenAs
+) -> None:
+    titles = ["broken oak", "broken elm", "oak", "elm"] * 10
+    job_id = site.job(ada, titles)
+    page = open_as(ada, f"/jobs/{job_id}")
+    expect(page.locator("#job-head .badge").first).to_have_text("done")
+    page.goto(f"/jobs/{job_id}?q=status:ERROR title:*oak#rows=all")
+    page.locator("[data-bulk=reprocess]").click()
+    expect(page.locator("#dialog-title")).to_have_text("Reprocess 10 items?")
+    page.get_by_label("Also errors that never pass").check()
+    page.get_by_role("button", name="Reprocess 10").click()
+    page.wait_for_url("**/operations/*")
+    expect(page.locator("#operation .badge")).to_have_text("done")
+    expect(page.locator("#operation")).to_contain_text("10")
+
+
+def test_export_takes_the_filter_along(ada: str, site: Site, open_as: OpenAs) -> None:
+    job_id = site.job(ada, ["oak", "elm", "old oak"], [DONE])
+    page = open_as(ada, f"/jobs/{job_id}?q=title:*oak")
+    page.keyboard.press("e")
+    expect(page.get_by_label("Rows")).to_have_value("matching")
+    page.get_by_role("radio", name="CSV").check()
+    page.locator("#dialog").get_by_role("button", name="Export").click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download").click()
+    lines = download.value.path().read_text().splitlines()
+    assert [line.split(",")[1] for line in lines] == ["title", "oak", "old oak"]
+    page.goto("/exports")
+    expect(page.locator("tr[data-row]").first).to_contain_text("values title: *oak")
+
+
+def test_chosen_rows_still_open_are_left_alone(ada: str, site: Site, open_as: OpenAs) -> None:
+    job_id = site.job(ada, ["one", "two", "three"], pipeline="held")
+    site.let_go(job_id, 1)
+    page = open_as(ada, f"/jobs/{job_id}?q=status:DONE")
+    page.locator("tr[data-seq]").wait_for()
+    page.goto(f"/jobs/{job_id}#rows=1,2,3")
+    page.locator("[data-bulk=reprocess]").click()
+    page.get_by_role("button", name="Reprocess 3").click()
+    expect(page.locator("#notes")).to_contain_text("2 were open still and left alone.")
+    site.let_go(job_id, 3)
 
 
 def test_chosen_rows_are_reprocessed(ada: str, site: Site, open_as: OpenAs) -> None:

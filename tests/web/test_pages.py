@@ -13,6 +13,8 @@ from holdfast.model import ItemStatus
 from holdfast.web.navigation import ENTRIES, Entry, PagePack
 from holdfast.web.visit import Visitor
 from tests.signing_in import sign_in
+from tests.store.checks import execute
+from tests.store.message_scenarios import dead
 from tests.web.site import Site
 
 STATUSES = [ItemStatus.DONE, ItemStatus.ERROR, ItemStatus.NOT_FOUND]
@@ -72,6 +74,36 @@ def test_lists_with_something_on_them_answer(own_site: Site, admin: httpx2.Clien
     assert "open.csv" in admin.get("/").text and "ended.csv" in admin.get("/").text
     assert "titles-" in admin.get("/streams").text
     assert "start" in admin.get("/audit").text
+
+
+def test_dead_letter_is_shown_with_its_payload(own_site: Site, admin: httpx2.Client) -> None:
+    payloads = {"order 1": b'{"title": "<b>oak</b>"}', "order 2": b"\xff\x00"}
+    for message_id, payload in payloads.items():
+        own_site.run(own_site.parts.store.messages.keep_dead(dead(message_id, payload=payload)))
+    pages = [admin.get(path).text for path in re.findall(
+        r'href="(/dead-letters/\d+)"', admin.get("/dead-letters").text
+    )]  # fmt: skip
+    binary, text = pages
+    assert "&lt;b&gt;oak&lt;/b&gt;" in text and "delivery_limit" in text and "Replay" in text
+    assert "base64:/wA=" in binary
+    assert admin.get("/dead-letters/99").status_code == 404
+
+
+def test_stream_shows_what_is_kept_of_what_the_source_has(
+    own_site: Site, admin: httpx2.Client
+) -> None:
+    job_id = own_site.job("root", ["one", "two", "two"], STATUSES)
+    own_site.run(
+        execute(
+            own_site.parts.store,
+            "update streams set expected_count = 2, actual_count = 2 where job_id = :job",
+            job=job_id,
+        )
+    )
+    for path in ("/streams", f"/jobs/{job_id}/streams"):
+        assert "2 of 2" in admin.get(path).text
+    (stream,) = admin.get("/api/streams").json()["streams"]
+    assert (stream["recordsCount"], stream["actualCount"], stream["expectedCount"]) == (3, 2, 2)
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,7 @@ def test_renamed_column_is_what_the_pipeline_sees(
     page.set_input_files("input[type=file]", path)
     expect(page.get_by_text("No column for title")).to_be_visible()
     page.get_by_label("what is called").select_option("title")
+    expect(page.get_by_text("No column for title")).to_be_hidden()
     page.get_by_role("button", name="Start the job").click()
     page.wait_for_url("**/jobs/*")
     expect(page.locator("#job-head")).to_contain_text("1 of 1")

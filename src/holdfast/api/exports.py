@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import FileResponse
@@ -13,12 +13,15 @@ from pydantic import Field
 from holdfast.api.answered_once import AnsweredOnce
 from holdfast.api.cursors import Cursors
 from holdfast.api.identity import PartsOf, Someone
-from holdfast.api.items import Statuses, statuses_of
+from holdfast.api.items import Code, From, Statuses, To, Values, in_utc, statuses_of
 from holdfast.api.jobs import ScopedJob
+from holdfast.api.operations import narrowing
 from holdfast.api.shapes import Id, Shape
 from holdfast.engine.exports import Exports
+from holdfast.engine.value_search import values_of
 from holdfast.errors import NotThere, UnfitState
 from holdfast.store.file_table import Export, NewExport
+from holdfast.store.item_pages import ItemFilter
 
 router = APIRouter(tags=["exports"], route_class=AnsweredOnce)
 
@@ -36,6 +39,7 @@ class ExportShape(Shape):
     job_id: int
     format: Format
     statuses: list[str]
+    narrowed: dict[str, Any] = Field(description="Code, times and values that were asked for.")
     with_input: bool
     state: Literal["QUEUED", "RUNNING", "DONE", "FAILED"]
     partial: bool = Field(description="The job still ran when it was written.")
@@ -61,10 +65,18 @@ async def make(
     format: Format,
     statuses: Statuses = "",
     with_input: Annotated[bool, Query(alias="withInput")] = False,
+    code: Code = None,
+    since: From = None,
+    until: To = None,
+    value: Values = [],  # noqa: B006
 ) -> ExportShape:
-    """The same rows, values and order as the grid. Of a job that runs, what there is by then."""
-    wanted = [str(status) for status in statuses_of(statuses)]
-    new = NewExport(person.name, job.id, format, wanted, with_input)
+    """The same rows, values and order as the grid, by the same filter. Of a job that runs, what
+    there is by then."""
+    filter = ItemFilter(statuses_of(statuses), code, in_utc(since), in_utc(until))
+    values = values_of(value, job, parts.pipelines.get(job.pipeline))
+    narrowed = {name: told for name, told in narrowing(filter, values).items() if told}
+    wanted = [str(status) for status in filter.statuses]
+    new = NewExport(person.name, job.id, format, wanted, with_input, narrowed)
     return _shape(await parts.store.files.export(await parts.store.files.add_export(new)))
 
 

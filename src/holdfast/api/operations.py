@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -14,6 +15,7 @@ from holdfast.api.identity import Operator, PartsOf, Person, Someone, parts_of
 from holdfast.api.items import in_utc
 from holdfast.api.parts import Parts
 from holdfast.api.shapes import Id, Shape, Text
+from holdfast.engine.value_search import MOST_ROWS, Value, search, values_of
 from holdfast.errors import NotThere, UserError
 from holdfast.model import FINAL, OPEN, Counters, ItemStatus, Job, JobState
 from holdfast.store.item_pages import ItemFilter
@@ -37,6 +39,7 @@ _COUNTERS = {
     ItemStatus.SKIPPED: "skipped",
 }
 Code = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,60}$")]
+ColumnValue = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00]*$")]
 PipelineName = Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")]
 
 
@@ -48,6 +51,12 @@ class Filter(Shape):
     code: Code | None = Field(default=None, description="An error code.")
     since: datetime | None = Field(default=None, alias="from")
     until: datetime | None = Field(default=None, alias="to")
+    values: list[ColumnValue] = Field(
+        default=[],
+        max_length=10,
+        description="Columns and what they hold, as `value` of the items' list.",
+        examples=[["brand:acme"]],
+    )
 
     @property
     def items(self) -> ItemFilter:
@@ -72,6 +81,9 @@ class Preview(Shape):
     jobs: int
     count: int = Field(description="Items that match; for `cancel` and `export`, jobs.")
     exact: bool = Field(description="False where it was counted no further.")
+    looked: int | None = Field(
+        default=None, description="With `values`: among how many rows they were counted."
+    )
 
 
 class OperationShape(Shape):
@@ -145,9 +157,7 @@ async def begin(
     items = body.filter.items
     target = {
         "statuses": [str(status) for status in items.statuses],
-        "code": items.code,
-        "since": None if items.since is None else items.since.isoformat(),
-        "until": None if items.until is None else items.until.isoformat(),
+        **narrowing(items, _values(body, jobs, parts)),
         "reset_attempts": body.reset_attempts,
         "include_permanent": body.include_permanent,
         "items_per_second": body.items_per_second,
@@ -158,6 +168,16 @@ async def begin(
     ids = [job.id for job in jobs]
     new = NewOperation(person.name, body.kind, target, ids, counted.count, key)
     return await parts.store.operations.operation(await parts.store.operations.add(new))
+
+
+def narrowing(items: ItemFilter, values: Sequence[Value]) -> dict[str, Any]:
+    """What is said of items besides their statuses, as it is kept."""
+    return {
+        "code": items.code,
+        "since": None if items.since is None else items.since.isoformat(),
+        "until": None if items.until is None else items.until.isoformat(),
+        "values": [[value.column, value.pattern] for value in values],
+    }
 
 
 async def _jobs(body: NewOperationBody, person: Person, parts: Parts) -> list[Job]:
@@ -192,6 +212,8 @@ def _refuse_unfitting(body: NewOperationBody) -> None:
     if not (filter.job_ids or filter.pipeline or filter.states):
         raise UserError("the filter is empty", "Name jobIds, a pipeline or states of jobs.")
     wanted = {"reprocess": FINAL, "skip": frozenset({ItemStatus.PENDING})}.get(body.kind)
+    if body.kind == "cancel":
+        _refuse_item_filter(filter)
     if wanted is None:
         return
     if not filter.statuses:
@@ -204,10 +226,19 @@ def _refuse_unfitting(body: NewOperationBody) -> None:
         )
 
 
+def _refuse_item_filter(filter: Filter) -> None:
+    """Whole jobs are cancelled: to do so in spite of a filter of items would be a surprise."""
+    if not filter.items.is_empty or filter.values:
+        raise UserError("cancel takes no filter of items", "To end some items, skip them.")
+
+
 async def _count(body: NewOperationBody, jobs: list[Job], parts: Parts) -> Preview:
+    values = _values(body, jobs, parts)
     if body.kind in ("cancel", "export"):
         return Preview(jobs=len(jobs), count=len(jobs), exact=True)
     filter = body.filter.items
+    if values:
+        return await _count_found(filter, values, jobs, parts)
     total, exact = 0, True
     for counted in await parts.store.pages.counted(jobs):
         plain = filter.code is None and filter.since is None and filter.until is None
@@ -218,6 +249,29 @@ async def _count(body: NewOperationBody, jobs: list[Job], parts: Parts) -> Previ
                 total += await parts.store.operations.count(counted.job.id, status, filter)
                 exact = exact and status not in OPEN
     return Preview(jobs=len(jobs), count=total, exact=exact)
+
+
+async def _count_found(
+    filter: ItemFilter, values: Sequence[Value], jobs: list[Job], parts: Parts
+) -> Preview:
+    """Among as many rows as one search looks at: to count them all would take as long as to change
+    them."""
+    total = looked = 0
+    for job in jobs:
+        found = await search(parts.store, job, filter, values, None, MOST_ROWS)
+        total, looked = total + len(found.items), looked + found.looked
+        if found.next is not None or looked >= MOST_ROWS:
+            exact = found.next is None and job is jobs[-1]
+            return Preview(jobs=len(jobs), count=total, exact=exact, looked=looked)
+    return Preview(jobs=len(jobs), count=total, exact=True, looked=looked)
+
+
+def _values(body: NewOperationBody, jobs: list[Job], parts: Parts) -> tuple[Value, ...]:
+    """All the jobs have to have the columns."""
+    values: tuple[Value, ...] = ()
+    for job in jobs:
+        values = values_of(body.filter.values, job, parts.pipelines.get(job.pipeline))
+    return values
 
 
 def _counter(counters: Counters, status: ItemStatus) -> int:

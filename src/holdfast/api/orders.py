@@ -53,6 +53,7 @@ class Reprocess(Shape):
 
 class Reprocessed(Shape):
     opened: int | None = Field(description="Items that are open again; with scope `items`.")
+    left: int | None = Field(description="Left alone: open still, or not there; with `items`.")
     operation: OperationShape | None = Field(description="What goes on; with scope `job`.")
 
 
@@ -133,14 +134,16 @@ async def cancel(job: ScopedJob, request: Request, person: Operator, parts: Part
 async def reprocess(
     job: ScopedJob, body: Reprocess, person: Operator, parts: PartsOf
 ) -> Reprocessed:
-    """The named items at once, or all of some statuses step by step. By default permanent errors
-    and items whose attempts are used up are left alone; the operation counts them."""
+    """The named items at once, those still open left alone; or all of some statuses step by step,
+    by default without permanent errors and items whose attempts are used up, which the operation
+    counts."""
     if body.scope == "items":
         if not body.item_ids:
             raise UserError("scope `items` needs itemIds")
         control = parts.control(person.name)
         opened = await control.reprocess_items(job.id, body.item_ids, body.reset_attempts)
-        return Reprocessed(opened=opened, operation=None)
+        left = len(set(body.item_ids)) - opened
+        return Reprocessed(opened=opened, left=left, operation=None)
     if body.item_ids:
         raise UserError("itemIds needs scope `items`")
     if job.state is JobState.CANCELLED:
@@ -153,7 +156,7 @@ async def reprocess(
         items_per_second=body.items_per_second,
     )
     begun = await begin(wanted, person, parts)
-    return Reprocessed(opened=None, operation=operation_shape(begun))
+    return Reprocessed(opened=None, left=None, operation=operation_shape(begun))
 
 
 @router.post("/skip", summary="Skip open items")

@@ -31,7 +31,7 @@ class WorkerList(Shape):
 
 class Backlog(Shape):
     pipeline: str
-    open: int = Field(description="As the ranges span it: an estimate.")
+    open: int
     oldest_seconds: float
 
 

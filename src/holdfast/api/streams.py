@@ -33,10 +33,14 @@ class StreamShape(Shape):
     generation: int
     cursor: Any = Field(description="Where it stands, in the source's own words.")
     pages_count: int
-    records_count: int
+    records_count: int = Field(description="Read from the source; where it overlaps, repeatedly.")
     items_count: int
     max_items: int | None
-    expected_count: int | None
+    expected_count: int | None = Field(description="How many the source says it has.")
+    actual_count: int | None = Field(
+        description="How many of them are kept, where the pipeline counts that at the end."
+    )
+    verified_at: datetime | None
     failures: int
     error: str | None
     available_at: datetime | None

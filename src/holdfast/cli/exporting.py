@@ -6,19 +6,18 @@ import sys
 import tempfile
 from pathlib import Path
 
-from holdfast.engine.grid import write_export
+from holdfast.engine.grid import Chosen, write_export
 from holdfast.model import Job
 from holdfast.store import Store
-from holdfast.store.item_pages import ItemFilter
 
 
 async def print_export(
-    store: Store, job: Job, format: str, filter: ItemFilter, with_input: bool = False
+    store: Store, job: Job, format: str, chosen: Chosen, with_input: bool = False
 ) -> list[str]:
     """The same file as `write_export` makes."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"export.{format}"
-        notes = await write_export(store, job, path, format, filter, with_input)
+        notes = await write_export(store, job, path, format, chosen, with_input)
         with path.open("rb") as file:
             while block := file.read(1 << 20):
                 sys.stdout.buffer.write(block)

@@ -25,7 +25,7 @@ from holdfast.cli.output import (
     text_cell,
 )
 from holdfast.database_url import sqlite_file
-from holdfast.engine.grid import grid_of, write_export
+from holdfast.engine.grid import Chosen, grid_of, write_export
 from holdfast.engine.why import why_not_running
 from holdfast.errors import UserError
 from holdfast.export import FORMATS, format_of, plain_text
@@ -305,7 +305,7 @@ def export(
 ) -> None:
     """Write a job's results again: the same values in the same order as `items` shows."""
     settings = ready_settings()
-    filter = ItemFilter(tuple(statuses_of(status)))
+    wanted = Chosen(ItemFilter(tuple(statuses_of(status))))
     if out is None and format is None:
         raise UserError("say which format", f"--format {'|'.join(FORMATS)}, or --out FILE.csv")
     chosen = format_of(out or Path("export"), format)
@@ -316,9 +316,9 @@ def export(
         async with opened_store(settings) as store:
             job = await store.reads.job(job_id)
             if out is None:
-                notes = await print_export(store, job, chosen, filter, with_input)
+                notes = await print_export(store, job, chosen, wanted, with_input)
             else:
-                notes = await write_export(store, job, out, chosen, filter, with_input)
+                notes = await write_export(store, job, out, chosen, wanted, with_input)
         for note in notes:
             errors.print(note, markup=False)
         if out is not None:

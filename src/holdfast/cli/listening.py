@@ -15,7 +15,7 @@ def listening(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         raise UserError(
             f"cannot listen at {host}:{port}: {_reason(error)}",
-            "Choose another with --port, or stop the program that has this one.",
+            "Choose another with --port (make up PORT=8080), or stop the program there.",
         ) from error
 
 

@@ -88,7 +88,9 @@ def reprocess(
             opened = await control.reprocess(job_id, statuses, not keep_attempts)
         if not opened:
             return f"Job {job_id} has no such items; nothing was opened."
-        return f"{opened:,} items of job {job_id} are open again; a worker takes them."
+        left = len(set(item)) - opened if item else 0
+        told = f" {left:,} were open still, or are not there." if left else ""
+        return f"{opened:,} items of job {job_id} are open again; a worker takes them.{told}"
 
     order(action)
 

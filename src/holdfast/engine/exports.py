@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.clock import Clock
-from holdfast.engine.grid import write_export
+from holdfast.engine.grid import Chosen, write_export
+from holdfast.engine.operations import filter_of, values_in
+from holdfast.engine.value_search import sifted_by
 from holdfast.errors import DatabaseGone, LeaseLost
-from holdfast.model import ItemStatus, JobState
+from holdfast.model import Job, JobState
 from holdfast.store import Store
 from holdfast.store.file_table import Export, Written
-from holdfast.store.item_pages import ItemFilter
 
 _LEASE_SECONDS = 60.0
 _TELL_SECONDS = 2.0
@@ -61,14 +62,19 @@ class Exports:
             rows = written
             await self._tell(export, written)
 
-        filter = ItemFilter(tuple(ItemStatus(status) for status in export.statuses))
+        chosen = self._chosen(export, job)
         notes = await write_export(
-            self._store, job, path, export.format, filter, export.with_input, tell
+            self._store, job, path, export.format, chosen, export.with_input, tell
         )
         if job.state in _RUNNING:
             notes = [f"Partial: job {job.id} was {job.state} when this was written.", *notes]
         size = path.stat().st_size
         return Written("DONE", rows, job.state in _RUNNING, size, notes)
+
+    def _chosen(self, export: Export, job: Job) -> Chosen:
+        filter = filter_of({**export.narrowed, "statuses": export.statuses})
+        values = values_in(export.narrowed)
+        return Chosen(filter, sifted_by(self._store, job, values) if values else None)
 
     async def _tell(self, export: Export, rows: int) -> None:
         now = self._clock.monotonic()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from holdfast.store import Store
 from holdfast.store.item_pages import RESULTS_ONLY, WHOLE, ItemFilter, ItemView
 
 ALL_ITEMS = ItemFilter()
+#: Those of some items that are meant.
+Sift = Callable[[Sequence[ItemView]], Awaitable[list[ItemView]]]
 Told = Callable[[int], Awaitable[None]]
 
 
@@ -60,13 +62,31 @@ def grid_of(job: Job, items: Iterable[ItemView]) -> Grid:
     return Grid((), tuple(results))
 
 
-async def _whole_grid(store: Store, job: Job, filter: ItemFilter, with_input: bool) -> Grid:
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Which items of a job are written; `sift` leaves those of a page that are meant."""
+
+    filter: ItemFilter = ALL_ITEMS
+    sift: Sift | None = None
+
+    async def items(self, store: Store, job: Job, inputs: bool) -> AsyncIterator[list[ItemView]]:
+        # Nothing that is not needed is read.
+        sizes = WHOLE if inputs or self.sift else RESULTS_ONLY
+        async for items in store.item_pages.every(job, self.filter, sizes=sizes):
+            kept = items if self.sift is None else await self.sift(items)
+            if kept:
+                yield kept
+
+
+EVERYTHING = Chosen()
+
+
+async def _whole_grid(store: Store, job: Job, chosen: Chosen, with_input: bool) -> Grid:
     """The grid of these items. Only what was not declared has to be looked for."""
     inputs: dict[str, None] = {}
     results = dict.fromkeys(job.columns)
     if with_input or not job.columns:
-        sizes = WHOLE if with_input else RESULTS_ONLY
-        async for items in store.item_pages.every(job, filter, sizes=sizes):
+        async for items in chosen.items(store, job, with_input):
             for item in items:
                 if with_input:
                     inputs.update(dict.fromkeys(_input_of(item)))
@@ -80,29 +100,20 @@ async def write_export(
     job: Job,
     path: Path,
     format: str,
-    filter: ItemFilter = ALL_ITEMS,
+    chosen: Chosen = EVERYTHING,
     with_input: bool = False,
     tell: Told = _told_nobody,
 ) -> list[str]:
     """Writes the job's items to a file; returns what the format could not hold, in sentences.
     Whoever serves requests meanwhile is not held up: rows are written in a thread."""
-    grid = await _whole_grid(store, job, filter, with_input)
+    grid = await _whole_grid(store, job, chosen, with_input)
     written = 0
     with open_writer(path, format, grid.columns) as writer:
-        async for rows in _grid_rows(store, job, grid, filter):
-            await asyncio.to_thread(writer.write, rows)
-            written += len(rows)
+        async for items in chosen.items(store, job, bool(grid.inputs)):
+            await asyncio.to_thread(writer.write, [grid.row(item) for item in items])
+            written += len(items)
             await tell(written)
     return writer.notes
-
-
-async def _grid_rows(
-    store: Store, job: Job, grid: Grid, filter: ItemFilter
-) -> AsyncIterator[list[dict[str, Any]]]:
-    # Nothing that the table does not show is read.
-    sizes = WHOLE if grid.inputs else RESULTS_ONLY
-    async for items in store.item_pages.every(job, filter, sizes=sizes):
-        yield [grid.row(item) for item in items]
 
 
 def _input_of(item: ItemView) -> dict[str, Any]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from holdfast.engine.control import Control
+from holdfast.engine.value_search import Value, search
 from holdfast.errors import (
     ERROR_CODES,
     DatabaseGone,
@@ -18,14 +19,20 @@ from holdfast.errors import (
     RetryClass,
     UserError,
 )
-from holdfast.model import FINAL, ItemStatus
+from holdfast.model import FINAL, ItemStatus, Json
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
 from holdfast.store.file_table import NewExport
 from holdfast.store.item_pages import ItemFilter
 from holdfast.store.operation_table import Candidate, Hold
 
+#: What a filter says of items besides their statuses.
+NARROWING = ("code", "since", "until", "values")
 _LEASE_SECONDS = 60.0
+_CHUNK = 500
+
+#: Changes the items with these numbers, and says how far the operation is then.
+_Change = Callable[[Hold, list[int], Json], Awaitable[Hold]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +124,32 @@ class Operations:
     async def _export(self, hold: Hold, job_id: int, number: int) -> Hold:
         target = hold.operation.target
         statuses = tuple(map(str, filter_of(target).statuses))
+        narrowed = {name: target[name] for name in NARROWING if target.get(name)}
         new = NewExport(
-            hold.operation.owner_id, job_id, target["format"], statuses, target["with_input"]
+            hold.operation.owner_id,
+            job_id,
+            target["format"],
+            statuses,
+            target["with_input"],
+            narrowed,
         )
         made = await self._store.files.add_export(new)
         return await self._store.operations.note(hold, {"job": number + 1}, made)
 
     async def _skip(self, hold: Hold, job_id: int, number: int) -> Hold:
-        filter = filter_of(hold.operation.target)
-        reason = hold.operation.target.get("reason") or f"skipped by {hold.operation.owner_id}"
+        target = hold.operation.target
+        filter = filter_of(target)
+        reason = target.get("reason") or f"skipped by {hold.operation.owner_id}"
+        if target.get("values"):
+
+            async def skip(hold: Hold, seqs: list[int], position: Json) -> Hold:
+                return await self._store.operations.skip_chosen(
+                    hold, job_id, seqs, reason, position
+                )
+
+            hold = await self._each_found(hold, job_id, number, skip)
+            await self._store.settling.complete(job_id)
+            return hold
         more = True
         while more and not self._stopped.is_set():
             before = hold.operation.done_count
@@ -139,6 +163,15 @@ class Operations:
         filter = filter_of(target)
         job = await self._store.reads.job(job_id)
         fits = self._fitting(self._pipelines.get(job.pipeline), target)
+        reset = target["reset_attempts"]
+        if target.get("values"):
+
+            async def reprocess(hold: Hold, seqs: list[int], position: Json) -> Hold:
+                return await self._store.operations.reprocess_chosen(
+                    hold, job_id, seqs, fits, reset, position
+                )
+
+            return await self._each_found(hold, job_id, number, reprocess)
         statuses = [status for status in filter.final if status in FINAL]
         first = (hold.operation.position or {}).get("status", 0)
         for index, status in list(enumerate(statuses))[first:]:
@@ -146,13 +179,40 @@ class Operations:
             while more and not self._stopped.is_set():
                 before = hold.operation.done_count
                 hold, more = await self._store.operations.reprocess(
-                    hold, job_id, status, filter, fits, target["reset_attempts"]
+                    hold, job_id, status, filter, fits, reset
                 )
                 await self._spaced(hold, hold.operation.done_count - before)
             if self._stopped.is_set():
                 return hold
             hold = _at(hold, {"job": number, "status": index + 1})
         return hold
+
+    async def _each_found(self, hold: Hold, job_id: int, number: int, change: _Change) -> Hold:
+        """Changes what is found by its columns, a search at a time: outside any transaction, since
+        a search reads many rows."""
+        target = hold.operation.target
+        job = await self._store.reads.job(job_id)
+        filter, values = self._before(hold, filter_of(target)), values_in(target)
+        place = (hold.operation.position or {}).get("page")
+        while not self._stopped.is_set():
+            found = await search(self._store, job, filter, values, place, _CHUNK)
+            place = found.next
+            ended = place is None
+            position = {"job": number + 1} if ended else {"job": number, "page": place}
+            before = hold.operation.done_count
+            hold = await change(hold, [item.seq for item in found.items], position)
+            if ended:
+                break
+            await self._spaced(hold, hold.operation.done_count - before)
+        return hold
+
+    def _before(self, hold: Hold, filter: ItemFilter) -> ItemFilter:
+        """What was finished since the operation was asked for is not looked at, or it would never
+        end. Open items are not looked at twice: skipping ends them."""
+        begun = hold.operation.begun_at
+        if begun is None or hold.operation.kind == "skip":
+            return filter
+        return replace(filter, until=min(begun, filter.until or begun))
 
     def _fitting(
         self, pipeline: Pipeline | None, target: Mapping[str, Any]
@@ -194,6 +254,10 @@ def filter_of(target: Mapping[str, Any]) -> ItemFilter:
         since=_instant(target.get("since")),
         until=_instant(target.get("until")),
     )
+
+
+def values_in(target: Mapping[str, Any]) -> tuple[Value, ...]:
+    return tuple(Value(column, pattern) for column, pattern in target.get("values", ()))
 
 
 def _instant(text: str | None) -> datetime | None:

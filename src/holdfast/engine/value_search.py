@@ -3,13 +3,14 @@ rows and says where to go on from; it never looks through them all."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import orjson
 
-from holdfast.engine.grid import result_of
+from holdfast.engine.grid import Sift, result_of
 from holdfast.errors import UserError
 from holdfast.model import Job
 from holdfast.pipeline import Pipeline
@@ -17,9 +18,10 @@ from holdfast.store import Store
 from holdfast.store.item_pages import ItemFilter, ItemView, Position, Sizes
 
 _ROWS = 500  # that are read together
-_MOST_ROWS = 10_000
+MOST_ROWS = 10_000
 _MOST_CHARACTERS = 16_000_000
 _MOST_VALUES = 10
+_QUOTED = re.compile(r'"([^"]+)":(.*)', re.DOTALL)
 _SIZES = Sizes(100_000, 100_000)
 
 
@@ -72,17 +74,25 @@ def value_named(name: str, pattern: str, job: Job, columns: Sequence[str]) -> Va
     return Value(alike[0], pattern)
 
 
+def column_and_pattern(text: str) -> tuple[str, str] | None:
+    """From `brand:acme`; a name may stand in quotes: `"a: b":acme`."""
+    quoted = _QUOTED.fullmatch(text)
+    if quoted:
+        return quoted[1], quoted[2]
+    name, colon, pattern = text.partition(":")
+    return (name, pattern) if name and colon else None
+
+
 def values_of(texts: Sequence[str], job: Job, pipeline: Pipeline | None) -> tuple[Value, ...]:
-    """From `column:value`."""
     if len(texts) > _MOST_VALUES:
         raise UserError(f"more than {_MOST_VALUES} values are asked for", "Ask for fewer.")
     columns = searchable_columns(job, pipeline)
     values = []
     for text in texts:
-        name, colon, pattern = text.partition(":")
-        if not name or not colon:
+        found = column_and_pattern(text)
+        if found is None:
             raise UserError(f"{text!r} names no column and value", "E.g. brand:acme.")
-        values.append(value_named(name, pattern, job, columns))
+        values.append(value_named(*found, job, columns))
     return tuple(values)
 
 
@@ -97,7 +107,7 @@ async def search(
     """The next items that the filter means and whose columns hold these values."""
     found: list[ItemView] = []
     looked = characters = 0
-    for _ in range(_MOST_ROWS // _ROWS):
+    for _ in range(MOST_ROWS // _ROWS):
         page = await store.item_pages.page(job, filter, position, _ROWS, _SIZES)
         fitting = await _fitting(store, job, page.items, values)
         if len(found) + len(fitting) >= limit:
@@ -112,6 +122,15 @@ async def search(
         if position is None or len(found) >= limit or characters > _MOST_CHARACTERS:
             break
     return Searched(found, position, looked)
+
+
+def sifted_by(store: Store, job: Job, values: Sequence[Value]) -> Sift:
+    """For exports, which read all items anyway."""
+
+    async def sift(items: Sequence[ItemView]) -> list[ItemView]:
+        return [items[place] for place in await _fitting(store, job, items, values)]
+
+    return sift
 
 
 async def _fitting(

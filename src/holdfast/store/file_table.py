@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -49,6 +49,7 @@ class NewExport:
     format: str
     statuses: Sequence[str]
     with_input: bool
+    narrowed: Mapping[str, Any] = field(default_factory=dict)  # code, since, until, values
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ class Export:
     error: str | None
     created_at: datetime | None
     finished_at: datetime | None
+    narrowed: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +125,13 @@ class FileTable:
             "job_id": new.job_id,
             "format": new.format,
             "statuses": orjson.dumps(list(new.statuses)).decode(),
+            "narrowed": orjson.dumps(dict(new.narrowed)).decode(),
             "with_input": int(new.with_input),
         }
 
         async def body(tx: Transaction) -> int:
             rows = await tx.take("add_export", params)
-            told = {"format": new.format, "statuses": list(new.statuses)}
+            told = {"format": new.format, "statuses": list(new.statuses), **new.narrowed}
             await add_audit(tx, new.owner_id, "export", new.job_id, str(rows[0][0]), told)
             return int(rows[0][0])
 
@@ -203,4 +206,5 @@ def _export(row: Row) -> Export:
     values[4], values[10] = tuple(orjson.loads(row[4])), tuple(orjson.loads(row[10]))
     values[5], values[7] = bool(row[5]), bool(row[7])
     values[12], values[13] = parse_instant(row[12]), parse_instant(row[13])
+    values[14] = orjson.loads(row[14])
     return Export(*values)

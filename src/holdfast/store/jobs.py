@@ -140,16 +140,16 @@ class Jobs:
     async def reprocess_items(
         self, job_id: int, seqs: Sequence[int], actor: str, reset: bool = True
     ) -> int:
-        """Opens the named items; an item that is not finished is an error."""
+        """Opens those of the named items that are finished; that none is, is an error."""
 
         async def body(tx: Transaction) -> int:
             await require(tx, job_id, "reprocess")
             wanted = sorted(set(seqs))
             found = await tx.fetch("final_items", {"job_id": job_id, "seqs": wanted})
-            missing = set(wanted) - {row[0] for row in found}
-            if missing:
+            if not found:
+                named = f"item {wanted[0]}" if len(wanted) == 1 else f"these {len(wanted)} items"
                 raise UnfitState(
-                    f"item {min(missing)} of job {job_id} is not finished or does not exist",
+                    f"{named} of job {job_id}: open still, or not there",
                     "Only finished items can be reprocessed; see `holdfast items`.",
                 )
             return await open_again(tx, job_id, found, actor, reset)

@@ -11,7 +11,7 @@ from holdfast.store.instants import parse_instant
 from holdfast.store.reads import job_of, stream_view
 
 _LAST_ID = 2**62
-_STREAM_COLUMNS = 18
+_STREAM_COLUMNS = 20
 
 
 class Lists:
@@ -43,10 +43,10 @@ class Lists:
         found = []
         for row in await self._database.fetch("streams_page", params):
             extra = {
-                "pipeline": row[18],
-                "job_id": row[19],
-                "full_completed_at": parse_instant(row[20]),
-                "owner_id": row[21],
+                "pipeline": row[20],
+                "job_id": row[21],
+                "full_completed_at": parse_instant(row[22]),
+                "owner_id": row[23],
             }
             found.append(stream_view(row[:_STREAM_COLUMNS])._asdict() | extra)
         return found

@@ -20,6 +20,7 @@ from holdfast.store.instants import instant_parameter, parse_instant
 from holdfast.store.item_pages import ItemFilter
 from holdfast.store.jobs import open_again, require
 from holdfast.store.request_table import RequestKey, note_made
+from holdfast.store.skipping import skip_named
 
 _LAST_ID = 2**62
 _CHUNK = 500
@@ -56,6 +57,11 @@ class Operation:
     before: Any
     created_at: datetime | None
     finished_at: datetime | None
+
+    @property
+    def begun_at(self) -> datetime | None:
+        """What was finished later is not its concern."""
+        return parse_instant(self.before)
 
 
 class Candidate(NamedTuple):
@@ -227,6 +233,47 @@ class OperationTable:
             return await _step(tx, hold, moved, skipped, 0, hold.operation.result), True
 
         return await self._database.write("skip_step", body)
+
+    async def reprocess_chosen(
+        self,
+        hold: Hold,
+        job_id: int,
+        seqs: Sequence[int],
+        fits: Callable[[Candidate], bool],
+        reset: bool,
+        position: Mapping[str, Any],
+    ) -> Hold:
+        """Opens those of the items that fit: they were found by what their columns hold."""
+        params = {"job_id": job_id, "seqs": list(seqs), "before": hold.operation.before}
+
+        async def body(tx: Transaction) -> Hold:
+            await require(tx, job_id, "reprocess")
+            rows = await tx.fetch("chosen_outcomes", params) if seqs else []
+            found = [Candidate(r[0], ItemStatus(r[1]), r[3], r[4], r[5]) for r in rows]
+            chosen = [(each.seq, each.status) for each in found if fits(each)]
+            await open_again(tx, job_id, chosen, hold.operation.owner_id, reset)
+            left = len(seqs) - len(chosen)
+            return await _step(tx, hold, position, len(chosen), left, hold.operation.result)
+
+        return await self._database.write("reprocess_chosen_step", body)
+
+    async def skip_chosen(
+        self,
+        hold: Hold,
+        job_id: int,
+        seqs: Sequence[int],
+        reason: str,
+        position: Mapping[str, Any],
+    ) -> Hold:
+        """Skips those of the items that nobody works on."""
+
+        async def body(tx: Transaction) -> Hold:
+            await require(tx, job_id, "cancel")
+            skipped = await skip_named(tx, job_id, sorted(seqs), reason) if seqs else 0
+            left = len(seqs) - skipped
+            return await _step(tx, hold, position, skipped, left, hold.operation.result)
+
+        return await self._database.write("skip_chosen_step", body)
 
     async def count(self, job_id: int, status: ItemStatus, filter: ItemFilter) -> int:
         """How many match, exactly up to a hundred thousand."""

@@ -40,6 +40,8 @@ class StreamView(NamedTuple):
     updated_at: datetime | None
     due: bool
     leased: bool
+    actual_count: int | None  # what is kept, where the pipeline counted it at the end
+    verified_at: datetime | None
 
 
 class RangeView(NamedTuple):
@@ -334,6 +336,7 @@ def stream_view(row: Row) -> StreamView:
     values = [*row]
     values[13], values[15] = parse_instant(row[13]), parse_instant(row[15])
     values[16], values[17] = bool(row[16]), bool(row[17])
+    values[19] = parse_instant(row[19])
     return StreamView(*values)
 
 

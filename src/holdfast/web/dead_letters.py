@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import orjson
 from fastapi import APIRouter, Response
 
 from holdfast.api import dead_letters as api
 from holdfast.api.shapes import Id
 from holdfast.model import LetterState
 from holdfast.web.visit import Changing, Visitor
+from holdfast.web.wording import pretty
 
 router = APIRouter(prefix="/dead-letters")
 
@@ -23,6 +27,16 @@ async def index(
     return await visit.page("dead_letters.html", here="dead-letters", states=LetterState, **told)
 
 
+@router.get("/{letter_id}")
+async def show(letter_id: Id, visit: Visitor) -> Response:
+    letter = await api.show(letter_id, visit.person, visit.parts)
+    told: dict[str, Any] = {"letter": letter, "payload": _indented(letter.payload)}
+    if letter.job_id and letter.seq:
+        item = await visit.parts.store.reads.item(letter.job_id, letter.seq)
+        told["input"] = None if item is None else orjson.loads(item["input"])
+    return await visit.page("dead_letter.html", here="dead-letters", **told)
+
+
 @router.post("/{letter_id}/replay")
 async def replay(letter_id: Id, visit: Changing) -> Response:
     await api.replay(letter_id, visit.person, visit.parts)
@@ -33,3 +47,11 @@ async def replay(letter_id: Id, visit: Changing) -> Response:
 async def drop(letter_id: Id, visit: Changing) -> Response:
     await api.drop(letter_id, visit.person, visit.parts)
     return visit.go("/dead-letters", "Dropped. Its item stays an error; reprocess opens it again.")
+
+
+def _indented(payload: str | None) -> str | None:
+    """JSON as people read it; what is none, as it is."""
+    try:
+        return pretty(orjson.loads(payload or ""))
+    except orjson.JSONDecodeError:
+        return payload

@@ -7,18 +7,21 @@ from fastapi import APIRouter, Response
 from holdfast.api import exports as api
 from holdfast.api.shapes import Id
 from holdfast.errors import UserError
-from holdfast.web.filtering import wanted
+from holdfast.web.filtering import NOTHING_SAID, wanted
 from holdfast.web.job import ShownJob
 from holdfast.web.visit import Posting, Visitor, fields
 
 router = APIRouter()
 
+_MATCHING = "matching"
 _FORMATS = {"xlsx": "Excel (XLSX)", "csv": "CSV", "jsonl": "JSON lines"}
 
 
 @router.get("/jobs/{job_id}/export")
 async def ask(shown: ShownJob, q: str = "") -> Response:
-    told = {"job": shown.shape, "formats": _FORMATS, "which": wanted(q, shown.columns)}
+    which = wanted(q, shown.columns)
+    matches = bool(which.values or not which.items.is_empty)
+    told = {"job": shown.shape, "formats": _FORMATS, "which": which, "matches": matches}
     if shown.visit.is_partial:
         return shown.visit.part("ask/export.html", **told)
     return await shown.visit.page("ask.html", here="jobs", question="ask/export.html", **told)
@@ -30,14 +33,18 @@ async def make(shown: ShownJob, visit: Posting) -> Response:
     format, statuses = form.get("format", "xlsx"), form.get("statuses", "")
     if format not in _FORMATS:
         raise UserError(f"there is no format {format!r}", f"Formats: {', '.join(_FORMATS)}.")
-    with_input = "with_input" in form
+    which = wanted(form.get("q", ""), shown.columns) if statuses == _MATCHING else NOTHING_SAID
     made = await api.make(
         shown.job,
         visit.person,
         visit.parts,
         format,  # type: ignore[arg-type]
-        statuses,
-        with_input,
+        which.statuses if statuses == _MATCHING else statuses,
+        "with_input" in form,
+        which.items.code,
+        which.items.since,
+        which.items.until,
+        which.value_words,
     )
     if visit.is_partial:
         return visit.part("ask/exported.html", export=made)

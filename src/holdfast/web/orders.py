@@ -93,6 +93,7 @@ async def ask_bulk(
     told = {
         "count": preview.count,
         "exact": preview.exact,
+        "looked": preview.looked,
         "statuses": body.filter.statuses,
         "permanent": await _permanent(shown, body) if kind == "reprocess" else 0,
     }
@@ -109,8 +110,8 @@ async def bulk(shown: ChangedJob) -> Response:
     if chosen:
         control = visit.parts.control(visit.person.name)
         opened = await control.reprocess_items(job.id, chosen, "reset_attempts" in form)
-        left = len(chosen) - opened
-        told = f" {left:,} were open already and left alone." if left else ""
+        left = len(set(chosen)) - opened
+        told = f" {left:,} were open still and left alone." if left else ""
         return visit.go(f"/jobs/{job.id}", f"{opened:,} items are open again.{told}")
     said = form.get("q") or f"status:{','.join(await _values(visit, 'statuses'))}"
     body = _operation(shown, form.get("kind", ""), wanted(said, shown.columns), form)
@@ -128,8 +129,8 @@ async def _skip(shown: Shown, chosen: list[int], reason: str) -> Response:
 
 async def _permanent(shown: Shown, body: NewOperationBody) -> int:
     """How many of the errors never pass, about, and are left alone unless asked for."""
-    if ItemStatus.ERROR not in body.filter.statuses:
-        return 0
+    if ItemStatus.ERROR not in body.filter.statuses or body.filter.values:
+        return 0  # what columns hold is not known of errors by code
     codes = permanent_codes(shown.visit.parts.pipelines.get(shown.job.pipeline))
     wanted_code = body.filter.code
     found = await job_details.errors(shown.job, shown.visit.parts)
@@ -149,16 +150,13 @@ async def _values(visit: Changing, name: str) -> list[str]:
 
 def _operation(shown: Shown, kind: str, which: Wanted, form: dict[str, str]) -> NewOperationBody:
     items = which.items
-    if which.values:
-        raise UserError(
-            "what a column holds cannot be acted on as a whole",
-            "Select the rows that you mean, or filter by status, code or time.",
-        )
-    if items.is_empty:
+    if items.is_empty and not which.values:
         raise UserError("the filter is empty", "Say which items are meant, e.g. status:ERROR.")
     statuses = list(items.statuses)
     if kind == "reprocess" and not statuses:
         statuses = [ItemStatus.ERROR] if items.code else sorted(FINAL)
+    if kind == "skip" and not statuses:
+        statuses = [ItemStatus.PENDING]
     return NewOperationBody(
         kind="skip" if kind == "skip" else "reprocess",
         filter=Filter.model_validate(
@@ -168,6 +166,7 @@ def _operation(shown: Shown, kind: str, which: Wanted, form: dict[str, str]) -> 
                 "code": items.code,
                 "since": items.since,
                 "until": items.until,
+                "values": which.value_words,
             }
         ),
         reset_attempts="reset_attempts" in form,

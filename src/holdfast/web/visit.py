@@ -18,6 +18,7 @@ from holdfast.api.flags import Flag, is_on
 from holdfast.api.identity import CSRF_HEADER, Person, check_csrf, csrf_token, find_person, parts_of
 from holdfast.api.parts import Parts
 from holdfast.errors import NotAllowed
+from holdfast.web.filtering import column_word
 from holdfast.web.navigation import Entry, PagePack, rail
 from holdfast.web.wording import FILTERS, GLOBALS, TESTS
 
@@ -46,7 +47,7 @@ class Site:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self.templates.filters.update(FILTERS)
+        self.templates.filters.update(FILTERS, column_word=column_word)
         self.templates.tests.update(TESTS)
         self.templates.globals.update(GLOBALS, version=__version__)
 

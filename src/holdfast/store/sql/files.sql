@@ -26,20 +26,20 @@ order by id desc
 limit    :limit;
 
 -- name: add_export
-insert into exports (owner_id, job_id, format, statuses, with_input, state, partial, rows_count,
-                     notes, created_at)
-values (:owner_id, :job_id, :format, :statuses, :with_input, 'QUEUED', 0, 0, '[]', @now)
+insert into exports (owner_id, job_id, format, statuses, narrowed, with_input, state, partial,
+                     rows_count, notes, created_at)
+values (:owner_id, :job_id, :format, :statuses, :narrowed, :with_input, 'QUEUED', 0, 0, '[]', @now)
 returning id;
 
 -- name: export
 select id, owner_id, job_id, format, statuses, with_input, state, partial, rows_count, size,
-       notes, error, created_at, finished_at
+       notes, error, created_at, finished_at, narrowed
 from   exports
 where  id = :id and owner_id = coalesce(cast(:scope as text), owner_id);
 
 -- name: exports
 select   id, owner_id, job_id, format, statuses, with_input, state, partial, rows_count, size,
-         notes, error, created_at, finished_at
+         notes, error, created_at, finished_at, narrowed
 from     exports
 where    id < :before
 order by id desc
@@ -47,7 +47,7 @@ limit    :limit;
 
 -- name: exports_of_owner
 select   id, owner_id, job_id, format, statuses, with_input, state, partial, rows_count, size,
-         notes, error, created_at, finished_at
+         notes, error, created_at, finished_at, narrowed
 from     exports
 where    owner_id = :scope and id < :before
 order by id desc
@@ -67,7 +67,7 @@ update exports
 set    state = 'RUNNING', worker = :worker, expires_at = @after(:seconds)
 where  id = :id and state in ('QUEUED', 'RUNNING') and (worker is null or expires_at <= @now)
 returning id, owner_id, job_id, format, statuses, with_input, state, partial, rows_count, size,
-          notes, error, created_at, finished_at;
+          notes, error, created_at, finished_at, narrowed;
 
 -- name: renew_export
 -- Also how far it is.

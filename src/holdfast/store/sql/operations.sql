@@ -80,6 +80,14 @@ where    job_id = :job_id and status = :status
 order by updated_at, seq
 limit    :limit;
 
+-- name: chosen_outcomes
+-- Those of the named items that are finished, and were before the operation.
+select   seq, status, updated_at, error_code, attempts, misses
+from     outcomes
+where    job_id = :job_id and seq @any_of(:seqs, bigint) and status <> 'PENDING'
+         and updated_at <= :before
+order by seq;
+
 -- name: count_matching
 -- As many as there are, up to the limit.
 select count(*)

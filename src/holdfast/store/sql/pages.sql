@@ -201,8 +201,8 @@ where  id @any_of(:job_ids, bigint);
 select   s.id, s.source, s.mode, s.state, s.generation, s.cursor, s.pages_count, s.records_count,
          s.items_count, s.max_items, s.expected_count, s.failures, s.error, s.available_at,
          s.worker, s.updated_at, case when s.available_at <= @now then 1 else 0 end,
-         case when s.expires_at > @now then 1 else 0 end, s.pipeline, s.job_id,
-         s.full_completed_at, j.owner_id
+         case when s.expires_at > @now then 1 else 0 end, s.actual_count, s.verified_at,
+         s.pipeline, s.job_id, s.full_completed_at, j.owner_id
 from     streams s
          join jobs j on j.id = s.job_id
 where    s.id < :before and (:scope = '' or j.owner_id = :scope)

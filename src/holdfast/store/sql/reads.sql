@@ -126,7 +126,7 @@ where  job_id = :job_id and expires_at > @now;
 select   id, source, mode, state, generation, cursor, pages_count, records_count, items_count,
          max_items, expected_count, failures, error, available_at, worker, updated_at,
          case when available_at <= @now then 1 else 0 end,
-         case when expires_at > @now then 1 else 0 end
+         case when expires_at > @now then 1 else 0 end, actual_count, verified_at
 from     streams
 where    job_id = :job_id
 order by id;
@@ -260,9 +260,14 @@ from   ranges r
 where  j.state = 'RUNNING' and r.available_at <= @now;
 
 -- name: queue_depth
--- Open items as the ranges span them (an estimate where a range is partly settled), and the age
--- of the oldest, by pipeline.
-select   pipeline, cast(sum(hi - lo + 1) as bigint), min(since), @now
-from     ranges
-where    again = 0
-group by pipeline;
+-- Open items and the age of the oldest, by pipeline. What is open lies in ranges, but those of items
+-- that wait to be tried again span others too: the jobs' counters know how many there are.
+select   r.pipeline, cast(sum(c.open) as bigint), min(r.since), @now
+from     (select job_id, pipeline, min(since) as since
+          from   ranges
+          group by job_id, pipeline) r
+         join (select job_id, sum(accepted - done - not_found - skipped - error) as open
+               from   counters
+               where  job_id in (select job_id from ranges)
+               group by job_id) c on c.job_id = r.job_id
+group by r.pipeline;

@@ -4,7 +4,7 @@ import { drawCharts } from "./charts.js";
 import { listenToKeys } from "./keys.js";
 import { watchGrid } from "./grid.js";
 import { watchDialogs } from "./dialogs.js";
-import { takeFiles } from "./upload.js";
+import { takeFiles, watchColumns } from "./upload.js";
 import { showLocalTimes } from "./times.js";
 
 function submitOnChange(event) {
@@ -61,5 +61,6 @@ watchDialogs();
 watchLive();
 watchGrid();
 takeFiles();
+watchColumns();
 listenToKeys();
 drawCharts();

@@ -176,13 +176,14 @@ function tell() {
   bar.hidden = !hasSelection();
   const skip = bar.querySelector("[data-bulk=skip]");
   if (skip) skip.hidden = allMatching && bar.dataset.skipsAll !== "1";
-  const count = Number(bar.dataset.count);
-  const about = bar.dataset.exact === "1" ? "" : "about ";
-  bar.querySelector("[data-chosen]").textContent = allMatching
-    ? `All ${about}${number(count)} that match are selected`
-    : `${number(chosen.size)} selected`;
+  bar.querySelector("[data-chosen]").textContent = allMatching ? allTold(bar) : `${number(chosen.size)} selected`;
   const rows = chosen.size && chosen.size <= 200 && !allMatching ? `#rows=${[...chosen].join(",")}` : "";
   history.replaceState(null, "", location.pathname + location.search + (allMatching ? "#rows=all" : rows));
+}
+
+function allTold({ dataset }) {
+  if (!dataset.count) return "Everything that matches is selected";
+  return `All ${dataset.exact === "1" ? "" : "about "}${number(Number(dataset.count))} that match are selected`;
 }
 
 // A selection has an address too.

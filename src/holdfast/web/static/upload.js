@@ -16,6 +16,21 @@ export function takeFiles() {
   });
 }
 
+// What the pipeline would miss is told anew with each choice.
+export function watchColumns() {
+  const told = document.querySelector("[data-inputs]");
+  if (!told) return;
+  const choices = [...document.querySelectorAll("#order select[name^='name:']")];
+  const tell = () => {
+    const taken = choices.map((choice) => choice.value);
+    const missing = told.dataset.inputs.split("\n").filter((name) => name && !taken.includes(name));
+    told.querySelector("[data-missing]").textContent = missing.join(", ");
+    told.hidden = !missing.length;
+  };
+  for (const choice of choices) choice.addEventListener("change", tell);
+  if (choices.length) tell(); // somebody may have chosen before this ran
+}
+
 // One after the other: a table by itself, or images together.
 async function sendAll(zone, files) {
   const kept = [];

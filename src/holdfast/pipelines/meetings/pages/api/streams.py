@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import orjson
 from fastapi import APIRouter
-from pydantic import Field
 
 from holdfast.api.cursors import Cursors
 from holdfast.api.identity import Operator, PartsOf, Person, Someone
@@ -28,7 +27,7 @@ from holdfast.pipelines.meetings.pages.api.shapes import (
 
 router = APIRouter(prefix="/api/meetings/streams", tags=["meetings"])
 
-MOST_AT_ONCE = 200
+_READ_TOGETHER = 200
 
 
 class Failed(Shape):
@@ -40,7 +39,6 @@ class Failed(Shape):
 
 class Retried(Shape):
     streams: int
-    left: bool = Field(description="Whether more have failed than are retried at once.")
     decisions: list[DecisionShape]
 
 
@@ -88,27 +86,30 @@ async def retry(stream_id: Id, person: Operator, parts: PartsOf) -> Decisions:
 
 @router.post("/retry", summary="Go on with all streams that failed")
 async def retry_failed(body: Failed, person: Operator, parts: PartsOf) -> Retried:
-    """At most 200 at once; call it again for more."""
-    failed = await failed_streams(body, person, parts)
+    """Each goes on from its checkpoint, in its own mode."""
     decisions: list[DecisionShape] = []
-    for stream in failed[:MOST_AT_ONCE]:
+    for stream in await failed_streams(body, person, parts):
         try:
             decisions += (await order(stream.subdomain, _again(stream), person, parts)).decisions
         except NotAllowed:
             continue  # another stream of the municipality is another's
-    return Retried(streams=len(decisions), left=len(failed) > MOST_AT_ONCE, decisions=decisions)
+    return Retried(streams=len(decisions), decisions=decisions)
 
 
 async def failed_streams(body: Failed, person: Person, parts: Parts) -> list[StreamShape]:
-    """One more than are retried at once, if there are."""
-    found = await reads_of(parts).streams(
-        limit=MOST_AT_ONCE + 1,
-        owner=person.scope,
-        mode=body.mode,
-        document_type=body.type,
-        job_state=JobState.FAILED,
-    )
-    return [shape_of(each) for each in found]
+    found: list[StreamShape] = []
+    while True:
+        page = await reads_of(parts).streams(
+            found[-1].id if found else 0,
+            _READ_TOGETHER,
+            owner=person.scope,
+            mode=body.mode,
+            document_type=body.type,
+            job_state=JobState.FAILED,
+        )
+        found += [shape_of(each) for each in page]
+        if len(page) < _READ_TOGETHER:
+            return found
 
 
 async def _find(stream_id: int, person: Person, parts: Parts) -> StreamShape:

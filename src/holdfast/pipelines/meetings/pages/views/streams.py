@@ -47,8 +47,7 @@ async def ask_retry(visit: Visitor, mode: Choice = "", type: Choice = "") -> Res
         raise NotAllowed(f"{visit.person.name} may look, but change nothing", "Ask an admin.")
     wanted = _failed(mode, type)
     failed = await api.failed_streams(wanted, visit.person, visit.parts)
-    told: dict[str, Any] = {"failed": failed[: api.MOST_AT_ONCE], "wanted": wanted}
-    told |= {"more": len(failed) > api.MOST_AT_ONCE}
+    told: dict[str, Any] = {"failed": failed, "wanted": wanted}
     if visit.is_partial:
         return visit.part("meetings/ask_retry.html", **told)
     told |= {"title": "Streams", "question": "meetings/ask_retry.html", "back": "/meetings/streams"}
@@ -60,8 +59,7 @@ async def retry_failed(visit: Changing) -> Response:
     form = await fields(visit.request)
     wanted = _failed(form.get("mode", ""), form.get("type", ""))
     done = await api.retry_failed(wanted, visit.person, visit.parts)
-    more = " More have failed: retry again." if done.left else ""
-    note = f"{done.streams:,} streams go on from their checkpoints.{more}"
+    note = f"{done.streams:,} streams go on from their checkpoints."
     return visit.go("/meetings/streams", note)
 
 
