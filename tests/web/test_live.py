@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.sync_api import expect
 
 from tests.web.conftest import OpenAs
@@ -57,6 +59,6 @@ def test_list_of_jobs_is_live(site: Site, ada: str, open_as: OpenAs) -> None:
     job_id = site.job(ada, ["one", "two", "three"], pipeline="held")
     page = open_as(ada, "/jobs")
     bar = page.locator(f"tr[data-job='{job_id}'] [data-part=done]")
-    expect(bar).to_have_attribute("width", "0.0")
+    expect(bar).to_have_attribute("width", re.compile(r"^0(\.0)?$"))
     site.let_go(job_id, 3)
     expect(bar).to_have_attribute("width", "100")
