@@ -18,7 +18,7 @@ from holdfast.errors import (
     RetryClass,
     UserError,
 )
-from holdfast.model import FINAL, ItemStatus
+from holdfast.model import FINAL, ItemStatus, JobState
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
 from holdfast.store.file_table import NewExport
@@ -111,8 +111,10 @@ class Operations:
         return await kinds[hold.operation.kind](hold, job_id, number)
 
     async def _cancel(self, hold: Hold, job_id: int, number: int) -> Hold:
-        await Control(self._store, hold.operation.owner_id, self._log).cancel(job_id)
-        return await self._store.operations.note(hold, {"job": number + 1}, None)
+        # One that is cancelled already may be ours: whoever did so was killed before it was noted.
+        if (await self._store.reads.job(job_id)).state is not JobState.CANCELLED:
+            await Control(self._store, hold.operation.owner_id, self._log).cancel(job_id)
+        return await self._store.operations.note(hold, {"job": number + 1})
 
     async def _export(self, hold: Hold, job_id: int, number: int) -> Hold:
         target = hold.operation.target
@@ -120,8 +122,7 @@ class Operations:
         new = NewExport(
             hold.operation.owner_id, job_id, target["format"], statuses, target["with_input"]
         )
-        made = await self._store.files.add_export(new)
-        return await self._store.operations.note(hold, {"job": number + 1}, made)
+        return await self._store.operations.export(hold, {"job": number + 1}, new)
 
     async def _skip(self, hold: Hold, job_id: int, number: int) -> Hold:
         filter = filter_of(hold.operation.target)

@@ -33,6 +33,7 @@ async def make(shown: ShownJob, visit: Posting) -> Response:
     with_input = "with_input" in form
     made = await api.make(
         shown.job,
+        visit.request,
         visit.person,
         visit.parts,
         format,  # type: ignore[arg-type]
