@@ -101,8 +101,8 @@ async def _is_same(request: Request, before: Answered, fingerprint: str) -> bool
 async def _fingerprint(request: Request) -> str:
     """Of what was asked; of a form, whose bytes come later, only how many there are."""
     digest = hashlib.sha256(f"{request.method} {request.url.path}?{request.url.query}".encode())
-    kind = request.headers.get("content-type", "")
-    if kind.startswith("multipart/"):
+    kind = request.headers.get("content-type", "").lower()
+    if kind.startswith("multipart/form-data"):
         digest.update(request.headers.get("content-length", "").encode())
     else:
         digest.update(await request.body())
