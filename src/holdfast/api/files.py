@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import datetime
 from itertools import islice
@@ -42,6 +43,8 @@ class _StoredOnce(AnsweredOnce):
 router = APIRouter(prefix="/api/files", tags=["files"], route_class=_StoredOnce)
 
 _PREVIEW_ROWS = 20
+#: The kind of a stored file that stays where the server's owner keeps it.
+REFERENCE = "reference"
 TABLE_OPTIONS = ("encoding", "delimiter", "sheet")
 FILE_FORM = {
     "requestBody": {
@@ -190,7 +193,7 @@ async def refer(path: str, table: Mapping[str, str], person: Person, parts: Part
         raise InputError(f"{place.name} has a header and no rows", "Name a file with rows.")
     sha256 = await asyncio.to_thread(_content_key, place)
     size = place.stat().st_size
-    return await _record(_new_file(person, "reference", place, size, sha256, detected), parts)
+    return await _record(_new_file(person, REFERENCE, place, size, sha256, detected), parts)
 
 
 def _under_a_root(path: str, roots: tuple[Path, ...]) -> Path:
@@ -202,10 +205,21 @@ def _under_a_root(path: str, roots: tuple[Path, ...]) -> Path:
     if "\0" in path:
         raise refused
     for root in roots:
-        place = (root / path).resolve()
-        if place.is_relative_to(root.resolve()) and place.is_file():
-            return place
+        # A name that is too long, a link in a circle, a folder that is not ours to look into.
+        with suppress(OSError, RuntimeError):
+            place = (root / path).resolve()
+            if place.is_relative_to(root.resolve()) and place.is_file():
+                return place
     raise refused
+
+
+async def require_in_place(file: StoredFile, parts: Parts) -> None:
+    """A file that is not ours may have become a link to elsewhere since it was referred to, and
+    its folder may not be open any more."""
+    if file.kind == REFERENCE:
+        place = await asyncio.to_thread(_under_a_root, file.path, parts.options.file_roots)
+        if str(place) != file.path:
+            raise NotAllowed(f"{file.name} leads elsewhere now", "Refer to it anew.")
 
 
 def _content_key(path: Path) -> str:
@@ -244,6 +258,7 @@ async def looked_into(
 async def _previewed(file: StoredFile, table: Mapping[str, str], parts: Parts) -> PreviewedFile:
     if is_image(file):
         return PreviewedFile(**_shape(file).model_dump(), rows=[row_of(file)])
+    await require_in_place(file, parts)
     detected, rows = await asyncio.to_thread(_look_into, Path(file.path), table, parts)
     shape = _shape(file).model_dump() | {"detected": detected}
     return PreviewedFile(**shape, rows=rows)
