@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.server import ApiServer, ended, finished, upload
+from tests.api.server import ApiServer, ended, finished, taken_in, upload
 
 DEEP = "[" * 300 + "]" * 300
 SCHEDULE = {"name": "a", "pipeline": "shelves", "cron": "* * * * *"}
@@ -67,8 +67,9 @@ async def test_record_that_nests_too_deep_is_refused_with_its_line(server: ApiSe
     early = await upload(ada, f'{{"title": {DEEP}}}\n', "rows.jsonl")
     assert early.status_code == 422 and "line 1 nests deeper" in early.json()["detail"]
     late = (await upload(ada, f'{rows}{{"title": {DEEP}}}\n', "rows.jsonl")).json()
-    while (job := (await ada.get(f"/api/jobs/{late['id']}")).json())["state"] == "RUNNING":
-        pass
+    await taken_in(ada, late["id"])
+    await server.work(late["id"])
+    job = (await ada.get(f"/api/jobs/{late['id']}")).json()
     assert job["state"] == "FAILED" and "line 2,001 nests deeper" in job["error"]
 
 

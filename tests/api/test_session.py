@@ -107,6 +107,20 @@ async def test_nobody_takes_all_places_of_live_pages(server: ApiServer) -> None:
             assert events.status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("site", "status"), [("cross-site", 403), ("same-site", 403), ("same-origin", 303), (None, 303)]
+)
+async def test_form_of_another_site_logs_nobody_in(
+    server: ApiServer, site: str | None, status: int
+) -> None:
+    await server.parts.accounts.add_user("ada", "operator", PASSWORD, "tester")
+    headers = {} if site is None else {"Sec-Fetch-Site": site}
+    client = server.anybody()
+    reply = await client.post("/login", data={"name": "ada", "password": PASSWORD}, headers=headers)
+    assert reply.status_code == status
+    assert ("set-cookie" in reply.headers) == (status == 303)
+
+
 async def test_unknown_name_and_wrong_password_look_alike(server: ApiServer) -> None:
     await server.parts.accounts.add_user("ada", "operator", PASSWORD, "tester")
     _, unknown = await _log_in(server, "nobody")

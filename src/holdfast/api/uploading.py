@@ -21,6 +21,8 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from holdfast.api.problems import Malformed, TooLarge
 from holdfast.file_store import place_of
 
+#: How the name of a folder begins in which a file arrives until it is whole.
+ARRIVING = ".arriving-"
 _BLOCK_BYTES = 1 << 20
 _FIELD_BYTES = 64 * 1024
 _FIELDS = 50
@@ -103,7 +105,7 @@ class _FileSink:
 async def received_form(request: Request, folder: Path, max_bytes: int) -> AsyncIterator[Form]:
     """The fields of a multipart form, and its one file in a passing place."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with tempfile.TemporaryDirectory(prefix=".arriving-", dir=folder) as passing:
+    with tempfile.TemporaryDirectory(prefix=ARRIVING, dir=folder) as passing:
         form = await _Reader(request, Path(passing), max_bytes).read()
         request.state.content = form.content
         yield form

@@ -26,6 +26,7 @@ from holdfast.store.item_pages import ItemFilter
 from holdfast.store.operation_table import Candidate, Hold
 
 _LEASE_SECONDS = 60.0
+_AT_ONCE = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,25 +52,33 @@ class Operations:
         self._name = name
         self._log = log
         self._stopped = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
         """What is under way ends with its step."""
         self._stopped.set()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def look(self) -> None:
-        """Goes on with everything that nobody goes on with, one after the other."""
+        """Goes on with what nobody goes on with: those of different owners side by side, so that
+        a slow one is in nobody else's way."""
         for operation_id in await self._store.operations.to_do():
+            if len(self._tasks) >= _AT_ONCE or self._stopped.is_set():
+                return
             hold = await self._store.operations.lease(operation_id, self._name, _LEASE_SECONDS)
-            if hold is not None and not self._stopped.is_set():
-                await self._carry_out(hold)
+            if hold is not None:
+                task = asyncio.create_task(self._carry_out(hold))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
 
     async def _carry_out(self, hold: Hold) -> None:
         try:
             ended = await self._all_jobs(hold)
         except LeaseLost:
             return  # cancelled, or another process took it over
-        except DatabaseGone:
-            raise
+        except DatabaseGone as error:
+            self._log.warning("database.gone", error=str(error))  # its lease ends by itself
+            return
         except Exception as error:
             self._log.error("operation.failed", operation=hold.operation.id, exc_info=error)
             await self._store.operations.finish(hold, "FAILED", f"{type(error).__name__}: {error}")
