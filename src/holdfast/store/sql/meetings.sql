@@ -69,12 +69,6 @@ order by id
 limit    1
 @skip_locked;
 
--- name: meeting_pages_by_upstream
-select id
-from   meeting_pages
-where  municipality_id = :municipality_id and document_type = :document_type
-       and upstream_id in (@each(:ids, text));
-
 -- name: drop_meeting_unindexed
 delete from meeting_unindexed
 where  id = :id
@@ -103,13 +97,6 @@ from   meeting_rejects
 where  municipality_id = :municipality_id and document_type = :document_type
        and upstream_id > :after and upstream_id <= :upto;
 
--- name: drop_meeting_rejects
--- Rejected rows that are upstream no more.
-delete from meeting_rejects
-where  municipality_id = :municipality_id and document_type = :document_type
-       and upstream_id in (@each(:ids, text))
-returning upstream_id;
-
 -- name: count_meeting_differences
 select   kind, count(*)
 from     meeting_differences
@@ -130,18 +117,11 @@ where    d.job_id = :job_id
 order by d.upstream_id
 limit    :limit;
 
--- name: forget_meeting_versions
--- Older versions that are upstream again: they come in as if they had not been seen.
-delete from meeting_page_history
-where  municipality_id = :municipality_id and document_type = :document_type
-       and upstream_id in (@each(:ids, text))
-returning page_id;
-
 -- name: yield_meeting_pages
 -- These give way to whatever row comes for them next.
 update meeting_pages
 set    job_id = 0
-where  id in (@each(:ids, bigint))
+where  id @any_of(:ids, bigint)
 returning id;
 
 -- name: vanish_meeting_pages
@@ -285,5 +265,5 @@ select   s.id, s.source, s.mode, s.state, s.generation, s.job_id, j.state, s.pag
          s.force_full, s.rerun_requested, s.error, s.cursor, s.updated_at, j.owner_id
 from     streams s
          join jobs j on j.id = s.job_id
-where    s.pipeline = 'meetings' and s.source in (@each(:sources, text))
+where    s.pipeline = 'meetings' and s.source @any_of(:sources, text)
 order by s.id;

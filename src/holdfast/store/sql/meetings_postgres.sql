@@ -79,7 +79,7 @@ returning upstream_id;
 
 -- name: unindex_meeting_pages
 delete from meeting_search
-where  page_id in (@each(:ids, bigint))
+where  page_id @any_of(:ids, bigint)
 returning page_id;
 
 -- name: index_meeting_pages
@@ -87,7 +87,7 @@ returning page_id;
 insert into meeting_search (page_id, words)
 select id, to_tsvector('english', left(text, 300000))
 from   meeting_pages
-where  id in (@each(:ids, bigint)) and vanished_at is null
+where  id @any_of(:ids, bigint) and vanished_at is null
 on conflict (page_id) do update
 set words = excluded.words
 returning page_id;
@@ -116,3 +116,47 @@ select ts_headline('english', left(p.text, 300000), websearch_to_tsquery('englis
                    'HighlightAll=true, StartSel=' || chr(2) || ', StopSel=' || chr(3))
 from   meeting_pages p
 where  p.id = :page_id;
+
+-- Ids are looked up one by one (`offset 0` keeps the planner to that): a table that was filled just
+-- now has no statistics, and without them each row is compared with each id.
+
+-- name: meeting_pages_by_upstream
+select found.id
+from   unnest(cast(:ids as text[])) k (upstream_id)
+       cross join lateral (
+           select id
+           from   meeting_pages
+           where  municipality_id = :municipality_id and document_type = :document_type
+                  and upstream_id = k.upstream_id
+           offset 0
+       ) found;
+
+-- name: drop_meeting_rejects
+-- Rejected rows that are upstream no more.
+delete from meeting_rejects
+where  ctid = any (array(
+           select found.ctid
+           from   unnest(cast(:ids as text[])) k (upstream_id)
+                  cross join lateral (
+                      select ctid
+                      from   meeting_rejects
+                      where  municipality_id = :municipality_id and document_type = :document_type
+                             and upstream_id = k.upstream_id
+                      offset 0
+                  ) found))
+returning upstream_id;
+
+-- name: forget_meeting_versions
+-- Older versions that are upstream again: they come in as if they had not been seen.
+delete from meeting_page_history
+where  ctid = any (array(
+           select found.ctid
+           from   unnest(cast(:ids as text[])) k (upstream_id)
+                  cross join lateral (
+                      select ctid
+                      from   meeting_page_history
+                      where  municipality_id = :municipality_id and document_type = :document_type
+                             and upstream_id = k.upstream_id
+                      offset 0
+                  ) found))
+returning page_id;
