@@ -23,6 +23,8 @@ from xlsxwriter.exceptions import XlsxFileError
 
 from holdfast.errors import UserError
 
+#: How the name of a folder begins in which a file is written until it is whole.
+UNFINISHED = ".holdfast-export-"
 FORMATS = ("csv", "xlsx", "jsonl")
 _SUFFIXES = {".csv": "csv", ".xlsx": "xlsx", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 
@@ -74,7 +76,7 @@ def open_writer(path: Path, format: str, columns: Sequence[str]) -> Iterator[Tab
         raise UserError(f"{path} is a folder.", "Name a file inside it.")
     make_writer = _WRITERS[format_of(path, format)]
     with _failures_named(path.name):
-        folder = tempfile.TemporaryDirectory(prefix=".holdfast-export-", dir=path.parent)
+        folder = tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=path.parent)
     with folder:
         unfinished = Path(folder.name) / path.name
         with _failures_named(path.name):

@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from holdfast.errors import PipelineError, UserError
+from holdfast.nesting import DEEPEST, is_too_deep
 
 _KINDS = {str: "text", int: "whole number", float: "number", bool: "true or false"}
 _LARGEST = 2**63  # what JSON keeps
@@ -58,7 +61,7 @@ def checked_options(
 ) -> dict[str, Any]:
     """What was given, in the declared types. A pipeline that declares none takes anything."""
     if not declared:
-        return dict(given)
+        return _storable(given)
     known = {option.name: option for option in declared}
     unknown = [name for name in given if name not in known]
     if unknown:
@@ -66,7 +69,18 @@ def checked_options(
             f"the pipeline {pipeline} has no option {unknown[0]!r}",
             f"Options: {'; '.join(option.told for option in declared)}.",
         )
-    return {name: known[name].taken(value) for name, value in given.items()}
+    return _storable({name: known[name].taken(value) for name, value in given.items()})
+
+
+def _storable(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What can be kept with the job, and told again."""
+    try:
+        text = orjson.dumps(dict(options)).decode()
+    except TypeError as error:
+        raise UserError(f"the options cannot be kept: {error}", "Give plain JSON values.") from None
+    if is_too_deep(text):
+        raise UserError(f"the options nest deeper than {DEEPEST} levels", "Give simpler ones.")
+    return dict(options)
 
 
 def whole_options(

@@ -28,6 +28,7 @@ from holdfast.model import Page, Record
 from holdfast.options import Option
 from holdfast.pipeline import Pipeline, pipeline
 from holdfast.settings import load_settings
+from holdfast.web.app import add_pages
 
 PASSWORD = "correct horse"
 
@@ -111,6 +112,7 @@ class ApiServer:
         settings = load_settings(self._environment)
         self.parts = await self._stack.enter_async_context(opened_parts(settings, PIPELINES))
         self.app = create_app(self.parts)
+        add_pages(self.app)
         listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         config = uvicorn.Config(

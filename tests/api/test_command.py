@@ -118,6 +118,52 @@ def test_server_killed_before_its_answer_makes_no_second_job(
     assert [answer.json()["id"] for answer in answers] == made * 2
 
 
+@pytest.mark.parametrize(
+    ("point", "path"),
+    [
+        ("add_file/committed", "/api/files"),
+        ("add_export/committed", "/api/jobs/1/export?format=csv"),
+        ("add_operation/committed", "/api/jobs/1/reprocess"),
+    ],
+)
+def test_server_killed_before_its_answer_makes_nothing_else_twice_either(
+    point: str,
+    path: str,
+    holdfast_command: HoldfastCommand,
+    pipeline_file: Path,
+    client: httpx2.Client,
+) -> None:
+    arguments = ("api", pipeline_file, "--port", "0")
+    whole = holdfast_command.start(*arguments)
+    address, _ = _listening(whole)
+    _log_in(holdfast_command, client, address)
+    file = {"file": ("rows.csv", b"title\nOak chair\n")}
+    assert client.post("/api/jobs", data={"pipeline": "titles"}, files=file).status_code == 202
+    whole.send_signal(signal.SIGTERM)
+    whole.wait(30)
+    doomed = holdfast_command.start(*arguments, env={"HOLDFAST_FAULT": point})
+    client.base_url, _ = _listening(doomed)
+    asked: dict[str, Any] = {"files": file} if path == "/api/files" else {"json": {}}
+    headers = {"Idempotency-Key": "once"}
+    with pytest.raises(httpx2.TransportError):
+        client.post(path, headers=headers, **asked)
+    assert doomed.wait(30) == -signal.SIGKILL
+
+    client.base_url, _ = _listening(holdfast_command.start(*arguments))
+    before = _made(client)
+    answers = [client.post(path, headers=headers, **asked) for _ in range(2)]
+    assert {answer.status_code for answer in answers} <= {201, 202}
+    assert all(answer.headers["idempotency-replayed"] == "true" for answer in answers)
+    assert _made(client) == before
+
+
+def _made(client: httpx2.Client) -> list[int]:
+    """How many files, exports and operations there are."""
+    return [
+        len(client.get(f"/api/{name}").json()[name]) for name in ("files", "exports", "operations")
+    ]
+
+
 def test_first_start_prints_a_link_that_lets_the_admin_in(
     holdfast_command: HoldfastCommand, pipeline_file: Path, client: httpx2.Client
 ) -> None:

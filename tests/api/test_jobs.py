@@ -215,6 +215,19 @@ async def test_failed_request_may_be_tried_again_with_its_key(server: ApiServer)
         assert "idempotency-replayed" not in reply.headers
 
 
+@pytest.mark.parametrize("kind", ["text/plain", "Application/JSON", "multipart/mixed", ""])
+@pytest.mark.parametrize("path", ["/api/jobs", "/api/files"])
+async def test_only_a_form_may_be_as_large_as_an_upload(
+    server: ApiServer, path: str, kind: str
+) -> None:
+    ada = await server.person("ada")
+    headers = {"Content-Type": kind, "Idempotency-Key": "large"}
+    body = b"x" * (server.parts.options.max_body_bytes + 1)
+    reply = await ada.post(path, content=body, headers=headers)
+    assert reply.status_code == 413
+    assert f"{server.parts.options.max_body_bytes:,}" in reply.json()["detail"]
+
+
 async def test_pressure_is_told_with_the_time_to_wait(database_url: str, tmp_path: Path) -> None:
     async with ApiServer(database_url, tmp_path, backlog_max_items="1") as server:
         ada = await server.person("ada")

@@ -213,3 +213,22 @@ async def test_operation_of_a_process_that_died_is_gone_on_with_exactly(
     assert (await store.operations.operation(operation_id)).done_count == 1200
     assert (await store.reads.counters(job["id"])).open == 1200
     await assert_sound(store, job["id"])
+
+
+async def test_slow_operation_is_in_nobody_elses_way(server: ApiServer) -> None:
+    ada, ben = await server.person("ada"), await server.person("ben")
+    theirs = await finished(server, ada, *["broken"] * 3)
+    mine = await finished(server, ben, "broken")
+    body = {"kind": "reprocess", "filter": {"statuses": ["ERROR"]}, "includePermanent": True}
+    body |= {"resetAttempts": True}
+    slow = {**body, "filter": {"statuses": ["ERROR"], "jobIds": [theirs["id"]]}}
+    made = await ada.post("/api/operations", json={**slow, "itemsPerSecond": 0.001})
+    path = f"/api/operations/{made.json()['id']}"
+    while (await ada.get(path)).json()["doneCount"] == 0:
+        await asyncio.sleep(0.05)
+    quick = {**body, "filter": {"statuses": ["ERROR"], "jobIds": [mine["id"]]}}
+    begun = (await ben.post("/api/operations", json=quick)).json()
+    while begun["state"] in ("QUEUED", "RUNNING"):
+        await asyncio.sleep(0.05)
+        begun = (await ben.get(f"/api/operations/{begun['id']}")).json()
+    assert (begun["state"], (await ada.get(path)).json()["state"]) == ("DONE", "RUNNING")

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import AsyncExitStack, aclosing
+from typing import Any
+
 import httpx2
 import pytest
 
+from holdfast.api.live import Feed
 from tests.api.server import PASSWORD, ApiServer
 
 
@@ -58,6 +63,62 @@ async def test_wrong_passwords_are_throttled_by_name(server: ApiServer) -> None:
     _, reply = await _log_in(server)
     assert reply.status_code == 429
     assert int(reply.headers["retry-after"]) >= 1
+
+
+async def test_crowd_of_guesses_is_throttled_as_well(server: ApiServer) -> None:
+    await server.parts.accounts.add_user("ada", "operator", PASSWORD, "tester")
+    guesses = (_log_in(server, password=f"guess number {number}") for number in range(30))
+    statuses = [reply.status_code for _, reply in await asyncio.gather(*guesses)]
+    assert set(statuses) == {401, 429}
+    assert statuses.count(401) <= 7  # five are free, and one more may be under way
+
+
+@pytest.mark.parametrize("how", ["logged out", "disabled", "of another role"])
+async def test_live_counters_end_for_whom_they_are_not_any_more(
+    server: ApiServer, how: str
+) -> None:
+    await server.parts.accounts.add_user("ada", "reader", PASSWORD, "tester")
+    client, reply = await _log_in(server)
+    changes: dict[str, Any] = {
+        "disabled": {"disabled": True},
+        "of another role": {"role": "operator"},
+    }
+    async with client.stream("GET", "/api/events") as events:
+        lines = events.aiter_lines()
+        await anext(lines)
+        if how == "logged out":
+            token = {"X-CSRF-Token": reply.json()["csrfToken"]}
+            assert (await client.delete("/api/session", headers=token)).status_code == 204
+        else:
+            await server.parts.accounts.change_user("ada", "tester", **changes[how])
+        async for _ in lines:
+            pass  # until the server ends it
+
+
+async def test_nobody_takes_all_places_of_live_pages(server: ApiServer) -> None:
+    feed: Feed = server.app.state.feed
+    async with AsyncExitStack() as stack:
+        for _ in range(500):
+            listening = await stack.enter_async_context(aclosing(feed.listen("ada", "ada", None)))
+            await anext(listening)
+        ada, ben = await server.person("ada"), await server.person("ben")
+        assert (await ada.get("/api/events")).status_code == 429
+        async with ben.stream("GET", "/api/events") as events:
+            assert events.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("site", "status"), [("cross-site", 403), ("same-site", 403), ("same-origin", 303), (None, 303)]
+)
+async def test_form_of_another_site_logs_nobody_in(
+    server: ApiServer, site: str | None, status: int
+) -> None:
+    await server.parts.accounts.add_user("ada", "operator", PASSWORD, "tester")
+    headers = {} if site is None else {"Sec-Fetch-Site": site}
+    client = server.anybody()
+    reply = await client.post("/login", data={"name": "ada", "password": PASSWORD}, headers=headers)
+    assert reply.status_code == status
+    assert ("set-cookie" in reply.headers) == (status == 303)
 
 
 async def test_unknown_name_and_wrong_password_look_alike(server: ApiServer) -> None:

@@ -176,6 +176,45 @@ class AddExport:
         assert actions.count("export") == 1
 
 
+@scenario("add_file")
+class AddFileForARequest:
+    async def prepare(store: Store) -> RequestKey:
+        request = RequestKey("ada", f"file at {await store.jobs.now()}", "of this content")
+        assert await store.requests.begin_request(*request[:2], "same") is None
+        return request
+
+    async def act(store: Store, request: RequestKey) -> None:
+        with suppress(UnfitState):
+            new = NewFile("ada", request.key, "upload", "/a", 1, "hash", {}, request)
+            await store.files.add_file(new)
+
+    async def check(store: Store, request: RequestKey) -> None:
+        made = await fetch(store, "select id from files where name = :name", name=request.key)
+        answered = await store.requests.begin_request(*request[:2], "same")
+        assert answered is not None and [row[0] for row in made] == [answered.made]
+        assert (answered.fingerprint, answered.content) == ("same", "of this content")
+
+
+@scenario("add_export")
+class AddExportForARequest:
+    async def prepare(store: Store) -> tuple[int, RequestKey]:
+        job_id = await filled_job(store, 1)
+        request = RequestKey("ada", f"export of {job_id}")
+        assert await store.requests.begin_request(*request[:2], "same") is None
+        return job_id, request
+
+    async def act(store: Store, state: tuple[int, RequestKey]) -> None:
+        job_id, request = state
+        with suppress(UnfitState):
+            await store.files.add_export(NewExport("ada", job_id, "csv", [], False, request))
+
+    async def check(store: Store, state: tuple[int, RequestKey]) -> None:
+        job_id, request = state
+        made = await fetch(store, "select id from exports where job_id = :j", j=job_id)
+        answered = await store.requests.begin_request(*request[:2], "same")
+        assert answered is not None and [row[0] for row in made] == [answered.made]
+
+
 async def _new_export(store: Store) -> int:
     job_id = await filled_job(store, 1)
     return await store.files.add_export(NewExport("ada", job_id, "csv", [], False))
@@ -279,7 +318,7 @@ class AddOperationForARequest:
     async def prepare(store: Store) -> tuple[int, RequestKey]:
         job_id = await filled_job(store, 1)
         request = RequestKey("ada", f"operation on {job_id}")
-        assert await store.requests.begin_request(*request, "same") is None
+        assert await store.requests.begin_request(*request[:2], "same") is None
         return job_id, request
 
     async def act(store: Store, state: tuple[int, RequestKey]) -> None:
@@ -289,7 +328,7 @@ class AddOperationForARequest:
 
     async def check(store: Store, state: tuple[int, RequestKey]) -> None:
         job_id, request = state
-        answered = await store.requests.begin_request(*request, "same")
+        answered = await store.requests.begin_request(*request[:2], "same")
         found = await store.operations.operations(None, 200)
         made = [each.id for each in found if each.job_ids == (job_id,)]
         assert answered is not None and made == [answered.made]
@@ -368,11 +407,30 @@ class NoteOperation:
     async def act(store: Store, hold: Hold) -> None:
         known = await _again(store, hold)
         if not known.operation.done_count:
-            await store.operations.note(known, {"job": 1}, 5)
+            await store.operations.note(known, {"job": 1})
 
     async def check(store: Store, hold: Hold) -> None:
         found = await store.operations.operation(hold.operation.id)
-        assert (found.done_count, found.result, found.position) == (1, (5,), {"job": 1})
+        assert (found.done_count, found.position) == (1, {"job": 1})
+
+
+@scenario("export_step")
+class ExportStep:
+    async def prepare(store: Store) -> Hold:
+        return await _hold(store, "export", await filled_job(store, 1))
+
+    async def act(store: Store, hold: Hold) -> None:
+        known = await _again(store, hold)
+        if not known.operation.done_count:
+            new = NewExport("ada", hold.operation.job_ids[0], "csv", [], False)
+            await store.operations.export(known, {"job": 1}, new)
+
+    async def check(store: Store, hold: Hold) -> None:
+        found = await store.operations.operation(hold.operation.id)
+        job_id = hold.operation.job_ids[0]
+        made = await fetch(store, "select id from exports where job_id = :j", j=job_id)
+        assert (found.done_count, found.position) == (1, {"job": 1})
+        assert found.result == tuple(row[0] for row in made) and len(made) == 1
 
 
 @scenario("reprocess_step")

@@ -12,8 +12,9 @@ from fastapi.routing import APIRoute
 
 from holdfast.api.identity import Person, find_person, parts_of
 from holdfast.api.problems import Malformed
+from holdfast.api.uploading import received_form
 from holdfast.errors import UnfitState, UserError
-from holdfast.store.request_table import RequestKey, RequestTable
+from holdfast.store.request_table import Answered, RequestKey, RequestTable
 
 HEADER = "Idempotency-Key"
 _KEY = re.compile(r"[\x21-\x7e]{1,200}\Z")
@@ -46,10 +47,11 @@ class AnsweredOnce(APIRoute):
         before = await table.begin_request(person.name, key, fingerprint)
         if before is None:
             return await _carry_out(handler, request, table, RequestKey(person.name, key))
-        if before.fingerprint != fingerprint:
+        if not await _is_same(request, before, fingerprint):
             raise UserError(f"this {HEADER} was used for another request", "Use a new one.")
         if before.made is not None:
-            return _replayed(202, await self.retell(request, person, before.made))
+            told = await self.retell(request, person, before.made)
+            return _replayed(self.status_code or 200, told)
         if before.status is None:
             raise UnfitState("the request with this key is being answered", "Ask again soon.")
         return _replayed(before.status, before.body or "")
@@ -62,7 +64,7 @@ class AnsweredOnce(APIRoute):
 def request_key(request: Request) -> RequestKey | None:
     """What the verb that makes something has to note with it."""
     found: RequestKey | None = getattr(request.state, "request_key", None)
-    return found
+    return found and found._replace(content=getattr(request.state, "content", ""))
 
 
 def _replayed(status: int, body: str) -> Response:
@@ -78,18 +80,29 @@ async def _carry_out(
     try:
         response = await handler(request)
     except BaseException:
-        await table.drop_request(*key)
+        await table.drop_request(*key[:2])
         raise
     text = bytes(response.body).decode()
-    await table.answer_request(*key, response.status_code, text)
+    await table.answer_request(*key[:2], response.status_code, text)
     return response
 
 
+async def _is_same(request: Request, before: Answered, fingerprint: str) -> bool:
+    """A form is read for it only when one with its key and its length came before."""
+    if before.fingerprint != fingerprint:
+        return False
+    if not before.content:
+        return True
+    parts = parts_of(request)
+    async with received_form(request, parts.files, parts.options.max_upload_bytes) as form:
+        return form.content == before.content
+
+
 async def _fingerprint(request: Request) -> str:
-    """Of what was asked; a file's bytes are not read for it, only how many there are."""
+    """Of what was asked; of a form, whose bytes come later, only how many there are."""
     digest = hashlib.sha256(f"{request.method} {request.url.path}?{request.url.query}".encode())
-    kind = request.headers.get("content-type", "")
-    if kind.startswith("multipart/"):
+    kind = request.headers.get("content-type", "").lower()
+    if kind.startswith("multipart/form-data"):
         digest.update(request.headers.get("content-length", "").encode())
     else:
         digest.update(await request.body())

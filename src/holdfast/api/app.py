@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from fastapi import FastAPI
@@ -35,6 +36,7 @@ from holdfast.api import (
     users,
 )
 from holdfast.api.intake import Intake
+from holdfast.api.leftovers import clear_leftovers
 from holdfast.api.live import Feed
 from holdfast.api.parts import Parts
 from holdfast.api.pending import PendingCounts
@@ -116,13 +118,14 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         every(_LOOK_SECONDS, app.state.feed.read, parts.log, "live"),
         every(_FORGET_SECONDS, parts.store.people.forget_expired, parts.log, "sessions"),
         every(_FORGET_SECONDS, parts.store.requests.forget_requests, parts.log, "requests"),
+        every(_FORGET_SECONDS, partial(clear_leftovers, parts), parts.log, "leftovers"),
     ]
     tasks = [asyncio.create_task(loop) for loop in loops]
     try:
         yield
     finally:
         app.state.feed.close()
-        acting.stop()
+        await acting.stop()
         await intake.stop()
         for task in tasks:
             task.cancel()

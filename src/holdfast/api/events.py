@@ -10,17 +10,20 @@ import orjson
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
 
-from holdfast.api.identity import PartsOf, Person, Someone
+from holdfast.api.identity import PartsOf, Person, Someone, look_up, parts_of
 from holdfast.api.jobs import job_shape
 from holdfast.api.live import Feed
 from holdfast.api.rates import Rates
 from holdfast.api.shapes import Id
+from holdfast.errors import DatabaseGone
 from holdfast.store.pages import CountedJob
 
 router = APIRouter(prefix="/api/events", tags=["events"])
 
 _HEADERS = {"X-Accel-Buffering": "no"}
 _RETRY = b"retry: 2000\n\n"
+#: How often it is asked whether the person may still listen.
+_CHECK_SECONDS = 10.0
 
 
 @router.get(
@@ -39,23 +42,36 @@ async def stream(
     if job_id is not None:
         await parts.store.pages.job(job_id, person.scope)
     feed: Feed = request.app.state.feed
-    rates: Rates = request.app.state.rates
+    feed.check_room(person.name)
     return StreamingResponse(
-        _told(feed, rates, person, job_id), media_type="text/event-stream", headers=_HEADERS
+        _told(request, person, job_id), media_type="text/event-stream", headers=_HEADERS
     )
 
 
-async def _told(
-    feed: Feed, rates: Rates, person: Person, job_id: int | None
-) -> AsyncIterator[bytes]:
+async def _told(request: Request, person: Person, job_id: int | None) -> AsyncIterator[bytes]:
     yield _RETRY
-    before = None
-    async with aclosing(feed.listen(person.scope, job_id)) as readings:
+    feed: Feed = request.app.state.feed
+    rates: Rates = request.app.state.rates
+    clock = parts_of(request).clock
+    before, checked_at = None, clock.monotonic()
+    async with aclosing(feed.listen(person.name, person.scope, job_id)) as readings:
         async for seen in readings:
+            if clock.monotonic() >= checked_at + _CHECK_SECONDS:
+                checked_at = clock.monotonic()
+                if not await _is_still(person, request):
+                    return
             text = _event(seen, person, rates)
             # What has not changed is not sent again; a comment keeps the connection.
             yield b": still here\n\n" if text == before else text
             before = text
+
+
+async def _is_still(person: Person, request: Request) -> bool:
+    """Neither logged out nor of another role by now. Who cannot be known, is not."""
+    try:
+        return await look_up(request) == person
+    except DatabaseGone:
+        return False
 
 
 def _event(seen: list[CountedJob], person: Person, rates: Rates) -> bytes:

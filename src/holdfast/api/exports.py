@@ -10,9 +10,9 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import FileResponse
 from pydantic import Field
 
-from holdfast.api.answered_once import AnsweredOnce
+from holdfast.api.answered_once import AnsweredOnce, request_key
 from holdfast.api.cursors import Cursors
-from holdfast.api.identity import PartsOf, Someone
+from holdfast.api.identity import PartsOf, Person, Someone, parts_of
 from holdfast.api.items import Code, From, Statuses, To, Values, in_utc, statuses_of
 from holdfast.api.jobs import ScopedJob
 from holdfast.api.operations import narrowing
@@ -23,7 +23,14 @@ from holdfast.errors import NotThere, UnfitState
 from holdfast.store.file_table import Export, NewExport
 from holdfast.store.item_pages import ItemFilter
 
-router = APIRouter(tags=["exports"], route_class=AnsweredOnce)
+
+class _MadeOnce(AnsweredOnce):
+    async def retell(self, request: Request, person: Person, made: int) -> str:
+        found = await parts_of(request).store.files.export(made)
+        return _shape(found).model_dump_json(by_alias=True)
+
+
+router = APIRouter(tags=["exports"], route_class=_MadeOnce)
 
 Format = Literal["csv", "xlsx", "jsonl"]
 _MEDIA_TYPES = {
@@ -60,6 +67,7 @@ class ExportList(Shape):
 @router.post("/api/jobs/{jobId}/export", status_code=202, summary="Export a job's items")
 async def make(
     job: ScopedJob,
+    request: Request,
     person: Someone,
     parts: PartsOf,
     format: Format,
@@ -76,7 +84,7 @@ async def make(
     values = values_of(value, job, parts.pipelines.get(job.pipeline))
     narrowed = {name: told for name, told in narrowing(filter, values).items() if told}
     wanted = [str(status) for status in filter.statuses]
-    new = NewExport(person.name, job.id, format, wanted, with_input, narrowed)
+    new = NewExport(person.name, job.id, format, wanted, with_input, narrowed, request_key(request))
     return _shape(await parts.store.files.export(await parts.store.files.add_export(new)))
 
 
@@ -117,7 +125,8 @@ async def download(
     path = exports.path(export)
     if not await asyncio.to_thread(path.is_file):
         raise NotThere(f"the file of export {export_id} is gone", "Ask for a new export.")
-    job = await parts.store.reads.job(export.job_id)
+    # Whoever may not see the job any more, may not read it from an export of better days either.
+    job = await parts.store.pages.job(export.job_id, person.scope)
     partial = "-partial" if export.partial else ""
     name = f"{job.name.rpartition('.')[0] or job.name}-{job.id}{partial}.{export.format}"
     return FileResponse(path, media_type=_MEDIA_TYPES[export.format], filename=name)

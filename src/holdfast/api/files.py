@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import asdict
+from contextlib import suppress
+from dataclasses import asdict, replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -15,10 +16,10 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import FileResponse
 from pydantic import Field
 
-from holdfast.api.answered_once import AnsweredOnce
+from holdfast.api.answered_once import AnsweredOnce, request_key
 from holdfast.api.cursors import Cursors
 from holdfast.api.flags import Flag, require_flag
-from holdfast.api.identity import Operator, PartsOf, Person, Someone
+from holdfast.api.identity import Operator, PartsOf, Person, Someone, parts_of
 from holdfast.api.images import detected_image, is_image, row_of
 from holdfast.api.parts import Parts
 from holdfast.api.problems import WrongType
@@ -28,10 +29,22 @@ from holdfast.engine.discover import open_upload
 from holdfast.errors import InputError, NotAllowed, NotThere
 from holdfast.sources.images import MEDIA_TYPES, image_in
 from holdfast.store.file_table import NewFile, StoredFile
+from holdfast.store.request_table import RequestKey
 
-router = APIRouter(prefix="/api/files", tags=["files"], route_class=AnsweredOnce)
+
+class _StoredOnce(AnsweredOnce):
+    async def retell(self, request: Request, person: Person, made: int) -> str:
+        parts = parts_of(request)
+        file = await parts.store.files.file(made)
+        table = {name: file.detected[name] for name in TABLE_OPTIONS if file.detected.get(name)}
+        return (await _previewed(file, table, parts)).model_dump_json(by_alias=True)
+
+
+router = APIRouter(prefix="/api/files", tags=["files"], route_class=_StoredOnce)
 
 _PREVIEW_ROWS = 20
+#: The kind of a stored file that stays where the server's owner keeps it.
+REFERENCE = "reference"
 TABLE_OPTIONS = ("encoding", "delimiter", "sheet")
 FILE_FORM = {
     "requestBody": {
@@ -91,7 +104,7 @@ async def store(request: Request, person: Operator, parts: PartsOf) -> Previewed
     limit = parts.options.max_upload_bytes
     async with received_form(request, parts.files, limit) as form:
         table = {name: form.fields[name] for name in TABLE_OPTIONS if form.fields.get(name)}
-        file = await keep(the_file(form), table, person, parts)
+        file = await keep(the_file(form), table, person, parts, request_key(request))
     return await _previewed(file, table, parts)
 
 
@@ -146,7 +159,11 @@ def require_form(request: Request) -> None:
 
 
 async def keep(
-    received: Received, table: Mapping[str, str], person: Person, parts: Parts
+    received: Received,
+    table: Mapping[str, str],
+    person: Person,
+    parts: Parts,
+    key: RequestKey | None = None,
 ) -> StoredFile:
     """Stores the upload for good once it turned out to be an image, or a table with rows."""
     named = received.path.with_name(received.name)
@@ -154,7 +171,8 @@ async def keep(
     detected = await asyncio.to_thread(_image_or_table, named, table, parts)
     moved = Received(received.name, named, received.size, received.sha256)
     place = await asyncio.to_thread(moved.keep, parts.files)
-    return await _record(person, "upload", place, received.size, received.sha256, detected, parts)
+    new = _new_file(person, "upload", place, received.size, received.sha256, detected)
+    return await _record(replace(new, request=key), parts)
 
 
 def _image_or_table(path: Path, table: Mapping[str, str], parts: Parts) -> dict[str, Any]:
@@ -175,7 +193,7 @@ async def refer(path: str, table: Mapping[str, str], person: Person, parts: Part
         raise InputError(f"{place.name} has a header and no rows", "Name a file with rows.")
     sha256 = await asyncio.to_thread(_content_key, place)
     size = place.stat().st_size
-    return await _record(person, "reference", place, size, sha256, detected, parts)
+    return await _record(_new_file(person, REFERENCE, place, size, sha256, detected), parts)
 
 
 def _under_a_root(path: str, roots: tuple[Path, ...]) -> Path:
@@ -187,10 +205,21 @@ def _under_a_root(path: str, roots: tuple[Path, ...]) -> Path:
     if "\0" in path:
         raise refused
     for root in roots:
-        place = (root / path).resolve()
-        if place.is_relative_to(root.resolve()) and place.is_file():
-            return place
+        # A name that is too long, a link in a circle, a folder that is not ours to look into.
+        with suppress(OSError, RuntimeError):
+            place = (root / path).resolve()
+            if place.is_relative_to(root.resolve()) and place.is_file():
+                return place
     raise refused
+
+
+async def require_in_place(file: StoredFile, parts: Parts) -> None:
+    """A file that is not ours may have become a link to elsewhere since it was referred to, and
+    its folder may not be open any more."""
+    if file.kind == REFERENCE:
+        place = await asyncio.to_thread(_under_a_root, file.path, parts.options.file_roots)
+        if str(place) != file.path:
+            raise NotAllowed(f"{file.name} leads elsewhere now", "Refer to it anew.")
 
 
 def _content_key(path: Path) -> str:
@@ -199,16 +228,13 @@ def _content_key(path: Path) -> str:
     return content_key(path)
 
 
-async def _record(
-    person: Person,
-    kind: str,
-    place: Path,
-    size: int,
-    sha256: str,
-    detected: dict[str, Any],
-    parts: Parts,
-) -> StoredFile:
-    new = NewFile(person.name, place.name, kind, str(place.resolve()), size, sha256, detected)
+def _new_file(
+    person: Person, kind: str, place: Path, size: int, sha256: str, detected: dict[str, Any]
+) -> NewFile:
+    return NewFile(person.name, place.name, kind, str(place.resolve()), size, sha256, detected)
+
+
+async def _record(new: NewFile, parts: Parts) -> StoredFile:
     return await parts.store.files.file(await parts.store.files.add_file(new))
 
 
@@ -232,6 +258,7 @@ async def looked_into(
 async def _previewed(file: StoredFile, table: Mapping[str, str], parts: Parts) -> PreviewedFile:
     if is_image(file):
         return PreviewedFile(**_shape(file).model_dump(), rows=[row_of(file)])
+    await require_in_place(file, parts)
     detected, rows = await asyncio.to_thread(_look_into, Path(file.path), table, parts)
     shape = _shape(file).model_dump() | {"detected": detected}
     return PreviewedFile(**shape, rows=rows)

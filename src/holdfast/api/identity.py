@@ -51,12 +51,13 @@ def ip_of(request: Request) -> str | None:
 async def find_person(request: Request) -> Person | None:
     """Looked up once a request."""
     if not hasattr(request.state, "person"):
-        request.state.person = await _look_up(request)
+        request.state.person = await look_up(request)
     found: Person | None = request.state.person
     return found
 
 
-async def _look_up(request: Request) -> Person | None:
+async def look_up(request: Request) -> Person | None:
+    """Who asks, as it is known now: for what goes on long after it was asked for."""
     accounts = parts_of(request).accounts
     kind, _, token = request.headers.get("Authorization", "").partition(" ")
     if kind.lower() == "bearer":

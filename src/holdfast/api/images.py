@@ -14,7 +14,7 @@ import orjson
 
 from holdfast.api.identity import Person
 from holdfast.api.parts import Parts
-from holdfast.api.uploading import Received
+from holdfast.api.uploading import ARRIVING, Received
 from holdfast.errors import UserError
 from holdfast.sources.images import Image
 from holdfast.store.file_table import NewFile, StoredFile
@@ -77,7 +77,7 @@ def _written(rows: Sequence[dict[str, Any]], folder: Path) -> tuple[Path, int, s
     sha256 = hashlib.sha256(text).hexdigest()
     name = "1 image.jsonl" if len(rows) == 1 else f"{len(rows):,} images.jsonl"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with tempfile.TemporaryDirectory(prefix=".arriving-", dir=folder) as passing:
+    with tempfile.TemporaryDirectory(prefix=ARRIVING, dir=folder) as passing:
         path = Path(passing) / name
         with path.open("wb") as file:
             file.write(text)

@@ -10,10 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from holdfast.api.files import require_in_place
 from holdfast.api.parts import Parts
 from holdfast.engine.discover import open_upload
 from holdfast.engine.uploads import Upload
-from holdfast.errors import InputError
+from holdfast.errors import InputError, NotAllowed, NotThere, UserError
+from holdfast.model import Job
 from holdfast.sources.tables import TableFile
 
 _AT_ONCE = 2
@@ -54,8 +56,9 @@ class Intake:
         try:
             job = await parts.store.reads.job(job_id)
             try:
+                await self._check_place(job)
                 file = await asyncio.to_thread(self._open, job.reference, job.options)
-            except InputError as error:
+            except (InputError, NotAllowed, NotThere) as error:
                 await self._give_up(job_id, name, error)
                 return
             with file:
@@ -67,13 +70,17 @@ class Intake:
             await parts.store.leases.return_leases(name)
             await parts.store.upkeep.stop_worker(name)
 
+    async def _check_place(self, job: Job) -> None:
+        if job.file_id is not None:
+            await require_in_place(await self._parts.store.files.file(job.file_id), self._parts)
+
     def _open(self, reference: str | None, options: Mapping[str, Any]) -> TableFile:
         table = options.get("_table") or {}
         most = self._parts.options.max_input_bytes
         limits = dict.fromkeys(("max_cell_bytes", "max_row_bytes"), most)
         return open_upload(Path(reference or ""), {**table, **limits})
 
-    async def _give_up(self, job_id: int, name: str, error: InputError) -> None:
+    async def _give_up(self, job_id: int, name: str, error: UserError) -> None:
         """A stored file that cannot be opened any more fails its job, and says why."""
         store = self._parts.store
         seconds = self._parts.uploads.limits.lease_seconds

@@ -270,9 +270,12 @@ def refuse_offsets(page: str | None, sort: str | None) -> None:
 
 def in_utc(value: datetime | None) -> datetime | None:
     """A time without a zone counts as UTC."""
-    if value is None or value.tzinfo is not None:
-        return value
-    return value.replace(tzinfo=UTC)
+    if value is None or value.tzinfo is None:
+        return value and value.replace(tzinfo=UTC)
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise UserError(f"{value.isoformat()} is before or after all times") from None
 
 
 def _bound(filter: ItemFilter, values: Sequence[Value]) -> list[str]:

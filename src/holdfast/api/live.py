@@ -19,6 +19,7 @@ _IDLE_TICK_SECONDS = 5.0
 _KEEP_ALIVE_SECONDS = 15.0
 _RECENT_SECONDS = 10.0
 _MOST_LISTENERS = 2000
+_MOST_OF_ONE = 500
 _POINTS = 720
 
 
@@ -40,7 +41,7 @@ class Feed:
     def __init__(self, parts: Parts, rates: Rates) -> None:
         self._parts = parts
         self._rates = rates
-        self._listeners: set[asyncio.Event] = set()
+        self._listeners: dict[asyncio.Event, str] = {}  # and who listens
         self._latest: list[CountedJob] = []
         self._closed = False
         self._read_at = float("-inf")
@@ -67,14 +68,18 @@ class Feed:
         for listener in self._listeners:
             listener.set()
 
+    def check_room(self, name: str) -> None:
+        """Nobody can take everybody's places."""
+        names = [*self._listeners.values()]
+        if len(names) >= _MOST_LISTENERS or names.count(name) >= _MOST_OF_ONE:
+            raise Throttled("too many live pages are open", 30, "Reload instead.")
+
     async def listen(
-        self, scope: str | None, job_id: int | None
+        self, name: str, scope: str | None, job_id: int | None
     ) -> AsyncGenerator[list[CountedJob]]:
         """The live jobs in scope, again after each reading, and now and then without one."""
-        if len(self._listeners) >= _MOST_LISTENERS:
-            raise Throttled("too many live pages are open", 30, "Reload instead.")
         woken = asyncio.Event()
-        self._listeners.add(woken)
+        self._listeners[woken] = name
         try:
             yield self._seen(scope, job_id)
             while not self._closed:
@@ -85,7 +90,7 @@ class Feed:
                 if not self._closed:
                     yield self._seen(scope, job_id)
         finally:
-            self._listeners.discard(woken)
+            del self._listeners[woken]
 
     def _seen(self, scope: str | None, job_id: int | None) -> list[CountedJob]:
         return [

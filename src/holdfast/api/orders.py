@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Request
 from pydantic import Field
 
-from holdfast.api.answered_once import AnsweredOnce
-from holdfast.api.identity import Operator, PartsOf, Person
+from holdfast.api.answered_once import AnsweredOnce, request_key
+from holdfast.api.identity import Operator, PartsOf, Person, parts_of
 from holdfast.api.jobs import ScopedJob, tell
 from holdfast.api.operations import (
     Filter,
@@ -24,7 +24,17 @@ from holdfast.engine.control import Caps
 from holdfast.errors import Throttled, UnfitState, UserError
 from holdfast.model import ItemStatus, Job, JobState
 
-router = APIRouter(prefix="/api/jobs/{jobId}", tags=["jobs"], route_class=AnsweredOnce)
+
+class _OrderedOnce(AnsweredOnce):
+    """Of the orders, only `reprocess` makes something: an operation."""
+
+    async def retell(self, request: Request, person: Person, made: int) -> str:
+        found = await parts_of(request).store.operations.operation(made)
+        told = Reprocessed(opened=None, left=None, operation=operation_shape(found))
+        return told.model_dump_json(by_alias=True)
+
+
+router = APIRouter(prefix="/api/jobs/{jobId}", tags=["jobs"], route_class=_OrderedOnce)
 
 _AGAIN = (ItemStatus.ERROR, ItemStatus.NOT_FOUND)
 
@@ -132,7 +142,7 @@ async def cancel(job: ScopedJob, request: Request, person: Operator, parts: Part
 
 @router.post("/reprocess", status_code=202, summary="Open finished items again")
 async def reprocess(
-    job: ScopedJob, body: Reprocess, person: Operator, parts: PartsOf
+    job: ScopedJob, body: Reprocess, request: Request, person: Operator, parts: PartsOf
 ) -> Reprocessed:
     """The named items at once, those still open left alone; or all of some statuses step by step,
     by default without permanent errors and items whose attempts are used up, which the operation
@@ -155,7 +165,7 @@ async def reprocess(
         include_permanent=body.include_permanent,
         items_per_second=body.items_per_second,
     )
-    begun = await begin(wanted, person, parts)
+    begun = await begin(wanted, person, parts, request_key(request))
     return Reprocessed(opened=None, left=None, operation=operation_shape(begun))
 
 

@@ -13,6 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from holdfast.errors import (
     DatabaseGone,
@@ -111,6 +112,7 @@ def add_handlers(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(DatabaseGone, _gone)
+    app.add_exception_handler(ClientDisconnect, _left)
     app.add_exception_handler(OSError, _system)
     app.add_exception_handler(Exception, _unexpected)
 
@@ -149,6 +151,11 @@ async def _gone(request: Request, error: Exception) -> JSONResponse:
     request.app.state.parts.log.warning("database.gone", error=str(error))
     headers = {"Retry-After": str(_GONE_SECONDS)}
     return answer(503, "the database cannot be reached now", "Try again soon.", headers=headers)
+
+
+async def _left(_: Request, error: Exception) -> JSONResponse:
+    """Nobody reads it: who sent the request left in the midst of it. No failure of ours."""
+    return answer(400, "the request ended too early", "Send it again.")
 
 
 async def _system(request: Request, error: Exception) -> JSONResponse:

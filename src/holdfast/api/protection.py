@@ -90,8 +90,10 @@ class RequestLimits:
         await self._app(scope, receive_within_limit, send)
 
     def _limit_of(self, scope: Scope) -> tuple[int, int]:
-        is_json = Headers(scope=scope).get("content-type", "").startswith("application/json")
-        if scope["path"] in _UPLOADS and scope["method"] == "POST" and not is_json:
+        # Only forms go to disk as they come; any other body is read into memory.
+        kind = Headers(scope=scope).get("content-type", "").lower()
+        is_form = kind.startswith("multipart/form-data")
+        if scope["path"] in _UPLOADS and scope["method"] == "POST" and is_form:
             return self._max_upload_bytes + _FORM_BYTES, self._max_upload_bytes
         return self._max_body_bytes, self._max_body_bytes
 

@@ -9,9 +9,9 @@ import orjson
 from fastapi import APIRouter, Query, Request
 from pydantic import Field
 
-from holdfast.api.answered_once import AnsweredOnce
+from holdfast.api.answered_once import AnsweredOnce, request_key
 from holdfast.api.cursors import Cursors
-from holdfast.api.identity import Operator, PartsOf, Person, Someone, ip_of
+from holdfast.api.identity import Operator, PartsOf, Person, Someone, ip_of, parts_of
 from holdfast.api.jobs import ScopedJob, tell
 from holdfast.api.parts import Parts
 from holdfast.api.pipelines import pipeline_named
@@ -19,7 +19,17 @@ from holdfast.api.shapes import Id, JobShape, Shape
 from holdfast.engine.control import Asked
 from holdfast.model import Job, StreamState
 
-router = APIRouter(tags=["streams"], route_class=AnsweredOnce)
+
+class _ForcedOnce(AnsweredOnce):
+    """Of these, only `force-full` makes something: a job."""
+
+    async def retell(self, request: Request, person: Person, made: int) -> str:
+        parts = parts_of(request)
+        job = await tell(await parts.store.reads.job(made), person, parts, request)
+        return ForcedShape(job=job, follows_job_id=None).model_dump_json(by_alias=True)
+
+
+router = APIRouter(tags=["streams"], route_class=_ForcedOnce)
 
 
 class StreamShape(Shape):
@@ -108,7 +118,7 @@ async def force_full(
     stream, job = await stream_with_job(stream_id, person, parts)
     pipeline = pipeline_named(job.pipeline, parts)
     control = parts.control(person.name)
-    asked = Asked(ip_of(request))
+    asked = Asked(ip_of(request), request=request_key(request))
     job_ids = await control.force_full(pipeline, job, stream.source, asked)
     if not job_ids:
         return ForcedShape(job=None, follows_job_id=job.id)

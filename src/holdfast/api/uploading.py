@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+import orjson
 from fastapi import Request
 from python_multipart.exceptions import MultipartParseError
 from python_multipart.multipart import MultipartParser, parse_options_header
@@ -20,6 +21,8 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from holdfast.api.problems import Malformed, TooLarge
 from holdfast.file_store import place_of
 
+#: How the name of a folder begins in which a file arrives until it is whole.
+ARRIVING = ".arriving-"
 _BLOCK_BYTES = 1 << 20
 _FIELD_BYTES = 64 * 1024
 _FIELDS = 50
@@ -48,6 +51,13 @@ class Received:
 class Form:
     fields: dict[str, str] = field(default_factory=dict)
     file: Received | None = None
+
+    @property
+    def content(self) -> str:
+        """The same for forms that say the same, however they are cut into parts."""
+        file = None if self.file is None else [self.file.name, self.file.sha256]
+        told = orjson.dumps([self.fields, file], option=orjson.OPT_SORT_KEYS)
+        return hashlib.sha256(told).hexdigest()
 
 
 class _FileSink:
@@ -95,8 +105,10 @@ class _FileSink:
 async def received_form(request: Request, folder: Path, max_bytes: int) -> AsyncIterator[Form]:
     """The fields of a multipart form, and its one file in a passing place."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with tempfile.TemporaryDirectory(prefix=".arriving-", dir=folder) as passing:
-        yield await _Reader(request, Path(passing), max_bytes).read()
+    with tempfile.TemporaryDirectory(prefix=ARRIVING, dir=folder) as passing:
+        form = await _Reader(request, Path(passing), max_bytes).read()
+        request.state.content = form.content
+        yield form
 
 
 class _Reader:

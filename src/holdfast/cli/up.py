@@ -159,7 +159,7 @@ async def _start_jobs(
 ) -> None:
     key = content_key(path)
     detected = {"format": "csv", "columns": list(_DEMO_NAMES), "notes": []}
-    new = NewFile("admin", path.name, "reference", str(path), path.stat().st_size, key, detected)
+    new = NewFile("admin", path.name, "upload", str(path), path.stat().st_size, key, detected)
     asked = Asked(file_id=await store.files.add_file(new))
     table = {"names": _DEMO_NAMES}
     await control.start_upload(loaded["prices"], path, key, table, {}, NO_CAPS, asked=asked)

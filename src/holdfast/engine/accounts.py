@@ -98,12 +98,11 @@ class Accounts:
     async def log_in(self, name: str, password: str, ip: str | None) -> str:
         """A new session's id. Failures are counted by name and by address."""
         subjects = [f"name:{name[:64]}", f"ip:{ip}"]
-        seconds = await self._people.login_blocked(subjects)
-        if seconds:
-            raise Throttled("too many wrong passwords", seconds, f"Try again in {seconds:.0f} s.")
-        hashed = await self._people.password_hash(name)
-        if not await self._fits(hashed or _NOBODYS, password) or hashed is None:
-            await self._people.fail_login(subjects)
+        # Whether one may try is asked when its turn has come: else all of a crowd that comes at
+        # once would be let through before the first failure counts.
+        async with self._checks:
+            fits = await self._tried(name, password, subjects)
+        if not fits:
             raise NotAllowed(
                 "name or password is wrong",
                 "`holdfast user link NAME` prints a link that lets you in.",
@@ -111,6 +110,16 @@ class Accounts:
             )
         await self._people.clear_login_failures(subjects[0])
         return await self._begin_session(name, ip, "password")
+
+    async def _tried(self, name: str, password: str, subjects: list[str]) -> bool:
+        seconds = await self._people.login_blocked(subjects)
+        if seconds:
+            raise Throttled("too many wrong passwords", seconds, f"Try again in {seconds:.0f} s.")
+        hashed = await self._people.password_hash(name)
+        if await self._fits(hashed or _NOBODYS, password) and hashed is not None:
+            return True
+        await self._people.fail_login(subjects)
+        return False
 
     async def make_link(self, name: str, actor: str) -> str:
         user = await self._people.user(name)
@@ -165,11 +174,10 @@ class Accounts:
     async def _fits(self, hashed: str, password: str) -> bool:
         if len(password) > _LONGEST_PASSWORD:
             return False
-        async with self._checks:
-            try:
-                return await asyncio.to_thread(self._hasher.verify, hashed, password)
-            except (VerificationError, InvalidHashError):
-                return False
+        try:
+            return await asyncio.to_thread(self._hasher.verify, hashed, password)
+        except (VerificationError, InvalidHashError):
+            return False
 
 
 def role_of(text: str) -> Role:

@@ -31,6 +31,7 @@ from holdfast.errors import (
 )
 from holdfast.metrics import Metrics
 from holdfast.model import Page, Record, StreamState
+from holdfast.nesting import DEEPEST, is_too_deep
 from holdfast.pipeline import Context, Pipeline
 from holdfast.sources.tables import TableFile, TableOptions
 from holdfast.store import IngestPage, NewItem, Store, StreamLease
@@ -276,6 +277,8 @@ def _new_item(pipeline: Pipeline, record: Record, max_input_bytes: int) -> NewIt
             f"a record has {len(text):,} bytes, more than HOLDFAST_MAX_INPUT_BYTES="
             f"{max_input_bytes}; raise it and resume the job"
         )
+    if is_too_deep(text.decode()):
+        raise DiscoveryError(f"a record nests deeper than {DEEPEST} levels")
     key = record.key or (pipeline.key(record.input) if pipeline.dedupe else None)
     key = storable_key(key)
     return NewItem(text.decode(), key, content_hash(text) if key else "")

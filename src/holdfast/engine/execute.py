@@ -26,6 +26,7 @@ from holdfast.errors import (
     error_code,
 )
 from holdfast.model import Item, ItemStatus, Job, Outcome
+from holdfast.nesting import DEEPEST, is_too_deep
 from holdfast.pipeline import Context, Http, Pipeline
 from holdfast.store.driver import Row
 
@@ -146,6 +147,8 @@ class Execute:
         limit = self._limits.max_result_bytes
         if len(text) > limit:
             raise ItemError("TOO_LARGE", f"the normalized row has {len(text):,} bytes of {limit:,}")
+        if is_too_deep(text):
+            raise ItemError("TOO_LARGE", f"the normalized row nests deeper than {DEEPEST} levels")
         return text
 
     def _encoded(self, value: Any) -> Any:
@@ -165,6 +168,8 @@ class Execute:
                 "TOO_LARGE",
                 f"the result has {len(text):,} bytes, more than HOLDFAST_MAX_RESULT_BYTES={limit}",
             )
+        if is_too_deep(text):
+            return ItemError("TOO_LARGE", f"the result nests deeper than {DEEPEST} levels")
         if self._columns and not (type(value) is dict and self._columns <= value.keys()):
             return ItemError("INVALID_RESULT", self._missing_columns(value))
         return text

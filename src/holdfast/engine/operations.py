@@ -19,7 +19,7 @@ from holdfast.errors import (
     RetryClass,
     UserError,
 )
-from holdfast.model import FINAL, ItemStatus, Json
+from holdfast.model import FINAL, ItemStatus, JobState, Json
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
 from holdfast.store.file_table import NewExport
@@ -30,6 +30,7 @@ from holdfast.store.operation_table import Candidate, Hold
 NARROWING = ("code", "since", "until", "values")
 _LEASE_SECONDS = 60.0
 _CHUNK = 500
+_AT_ONCE = 20
 
 #: Changes the items with these numbers, and says how far the operation is then.
 _Change = Callable[[Hold, list[int], Json], Awaitable[Hold]]
@@ -58,25 +59,33 @@ class Operations:
         self._name = name
         self._log = log
         self._stopped = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
         """What is under way ends with its step."""
         self._stopped.set()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def look(self) -> None:
-        """Goes on with everything that nobody goes on with, one after the other."""
+        """Goes on with what nobody goes on with: those of different owners side by side, so that
+        a slow one is in nobody else's way."""
         for operation_id in await self._store.operations.to_do():
+            if len(self._tasks) >= _AT_ONCE or self._stopped.is_set():
+                return
             hold = await self._store.operations.lease(operation_id, self._name, _LEASE_SECONDS)
-            if hold is not None and not self._stopped.is_set():
-                await self._carry_out(hold)
+            if hold is not None:
+                task = asyncio.create_task(self._carry_out(hold))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
 
     async def _carry_out(self, hold: Hold) -> None:
         try:
             ended = await self._all_jobs(hold)
         except LeaseLost:
             return  # cancelled, or another process took it over
-        except DatabaseGone:
-            raise
+        except DatabaseGone as error:
+            self._log.warning("database.gone", error=str(error))  # its lease ends by itself
+            return
         except Exception as error:
             self._log.error("operation.failed", operation=hold.operation.id, exc_info=error)
             await self._store.operations.finish(hold, "FAILED", f"{type(error).__name__}: {error}")
@@ -118,8 +127,10 @@ class Operations:
         return await kinds[hold.operation.kind](hold, job_id, number)
 
     async def _cancel(self, hold: Hold, job_id: int, number: int) -> Hold:
-        await Control(self._store, hold.operation.owner_id, self._log).cancel(job_id)
-        return await self._store.operations.note(hold, {"job": number + 1}, None)
+        # One that is cancelled already may be ours: whoever did so was killed before it was noted.
+        if (await self._store.reads.job(job_id)).state is not JobState.CANCELLED:
+            await Control(self._store, hold.operation.owner_id, self._log).cancel(job_id)
+        return await self._store.operations.note(hold, {"job": number + 1})
 
     async def _export(self, hold: Hold, job_id: int, number: int) -> Hold:
         target = hold.operation.target
@@ -133,8 +144,7 @@ class Operations:
             target["with_input"],
             narrowed,
         )
-        made = await self._store.files.add_export(new)
-        return await self._store.operations.note(hold, {"job": number + 1}, made)
+        return await self._store.operations.export(hold, {"job": number + 1}, new)
 
     async def _skip(self, hold: Hold, job_id: int, number: int) -> Hold:
         target = hold.operation.target

@@ -184,7 +184,7 @@ def next_fire(cron: str, zone: str, now: datetime) -> datetime:
     """The next time after `now`, in UTC; right across changes of daylight saving time."""
     try:
         local = now.astimezone(ZoneInfo(zone))
-    except (ZoneInfoNotFoundError, ValueError):
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # a folder of zones is none
         raise UserError(
             f"there is no time zone {zone!r}", "Use a name such as Europe/Zagreb or UTC."
         ) from None

@@ -52,6 +52,11 @@ _LIKELY = [
     *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1258"),
     *("cp932", "euc_jp", "gb18030", "big5", "cp949", "koi8_r"),
 ]
+#: Python's own notations and those of addresses: no table is saved in them, and some decode to what
+#: no database takes.
+_NO_FILES = frozenset(
+    {"unicode-escape", "raw-unicode-escape", "utf-7", "idna", "punycode", "undefined"}
+)
 #: Bytes that are letters inside Czech, Polish, Croatian … words and symbols in Western text.
 _CENTRAL_EUROPEAN = re.compile(
     rb"[\x8a\x8d-\x8f\x9a\x9d-\x9f\xa3\xa5\xb3\xb9\xbc\xbe](?=[a-z\xc0-\xff])"
@@ -147,12 +152,15 @@ def _check_known(wanted: str) -> None:
     try:
         b"".decode(wanted)
         "".encode(wanted)
-    except LookupError:
+        known = codecs.lookup(wanted).name not in _NO_FILES
+    except (LookupError, UnicodeError):
+        known = False
+    if not known:
         raise InputError(
             f"There is no encoding called {wanted!r}.",
             "Common ones: utf-8, utf-16, cp1252 (Western), cp1250 (Central European), cp1251"
             " (Cyrillic), shift_jis, gb18030.",
-        ) from None
+        )
 
 
 def first_flaw(path: Path, codec: str) -> Flaw | None:

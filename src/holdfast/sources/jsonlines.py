@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from holdfast.errors import InputError
+from holdfast.nesting import DEEPEST, is_too_deep
 from holdfast.sources.delimited import open_guarded
 from holdfast.sources.detect import Text
 from holdfast.sources.layout import Detected, Progress, TableOptions
@@ -64,6 +65,8 @@ class JsonLinesReader:
 
     def _checked(self, record: str, number: int) -> bytes:
         value = self._parse(record, number)
+        if is_too_deep(record):
+            raise self._refusal(number, f"nests deeper than {DEEPEST} levels", "Flatten it.")
         if "\\u0000" in record and _holds_nul(value):
             raise self._refusal(number, "holds a NUL character (\\u0000)", "Remove it.")
         encoded = record.encode() if not self._options.names else self._renamed(value)

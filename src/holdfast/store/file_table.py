@@ -14,6 +14,7 @@ from holdfast.store.auditing import add_audit
 from holdfast.store.database import Database
 from holdfast.store.driver import Row, Transaction
 from holdfast.store.instants import parse_instant
+from holdfast.store.request_table import RequestKey, note_made
 
 _LAST_ID = 2**62
 
@@ -27,6 +28,7 @@ class NewFile:
     size: int
     sha256: str
     detected: Mapping[str, Any]
+    request: RequestKey | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ class NewExport:
     statuses: Sequence[str]
     with_input: bool
     narrowed: Mapping[str, Any] = field(default_factory=dict)  # code, since, until, values
+    request: RequestKey | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,7 @@ class FileTable:
             rows = await tx.take("add_file", params)
             told = {"name": new.name, "size": new.size, "sha256": new.sha256}
             await add_audit(tx, new.owner_id, "file.stored", None, str(rows[0][0]), told)
+            await note_made(tx, new.request, rows[0][0])
             return int(rows[0][0])
 
         return await self._database.write("add_file", body)
@@ -120,20 +124,10 @@ class FileTable:
         return [_file(row) for row in rows]
 
     async def add_export(self, new: NewExport) -> int:
-        params = {
-            "owner_id": new.owner_id,
-            "job_id": new.job_id,
-            "format": new.format,
-            "statuses": orjson.dumps(list(new.statuses)).decode(),
-            "narrowed": orjson.dumps(dict(new.narrowed)).decode(),
-            "with_input": int(new.with_input),
-        }
-
         async def body(tx: Transaction) -> int:
-            rows = await tx.take("add_export", params)
-            told = {"format": new.format, "statuses": list(new.statuses), **new.narrowed}
-            await add_audit(tx, new.owner_id, "export", new.job_id, str(rows[0][0]), told)
-            return int(rows[0][0])
+            export_id = await insert_export(tx, new)
+            await note_made(tx, new.request, export_id)
+            return export_id
 
         return await self._database.write("add_export", body)
 
@@ -193,6 +187,21 @@ class FileTable:
         if scope is None:
             return await self._database.fetch(query, params)
         return await self._database.fetch(f"{query}_of_owner", {**params, "scope": scope})
+
+
+async def insert_export(tx: Transaction, new: NewExport) -> int:
+    params = {
+        "owner_id": new.owner_id,
+        "job_id": new.job_id,
+        "format": new.format,
+        "statuses": orjson.dumps(list(new.statuses)).decode(),
+        "narrowed": orjson.dumps(dict(new.narrowed)).decode(),
+        "with_input": int(new.with_input),
+    }
+    export_id = int((await tx.take("add_export", params))[0][0])
+    told = {"format": new.format, "statuses": list(new.statuses), **new.narrowed}
+    await add_audit(tx, new.owner_id, "export", new.job_id, str(export_id), told)
+    return export_id
 
 
 def _file(row: Row) -> StoredFile:

@@ -22,5 +22,5 @@ def instant_parameter(dialect: str, value: datetime) -> Any:
     """The instant as a parameter that the database compares with its own."""
     if dialect == "postgres":
         return value
-    value = value.astimezone(UTC)
-    return value.strftime("%Y-%m-%dT%H:%M:%S.") + f"{value.microsecond // 1000:03d}Z"
+    told = value.astimezone(UTC).replace(tzinfo=None)
+    return f"{told.isoformat(timespec='milliseconds')}Z"

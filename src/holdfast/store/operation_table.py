@@ -16,6 +16,7 @@ from holdfast.store.auditing import add_audit
 from holdfast.store.counting import add_counts
 from holdfast.store.database import Database
 from holdfast.store.driver import Row, Transaction
+from holdfast.store.file_table import NewExport, insert_export
 from holdfast.store.instants import instant_parameter, parse_instant
 from holdfast.store.item_pages import ItemFilter
 from holdfast.store.jobs import open_again, require
@@ -166,14 +167,22 @@ class OperationTable:
 
         await self._database.write("finish_operation", body)
 
-    async def note(self, hold: Hold, position: Mapping[str, Any], made: int | None) -> Hold:
-        """A step that was done elsewhere: one job cancelled, one export asked for."""
-        result = (*hold.operation.result, *([] if made is None else [made]))
+    async def note(self, hold: Hold, position: Mapping[str, Any]) -> Hold:
+        """A step that was done elsewhere: one job cancelled."""
 
         async def body(tx: Transaction) -> Hold:
-            return await _step(tx, hold, position, 1, 0, result)
+            return await _step(tx, hold, position, 1, 0, hold.operation.result)
 
         return await self._database.write("note_operation", body)
+
+    async def export(self, hold: Hold, position: Mapping[str, Any], new: NewExport) -> Hold:
+        """Asks for one export."""
+
+        async def body(tx: Transaction) -> Hold:
+            made = await insert_export(tx, new)
+            return await _step(tx, hold, position, 1, 0, (*hold.operation.result, made))
+
+        return await self._database.write("export_step", body)
 
     async def reprocess(
         self,

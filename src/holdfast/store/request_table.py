@@ -13,17 +13,20 @@ from holdfast.store.instants import parse_instant
 
 
 class RequestKey(NamedTuple):
-    """What makes a request that is sent twice one request."""
+    """What makes a request that is sent twice one request. Of one that carries a file, `content`
+    says what it carried; that is known only once it has come."""
 
     user_name: str
     key: str
+    content: str = ""
 
 
 class Answered(NamedTuple):
     """A request of the same key. Without a status it is still being answered, or whoever did so
-    is gone; `made` says what it made already."""
+    is gone; `made` says what it made already, and `content` of what."""
 
     fingerprint: str
+    content: str
     status: int | None
     body: str | None
     made: int | None
@@ -72,7 +75,7 @@ class RequestTable:
             if await tx.take("begin_request", params):
                 return None
             rows = await tx.fetch("request", params)
-            return _answered(rows[0]) if rows else Answered(fingerprint, None, None, None)
+            return _answered(rows[0]) if rows else Answered(fingerprint, "", None, None, None)
 
         return await self._database.write("begin_request", body)
 
@@ -104,12 +107,15 @@ async def note_made(tx: Transaction, request: RequestKey | None, made: int) -> N
     request out, one commits."""
     if request is None:
         return
-    if not await tx.take("note_made", {**request._asdict(), "made": str(made)}):
+    content = f" {request.content}" if request.content else ""
+    params = {**request._asdict(), "content": content, "made": str(made)}
+    if not await tx.take("note_made", params):
         raise UnfitState("the request with this key was answered meanwhile", "Ask again.")
 
 
 def _answered(row: Row) -> Answered:
-    fingerprint, status, text = row
+    fingerprint, _, content = row[0].partition(" ")
+    status, text = row[1:]
     if status is None and text is not None:
-        return Answered(fingerprint, None, None, int(text))
-    return Answered(fingerprint, status, text, None)
+        return Answered(fingerprint, content, None, None, int(text))
+    return Answered(fingerprint, content, status, text, None)

@@ -7,9 +7,12 @@ from fastapi import APIRouter, Response
 from holdfast.api import session, tokens
 from holdfast.api.shapes import Id
 from holdfast.errors import UserError
+from holdfast.web.forms import whole_number
 from holdfast.web.visit import Posting, Visitor, fields
 
 router = APIRouter(prefix="/account")
+
+_MOST_DAYS = 3660
 
 
 @router.get("")
@@ -37,9 +40,7 @@ async def make_token(visit: Posting) -> Response:
     name, days = form.get("name", "").strip(), form.get("days", "")
     if not name or len(name) > 200 or not name.isprintable():
         raise UserError("the token needs a name", "Say what it is for.")
-    if days and not (days.isascii() and days.isdecimal() and 1 <= int(days) <= 3660):
-        raise UserError(f"{days!r} is no number of days", "1 to 3,660, or nothing.")
-    body = tokens.NewToken(name=name, days=int(days) if days else None)
+    body = tokens.NewToken(name=name, days=whole_number(days, _MOST_DAYS))
     made = await tokens.make(body, visit.person, visit.parts)
     return await visit.page(
         "secret.html", here="account", name=name, secret=made.token, kind="token"

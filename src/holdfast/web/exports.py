@@ -36,6 +36,7 @@ async def make(shown: ShownJob, visit: Posting) -> Response:
     which = wanted(form.get("q", ""), shown.columns) if statuses == _MATCHING else NOTHING_SAID
     made = await api.make(
         shown.job,
+        visit.request,
         visit.person,
         visit.parts,
         format,  # type: ignore[arg-type]

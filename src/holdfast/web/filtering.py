@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 
-from holdfast.api.items import statuses_of
+from holdfast.api.items import in_utc, statuses_of
 from holdfast.engine.value_search import Value, column_and_pattern
 from holdfast.errors import UserError
 from holdfast.model import ItemStatus
@@ -21,6 +21,7 @@ from holdfast.store.item_pages import ItemFilter
 
 _WORDS = "status:ERROR code:TIMEOUT since:2026-11-15 until:2026-11-15T09:30 row:500"
 _OWN_WORDS = frozenset({"status", "code", "since", "until", "row"})
+_CODE = re.compile(r"[A-Za-z0-9_.-]{1,60}\Z")
 _WORD = re.compile(r'(?:[^\s"]|"[^"]*(?:"|$))+')
 
 #: What a word of the filter that names a column means.
@@ -118,7 +119,7 @@ def _own_word(
 def _narrowed(filter: ItemFilter, name: str, value: str, word: str) -> ItemFilter:
     if name == "status" and value:
         return replace(filter, statuses=(*filter.statuses, *statuses_of(value)))
-    if name == "code" and value.replace("_", "").replace(".", "").replace("-", "").isalnum():
+    if name == "code" and _CODE.match(value):
         return replace(filter, code=value.upper())
     if name == "since":
         return replace(filter, since=_instant(value))
@@ -132,7 +133,7 @@ def _instant(value: str) -> datetime:
         found = datetime.fromisoformat(value)
     except ValueError:
         raise UserError(f"{value!r} is no time", "E.g. 2026-11-15 or 2026-11-15T09:30.") from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return in_utc(found) or found
 
 
 def _row(value: str) -> int:

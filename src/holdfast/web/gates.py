@@ -7,12 +7,13 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from holdfast.api import gates as api
-from holdfast.errors import UserError
+from holdfast.web.forms import whole_number
 from holdfast.web.visit import Governing, Visitor, fields
 
 router = APIRouter(prefix="/gates")
 
 _LONGEST_MINUTES = 30 * 24 * 60
+_NO_MINUTES = 15  # where none are said
 
 
 @router.get("")
@@ -34,8 +35,9 @@ async def ask_close(visit: Visitor, name: Annotated[str, Query(max_length=300)])
 async def close(visit: Governing) -> Response:
     form = await fields(visit.request)
     name, reason = form.get("name", ""), form.get("reason", "")[:1000]
-    seconds = 60.0 * _minutes(form.get("minutes", ""))
-    await api.close(name, api.Closing(seconds=seconds, reason=reason), visit.person, visit.parts)
+    minutes = whole_number(form.get("minutes"), _LONGEST_MINUTES) or _NO_MINUTES
+    closing = api.Closing(seconds=60.0 * minutes, reason=reason)
+    await api.close(name, closing, visit.person, visit.parts)
     return visit.go("/gates", f"{name} is closed: items that need it give way.")
 
 
@@ -44,9 +46,3 @@ async def open_gate(visit: Governing) -> Response:
     name = (await fields(visit.request)).get("name", "")
     await api.open_gate(name, visit.person, visit.parts)
     return visit.go("/gates", f"{name} is open again.")
-
-
-def _minutes(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and 0 < int(text) <= _LONGEST_MINUTES):
-        raise UserError(f"{text!r} is no number of minutes", "A whole number, at most 30 days.")
-    return int(text)

@@ -29,6 +29,8 @@ router = APIRouter()
 #: Whoever has no session yet is known by this to the form of a link.
 _VISIT_COOKIE = "holdfast_visit"
 _VISIT_SECONDS = 3600
+#: As browsers tell it: a form of another site would log people in as somebody else.
+_OWN_SITE = ("same-origin", "none")
 
 
 @router.get("/login")
@@ -41,6 +43,9 @@ async def show(request: Request) -> Response:
 
 @router.post("/login")
 async def log_in(request: Request, parts: PartsOf) -> Response:
+    if request.headers.get("Sec-Fetch-Site", _OWN_SITE[0]) not in _OWN_SITE:
+        problem = NotAllowed("another site sent this form", "Log in here.")
+        return _form(request, "/", problem, status=403)
     form = await fields(request)
     path = _within(form.get("next", "/"))
     name = form.get("name", "")[:64].replace("\0", "")

@@ -25,6 +25,7 @@ from holdfast.model import ItemStatus, Job, JobState, Outcome
 from holdfast.pipeline import Pipeline
 from holdfast.store.file_table import StoredFile
 from holdfast.web.columns import Guess, guesses
+from holdfast.web.forms import whole_number
 from holdfast.web.visit import Changing, Visit, Visitor, fields
 
 router = APIRouter(prefix="/new")
@@ -214,11 +215,11 @@ async def _ordered(visit: Visit) -> Order:
         table["names"] = names
     return Order(
         pipeline_named(form.get("pipeline", ""), visit.parts),
-        _whole(form.get("file_id")),
-        [_whole(each) or 0 for each in form.get("image_ids", "").split(",") if each],
+        whole_number(form.get("file_id")),
+        [whole_number(each) or 0 for each in form.get("image_ids", "").split(",") if each],
         table,
         _declared(form) | options_of(form.get("options", "")),
-        _whole(form.get("max_items")),
+        whole_number(form.get("max_items")),
     )
 
 
@@ -234,7 +235,9 @@ async def _images(visit: Visit, ids: list[int]) -> list[StoredFile]:
 
 
 async def _stored(visit: Visit, file_id: int) -> StoredFile:
-    return await visit.parts.store.files.file(file_id, visit.person.scope)
+    file = await visit.parts.store.files.file(file_id, visit.person.scope)
+    await files.require_in_place(file, visit.parts)
+    return file
 
 
 async def _first_rows(visit: Visit, path: Path, table: dict[str, Any]) -> list[str]:
@@ -261,14 +264,6 @@ def _told(outcome: Outcome, text: str) -> dict[str, Any]:
 
 def _columns(tried: list[dict[str, Any]]) -> list[str]:
     return list(dict.fromkeys(name for each in tried for name in each["result"]))
-
-
-def _whole(text: str | None) -> int | None:
-    if not text:
-        return None
-    if not (text.isascii() and text.isdecimal() and 0 < int(text) <= 10**12):
-        raise UserError(f"{text!r} is no number that fits", "Give a whole number above zero.")
-    return int(text)
 
 
 def _require_changing(visit: Visit) -> None:

@@ -13,6 +13,7 @@ from holdfast.engine.operations import permanent_codes
 from holdfast.errors import UserError
 from holdfast.model import FINAL, ItemStatus
 from holdfast.web.filtering import Wanted, wanted
+from holdfast.web.forms import formed, whole_number
 from holdfast.web.job import Shown, ShownJob
 from holdfast.web.visit import Changing, fields, values_of
 
@@ -42,7 +43,7 @@ async def pause(shown: ChangedJob) -> Response:
 async def resume(shown: ChangedJob) -> Response:
     visit, job = shown.visit, shown.job
     form = await fields(visit.request)
-    caps = api.Resume(max_items=_number(form.get("max_items")))
+    caps = api.Resume(max_items=whole_number(form.get("max_items")))
     await api.resume(job, visit.request, visit.person, visit.parts, caps)
     return visit.go(f"/jobs/{job.id}", "It goes on.")
 
@@ -121,7 +122,7 @@ async def bulk(shown: ChangedJob) -> Response:
 
 async def _skip(shown: Shown, chosen: list[int], reason: str) -> Response:
     visit, job = shown.visit, shown.job
-    body = api.SkipItems(item_ids=chosen, reason=reason)
+    body = formed(api.SkipItems, {"item_ids": chosen, "reason": reason})
     told = await api.skip(job, body, visit.person, visit.parts)
     left = f" {told.left:,} were finished or in work and left alone." if told.left else ""
     return visit.go(f"/jobs/{job.id}", f"{told.skipped:,} items are skipped.{left}")
@@ -157,23 +158,23 @@ def _operation(shown: Shown, kind: str, which: Wanted, form: dict[str, str]) -> 
         statuses = [ItemStatus.ERROR] if items.code else sorted(FINAL)
     if kind == "skip" and not statuses:
         statuses = [ItemStatus.PENDING]
-    return NewOperationBody(
-        kind="skip" if kind == "skip" else "reprocess",
-        filter=Filter.model_validate(
-            {
-                "job_ids": [shown.job.id],
-                "statuses": statuses,
-                "code": items.code,
-                "since": items.since,
-                "until": items.until,
-                "values": which.value_words,
-            }
-        ),
-        reset_attempts="reset_attempts" in form,
-        include_permanent="include_permanent" in form,
-        items_per_second=_number(form.get("items_per_second")),
-        reason=form.get("reason", "")[:1000],
-    )
+    filter = {
+        "job_ids": [shown.job.id],
+        "statuses": statuses,
+        "code": items.code,
+        "since": items.since,
+        "until": items.until,
+        "values": which.value_words,
+    }
+    told = {
+        "kind": "skip" if kind == "skip" else "reprocess",
+        "filter": formed(Filter, filter),
+        "reset_attempts": "reset_attempts" in form,
+        "include_permanent": "include_permanent" in form,
+        "items_per_second": whole_number(form.get("items_per_second")),
+        "reason": form.get("reason", "")[:1000],
+    }
+    return formed(NewOperationBody, told)
 
 
 async def _ask(shown: Shown, template: str, **context: Any) -> Response:
@@ -182,14 +183,6 @@ async def _ask(shown: Shown, template: str, **context: Any) -> Response:
     if shown.visit.is_partial:
         return shown.visit.part(template, **context)
     return await shown.visit.page("ask.html", here="jobs", question=template, **context)
-
-
-def _number(text: str | None) -> int | None:
-    if not text:
-        return None
-    if not (text.isascii() and text.isdecimal() and 0 < int(text) <= 10**12):
-        raise UserError(f"{text!r} is no number that fits", "Give a whole number above zero.")
-    return int(text)
 
 
 def _seqs(text: str) -> list[int]:

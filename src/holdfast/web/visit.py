@@ -12,11 +12,13 @@ from fastapi import Depends, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, PrefixLoader
+from starlette.datastructures import FormData
 
 from holdfast import __version__
 from holdfast.api.flags import Flag, is_on
 from holdfast.api.identity import CSRF_HEADER, Person, check_csrf, csrf_token, find_person, parts_of
 from holdfast.api.parts import Parts
+from holdfast.api.problems import Malformed
 from holdfast.errors import NotAllowed
 from holdfast.web.filtering import column_word
 from holdfast.web.navigation import Entry, PagePack, rail
@@ -167,13 +169,21 @@ async def _check_form(visit: Visit) -> None:
 
 async def fields(request: Request) -> dict[str, str]:
     """The fields of the posted form."""
-    form = await request.form()
+    form = await _form(request)
     return {name: value for name, value in form.items() if isinstance(value, str)}
 
 
 async def values_of(request: Request, name: str) -> list[str]:
     """All that the posted form says under one name."""
-    return [value for value in (await request.form()).getlist(name) if isinstance(value, str)]
+    return [value for value in (await _form(request)).getlist(name) if isinstance(value, str)]
+
+
+async def _form(request: Request) -> FormData:
+    """As in an address, a NUL is nothing that anybody means or a database takes."""
+    form = await request.form()
+    if any("\0" in text for pair in form.multi_items() for text in pair if isinstance(text, str)):
+        raise Malformed("the form has a NUL character in it")
+    return form
 
 
 def login_path(request: Request) -> str:

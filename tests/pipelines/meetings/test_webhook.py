@@ -43,6 +43,19 @@ async def client(unknown: Town) -> AsyncIterator[httpx2.AsyncClient]:
         yield client
 
 
+@pytest.mark.parametrize("popup", ["plain words", "{broken", '{"a": 1}', 7, ["a"], "[" * 400])
+async def test_popup_data_is_kept_whatever_it_is(
+    client: httpx2.AsyncClient, unknown: Town, popup: Any
+) -> None:
+    body = {"name": "Alameda", "popup_data": popup}
+    assert (await client.put(PATH, json=body, headers=GOOD)).status_code == 201
+
+
+async def test_popup_data_that_nests_too_deep_is_refused(client: httpx2.AsyncClient) -> None:
+    body = '{"name": "Alameda", "popup_data": ' + "[" * 300 + "]" * 300 + "}"
+    assert (await client.put(PATH, content=body, headers=GOOD)).status_code == 400
+
+
 async def test_new_municipality_is_created_and_its_full_backfill_started(
     client: httpx2.AsyncClient, unknown: Town
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -76,12 +77,24 @@ def _value(name: str, value: Any) -> Any:
     if value is None or value == "":
         return None
     if name == "popup_data":
-        return value if isinstance(value, str) else orjson.dumps(value).decode()
+        return _written(value)
     if name in _NUMBERS:
         return _number(name, value)
     if not isinstance(value, str) or "\0" in value or len(value) > _LONGEST:
         raise UserError(f"{name} has to be a text of at most {_LONGEST} characters")
     return value
+
+
+def _written(value: Any) -> str:
+    """As JSON text, which it may be already."""
+    if isinstance(value, str):
+        with suppress(orjson.JSONDecodeError):
+            orjson.loads(value)
+            return value
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError as error:
+        raise UserError(f"popup_data cannot be kept: {error}") from None
 
 
 def _number(name: str, value: Any) -> Any:
@@ -105,7 +118,7 @@ def _url(url: str) -> str:
 def _zone(zone: str) -> str:
     try:
         ZoneInfo(zone)
-    except (ZoneInfoNotFoundError, ValueError):
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # a folder of zones is none
         raise UserError(
             f"there is no time zone {zone!r}", "Use a name such as America/Los_Angeles."
         ) from None

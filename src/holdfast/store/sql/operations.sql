@@ -29,9 +29,12 @@ order by id desc
 limit    :limit;
 
 -- name: operations_to_do
+-- Of each owner the first that has not ended: nobody's wait behind another's.
 select   id
 from     operations
-where    state in ('QUEUED', 'RUNNING') and (worker is null or expires_at <= @now)
+where    id in (select min(id) from operations
+                where state in ('QUEUED', 'RUNNING') group by owner_id)
+         and (worker is null or expires_at <= @now)
 order by id
 limit    20;
 

@@ -184,7 +184,7 @@ returning key;
 -- name: note_made
 -- Until the request is answered, its body is the id of what it made.
 update requests
-set    body = :made
+set    body = :made, fingerprint = fingerprint || cast(:content as text)
 where  user_name = :user_name and key = :key and status is null and body is null
 returning key;
 

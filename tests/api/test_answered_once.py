@@ -1,0 +1,62 @@
+"""A request that is sent again with its key, or another with the same key."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+from tests.api.server import ApiServer, finished
+
+KEY = {"Idempotency-Key": "one"}
+
+
+async def test_same_key_stores_one_file_and_makes_one_export(server: ApiServer) -> None:
+    ada = await server.person("ada")
+    job = await finished(server, ada, "oak")
+    for path, asked in (
+        ("/api/files", {"files": {"file": ("a.csv", b"title\noak\n")}}),
+        (f"/api/jobs/{job['id']}/export?format=csv", {}),
+    ):
+        headers = {"Idempotency-Key": path[:30]}
+        first = await ada.post(path, headers=headers, **asked)
+        again = await ada.post(path, headers=headers, **asked)
+        assert (again.status_code, again.json()) == (first.status_code, first.json())
+        assert again.headers["idempotency-replayed"] == "true"
+    assert len((await ada.get("/api/exports")).json()["exports"]) == 1
+
+
+async def test_key_of_another_file_of_the_same_length_is_refused(server: ApiServer) -> None:
+    ada = await server.person("ada")
+    first = await ada.post("/api/files", files={"file": ("a.csv", b"title\noak\n")}, headers=KEY)
+    other = await ada.post("/api/files", files={"file": ("a.csv", b"title\nelm\n")}, headers=KEY)
+    assert (first.status_code, other.status_code) == (201, 422)
+    assert "another request" in other.json()["detail"]
+
+
+async def test_key_of_a_job_over_another_file_of_the_same_length_is_refused(
+    server: ApiServer,
+) -> None:
+    ada = await server.person("ada")
+    statuses = [
+        (
+            await ada.post(
+                "/api/jobs", data={"pipeline": "lengths"}, headers=KEY,
+                files={"file": ("a.csv", f"title\n{title}\n".encode())},
+            )
+        ).status_code
+        for title in ("oak", "oak", "elm")
+    ]  # fmt: skip
+    assert statuses == [202, 202, 422]
+    assert len((await ada.get("/api/jobs")).json()["jobs"]) == 1
+
+
+async def test_of_equal_keys_at_once_one_makes_a_job(server: ApiServer) -> None:
+    ada = await server.person("ada")
+    file = (await ada.post("/api/files", files={"file": ("a.csv", b"title\noak\n")})).json()
+    body = {"pipeline": "lengths", "fileId": file["id"]}
+    replies = await asyncio.gather(
+        *(ada.post("/api/jobs", json=body, headers=KEY) for _ in range(10))
+    )
+    assert {reply.status_code for reply in replies} <= {202, 409}
+    made = {json.loads(reply.content)["id"] for reply in replies if reply.status_code == 202}
+    assert len(made) == len((await ada.get("/api/jobs")).json()["jobs"]) == 1

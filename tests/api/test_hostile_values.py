@@ -1,0 +1,181 @@
+"""Values that nobody means: refused in a sentence, never a server error or harm to others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.api.server import ApiServer, ended, finished, taken_in, upload
+
+DEEP = "[" * 300 + "]" * 300
+SCHEDULE = {"name": "a", "pipeline": "shelves", "cron": "* * * * *"}
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.mark.parametrize(
+    "query", ["from=0001-01-01T00:00:00%2B14:00", "to=9999-12-31T23:59:59-14:00"]
+)
+async def test_times_outside_of_time_are_refused(server: ApiServer, query: str) -> None:
+    ada = await server.person("ada")
+    job = await finished(server, ada, "broken")
+    name, _, value = query.replace("%2B", "+").partition("=")
+    filter = {"jobIds": [job["id"]], "statuses": ["ERROR"], name: value}
+    word = {"from": "since", "to": "until"}[name]
+    replies = [
+        await ada.get(f"/api/jobs/{job['id']}/items?statuses=ERROR&{query}"),
+        await ada.get(f"/api/pending?{query}"),
+        await ada.post("/api/operations/preview", json={"kind": "reprocess", "filter": filter}),
+        await ada.get(f"/jobs/{job['id']}", params={"q": f"{word}:{value}"}),
+    ]
+    assert [reply.status_code for reply in replies] == [422] * 4
+
+
+async def test_early_times_are_times(server: ApiServer) -> None:
+    ada = await server.person("ada")
+    job = await finished(server, ada, "broken")
+    for since in ("0001-01-01", "0900-01-01T00:00:00Z"):
+        path = f"/api/jobs/{job['id']}/items?statuses=ERROR&from={since}"
+        assert len((await ada.get(path)).json()["items"]) == 1
+
+
+@pytest.mark.parametrize("zone", ["America", "a" * 100, "../../etc/passwd", "/etc/passwd", ""])
+async def test_what_is_no_time_zone_is_refused(server: ApiServer, zone: str) -> None:
+    admin = await server.person("root", "admin")
+    body = {"pipeline": "shelves", "cron": "0 6 * * *", "zone": zone}
+    assert (await admin.put("/api/schedules/nightly", json=body)).status_code == 422
+
+
+@pytest.mark.parametrize(
+    "value", ['"\\ud800"', "1" + "0" * 40, DEEP, '{"a":' * 300 + "1" + "}" * 300]
+)
+async def test_options_that_cannot_be_kept_are_refused(server: ApiServer, value: str) -> None:
+    admin = await server.person("root", "admin")
+    options = f'"options": {{"what": {value}}}'
+    schedule = f'{{"pipeline": "shelves", "cron": "0 6 * * *", {options}}}'
+    job = f'{{"pipeline": "shelves", {options}}}'
+    refused = await admin.put("/api/schedules/nightly", content=schedule, headers=JSON)
+    assert refused.status_code == 422
+    made = await admin.post("/api/jobs", content=job, headers=JSON)
+    assert made.status_code in (202, 400, 422)  # what only a parser rounds is taken
+
+
+async def test_record_that_nests_too_deep_is_refused_with_its_line(server: ApiServer) -> None:
+    ada = await server.person("ada")
+    rows = '{"title": "fine"}\n' * 2000
+    early = await upload(ada, f'{{"title": {DEEP}}}\n', "rows.jsonl")
+    assert early.status_code == 422 and "line 1 nests deeper" in early.json()["detail"]
+    late = (await upload(ada, f'{rows}{{"title": {DEEP}}}\n', "rows.jsonl")).json()
+    await taken_in(ada, late["id"])
+    await server.work(late["id"])
+    job = (await ada.get(f"/api/jobs/{late['id']}")).json()
+    assert job["state"] == "FAILED" and "line 2,001 nests deeper" in job["error"]
+
+
+async def test_deepest_record_can_be_shown_and_exported(server: ApiServer) -> None:
+    ada = await server.person("ada")
+    inner = "[" * 99 + "]" * 99
+    made = await upload(ada, f'{{"title": "oak", "more": {inner}}}\n', "rows.jsonl")
+    job = await ended(server, ada, made.json()["id"])
+    for path in (f"/api/jobs/{job['id']}/items/1", f"/jobs/{job['id']}/items/1"):
+        assert (await ada.get(path)).status_code == 200
+    for format in ("csv", "xlsx", "jsonl"):
+        path = f"/api/jobs/{job['id']}/export?format={format}&withInput=true"
+        export = (await ada.post(path)).json()
+        while export["state"] in ("QUEUED", "RUNNING"):
+            export = (await ada.get(f"/api/exports/{export['id']}")).json()
+        assert (export["state"], export["error"]) == ("DONE", None)
+
+
+@pytest.mark.parametrize(
+    "encoding", ["unicode_escape", "raw_unicode_escape", "utf-7", "idna", "punycode", "undefined"]
+)
+async def test_notations_that_are_no_files_encodings_are_refused(
+    server: ApiServer, encoding: str
+) -> None:
+    ada = await server.person("ada")
+    reply = await upload(ada, "title\n\\ud800\n+2AA-\n", encoding=encoding)
+    assert reply.status_code == 422 and "encoding" in reply.json()["detail"]
+
+
+async def test_odd_paths_of_the_servers_files_are_refused(
+    database_url: str, tmp_path: Path
+) -> None:
+    root = tmp_path / "open"
+    root.mkdir()
+    (root / "circle").symlink_to("circle")
+    (root / "out").symlink_to("/etc/passwd")
+    async with ApiServer(database_url, tmp_path, file_roots=str(root)) as server:
+        ada = await server.person("ada")
+        for path in (
+            "a" * 300,
+            "circle",
+            "circle/x",
+            "out",
+            "..",
+            "../../etc/passwd",
+            "/etc/passwd",
+        ):
+            reply = await ada.post("/api/jobs", json={"pipeline": "lengths", "path": path})
+            assert reply.status_code == 403
+
+
+async def test_file_of_the_servers_that_became_a_link_is_not_followed(
+    database_url: str, tmp_path: Path
+) -> None:
+    root = tmp_path / "open"
+    root.mkdir()
+    secret = tmp_path / "secret.csv"
+    secret.write_text("title\nsecret\n")
+    place = root / "rows.csv"
+    place.write_text("title\noak\n")
+    async with ApiServer(database_url, tmp_path, file_roots=str(root)) as server:
+        ada = await server.person("ada")
+        body = {"pipeline": "lengths", "path": "rows.csv"}
+        made = (await ada.post("/api/jobs", json=body)).json()
+        await ended(server, ada, made["id"])
+        place.unlink()
+        place.symlink_to(secret)
+        again = {"pipeline": "lengths", "fileId": made["fileId"]}
+        form = {"pipeline": "lengths", "file_id": str(made["fileId"])}
+        replies = [
+            await ada.get(f"/api/files/{made['fileId']}"),
+            await ada.get(f"/new/files/{made['fileId']}?pipeline=lengths"),
+            await ada.post("/new/try", data=form),
+            await ada.post("/new", data=form),
+            await ada.post("/api/jobs", json=again),
+        ]
+        assert [reply.status_code for reply in replies] == [403] * 5
+        assert not any("secret\n" in reply.text for reply in replies)
+
+
+@pytest.mark.parametrize(
+    ("path", "form"),
+    [
+        ("/jobs/{id}/resume", {"max_items": "9" * 5000}),
+        ("/jobs/{id}/bulk", {"kind": "reprocess", "q": "code:ÄÖ"}),
+        ("/jobs/{id}/bulk", {"kind": "reprocess", "q": "ERROR", "items_per_second": "9000000"}),
+        ("/jobs/{id}/bulk", {"kind": "skip", "seqs": "0"}),
+        ("/jobs/{id}/bulk", {"kind": "skip", "seqs": "1", "reason": "a\0b"}),
+        ("/new", {"pipeline": "lengths", "file_id": "9" * 5000}),
+        ("/new", {"pipeline": "shelves", "options": f"what={DEEP}"}),
+        ("/gates/close", {"name": "a\0b", "minutes": "5"}),
+        ("/gates/close", {"name": "a", "minutes": "9" * 5000}),
+        ("/account/tokens", {"name": "a", "days": "9" * 5000}),
+        ("/account/tokens", {"name": "a\0b"}),
+        ("/settings/switches", {"scope": "all", "reason": "a\0b", "on": "1"}),
+        (
+            "/schedules",
+            {"name": "a", "pipeline": "shelves", "cron": "* * * * *", "zone": "America"},
+        ),
+        ("/schedules", {"name": "a\0b", "pipeline": "shelves", "cron": "* * * * *"}),
+    ],
+)
+async def test_odd_values_of_forms_are_refused(
+    server: ApiServer, path: str, form: dict[str, Any]
+) -> None:
+    admin = await server.person("root", "admin")
+    job = await finished(server, admin, "broken")
+    reply = await admin.post(path.format(id=job["id"]), data=form)
+    assert 400 <= reply.status_code < 500, reply.text[-300:]
