@@ -26,6 +26,7 @@ from holdfast.pipelines.meetings import Meetings
 from holdfast.store import open_store
 
 _TOWN = "largest.ca"
+_CONTENDER = "contender"
 _OTHERS = 1000
 _ORDERS = 40
 _MEGABYTE = 1024 * 1024
@@ -61,19 +62,22 @@ def run(ground: Ground) -> Result:
 
 
 def _contenders(ground: Ground, result: Result, url: str) -> dict[str, float]:
-    """Whole processes, from start to end."""
+    """Whole processes, from start to end, each with a server that has nothing else to do."""
     seconds = {}
-    for name, arguments in (
-        ("bare download", ["bench.meetings.download", url]),
-        ("bulk_create", ["bench.meetings.bulk_create", url, ground.servers.fresh_database("bulk")]),
-        ("dlt", ["bench.meetings.dlt_merge", url, ground.servers.fresh_database("dlt"),
-                 str(ground.folder / "dlt")]),
-    ):  # fmt: skip
+    for name, module, more in (
+        ("bare download", "bench.meetings.download", []),
+        ("bulk_create", "bench.meetings.bulk_create", ["DATABASE"]),
+        ("dlt", "bench.meetings.dlt_merge", ["DATABASE", str(ground.folder / "dlt")]),
+    ):
+        database = ground.servers.fresh_database(_CONTENDER)
+        arguments = [database if word == "DATABASE" else word for word in more]
+        command = python(module, url, *arguments)
         watch = ground.attempt(
-            result, name, measure.run_to_end, [python(*arguments)], ground.folder, {}, _PATIENCE
+            result, name, measure.run_to_end, [command], ground.folder, {}, _PATIENCE
         )
         if watch is not None:
             seconds[name] = watch.seconds
+    ground.servers.drop_database(_CONTENDER)
     return seconds
 
 

@@ -269,19 +269,20 @@ def _ingest_page(pipeline: Pipeline, page: Page, skip: int, max_input_bytes: int
 
 def _new_item(pipeline: Pipeline, record: Record, max_input_bytes: int) -> NewItem:
     try:
-        text = orjson.dumps(record.input)
+        written = orjson.dumps(record.input)
     except (TypeError, ValueError) as error:
         raise DiscoveryError(f"a record is not JSON: {error}") from error
-    if len(text) > max_input_bytes:
+    if len(written) > max_input_bytes:
         raise DiscoveryError(
-            f"a record has {len(text):,} bytes, more than HOLDFAST_MAX_INPUT_BYTES="
+            f"a record has {len(written):,} bytes, more than HOLDFAST_MAX_INPUT_BYTES="
             f"{max_input_bytes}; raise it and resume the job"
         )
-    if is_too_deep(text.decode()):
+    text = written.decode()
+    if is_too_deep(text):
         raise DiscoveryError(f"a record nests deeper than {DEEPEST} levels")
     key = record.key or (pipeline.key(record.input) if pipeline.dedupe else None)
     key = storable_key(key)
-    return NewItem(text.decode(), key, content_hash(text) if key else "")
+    return NewItem(text, key, content_hash(written) if key else "")
 
 
 def content_hash(text: bytes) -> str:

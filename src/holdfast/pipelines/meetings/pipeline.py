@@ -73,7 +73,8 @@ class Meetings(Pipeline):
 
     async def process(self, row: Json, ctx: Context) -> Json:
         check_text(row)
-        return place_of(row)._asdict()
+        meeting, date, number = place_of(row)
+        return {"meeting": meeting, "date": date, "number": number}
 
     async def save(self, tx: Tx, settled: Sequence[Settled]) -> None:
         await saving.save(tx, settled)

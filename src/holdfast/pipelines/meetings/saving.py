@@ -77,8 +77,13 @@ async def save(tx: Tx, settled: Sequence[Settled]) -> None:
 
 
 def _row(one: Settled) -> _Row:
-    content = content_of(one.row)
-    return _Row(one.row["id"], Place(**one.result), content, content.hash)
+    place, content = one.result, content_of(one.row)
+    return _Row(
+        one.row["id"],
+        Place(place["meeting"], place["date"], place["number"]),
+        content,
+        content.hash,
+    )
 
 
 class Saving:
