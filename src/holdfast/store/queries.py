@@ -4,7 +4,7 @@ A query may use these words, which each database spells in its own way:
 
 @now              the database's clock, finer than a second
 @after(x)         that clock, x seconds later
-@any_of(:list, t) one of the values of a list parameter
+@each(:list, t)   the values of a list parameter, for `in (…)`
 @for_update       lock the rows read
 @for_update_of(t) lock the rows read of one table
 @skip_locked      lock the rows read, passing over those that others hold
@@ -31,7 +31,7 @@ _SPELLINGS = {
             r"@after\(([^()]*(?:\([^()]*\))?[^()]*)\)",
             r"(select clock_timestamp() + make_interval(secs => cast(\1 as double precision)))",
         ),
-        (r"@any_of\((:\w+), (\w+)\)", r"= any(cast(\1 as \2[]))"),
+        (r"@each\((:\w+), (\w+)\)", r"select unnest(cast(\1 as \2[]))"),
         (r"@for_update_of\((\w+)\)", r"for update of \1"),
         (r"@for_update\b", "for update"),
         (r"@skip_locked\b", "for update skip locked"),
@@ -45,7 +45,7 @@ _SPELLINGS = {
             r"@after\(([^()]*(?:\([^()]*\))?[^()]*)\)",
             r"strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', \1))",
         ),
-        (r"@any_of\((:\w+), (\w+)\)", r"in (select value from json_each(\1))"),
+        (r"@each\((:\w+), (\w+)\)", r"select value from json_each(\1)"),
         (r"@for_update_of\((\w+)\)", ""),
         (r"@for_update\b", ""),
         (r"@skip_locked\b", ""),

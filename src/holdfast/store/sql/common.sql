@@ -147,7 +147,7 @@ order by seq;
 -- Leases that work goes on under; those not returned are lost.
 update ranges
 set    expires_at = @after(:seconds)
-where  id @any_of(:ids, bigint) and token @any_of(:tokens, text)
+where  id in (@each(:ids, bigint)) and token in (@each(:tokens, text))
 returning id;
 
 -- name: release_range
@@ -241,7 +241,7 @@ limit  100
 -- Items of an again range that was cut in pieces.
 update outcomes
 set    range_id = :range_id
-where  job_id = :job_id and seq @any_of(:seqs, bigint);
+where  job_id = :job_id and seq in (@each(:seqs, bigint));
 
 -- name: quarantine_item
 -- An item that was alone when its worker died, three times.
@@ -269,13 +269,13 @@ returning job_id, seq, kind;
 -- Items that are opened again by any way are set aside no longer.
 update dead_letters
 set    state = 'REPLAYED', acted_at = @now, actor = :actor
-where  job_id = :job_id and seq @any_of(:seqs, bigint) and state = 'OPEN';
+where  job_id = :job_id and seq in (@each(:seqs, bigint)) and state = 'OPEN';
 
 -- name: runnable_jobs
 -- Jobs with work that is due, of the pipelines a worker has loaded.
 select j.id, j.pipeline, j.lane
 from   jobs j
-where  j.state = 'RUNNING' and j.pipeline @any_of(:pipelines, text)
+where  j.state = 'RUNNING' and j.pipeline in (@each(:pipelines, text))
        and not exists (select 1 from kill_switches k
                        where k.scope in ('all', 'pipeline:' || j.pipeline))
        and exists (select 1 from ranges r
@@ -304,7 +304,7 @@ select j.id, j.state,
        (select k.scope from kill_switches k
         where k.scope in ('all', 'pipeline:' || j.pipeline) limit 1)
 from   jobs j
-where  j.id @any_of(:job_ids, bigint);
+where  j.id in (@each(:job_ids, bigint));
 
 -- name: reprocessable
 -- A chunk of finished items, oldest first, that were finished before the reprocess began.
@@ -318,7 +318,7 @@ limit    :limit;
 -- How large the items are that are opened again, for the byte limit of claims.
 select coalesce(cast(avg(length(cast(input as text))) as bigint), 0)
 from   items
-where  job_id = :job_id and seq @any_of(:seqs, bigint);
+where  job_id = :job_id and seq in (@each(:seqs, bigint));
 
 -- name: hold_input
 -- Of two that start a job on the same input, the second waits here and finds the first's.
@@ -337,7 +337,7 @@ limit    1;
 -- Those of the named items that are finished.
 select   seq, status
 from     outcomes
-where    job_id = :job_id and seq @any_of(:seqs, bigint) and status <> 'PENDING'
+where    job_id = :job_id and seq in (@each(:seqs, bigint)) and status <> 'PENDING'
 order by seq;
 
 -- name: keep_attempts
@@ -347,7 +347,7 @@ insert into attempts (job_id, seq, number, status, result, error_code, error_mes
 select job_id, seq, tries, status, result, error_code, error_message, seconds, 'reprocess',
        updated_at
 from   outcomes
-where  job_id = :job_id and seq @any_of(:seqs, bigint)
+where  job_id = :job_id and seq in (@each(:seqs, bigint))
 on conflict (job_id, seq, number) do nothing;
 
 -- name: open_again
@@ -356,7 +356,7 @@ update outcomes
 set    status = 'PENDING', range_id = :range_id, result = null, error_code = null,
        error_message = null, attempts = case when :reset = 1 then 0 else attempts end,
        misses = case when :reset = 1 then 0 else misses end, updated_at = @now
-where  job_id = :job_id and seq @any_of(:seqs, bigint);
+where  job_id = :job_id and seq in (@each(:seqs, bigint));
 
 -- name: database_now
 select @now;
@@ -367,7 +367,7 @@ select k.key, k.content_hash, k.job_id, k.seq, j.state, o.status
 from   keys k
        left join jobs j on j.id = k.job_id
        left join outcomes o on o.job_id = k.job_id and o.seq = k.seq
-where  k.scope = :scope and k.key @any_of(:keys, text);
+where  k.scope = :scope and k.key in (@each(:keys, text));
 
 -- name: add_stream
 -- A source's position, for the first job that walks it.
@@ -522,7 +522,7 @@ where  id = :job_id;
 select distinct j.id, j.lane
 from   jobs j
        join streams s on s.job_id = j.id
-where  j.state = 'RUNNING' and j.pipeline @any_of(:pipelines, text)
+where  j.state = 'RUNNING' and j.pipeline in (@each(:pipelines, text))
        and j.reference is null and s.state = 'RUNNING' and s.available_at <= @now
        and (s.worker is null or s.expires_at <= @now)
        and not exists (select 1 from kill_switches k

@@ -121,7 +121,7 @@ limit    :limit;
 -- These give way to whatever row comes for them next.
 update meeting_pages
 set    job_id = 0
-where  id @any_of(:ids, bigint)
+where  id in (@each(:ids, bigint))
 returning id;
 
 -- name: vanish_meeting_pages
@@ -265,5 +265,5 @@ select   s.id, s.source, s.mode, s.state, s.generation, s.job_id, j.state, s.pag
          s.force_full, s.rerun_requested, s.error, s.cursor, s.updated_at, j.owner_id
 from     streams s
          join jobs j on j.id = s.job_id
-where    s.pipeline = 'meetings' and s.source @any_of(:sources, text)
+where    s.pipeline = 'meetings' and s.source in (@each(:sources, text))
 order by s.id;

@@ -79,7 +79,7 @@ returning upstream_id;
 
 -- name: unindex_meeting_pages
 delete from meeting_search
-where  page_id @any_of(:ids, bigint)
+where  page_id in (@each(:ids, bigint))
 returning page_id;
 
 -- name: index_meeting_pages
@@ -87,7 +87,7 @@ returning page_id;
 insert into meeting_search (page_id, words)
 select id, to_tsvector('english', left(text, 300000))
 from   meeting_pages
-where  id @any_of(:ids, bigint) and vanished_at is null
+where  id in (@each(:ids, bigint)) and vanished_at is null
 on conflict (page_id) do update
 set words = excluded.words
 returning page_id;

@@ -70,13 +70,13 @@ returning upstream_id;
 
 -- name: unindex_meeting_pages
 delete from meeting_search
-where  rowid @any_of(:ids, bigint);
+where  rowid in (@each(:ids, bigint));
 
 -- name: index_meeting_pages
 insert into meeting_search (rowid, text)
 select id, text
 from   meeting_pages
-where  id @any_of(:ids, bigint) and vanished_at is null;
+where  id in (@each(:ids, bigint)) and vanished_at is null;
 
 -- name: search_meetings
 -- Pages with these words, newest first, from a position on. Characters 2 and 3 stand around what
@@ -110,18 +110,18 @@ where  meeting_search match :words and rowid = :page_id;
 select id
 from   meeting_pages
 where  municipality_id = :municipality_id and document_type = :document_type
-       and upstream_id @any_of(:ids, text);
+       and upstream_id in (@each(:ids, text));
 
 -- name: drop_meeting_rejects
 -- Rejected rows that are upstream no more.
 delete from meeting_rejects
 where  municipality_id = :municipality_id and document_type = :document_type
-       and upstream_id @any_of(:ids, text)
+       and upstream_id in (@each(:ids, text))
 returning upstream_id;
 
 -- name: forget_meeting_versions
 -- Older versions that are upstream again: they come in as if they had not been seen.
 delete from meeting_page_history
 where  municipality_id = :municipality_id and document_type = :document_type
-       and upstream_id @any_of(:ids, text)
+       and upstream_id in (@each(:ids, text))
 returning page_id;

@@ -24,7 +24,7 @@ select   o.id, o.message_id, o.job_id, o.kind, o.queue, o.payload, o.trace, j.la
          o.created_at
 from     outbox o
          left join jobs j on j.id = o.job_id
-where    o.job_id @any_of(:job_ids, bigint) and o.available_at <= @now
+where    o.job_id in (@each(:job_ids, bigint)) and o.available_at <= @now
 order by o.job_id, o.id
 limit    :limit;
 
@@ -54,7 +54,7 @@ where  job_id = :job_id and kind = :kind and message_id is not null;
 
 -- name: drop_messages
 delete from outbox
-where  id @any_of(:ids, bigint);
+where  id in (@each(:ids, bigint));
 
 -- name: delay_message
 -- The broker did not take it; it is tried again later.
@@ -113,7 +113,7 @@ where  s.job_id = :job_id and s.state = 'RUNNING' and s.worker is null and j.sta
 -- Jobs of the pipelines that workers listen for, with items to claim and no message on its way.
 select j.id
 from   jobs j
-where  j.state = 'RUNNING' and j.pipeline @any_of(:pipelines, text)
+where  j.state = 'RUNNING' and j.pipeline in (@each(:pipelines, text))
        and not exists (select 1 from kill_switches k
                        where k.scope in ('all', 'pipeline:' || j.pipeline))
        and exists (select 1 from ranges r
@@ -130,7 +130,7 @@ limit  1000;
 select distinct j.id
 from   jobs j
        join streams s on s.job_id = j.id
-where  j.state = 'RUNNING' and j.pipeline @any_of(:pipelines, text) and j.lane <> 'UPLOAD'
+where  j.state = 'RUNNING' and j.pipeline in (@each(:pipelines, text)) and j.lane <> 'UPLOAD'
        and s.state = 'RUNNING' and s.available_at <= @now
        and (s.worker is null or s.expires_at <= @now)
        and not exists (select 1 from kill_switches k

@@ -87,7 +87,7 @@ limit    :limit;
 -- Those of the named items that are finished, and were before the operation.
 select   seq, status, updated_at, error_code, attempts, misses
 from     outcomes
-where    job_id = :job_id and seq @any_of(:seqs, bigint) and status <> 'PENDING'
+where    job_id = :job_id and seq in (@each(:seqs, bigint)) and status <> 'PENDING'
          and updated_at <= :before
 order by seq;
 
@@ -125,7 +125,7 @@ insert into outcomes (job_id, seq, status, tries, attempts, misses, error_messag
                       updated_at)
 select i.job_id, i.seq, 'SKIPPED', 0, 0, 0, cast(:reason as text), 0, @now
 from   items i
-where  i.job_id = :job_id and i.seq @any_of(:seqs, bigint);
+where  i.job_id = :job_id and i.seq in (@each(:seqs, bigint));
 
 -- name: skip_again
 update outcomes
@@ -151,14 +151,14 @@ order by lo;
 -- As they are now: whoever claims passes over them.
 select   id, lo, hi
 from     ranges
-where    id @any_of(:ids, bigint) and again = 0 and worker is null
+where    id in (@each(:ids, bigint)) and again = 0 and worker is null
 order by id
 @skip_locked;
 
 -- name: hold_again_ranges
 select   id
 from     ranges
-where    id @any_of(:ids, bigint) and again = 1 and worker is null
+where    id in (@each(:ids, bigint)) and again = 1 and worker is null
 order by id
 @skip_locked;
 
@@ -166,7 +166,7 @@ order by id
 -- Those of the named items that no settlement has touched.
 select   i.seq
 from     items i
-where    i.job_id = :job_id and i.seq @any_of(:seqs, bigint)
+where    i.job_id = :job_id and i.seq in (@each(:seqs, bigint))
          and not exists (select 1 from outcomes o where o.job_id = i.job_id and o.seq = i.seq)
 order by i.seq;
 
@@ -174,7 +174,7 @@ order by i.seq;
 -- Those of the named items that wait to be tried again.
 select   range_id, seq
 from     outcomes
-where    job_id = :job_id and seq @any_of(:seqs, bigint) and range_id is not null
+where    job_id = :job_id and seq in (@each(:seqs, bigint)) and range_id is not null
 order by range_id, seq;
 
 -- name: split_range
@@ -191,5 +191,5 @@ returning id;
 update outcomes
 set    status = 'SKIPPED', range_id = null, error_message = cast(:reason as text),
        updated_at = @now
-where  range_id = :range_id and seq @any_of(:seqs, bigint)
+where  range_id = :range_id and seq in (@each(:seqs, bigint))
 returning seq;

@@ -15,8 +15,8 @@ select   id, pipeline, name, state, owner_id, mode, lane, reference, input_key, 
          file_id
 from     jobs
 where    id < :before
-         and (:any_state = 1 or state @any_of(:states, text))
-         and (:any_pipeline = 1 or pipeline @any_of(:pipelines, text))
+         and (:any_state = 1 or state in (@each(:states, text)))
+         and (:any_pipeline = 1 or pipeline in (@each(:pipelines, text)))
 order by id desc
 limit    :limit;
 
@@ -26,8 +26,8 @@ select   id, pipeline, name, state, owner_id, mode, lane, reference, input_key, 
          file_id
 from     jobs
 where    owner_id = :scope and id < :before
-         and (:any_state = 1 or state @any_of(:states, text))
-         and (:any_pipeline = 1 or pipeline @any_of(:pipelines, text))
+         and (:any_state = 1 or state in (@each(:states, text)))
+         and (:any_pipeline = 1 or pipeline in (@each(:pipelines, text)))
 order by id desc
 limit    :limit;
 
@@ -38,7 +38,7 @@ select   job_id, cast(sum(accepted) as bigint), cast(sum(done) as bigint),
          cast(sum(error) as bigint), cast(sum(retried) as bigint),
          cast(sum(throttled) as bigint), cast(sum(known) as bigint), max(updated_at)
 from     counters
-where    job_id @any_of(:job_ids, bigint)
+where    job_id in (@each(:job_ids, bigint))
 group by job_id;
 
 -- name: upload_jobs
@@ -46,7 +46,7 @@ group by job_id;
 select distinct j.id, j.pipeline
 from   jobs j
        join streams s on s.job_id = j.id
-where  j.state = 'RUNNING' and j.pipeline @any_of(:pipelines, text)
+where  j.state = 'RUNNING' and j.pipeline in (@each(:pipelines, text))
        and j.file_id is not null
        and s.state = 'RUNNING' and s.available_at <= @now
        and (s.worker is null or s.expires_at <= @now)
@@ -84,7 +84,7 @@ select   o.seq, substr(cast(i.input as text), 1, :input_chars), o.status,
 from     outcomes o
          join items i on i.job_id = o.job_id and i.seq = o.seq
 where    o.job_id = :job_id and o.error_code = :code
-         and o.status @any_of(:statuses, text)
+         and o.status in (@each(:statuses, text))
          and (o.updated_at, o.seq) > (:updated_at, :seq) and o.updated_at <= :until
 order by o.updated_at, o.seq
 limit    :limit;
@@ -102,7 +102,7 @@ limit    :limit;
 -- name: normalized_of_items
 select seq, cast(normalized as text)
 from   outcomes
-where  job_id = :job_id and seq @any_of(:seqs, bigint)
+where  job_id = :job_id and seq in (@each(:seqs, bigint))
        and length(cast(normalized as text)) <= :chars;
 
 -- name: page_of_fresh
@@ -129,7 +129,7 @@ limit    :limit;
 select r.id, i.seq, substr(cast(i.input as text), 1, :input_chars)
 from   ranges r
        join items i on i.job_id = r.job_id and i.seq >= r.lo and i.seq <= r.hi
-where  r.id @any_of(:range_ids, bigint)
+where  r.id in (@each(:range_ids, bigint))
        and not exists (select 1 from outcomes o where o.job_id = i.job_id and o.seq = i.seq);
 
 -- name: open_of_again_ranges
@@ -138,7 +138,7 @@ select o.range_id, o.seq, substr(cast(i.input as text), 1, :input_chars), o.erro
        o.error_message, o.tries, o.attempts, o.updated_at
 from   outcomes o
        join items i on i.job_id = o.job_id and i.seq = o.seq
-where  o.range_id @any_of(:range_ids, bigint);
+where  o.range_id in (@each(:range_ids, bigint));
 
 -- name: open_ranges_of_job
 -- Where a job's open items lie, the longest waiting first; `want` 1 are leased ones, 2 free ones.
@@ -194,7 +194,7 @@ where  j.state in ('QUEUED', 'RUNNING', 'PAUSED', 'FAILED')
 -- Pipeline and owner of several jobs.
 select id, pipeline, owner_id, name
 from   jobs
-where  id @any_of(:job_ids, bigint);
+where  id in (@each(:job_ids, bigint));
 
 -- name: streams_page
 -- Streams of jobs in scope, the latest moved first.

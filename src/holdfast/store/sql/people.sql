@@ -128,7 +128,7 @@ returning user_name, name;
 -- Seconds are counted by the caller; both instants are the database's.
 select subject, blocked_until, @now
 from   login_failures
-where  subject @any_of(:subjects, text) and blocked_until > @now;
+where  subject in (@each(:subjects, text)) and blocked_until > @now;
 
 -- name: add_login_failure
 -- A quarter of an hour without a failure starts the count anew.

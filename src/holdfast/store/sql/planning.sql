@@ -35,7 +35,7 @@ where  id = :job_id;
 select   j.id
 from     jobs j
          join streams s on s.job_id = j.id
-where    s.pipeline = :pipeline and s.source @any_of(:sources, text)
+where    s.pipeline = :pipeline and s.source in (@each(:sources, text))
 order by j.id
 @for_update_of(j);
 
@@ -46,7 +46,7 @@ select   s.id, s.source, s.mode, s.state, s.generation, s.cursor, s.pages_count,
          s.error
 from     streams s
          join jobs j on j.id = s.job_id
-where    s.pipeline = :pipeline and s.source @any_of(:sources, text)
+where    s.pipeline = :pipeline and s.source in (@each(:sources, text))
 order by s.id;
 
 -- name: all_standings

@@ -38,7 +38,7 @@ limit    1;
 -- name: running_jobs
 select id
 from   jobs
-where  state = 'RUNNING' and pipeline @any_of(:pipelines, text);
+where  state = 'RUNNING' and pipeline in (@each(:pipelines, text));
 
 -- name: counters
 select coalesce(cast(sum(accepted) as bigint), 0), coalesce(cast(sum(done) as bigint), 0),

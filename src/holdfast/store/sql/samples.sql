@@ -47,7 +47,7 @@ order by bucket;
 select   o.error_code, count(*)
 from     jobs j
          join outcomes o on o.job_id = j.id
-where    j.id @any_of(:job_ids, bigint) and o.status = 'ERROR'
+where    j.id in (@each(:job_ids, bigint)) and o.status = 'ERROR'
          and o.updated_at > @after(-1.0 * :seconds)
 group by o.error_code
 order by 2 desc;
