@@ -206,7 +206,9 @@ class AddExportForARequest:
     async def act(store: Store, state: tuple[int, RequestKey]) -> None:
         job_id, request = state
         with suppress(UnfitState):
-            await store.files.add_export(NewExport("ada", job_id, "csv", [], False, request))
+            await store.files.add_export(
+                NewExport("ada", job_id, "csv", [], False, request=request)
+            )
 
     async def check(store: Store, state: tuple[int, RequestKey]) -> None:
         job_id, request = state
