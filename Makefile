@@ -35,7 +35,7 @@ up: install ## Run pages, API and workers with a small demo world, at 127.0.0.1:
 
 test: .venv/dev .venv/datasette-0 .venv/datasette-1 ## Run every test, on SQLite and on real PostgreSQL, RabbitMQ and Chromium that the tests start
 	@tests/servers
-	$(BIN)/pytest -n 5 --dist worksteal --ignore=tests/web
+	$(BIN)/pytest -n 4 --dist worksteal --ignore=tests/web
 	$(BIN)/pytest -n 2 tests/web
 
 test-fast: .venv/dev ## Run the tests that need no server

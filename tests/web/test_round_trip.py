@@ -18,6 +18,7 @@ def test_upload_to_export(ada: str, open_as: OpenAs, tmp_path: Path) -> None:
     path.write_text(LIST, encoding="utf-8")
     page = open_as(ada, "/new?pipeline=lengths")
     page.set_input_files("input[type=file]", path)
+    page.wait_for_url("**/new/files/**")
 
     expect(page.get_by_text("semicolon")).to_be_visible()
     expect(page.locator("dd", has_text="utf-8")).to_be_visible()
@@ -57,6 +58,7 @@ def test_options_that_the_pipeline_declares_are_fields_of_the_form(
     path.write_text("title\noak\n", encoding="utf-8")
     page = open_as(ada, "/new?pipeline=repeated")
     page.set_input_files("input[type=file]", path)
+    page.wait_for_url("**/new/files/**")
     expect(page.get_by_label("times How often")).to_have_attribute("placeholder", "2")
     page.get_by_label("times How often").fill("3")
     page.get_by_label("between").select_option("+")
@@ -129,6 +131,7 @@ def test_renamed_column_is_what_the_pipeline_sees(
     path.write_text("what\nchair\n", encoding="utf-8")
     page = open_as(ada, "/new?pipeline=lengths")
     page.set_input_files("input[type=file]", path)
+    page.wait_for_url("**/new/files/**")
     expect(page.get_by_text("No column for title")).to_be_visible()
     page.get_by_label("what is called").select_option("title")
     expect(page.get_by_text("No column for title")).to_be_hidden()
