@@ -195,13 +195,17 @@ class AddFileForARequest:
         assert (answered.fingerprint, answered.content) == ("same", "of this content")
 
 
+async def _job_and_request(store: Store, what: str) -> tuple[int, RequestKey]:
+    job_id = await filled_job(store, 1)
+    request = RequestKey("ada", f"{what} {job_id}")
+    assert await store.requests.begin_request(*request[:2], "same") is None
+    return job_id, request
+
+
 @scenario("add_export")
 class AddExportForARequest:
     async def prepare(store: Store) -> tuple[int, RequestKey]:
-        job_id = await filled_job(store, 1)
-        request = RequestKey("ada", f"export of {job_id}")
-        assert await store.requests.begin_request(*request[:2], "same") is None
-        return job_id, request
+        return await _job_and_request(store, "export of")
 
     async def act(store: Store, state: tuple[int, RequestKey]) -> None:
         job_id, request = state
@@ -318,10 +322,7 @@ class SkipWholeRanges:
 @scenario("add_operation")
 class AddOperationForARequest:
     async def prepare(store: Store) -> tuple[int, RequestKey]:
-        job_id = await filled_job(store, 1)
-        request = RequestKey("ada", f"operation on {job_id}")
-        assert await store.requests.begin_request(*request[:2], "same") is None
-        return job_id, request
+        return await _job_and_request(store, "operation on")
 
     async def act(store: Store, state: tuple[int, RequestKey]) -> None:
         job_id, request = state

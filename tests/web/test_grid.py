@@ -132,6 +132,17 @@ def test_columns_can_be_chosen(ada: str, site: Site, open_as: OpenAs) -> None:
     expect(page.locator("table.grid thead")).not_to_contain_text("length")
 
 
+def _reprocess_all(page: Page, count: int) -> None:
+    """What is chosen, errors that never pass too, until the operation is done."""
+    page.locator("[data-bulk=reprocess]").click()
+    expect(page.locator("#dialog-title")).to_have_text(f"Reprocess {count} items?")
+    page.get_by_label("Also errors that never pass").check()
+    page.get_by_role("button", name=f"Reprocess {count}").click()
+    page.wait_for_url("**/operations/*")
+    expect(page.locator("#operation .badge")).to_have_text("done")
+    expect(page.locator("#operation")).to_contain_text(f"{count}")
+
+
 def test_everything_that_matches_is_reprocessed_after_a_question_in_numbers(
     ada: str, site: Site, open_as: OpenAs
 ) -> None:
@@ -144,13 +155,7 @@ def test_everything_that_matches_is_reprocessed_after_a_question_in_numbers(
     expect(page.locator("[data-chosen]")).to_have_text("1 selected")
     page.get_by_role("button", name="Select all 150 that match").click()
     expect(page.locator("[data-chosen]")).to_have_text("All 150 that match are selected")
-    page.locator("[data-bulk=reprocess]").click()
-    expect(page.locator("#dialog-title")).to_have_text("Reprocess 150 items?")
-    page.get_by_label("Also errors that never pass").check()
-    page.get_by_role("button", name="Reprocess 150").click()
-    page.wait_for_url("**/operations/*")
-    expect(page.locator("#operation .badge")).to_have_text("done")
-    expect(page.locator("#operation")).to_contain_text("150")
+    _reprocess_all(page, 150)
     page.goto(f"/jobs/{job_id}/audit")
     expect(page.locator(".timeline")).to_contain_text("reprocess")
 
@@ -163,13 +168,7 @@ def test_everything_is_reprocessed_whose_column_holds_a_value(
     page = open_as(ada, f"/jobs/{job_id}")
     expect(page.locator("#job-head .badge").first).to_have_text("done")
     page.goto(f"/jobs/{job_id}?q=status:ERROR title:*oak#rows=all")
-    page.locator("[data-bulk=reprocess]").click()
-    expect(page.locator("#dialog-title")).to_have_text("Reprocess 10 items?")
-    page.get_by_label("Also errors that never pass").check()
-    page.get_by_role("button", name="Reprocess 10").click()
-    page.wait_for_url("**/operations/*")
-    expect(page.locator("#operation .badge")).to_have_text("done")
-    expect(page.locator("#operation")).to_contain_text("10")
+    _reprocess_all(page, 10)
 
 
 def test_export_takes_the_filter_along(ada: str, site: Site, open_as: OpenAs) -> None:
