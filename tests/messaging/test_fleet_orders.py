@@ -71,7 +71,7 @@ def test_order_waits_for_a_database_that_is_gone(
     fleet: Fleet, picky: Path, postgres_server: PostgresServer
 ) -> None:
     relay, worker = fleet.start_relay(), fleet.start_listener(picky)
-    wait_until(lambda: _listening(fleet) == 1, "it listens")
+    wait_until(lambda: "Relaying" in relay.said() and _listening(fleet) == 1, "both run")
     postgres_server.stop()
     try:
         fleet.send("interactive", order(site="here"))
