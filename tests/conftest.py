@@ -22,6 +22,7 @@ from uuid import uuid4
 import aio_pika
 import pytest
 
+from tests.chaos.children import Children
 from tests.command import HoldfastCommand
 from tests.fleet import FLEET, broker_settings, forget_queues, running_relay
 from tests.folders import work_in_memory
@@ -178,6 +179,15 @@ def fleet_settings(
         yield settings
     request.getfixturevalue("rabbit_server").start()
     forget_queues(settings)
+
+
+@pytest.fixture
+def children(tmp_path: Path) -> Iterator[Children]:
+    """Real processes that start at once, being forked from one that has imported everything."""
+    started = Children(tmp_path)
+    yield started
+    started.tell()
+    started.close()
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,7 @@ async def test_deepest_record_can_be_shown_and_exported(server: ApiServer) -> No
         path = f"/api/jobs/{job['id']}/export?format={format}&withInput=true"
         export = (await ada.post(path)).json()
         while export["state"] in ("QUEUED", "RUNNING"):
+            await asyncio.sleep(0.05)
             export = (await ada.get(f"/api/exports/{export['id']}")).json()
         assert (export["state"], export["error"]) == ("DONE", None)
 
