@@ -24,6 +24,7 @@ import pytest
 
 from tests.command import HoldfastCommand
 from tests.fleet import FLEET, broker_settings, forget_queues, running_relay
+from tests.folders import work_in_memory
 from tests.postgres import POSTGRES_MISSING, PostgresServer, database_name, find_binaries
 from tests.rabbitmq import RABBITMQ_MISSING, RabbitServer, rabbitmq_is_installed
 
@@ -36,6 +37,7 @@ def pytest_configure() -> None:
     """The tester's own settings must not reach the tests."""
     for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
         del os.environ[name]
+    work_in_memory()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -59,18 +59,16 @@ async def test_pages_of_a_document_come_with_text_and_image(read: MeetingsReads)
     assert shown is not None and shown["subdomain"] == "alameda.ca"
 
 
-@pytest.mark.parametrize(
-    ("words", "count"),
-    [("bridge", 3), ("BRIDGES", 3), ("library budget", 1), ('"library budget"', 1),
-     ("bridge budget", 0),
-     ('"budget library"', 0), ("ñandú", 1), ("", 0), ('"', 0), ("' OR 1=1 --", 0), ("NEAR(", 0),
-     ("* : ^ -", 0), ("quotes", 1)],
-)  # fmt: skip
-async def test_search_finds_pages_by_their_words(
-    read: MeetingsReads, words: str, count: int
-) -> None:
-    assert len(await read.search(words)) == count
-    assert await read.search(words, "berkeley.ca") == []
+FOUND = {
+    "bridge": 3, "BRIDGES": 3, "library budget": 1, '"library budget"': 1, "bridge budget": 0,
+    '"budget library"': 0, "ñandú": 1, "": 0, '"': 0, "' OR 1=1 --": 0, "NEAR(": 0, "* : ^ -": 0,
+    "quotes": 1,
+}  # fmt: skip
+
+
+async def test_search_finds_pages_by_their_words(read: MeetingsReads) -> None:
+    assert {words: len(await read.search(words)) for words in FOUND} == FOUND
+    assert [await read.search(words, "berkeley.ca") for words in FOUND] == [[]] * len(FOUND)
 
 
 async def test_search_follows_what_changes_and_vanishes(
