@@ -20,7 +20,7 @@ PHONE = {"width": 390, "height": 844}
 LONG_CELLS = "[...document.querySelectorAll('td')].some((td) => td.offsetHeight > innerHeight / 2)"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", autouse=True)
 def paths(site: Site) -> list[str]:
     """Every page, with something on it."""
     site.add_user("axe", "admin")
@@ -53,7 +53,7 @@ def findings(page: Page) -> list[str]:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_page_has_seriousfindings(
+def test_no_page_has_serious_findings(
     scheme: str, paths: list[str], open_as: OpenAs, watch: Watch
 ) -> None:
     watch.expected = ("404",)
@@ -65,7 +65,7 @@ def test_no_page_has_seriousfindings(
     assert {path: each for path, each in found.items() if each} == {}
 
 
-def test_login_has_no_seriousfindings(site: Site, open_as: OpenAs) -> None:
+def test_login_has_no_serious_findings(site: Site, open_as: OpenAs) -> None:
     page = open_as("axe", "/account")
     page.get_by_role("button", name="Log out").click()
     page.wait_for_url("**/login")
