@@ -94,6 +94,37 @@ async def test_text_of_20_megabytes_is_set_aside_alone(town: Town, site: Site) -
     assert told == ("TOO_LARGE",)
 
 
+@pytest.mark.parametrize("huge", ["y" * 6_000, b"y" * 6_000], ids=["text", "bytes"])
+async def test_row_that_is_too_large_without_its_text_is_set_aside_alone(
+    store: Any, town: Town, site: Site, huge: Any
+) -> None:
+    site.drop("minutes")
+    columns = "id text primary key, meeting, date, page, text, page_image, entities_json"
+    site.create("minutes", columns)
+    for name, page, entities in (("a", 1, None), ("b", 2, huge)):
+        values = (name, "Parks", "2020-01-01", page, name, None, entities)
+        site.execute("insert into minutes values (?, ?, ?, ?, ?, ?, ?)", *values)
+    narrow = Town(store, town.url, town.subdomain, max_row_bytes=5_000)
+    await narrow.backfill(types=["minutes"])
+    assert [page[4] for page in await town.pages()] == ["a"]
+    await town.assert_verified()
+    told = await town.fetch("select error_code from outcomes where error_code is not null")
+    assert told == [("TOO_LARGE",)]
+
+
+async def test_rows_missing_here_that_are_too_large_for_one_reply_come_in_several(
+    store: Any, town: Town, site: Site
+) -> None:
+    site.add("minutes", generated(20))
+    await town.backfill(types=["minutes"])
+    late = [Row("Parks", "2002-02-02", number, f"{number}" + "x" * 9_000) for number in range(40)]
+    site.add("minutes", late)
+    small = Town(store, town.url, town.subdomain, max_reply_bytes=150_000)
+    await small.backfill(types=["minutes"])
+    assert await town.pages() == site.rows("minutes")
+    await town.assert_verified(mode="incremental")
+
+
 async def test_reply_larger_than_allowed_is_asked_for_in_smaller_pages(
     store: Any, town: Town, site: Site, front: Front
 ) -> None:
@@ -134,6 +165,12 @@ async def test_table_whose_ids_are_numbers_is_told(town: Town, site: Site) -> No
     site.execute("insert into minutes values (1, 'a', '2020-01-01', 1, 'text', null)")
     await town.backfill(types=["minutes"])
     assert "no text as its id" in (await town.stream())["error"]
+
+
+async def test_id_too_long_for_an_index_is_told(town: Town, site: Site) -> None:
+    site.add("minutes", [Row("Parks", "2020-01-01", 1, "text", id="x" * 501)])
+    await town.backfill(types=["minutes"])
+    assert "more than 500 characters" in (await town.stream())["error"]
 
 
 def test_what_a_database_cannot_hold_is_left_out() -> None:

@@ -75,6 +75,17 @@ async def test_site_that_cannot_find_a_month_in_time_is_walked_and_its_rows_are_
     assert (await town.stream(mode="incremental"))["job_state"] == "DONE"
 
 
+async def test_site_that_cannot_give_large_pages_in_time_is_asked_for_smaller_ones(
+    town: Town, site: Site, front: Front
+) -> None:
+    site.add("minutes", generated(150))
+    slow = json_answer({"ok": False, "error": "SQL Interrupted"}, 400)
+    front.rule("minutes", lambda asked, _: slow if int(asked.query["_size"]) > 30 else None)
+    await town.backfill(types=["minutes"])
+    assert await town.pages() == site.rows("minutes")
+    await town.assert_verified()
+
+
 async def test_sifted_walk_that_ends_too_early_is_no_end(
     town: Town, site: Site, front: Front
 ) -> None:

@@ -17,6 +17,9 @@ _LARGEST_PAGE = 2**31 - 1
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _EXTRAS = ("entities_json", "votes_json")
 
+#: In place of what made a row too large, its size.
+ROW_BYTES = "_row_bytes"
+
 #: A row with one of these is set aside, with the row as it came; its neighbours are not touched.
 REJECTS = {
     code: ErrorCode(code, Category.PARSING, RetryClass.NEVER)
@@ -58,10 +61,8 @@ def content_of(row: Json) -> Content:
 
 
 def check_text(row: Json) -> None:
-    if "text_bytes" in row:
-        raise Failed(
-            "TOO_LARGE", f"the row has {row['text_bytes']:,} bytes of text; it was left out"
-        )
+    if ROW_BYTES in row:
+        raise Failed("TOO_LARGE", f"the row has {row[ROW_BYTES]} bytes; most were left out")
     if "text" not in row:
         raise Failed("TOO_LARGE", "the site's reply with this row's text is too large")
     text = row["text"]
