@@ -161,7 +161,9 @@ async def test_incremental_reads_the_months_around_today_alone(
     assert not front.walked("minutes")
     months = {query["date__gte"] for query in front.requests("minutes") if "date__gte" in query}
     assert len(months) in (13, 14)
-    await town.assert_verified(mode="incremental")
+    stream = await town.stream(mode="incremental")
+    assert (stream["job_state"], stream["expected"]) == ("DONE", stream["actual"])
+    assert stream["verified_at"] is None, "it took no inventory"
 
 
 async def test_incremental_whose_count_differs_takes_an_inventory(town: Town, site: Site) -> None:
@@ -172,6 +174,36 @@ async def test_incremental_whose_count_differs_takes_an_inventory(town: Town, si
     site.add("minutes", late)
     site.remove("minutes", rows[1])
     await town.backfill()
+    assert await town.pages() == site.rows("minutes")
+    await town.assert_verified(mode="incremental")
+
+
+async def test_old_page_read_anew_leaves_the_count_and_is_found_when_the_site_says_it_changed(
+    town: Town, site: Site
+) -> None:
+    rows = generated(150)
+    site.add("minutes", rows)
+    await town.backfill(types=["minutes"])
+    old = next(row for row in rows if row.date < "2005")
+    site.replace("minutes", old, text="read anew")
+    await town.webhook(last_updated="2026-11-01")
+    await town.work()
+    assert await town.pages() == site.rows("minutes")
+    await town.assert_verified(mode="incremental")
+
+
+async def test_inventory_is_taken_when_the_last_is_long_ago(town: Town, site: Site) -> None:
+    rows = generated(150)
+    site.add("minutes", rows)
+    await town.backfill(types=["minutes"])
+    old = next(row for row in rows if row.date < "2005")
+    site.replace("minutes", old, text="read anew")
+    await town.backfill(types=["minutes"])
+    assert (await town.stream(mode="incremental"))["verified_at"] is None, "equal counts"
+    await town.store.database.write("test", lambda tx: tx.execute(
+        "update streams set verified_at = '2020-01-01T00:00:00.000Z'"
+    ))  # fmt: skip
+    await town.backfill(types=["minutes"])
     assert await town.pages() == site.rows("minutes")
     await town.assert_verified(mode="incremental")
 

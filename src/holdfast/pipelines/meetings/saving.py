@@ -192,7 +192,8 @@ class Saving:
         changes: _Changes,
     ) -> None:
         page = held[key]
-        if page.job_id > self._job_id or not _differs(page, [row]):
+        newer = page.job_id > self._job_id and not page.vanished
+        if newer or not _differs(page, [row]):
             changes.unchanged += 1
         elif row.upstream_id == page.upstream_id:
             # The same row, back after it had vanished, or changed by a site that keeps its ids.
