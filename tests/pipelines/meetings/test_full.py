@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast.model import ItemStatus
+from holdfast.pipeline import Settled
+from holdfast.pipelines.meetings.saving import save
 from holdfast.store import Store
 from tests.pipelines.meetings.front import Front
 from tests.pipelines.meetings.site import Row, Site, generated
@@ -223,3 +226,21 @@ async def test_site_that_keeps_an_id_when_its_row_changes_is_followed_too(
     assert await town.pages() == site.rows("minutes")
     assert len(await town.pages(vanished=True)) == 1
     await town.assert_verified()
+
+
+async def test_row_that_comes_twice_in_one_settlement_is_kept_as_it_came_last(
+    town: Town, site: Site, front: Front
+) -> None:
+    """Its id is a hash of the text alone: what else the site adds to the row leaves it."""
+    await town.backfill(types=["minutes"])
+    job = await town.store.reads.job((await town.stream())["job_id"])
+    row = {"id": "a", "meeting": "Parks", "date": "2026-01-01", "page": 1, "text": "text"}
+    place = {"meeting": "Parks", "date": "2026-01-01", "number": 1}
+    later = {**row, "page_image": "/a.png", "votes_json": "{}"}
+    settled = [
+        Settled(2, ItemStatus.DONE, later, place, job),
+        Settled(1, ItemStatus.DONE, row, place, job),
+    ]
+    await town.store.database.write("test", lambda tx: save(tx, settled))
+    kept = await town.fetch("select text, page_image, extra is not null from meeting_pages")
+    assert [tuple(map(bool, one)) for one in kept] == [(True, True, True)]
