@@ -41,6 +41,9 @@ HICCUPS = {
         200, b'{"ok": true, "rows": [{"id": "0', {"Content-Type": "application/json"}
     ),
     "no rows in the JSON": json_answer({"ok": True}),
+    "table gone within a request": json_answer(
+        {"ok": False, "error": "no such table: minutes", "title": "Invalid SQL"}, 400
+    ),
     "SQL time limit": json_answer({"ok": False, "error": "SQL Interrupted"}, 400),
 }
 

@@ -24,6 +24,11 @@ DATABASE = "meetings"
 _COUNT_LIMIT = 10_000  # where the 1.0 alphas stop counting
 _SIZE_LIMIT = re.compile(r"_size must be <= (\d+)")
 _TIME_LIMIT = re.compile(r"interrupted|time limit|too long", re.IGNORECASE)
+#: What SQLite says of a file that is swapped while a request looks at it.
+_REBUILDING = re.compile(
+    r"no such table|locked|malformed|not a database|unable to open|schema has changed|disk I/O",
+    re.IGNORECASE,
+)
 _TAG = re.compile(r"<[^>]*>")
 _SMALLEST = 10
 _ID_CHARACTERS = 500  # as many as an index of PostgreSQL surely takes
@@ -136,14 +141,17 @@ class SiteTable:
         if reply.status == 402:
             raise ItemError("ACCESS_DENIED", f"{self._url}: 402 {told}")
         if reply.status == 404:
-            raise ItemError(
-                "CONTENT_UNAVAILABLE",
-                f"{self._url} is not there ({told}): no such site or table, or being rebuilt",
-                retry_after=self._options.rebuild_seconds,
-            )
+            raise self._unavailable(told)
         if reply.status == 400:
             self._refuse_request(told)
         reply.raise_for_status()
+
+    def _unavailable(self, told: str) -> ItemError:
+        return ItemError(
+            "CONTENT_UNAVAILABLE",
+            f"{self._url} is not there ({told}): no such site or table, or being rebuilt",
+            retry_after=self._options.rebuild_seconds,
+        )
 
     def _refuse_request(self, told: str) -> None:
         limit = _SIZE_LIMIT.search(told)
@@ -151,6 +159,8 @@ class SiteTable:
             raise _TooLarge(int(limit[1]))
         if _TIME_LIMIT.search(told):
             raise TimeLimit("TIMEOUT", f"{self._url}: the site's time limit: {told}")
+        if _REBUILDING.search(told):
+            raise self._unavailable(told)
         raise DiscoveryError(f"{self._url} cannot be asked so: {told}")
 
     def _rows(self, body: Any) -> Rows:

@@ -26,6 +26,7 @@ _ROUNDS = 6
 _MOST_GAPS = 2000  # beyond that, walking everything again costs less than asking by id
 _FEW_VANISHED = 10
 _SMALL_SHARE = 0.01
+_LARGE_SHARE = 0.1
 _LAST_ID = chr(0x10FFFF) * 4  # after every id, in the order of bytes
 
 
@@ -145,7 +146,7 @@ class Verifier:
                 f"the site shows an empty table, though {vanished} pages of it are kept; "
                 "nothing was changed"
             )
-        many = vanished > max(_FEW_VANISHED, _SMALL_SHARE * rows)
+        many = vanished > max(_FEW_VANISHED, _SMALL_SHARE * rows) or vanished > _LARGE_SHARE * rows
         unsure = many or not rows
         if unsure and self._cursor.get("vanished") != vanished:
             if self._last_round:
