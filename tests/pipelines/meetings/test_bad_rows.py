@@ -25,6 +25,7 @@ BAD = {
         Row("CityCouncil", "2020-01-05", 1.5, "g"),
         Row("CityCouncil", "2020-01-05", None, "h"),
         Row("CityCouncil", "2020-01-05", 2**40, "i"),
+        Row("CityCouncil", "2020-01-05", "9" * 6000, "more digits than a number may have"),
     ],
     "INVALID_MEETING": [
         Row(None, "2020-01-05", 1, "j"),
@@ -68,15 +69,20 @@ async def test_rejected_row_that_is_mended_upstream_becomes_a_page(town: Town, s
     await town.assert_verified()
 
 
-async def test_null_text_and_digits_as_text_are_taken(town: Town, site: Site) -> None:
+async def test_null_text_digits_as_text_and_whole_floats_are_taken(town: Town, site: Site) -> None:
     site.execute("drop table minutes")
     site.create("minutes", "id text primary key, meeting, date, page, text, page_image")
-    rows = [Row("CityCouncil", "2020-01-05", "7", None), Row("CityCouncil", "2020-01-06", 8, "")]
+    rows = [
+        Row("CityCouncil", "2020-01-05", "7", None),
+        Row("CityCouncil", "2020-01-06", 8, ""),
+        Row("CityCouncil", "2020-01-07", 9.0, ""),
+    ]
     site.add("minutes", rows)
     await town.backfill(types=["minutes"])
     assert {page[:4] for page in await town.pages()} == {
         ("CityCouncil", "2020-01-05", 7, ""),
         ("CityCouncil", "2020-01-06", 8, ""),
+        ("CityCouncil", "2020-01-07", 9, ""),
     }
     await town.assert_verified()
 
