@@ -132,14 +132,17 @@ class Way:
 
     async def _days(self, cursor: Cursor) -> tuple[Rows, Cursor]:
         """A page of the month's rows. Without an index of dates, a large site looks at every row
-        to find them and may not: then they are sifted here, with those of the months after it."""
+        to find them and may not: then they are sifted here, with those of the months after it. The
+        first page of a month may be quick, and its last, behind which no more are found, too slow:
+        then the month begins anew."""
         try:
             return await self._page_of(cursor), cursor
         except TimeLimit:
-            if "token" in cursor or "sift" in cursor:
+            if "sift" in cursor:
                 raise
             end = month_after(month_of(self._window[1]))
-            sifted = {**cursor, "until": end, "sift": True}
+            month = _recent(cursor["month"], marks_of(cursor))
+            sifted = {**month, "until": end, "sift": True}
             return await self._page_of(sifted), sifted
 
     async def _page_of(self, cursor: Cursor) -> Rows:
