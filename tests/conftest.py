@@ -22,8 +22,10 @@ from uuid import uuid4
 import aio_pika
 import pytest
 
+from tests.chaos.children import Children
 from tests.command import HoldfastCommand
 from tests.fleet import FLEET, broker_settings, forget_queues, running_relay
+from tests.folders import work_in_memory
 from tests.postgres import POSTGRES_MISSING, PostgresServer, database_name, find_binaries
 from tests.rabbitmq import RABBITMQ_MISSING, RabbitServer, rabbitmq_is_installed
 
@@ -36,6 +38,7 @@ def pytest_configure() -> None:
     """The tester's own settings must not reach the tests."""
     for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
         del os.environ[name]
+    work_in_memory()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -176,6 +179,15 @@ def fleet_settings(
         yield settings
     request.getfixturevalue("rabbit_server").start()
     forget_queues(settings)
+
+
+@pytest.fixture
+def children(tmp_path: Path) -> Iterator[Children]:
+    """Real processes that start at once, being forked from one that has imported everything."""
+    started = Children(tmp_path)
+    yield started
+    started.tell()
+    started.close()
 
 
 @pytest.fixture

@@ -7,13 +7,13 @@ import re
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.folders import folder_of_a_server
 from tests.ports import free_port
 from tests.watchdog import Watchdog
 
@@ -54,8 +54,7 @@ class PostgresServer:
         self._addresses = ["127.0.0.1", *addresses]
         self._binaries = _require_binaries()
         self._settings = [] if durable else ["fsync=off", "full_page_writes=off"]
-        # Not the default temporary folder: a socket's path may have only 107 bytes.
-        self.folder = Path(tempfile.mkdtemp(prefix="holdfast-pg-", dir="/tmp"))
+        self.folder = folder_of_a_server("holdfast-pg-")
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self._watchdog: Watchdog | None = None

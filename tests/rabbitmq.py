@@ -7,7 +7,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -15,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.folders import folder_of_a_server
 from tests.ports import free_port
 from tests.watchdog import Watchdog
 
@@ -48,7 +48,7 @@ class RabbitServer:
         self._addresses = ["127.0.0.1", *addresses]
         if not rabbitmq_is_installed():
             raise RabbitError(RABBITMQ_MISSING)
-        self.folder = Path(tempfile.mkdtemp(prefix="holdfast-rabbit-", dir="/tmp"))
+        self.folder = folder_of_a_server("holdfast-rabbit-")
         self.port = free_port()
         self._distribution_port = free_port()
         self._epmd_port = free_port()

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-import pytest
 
 from tests.api.server import ApiServer, ended, finished, taken_in, upload
 
@@ -109,13 +108,13 @@ async def test_pending_list_can_be_switched_off(database_url: str, tmp_path: Pat
         assert (await ada.get("/api/pending")).status_code == 503
 
 
-@pytest.mark.parametrize("spoil", ["x", "", "%00", "é", "A" * 3000])
-async def test_cursor_that_is_not_ours_is_refused(server: ApiServer, spoil: str) -> None:
+async def test_cursor_that_is_not_ours_is_refused(server: ApiServer) -> None:
     ada = await server.person("ada")
     job = await finished(server, ada, "a", "b", "c")
     path = f"/api/jobs/{job['id']}/items"
     cursor = (await ada.get(path, params={"pageSize": 1})).json()["next"]
-    for after in (cursor + spoil if spoil else cursor[:-2], spoil):
+    spoils = ("x", "%00", "é", "A" * 3000)
+    for after in (cursor[:-2], "", *spoils, *(cursor + spoil for spoil in spoils)):
         reply = await ada.get(path, params={"pageSize": 1, "after": after})
         assert reply.status_code == 400, after
 
@@ -173,14 +172,15 @@ async def test_looking_for_a_value_goes_through_a_bounded_number_of_rows(
     assert [item["seq"] for item in walked] == list(range(99, 10_501, 100))
 
 
-@pytest.mark.parametrize("value", ["colour:red", "title", ":x", ""])
-async def test_unknown_column_is_refused_with_the_known_ones(server: ApiServer, value: str) -> None:
+async def test_unknown_column_is_refused_with_the_known_ones(server: ApiServer) -> None:
     ada = await server.person("ada")
     job = await finished(server, ada, "a")
-    reply = await ada.get(f"/api/jobs/{job['id']}/items", params={"value": value})
-    assert reply.status_code == 422
-    if value == "colour:red":
-        assert "title" in reply.json()["hint"]
+    replies = [
+        await ada.get(f"/api/jobs/{job['id']}/items", params={"value": value})
+        for value in ("colour:red", "title", ":x", "")
+    ]
+    assert [reply.status_code for reply in replies] == [422] * 4
+    assert "title" in replies[0].json()["hint"]
 
 
 async def test_offsets_are_refused(server: ApiServer) -> None:

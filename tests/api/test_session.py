@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack, aclosing
-from typing import Any
 
 import httpx2
 import pytest
@@ -73,26 +72,24 @@ async def test_crowd_of_guesses_is_throttled_as_well(server: ApiServer) -> None:
     assert statuses.count(401) <= 7  # five are free, and one more may be under way
 
 
-@pytest.mark.parametrize("how", ["logged out", "disabled", "of another role"])
-async def test_live_counters_end_for_whom_they_are_not_any_more(
-    server: ApiServer, how: str
-) -> None:
-    await server.parts.accounts.add_user("ada", "reader", PASSWORD, "tester")
-    client, reply = await _log_in(server)
-    changes: dict[str, Any] = {
-        "disabled": {"disabled": True},
-        "of another role": {"role": "operator"},
-    }
-    async with client.stream("GET", "/api/events") as events:
-        lines = events.aiter_lines()
-        await anext(lines)
-        if how == "logged out":
-            token = {"X-CSRF-Token": reply.json()["csrfToken"]}
-            assert (await client.delete("/api/session", headers=token)).status_code == 204
-        else:
-            await server.parts.accounts.change_user("ada", "tester", **changes[how])
-        async for _ in lines:
-            pass  # until the server ends it
+async def test_live_counters_end_for_whom_they_are_not_any_more(server: ApiServer) -> None:
+    names = ("logged-out", "disabled", "of-another-role")
+    async with AsyncExitStack() as stack:
+        streams = []
+        for name in names:
+            await server.parts.accounts.add_user(name, "reader", PASSWORD, "tester")
+            client, reply = await _log_in(server, name)
+            events = await stack.enter_async_context(client.stream("GET", "/api/events"))
+            streams.append(events.aiter_lines())
+            await anext(streams[-1])
+            if name == "logged-out":
+                token = {"X-CSRF-Token": reply.json()["csrfToken"]}
+                assert (await client.delete("/api/session", headers=token)).status_code == 204
+        await server.parts.accounts.change_user("disabled", "tester", disabled=True)
+        await server.parts.accounts.change_user("of-another-role", "tester", role="operator")
+        for lines in streams:
+            async for _ in lines:
+                pass  # until the server ends it
 
 
 async def test_nobody_takes_all_places_of_live_pages(server: ApiServer) -> None:
@@ -107,18 +104,15 @@ async def test_nobody_takes_all_places_of_live_pages(server: ApiServer) -> None:
             assert events.status_code == 200
 
 
-@pytest.mark.parametrize(
-    ("site", "status"), [("cross-site", 403), ("same-site", 403), ("same-origin", 303), (None, 303)]
-)
-async def test_form_of_another_site_logs_nobody_in(
-    server: ApiServer, site: str | None, status: int
-) -> None:
+async def test_form_of_another_site_logs_nobody_in(server: ApiServer) -> None:
     await server.parts.accounts.add_user("ada", "operator", PASSWORD, "tester")
-    headers = {} if site is None else {"Sec-Fetch-Site": site}
-    client = server.anybody()
-    reply = await client.post("/login", data={"name": "ada", "password": PASSWORD}, headers=headers)
-    assert reply.status_code == status
-    assert ("set-cookie" in reply.headers) == (status == 303)
+    form = {"name": "ada", "password": PASSWORD}
+    expected = {"cross-site": 403, "same-site": 403, "same-origin": 303, None: 303}
+    for site, status in expected.items():
+        headers = {} if site is None else {"Sec-Fetch-Site": site}
+        reply = await server.anybody().post("/login", data=form, headers=headers)
+        assert reply.status_code == status, site
+        assert ("set-cookie" in reply.headers) == (status == 303)
 
 
 async def test_unknown_name_and_wrong_password_look_alike(server: ApiServer) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,14 +16,6 @@ from tests.fleet import EVERY_MODE
 @pytest.fixture(params=EVERY_MODE)
 def database_url(request: pytest.FixtureRequest) -> str:
     return fresh_database(request)
-
-
-@pytest.fixture
-def children(tmp_path: Path) -> Iterator[Children]:
-    started = Children(tmp_path)
-    yield started
-    started.tell()
-    started.close()
 
 
 @pytest.fixture

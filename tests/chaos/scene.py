@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from holdfast.store import Store, open_store
+import asyncpg
+
+from holdfast.database_url import sqlite_file
 from tests.chaos.children import Child, Children
 from tests.command import HoldfastCommand
 
@@ -113,8 +117,13 @@ class Scene:
         return [letter for letter in self.dead_letters() if letter["kind"] == "item"]
 
     def fetch(self, query: str) -> list[Sequence[Any]]:
-        """Rows of the database, read beside everybody who works on it."""
-        return asyncio.run(_fetch(self.url, query))
+        """Rows of the database, read beside everybody who works on it. Asked again and again
+        while something is waited for, so it opens no more than it needs."""
+        file = sqlite_file(self.url)
+        if file is None:
+            return asyncio.run(_fetch(self.url, query))
+        with closing(sqlite3.connect(file, timeout=PATIENCE_SECONDS)) as database:
+            return database.execute(query).fetchall()
 
     def results(self, job_id: int) -> dict[int, dict[str, Any]]:
         """What each item that is DONE gave."""
@@ -147,11 +156,12 @@ class Scene:
 
 
 async def _fetch(url: str, query: str) -> list[Sequence[Any]]:
-    store: Store = await open_store(url)
+    connection = await asyncpg.connect(url)
     try:
-        return await store.database.fetch(query)
+        rows: list[Sequence[Any]] = await connection.fetch(query)
+        return rows
     finally:
-        await store.close()
+        await connection.close()
 
 
 def wait_until(
@@ -160,7 +170,7 @@ def wait_until(
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"waited {seconds:g} s in vain: {why}"
-        time.sleep(0.02)
+        time.sleep(0.05)
 
 
 def finish(child: Child, seconds: float = PATIENCE_SECONDS) -> str:

@@ -137,7 +137,7 @@ def wait_until(condition: Callable[[], Any], seconds: float = 30) -> Any:
     give_up_at = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < give_up_at, "waited in vain"
-        time.sleep(0.05)
+        time.sleep(0.1)
     return found
 
 

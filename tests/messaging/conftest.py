@@ -102,14 +102,6 @@ async def until(holds: Callable[[], Awaitable[bool]]) -> None:
 
 
 @pytest.fixture
-def children(tmp_path: Path) -> Iterator[Children]:
-    started = Children(tmp_path)
-    yield started
-    started.tell()
-    started.close()
-
-
-@pytest.fixture
 def fleet(
     postgres_url: str, broker_url: str, rabbit_server: RabbitServer, tmp_path: Path,
     children: Children,

@@ -513,6 +513,7 @@ class SkipStep:
     async def prepare(store: Store) -> tuple[Hold, int]:
         """Fresh ranges, one of them too large for a step, and one of items to be tried again."""
         job_id = await filled_job(store, 2500, 3)
+        await execute(store, "analyze items")  # or PostgreSQL compares each with each
         done = await store.leases.claim(job_id, "one", 2, 10**9, 60)
         for claimed in done:
             await settle(store, claimed, PENDING, delay=3600.0)

@@ -15,7 +15,7 @@ from holdfast.store.migrate import upgrade
 from tests.conftest import sqlite_url_of
 from tests.pipelines.meetings.site import Datasette, Row
 from tests.pipelines.meetings.town import Town
-from tests.web.conftest import OpenAs
+from tests.web.conftest import OpenAs, Watch
 from tests.web.site import Site
 from tests.web.test_access import PHONE, findings
 
@@ -94,6 +94,33 @@ def test_from_a_municipality_to_a_page_and_a_forced_backfill(
     expect(page.locator(".note")).to_contain_text("start full (forced)")
     page.get_by_role("link", name="minutes, full").click()
     expect(page.locator("#content")).to_contain_text("generation 3")
+
+
+def test_backfill_that_ends_says_so_by_itself(
+    town: Town, site: Site, root: str, open_as: OpenAs
+) -> None:
+    """Its last change is the last event that comes."""
+    control = site.parts.control(root)
+    site.run(control.switch("pipeline:meetings", True, "held"))
+    page = open_as(root, TOWN)
+    page.get_by_role("button", name="Update now").click()
+    expect(page.locator("#standing .badge").first).to_have_text("running")
+    page.evaluate("window.stayed = true")
+    site.run(control.switch("pipeline:meetings", False, ""))
+    expect(page.locator("#standing .badge").first).to_have_text("verified", timeout=30_000)
+    assert page.evaluate("window.stayed")
+
+
+def test_form_with_a_mistake_keeps_what_was_filled_in(
+    town: Town, root: str, open_as: OpenAs, watch: Watch
+) -> None:
+    watch.expected = ("422",)
+    page = open_as(root, "/meetings/new")
+    page.get_by_label("Subdomain").fill("Old Town")
+    page.get_by_label("Name", exact=True).fill("Old Town")
+    page.get_by_role("button", name="Add").click()
+    expect(page.locator("#notes")).to_contain_text("'Old Town' is no subdomain")
+    expect(page.get_by_label("Name", exact=True)).to_have_value("Old Town")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

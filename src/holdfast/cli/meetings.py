@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,10 @@ def add(
     kind: str | None = typer.Option(None, "--kind", help="City, county, school district …"),
     zone: str | None = typer.Option(None, "--zone", help="Its time zone, for what is today."),
 ) -> None:
-    """Register a municipality; `holdfast meetings backfill` fetches its pages."""
+    """Register a municipality.
+
+    `holdfast meetings backfill` fetches its pages.
+    """
     given = {
         "subdomain": subdomain,
         "url": url,
@@ -94,7 +98,7 @@ def list_municipalities(as_json: bool = JSON_OPTION) -> None:
         return
     rows = [
         (one["subdomain"], one["name"], stream["document_type"], stream["mode"], stream["state"],
-         stream["rows"], stream["expected"], stream["verified_at"], stream["error"])
+         stream["rows"], stream["expected"], _when(stream["verified_at"]), stream["error"])
         for one in found
         for stream in one["streams"] or [_NO_STREAM]
     ]  # fmt: skip
@@ -104,9 +108,13 @@ def list_municipalities(as_json: bool = JSON_OPTION) -> None:
     print_table(headers, rows, empty, right=("rows", "expected"))
 
 
-_NO_STREAM = dict.fromkeys(
-    ("document_type", "mode", "state", "rows", "expected", "verified_at", "error")
-)
+_NO_STREAM: Json = dict.fromkeys(
+    ("document_type", "mode", "rows", "expected", "verified_at", "error")
+) | {"state": "not started"}
+
+
+def _when(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
 
 
 def backfill(
@@ -122,7 +130,9 @@ def backfill(
     workers: int | None = typer.Option(None, "--workers", min=1, help="Worker processes."),
     as_json: bool = JSON_OPTION,
 ) -> None:
-    """Fetch a municipality's pages: whatever is missing, resumed where it stopped.
+    """Fetch whatever is missing of a municipality's pages.
+
+    What was stopped or failed goes on where it stood.
 
     Exit code 0: complete and verified; 3: complete, but some rows were rejected; 1: it could not
     be done; 130 or 143: stopped by Ctrl-C or SIGTERM.
@@ -149,7 +159,10 @@ def export(
     format: PageFormat = typer.Option(PageFormat.JSONL, "--format", help="jsonl or csv."),
     out: Path | None = typer.Option(None, "--out", help="Write there, not to standard output."),
 ) -> None:
-    """Write every page of a municipality: by type, date, meeting and number."""
+    """Write every page of a municipality, as JSON lines or CSV.
+
+    In order of date, document and number; pages that vanished from the site are left out.
+    """
     settings = ready_settings()
 
     async def main() -> None:
@@ -160,6 +173,12 @@ def export(
                 raise UserError(
                     f"there is no municipality {subdomain!r}",
                     "`holdfast meetings list` lists them.",
+                )
+            if not await reads.documents(municipality.id, limit=1):
+                errors.print(
+                    f"{subdomain} has no pages yet. Fetch them with: "
+                    f"holdfast meetings backfill {subdomain}",
+                    markup=False,
                 )
             async with aclosing(reads.every_page(municipality.id)) as batches:
                 if out is None:

@@ -13,7 +13,7 @@ from holdfast.cli.composition import ensure_schema, opened_store, run_async
 from holdfast.cli.output import errors, print_json, print_table
 from holdfast.cli.supervising import Supervisor, reap_dead_workers
 from holdfast.engine.control import Control
-from holdfast.model import JobState
+from holdfast.model import JobState, Standing
 from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
 from holdfast.store import Store
@@ -92,11 +92,7 @@ class _PlannedRun:
             await asyncio.sleep(wait)
             for standing in await store.planning.standings(self._pipeline.name):
                 if standing.job_state is JobState.RUNNING:
-                    errors.print(
-                        f"{standing.source} {standing.mode}: {standing.records_count:,} rows in "
-                        f"{standing.pages_count:,} pages",
-                        markup=False,
-                    )
+                    errors.print(_standing_line(standing), markup=False)
             wait = min(_LINE_SECONDS[1], wait * 1.5)
 
     async def _newest(self, store: Store) -> int:
@@ -117,6 +113,8 @@ class _PlannedRun:
             )
             if job.error:
                 errors.print(f"  {job.error}", markup=False)
+            if counters.error:
+                errors.print(f"  See why with: holdfast items {job_id} --status ERROR")
             failed = failed or job.state is not JobState.DONE
             some_items = some_items or bool(counters.error)
         if self._signal is not None:
@@ -125,6 +123,15 @@ class _PlannedRun:
         if failed:
             return 1
         return SOME_ITEMS_FAILED if some_items else 0
+
+
+def _standing_line(standing: Standing) -> str:
+    """How far it is, and what it waits for if something is in its way."""
+    far = (
+        f"{standing.source} {standing.mode}: {standing.records_count:,} rows in "
+        f"{standing.pages_count:,} pages"
+    )
+    return f"{far}; tried again soon: {standing.error}" if standing.error else far
 
 
 def tell_decisions(answer: Any, as_json: bool) -> None:

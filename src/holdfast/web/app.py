@@ -36,7 +36,7 @@ from holdfast.web import (
     settings,
     streams,
 )
-from holdfast.web.navigation import PagePack
+from holdfast.web.navigation import Entry, PagePack
 from holdfast.web.visit import Site, Visit, login_path, site_of
 
 VIEWS = (
@@ -44,7 +44,7 @@ VIEWS = (
     gates, dead_letters, schedules, audit, settings, account,
 )  # fmt: skip
 #: Answered as the API answers, whoever asks.
-_MACHINES = ("/api/", "/healthz", "/readyz", "/metrics")
+_MACHINES = ("/api/", "/munis/api/", "/healthz", "/readyz", "/metrics")
 
 _Handler = Callable[[Request, Any], Awaitable[Response]]
 
@@ -109,13 +109,27 @@ async def _problem(request: Request, status: int, error: Exception) -> Response:
         text, hint = "the database cannot be reached now", "Try again soon."
     else:
         text, hint = "something unexpected happened", "The server's log says what."
-    told = {"status": status, "title": HTTPStatus(status).phrase, "text": text, "hint": hint}
+    told: dict[str, Any] = {
+        "status": status,
+        "title": HTTPStatus(status).phrase,
+        "text": text,
+        "hint": hint,
+    }
     if request.headers.get("HX-Request") == "true":
         headers = {"HX-Retarget": "#notes", "HX-Reswap": "innerHTML"}
         return HTMLResponse(site_of(request).render("parts/problem.html", told), status, headers)
     person = None if isinstance(error, DatabaseGone) else await find_person(request)
     if person is None:
         return HTMLResponse(site_of(request).render("problem_alone.html", told), status)
+    told["back"] = _section(request)
     response = await Visit(request, person, parts_of(request)).page("problem.html", told=told)
     response.status_code = status
     return response
+
+
+def _section(request: Request) -> Entry:
+    """The line of the rail under which the address stands, else the jobs."""
+    entries = site_of(request).entries
+    path = f"{request.url.path}/"
+    within = [one for one in entries if one.path != "/" and path.startswith(f"{one.path}/")]
+    return within[0] if within else next(one for one in entries if one.name == "jobs")

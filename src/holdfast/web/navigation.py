@@ -53,6 +53,7 @@ class PagePack:
     entries: Sequence[Entry] = ()
     api: APIRouter | None = None  # what the pages do, for programs
     static: Path | None = None  # served under /static/NAME
+    streams: str = ""  # where its streams have pages of their own; each at PATH/ID
 
 
 def rail(packs: Sequence[PagePack]) -> tuple[Entry, ...]:

@@ -1,4 +1,8 @@
-"""Real Datasette servers, of both generations, and a town on each database."""
+"""Real Datasette servers, of both generations, and a town on each database.
+
+On SQLite a test meets the older generation, on PostgreSQL the newer one. What must hold for each
+generation on each database says so: `@each_generation`.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,8 @@ from holdfast.store import Store
 from tests.pipelines.meetings.front import Front
 from tests.pipelines.meetings.site import Datasette, Site
 from tests.pipelines.meetings.town import Town
+
+GENERATIONS = {"sqlite": 0, "postgres": 1}
 
 
 @pytest.fixture(scope="session")
@@ -24,10 +30,12 @@ def datasette_1() -> Iterator[Datasette]:
         yield server
 
 
-@pytest.fixture(params=[0, 1], ids=["datasette-0.65", "datasette-1.0"])
+@pytest.fixture
 def datasette(request: pytest.FixtureRequest) -> Datasette:
-    """An empty site, on each generation in turn."""
-    server: Datasette = request.getfixturevalue(f"datasette_{request.param}")
+    """An empty site."""
+    database = request.node.callspec.params.get("database_url")
+    generation = getattr(request, "param", GENERATIONS[database])
+    server: Datasette = request.getfixturevalue(f"datasette_{generation}")
     server.site.reset()
     return server
 

@@ -20,11 +20,17 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
 
+import pytest
+
 from tests.ports import free_port
 from tests.watchdog import Watchdog
 
 ROOT = Path(__file__).resolve().parents[3]
 TABLES = ("agendas", "minutes")
+#: For what must hold on both databases with each generation of Datasette.
+each_generation = pytest.mark.parametrize(
+    "datasette", [0, 1], ids=["datasette-0.65", "datasette-1.0"], indirect=True
+)
 PATIENCE_SECONDS = 60.0
 MISSING = (
     "There is no {path}. Run `make test`, which installs it from requirements/{name}.txt, or name "

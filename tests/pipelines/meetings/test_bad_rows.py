@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.pipelines.meetings.rows import content_of
 from tests.pipelines.meetings.front import Front
-from tests.pipelines.meetings.site import Row, Site, generated
+from tests.pipelines.meetings.site import Row, Site, each_generation, generated
 from tests.pipelines.meetings.town import Town
 
 BAD = {
@@ -36,6 +36,7 @@ BAD = {
 }
 
 
+@each_generation
 async def test_bad_rows_are_rejected_with_their_reason_and_harm_no_other(
     town: Town, site: Site
 ) -> None:

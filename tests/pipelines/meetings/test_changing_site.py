@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.pipelines.meetings.front import Front, is_walk
-from tests.pipelines.meetings.site import Row, Site, generated
+from tests.pipelines.meetings.site import Row, Site, each_generation, generated
 from tests.pipelines.meetings.town import Town
 from tests.world import Request
 
@@ -25,6 +25,7 @@ def at_walk_page(number: int, act: Callable[[], None]) -> Callable[[Request, int
     return rule
 
 
+@each_generation
 async def test_rows_added_changed_deleted_and_back_dated_in_mid_walk_end_up_right(
     town: Town, site: Site, front: Front
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.store import Store
 from tests.pipelines.meetings.front import Front, is_walk
-from tests.pipelines.meetings.site import Row, Site, generated
+from tests.pipelines.meetings.site import Row, Site, each_generation, generated
 from tests.pipelines.meetings.town import Town
 from tests.world import Answer, Raw, Request, json_answer, redirect, text_answer
 
@@ -164,6 +164,7 @@ async def test_timeout_is_tried_again(store: Store, town: Town, site: Site, fron
     await hasty.assert_verified()
 
 
+@each_generation
 async def test_size_is_taken_from_what_came(town: Town, site: Site, front: Front) -> None:
     """The site lowers what was asked for without a word, and later more so."""
     site.add("minutes", generated(450))
@@ -182,6 +183,7 @@ async def test_size_is_taken_from_what_came(town: Town, site: Site, front: Front
     await town.assert_verified()
 
 
+@each_generation
 async def test_size_beyond_the_site_s_own_limit_is_lowered(
     store: Store, town: Town, site: Site
 ) -> None:
@@ -191,6 +193,7 @@ async def test_size_beyond_the_site_s_own_limit_is_lowered(
     assert await greedy.pages() == site.rows("minutes")
 
 
+@each_generation
 async def test_token_that_repeats_is_an_error(town: Town, site: Site, front: Front) -> None:
     site.add("minutes", generated(450))
     kept: list[Answer] = []
@@ -246,6 +249,7 @@ async def test_site_that_sorts_otherwise_is_an_error_and_no_end(
     assert stream["full_completed_at"] is None
 
 
+@each_generation
 async def test_token_of_another_sort_is_no_false_end(town: Town, site: Site, front: Front) -> None:
     """Once in mid-walk the site answers as it does to a token that it misreads: no rows, no
     successor, status 200."""

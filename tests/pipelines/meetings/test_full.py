@@ -9,7 +9,7 @@ from holdfast.pipeline import Settled
 from holdfast.pipelines.meetings.saving import save
 from holdfast.store import Store
 from tests.pipelines.meetings.front import Front
-from tests.pipelines.meetings.site import Row, Site, generated
+from tests.pipelines.meetings.site import Row, Site, each_generation, generated
 from tests.pipelines.meetings.town import Town
 
 
@@ -21,6 +21,7 @@ async def snapshot(town: Town) -> list[tuple[Any, ...]]:
     )
 
 
+@each_generation
 async def test_full_walk_gives_exactly_the_upstream_set(
     town: Town, site: Site, front: Front
 ) -> None:
@@ -51,6 +52,7 @@ async def test_second_full_walk_changes_nothing(town: Town, site: Site) -> None:
     await town.assert_verified()
 
 
+@each_generation
 async def test_page_that_was_read_anew_is_updated_in_place_with_its_history(
     town: Town, site: Site
 ) -> None:
@@ -147,6 +149,7 @@ async def test_slices_end_after_so_many_api_pages_and_leave_their_history(
     assert await small.pages() == site.rows("minutes")
 
 
+@each_generation
 async def test_incremental_reads_the_months_around_today_alone(
     town: Town, site: Site, front: Front
 ) -> None:

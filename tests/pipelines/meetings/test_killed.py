@@ -4,15 +4,15 @@ again that was kept."""
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import signal
-import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from holdfast.store import Store
+from tests.chaos.children import Child, Children
 from tests.command import HoldfastCommand
 from tests.pipelines.meetings.front import Front
 from tests.pipelines.meetings.site import Datasette, generated
@@ -37,8 +37,16 @@ def datasette(datasette_0: Datasette) -> Datasette:
     return datasette_0
 
 
-def start_worker(command: HoldfastCommand) -> subprocess.Popen[str]:
-    return command.start("work", "meetings", "--until-idle", env=SETTINGS)
+@pytest.fixture
+def start_worker(children: Children, database_url: str, tmp_path: Path) -> Callable[..., Child]:
+    """`start_worker(NAME="value")` starts one that works until nothing is left."""
+    command = HoldfastCommand(database_url, tmp_path)
+
+    def start(**more: str) -> Child:
+        words = ["work", "meetings", "--until-idle"]
+        return children.holdfast(words, command.environment({**SETTINGS, **more}))
+
+    return start
 
 
 async def wait_for(pages: int, front: Front) -> None:
@@ -49,26 +57,21 @@ async def wait_for(pages: int, front: Front) -> None:
 
 
 async def test_full_backfill_outlives_workers_killed_at_random(
-    store: Store, front: Front, datasette: Datasette, database_url: str, tmp_path: Path
+    store: Store, front: Front, datasette: Datasette, start_worker: Callable[..., Child]
 ) -> None:
     datasette.site.add("minutes", generated(3000))
     town = Town(store, front.url)
     await town.add()
     await town.order(types=["minutes"])
-    command = HoldfastCommand(database_url, tmp_path)
     rng = random.Random(7)
-    try:
-        for _ in range(KILLS):
-            worker = start_worker(command)
-            async with asyncio.timeout(30):
-                await wait_for(rng.randint(3, 10), front)
-            await asyncio.sleep(rng.uniform(0, 0.05))
-            os.kill(worker.pid, signal.SIGKILL)
-            await asyncio.to_thread(worker.wait)
-        last = start_worker(command)
-        assert await asyncio.to_thread(last.wait, 90) == 0
-    finally:
-        command.close()
+    for _ in range(KILLS):
+        worker = start_worker()
+        async with asyncio.timeout(30):
+            await wait_for(rng.randint(3, 10), front)
+        await asyncio.sleep(rng.uniform(0, 0.05))
+        worker.send_signal(signal.SIGKILL)
+        await asyncio.to_thread(worker.wait, 30)
+    assert await asyncio.to_thread(start_worker().wait, 90) == 0
     assert await town.pages() == datasette.site.rows("minutes")
     await town.assert_verified()
     repeated = {token: count for token, count in front.walked("minutes").items() if count > 1}
@@ -88,7 +91,11 @@ async def test_full_backfill_outlives_workers_killed_at_random(
      "ingest/add_meeting_differences"],
 )  # fmt: skip
 async def test_full_backfill_outlives_a_kill_at_each_kind_of_write(
-    store: Store, front: Front, datasette: Datasette, database_url: str, tmp_path: Path, point: str
+    store: Store,
+    front: Front,
+    datasette: Datasette,
+    start_worker: Callable[..., Child],
+    point: str,
 ) -> None:
     rows = generated(400)
     datasette.site.add("minutes", rows)
@@ -98,14 +105,8 @@ async def test_full_backfill_outlives_a_kill_at_each_kind_of_write(
         await town.backfill(types=["minutes"])
         datasette.site.remove("minutes", *rows[:2])
     await town.order(types=["minutes"], mode="full")
-    command = HoldfastCommand(database_url, tmp_path)
-    try:
-        settings = {**SETTINGS, "HOLDFAST_FAULT": f"{point}@1"}
-        worker = command.start("work", "meetings", "--until-idle", env=settings)
-        assert await asyncio.to_thread(worker.wait, 60) == -signal.SIGKILL
-        last = start_worker(command)
-        assert await asyncio.to_thread(last.wait, 60) == 0
-    finally:
-        command.close()
+    doomed = start_worker(HOLDFAST_FAULT=f"{point}@1")
+    assert await asyncio.to_thread(doomed.wait, 60) == -signal.SIGKILL
+    assert await asyncio.to_thread(start_worker().wait, 60) == 0
     assert await town.pages() == datasette.site.rows("minutes")
     await town.assert_verified()

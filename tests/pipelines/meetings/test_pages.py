@@ -223,7 +223,7 @@ def test_site_that_moved_is_walked_anew(filled: Visitors) -> None:
 
 def test_full_backfill_is_forced_after_a_question(filled: Visitors) -> None:
     asked = filled.admin.get(f"{TOWN}/force").text
-    assert "about <strong>6</strong> pages" in asked and asked.count("start full") == 2
+    assert "about <strong>6</strong> rows" in asked and asked.count("start full") == 2
     done = order(filled.admin, f"{TOWN}/backfill", force="1")
     assert "start full (forced)" in done.text
     jobs = filled.site.run(filled.town.jobs())
@@ -267,11 +267,49 @@ def test_failed_streams_are_shown_with_their_error_and_retried(filled: Visitors)
     filled.datasette.site.create("minutes")
     filled.datasette.site.add("minutes", ROWS)
     done = order(filled.admin, "/meetings/streams/retry")
-    assert "1 streams go on" in done.text
+    assert "1 stream goes on" in done.text
     filled.site.run(filled.town.work())
     filled.site.run(filled.town.assert_verified())
     refused = order(filled.admin, f"{path}/retry")
     assert refused.status_code == 409 and "DONE" in refused.text
+
+
+def test_pages_are_counted_apart_from_rows_that_are_none(filled: Visitors) -> None:
+    bad = Row("CityCouncil", "March 5, 2024", 1, "The date is none.")
+    again = Row(ROWS[0].meeting, ROWS[0].date, ROWS[0].page, "The bridge, scanned twice.")
+    filled.datasette.site.add("minutes", [bad, again])
+    filled.site.run(filled.town.backfill(mode="full"))
+    told = filled.admin.get("/api/meetings/municipalities/alameda.ca").json()["backfill"]
+    exported = filled.admin.get("/api/meetings/municipalities/alameda.ca/export").text
+    assert told["kept"] == len(exported.splitlines()) == 6
+    assert (told["expected"], told["rejected"], told["duplicates"]) == (8, 1, 1)
+    page = filled.admin.get(TOWN).text
+    assert "<strong>6</strong> pages of 8 rows" in page
+    assert "1 rejected" in page and "1 duplicate<" in page
+    api = "/api/meetings/streams"
+    (stream,) = filled.admin.get(f"{api}?type=minutes&mode=full").json()["streams"]
+    counts = filled.admin.get(f"{api}/{stream['id']}").json()["counts"]
+    assert counts["pagesRejected"] == 1 and counts["pagesCreated"] == 0
+    shown = filled.admin.get(f"/meetings/streams/{stream['id']}").text
+    assert f'/jobs/{stream["jobId"]}/errors"><strong>1</strong> rejected' in shown
+
+
+def test_municipality_that_failed_is_not_said_to_be_empty(visitors: Visitors) -> None:
+    visitors.datasette.site.drop("minutes")
+    visitors.datasette.site.create("minutes", "id text primary key, meeting text")
+    visitors.datasette.site.execute("insert into minutes values ('a', 'b')")
+    visitors.site.run(visitors.town.add())
+    visitors.site.run(visitors.town.backfill())
+    text = visitors.admin.get(TOWN).text
+    assert "Nothing could be fetched so far" in text and "tables are empty" not in text
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_programs_search_one_municipality_or_all(filled: Visitors) -> None:
+    path = "/api/meetings/search?q=bridge&in="
+    assert len(filled.admin.get(path).json()["pages"]) == 4
+    assert len(filled.admin.get(f"{path}alameda.ca").json()["pages"]) == 4
+    assert filled.admin.get(f"{path}nowhere.ca").status_code == 404
 
 
 def test_reader_sees_everything_and_changes_nothing(filled: Visitors) -> None:
@@ -325,6 +363,7 @@ def test_nobody_reads_without_logging_in(filled: Visitors) -> None:
 def test_what_is_not_there_is_told_as_a_page(visitors: Visitors, path: str) -> None:
     reply = visitors.admin.get(path)
     assert reply.status_code == 404 and reply.headers["content-type"].startswith("text/html")
+    assert '<a class="button" href="/meetings">To Meetings</a>' in reply.text
 
 
 def test_templates_hold_no_script_or_style_of_their_own() -> None:

@@ -59,18 +59,16 @@ async def test_pages_of_a_document_come_with_text_and_image(read: MeetingsReads)
     assert shown is not None and shown["subdomain"] == "alameda.ca"
 
 
-@pytest.mark.parametrize(
-    ("words", "count"),
-    [("bridge", 3), ("BRIDGES", 3), ("library budget", 1), ('"library budget"', 1),
-     ("bridge budget", 0),
-     ('"budget library"', 0), ("ñandú", 1), ("", 0), ('"', 0), ("' OR 1=1 --", 0), ("NEAR(", 0),
-     ("* : ^ -", 0), ("quotes", 1)],
-)  # fmt: skip
-async def test_search_finds_pages_by_their_words(
-    read: MeetingsReads, words: str, count: int
-) -> None:
-    assert len(await read.search(words)) == count
-    assert await read.search(words, "berkeley.ca") == []
+FOUND = {
+    "bridge": 3, "BRIDGES": 3, "library budget": 1, '"library budget"': 1, "bridge budget": 0,
+    '"budget library"': 0, "ñandú": 1, "": 0, '"': 0, "' OR 1=1 --": 0, "NEAR(": 0, "* : ^ -": 0,
+    "quotes": 1,
+}  # fmt: skip
+
+
+async def test_search_finds_pages_by_their_words(read: MeetingsReads) -> None:
+    assert {words: len(await read.search(words)) for words in FOUND} == FOUND
+    assert [await read.search(words, "berkeley.ca") for words in FOUND] == [[]] * len(FOUND)
 
 
 async def test_search_follows_what_changes_and_vanishes(
@@ -122,19 +120,28 @@ async def test_commands_add_backfill_list_and_export_every_page(
 ) -> None:
     site.add("minutes", generated(120))
     site.add("agendas", COUNCIL)
+    bad = Row("Parks", "soon", 1, "No day.")
+    site.add("agendas", [bad])
     env = {**HASTE, "HOLDFAST_MEETINGS_REBUILD_SECONDS": "0.05", "HOLDFAST_WORKERS": "1"}
     url = datasette.url  # type: ignore[attr-defined]
     assert run_holdfast("meetings", "add", "alameda.ca", "--url", url, env=env).returncode == 0
     again = run_holdfast("meetings", "add", "alameda.ca", env=env)
     assert again.returncode == 1 and "is there already" in again.stderr
+    assert "not started" in run_holdfast("meetings", "list", env=env).stdout
+    nothing = run_holdfast("meetings", "export", "alameda.ca", env=env)
+    assert (nothing.stdout, nothing.returncode) == ("", 0) and "no pages yet" in nothing.stderr
+    loud = run_holdfast("meetings", "add", "ALAMEDA.CA", env=env)
+    assert loud.returncode == 1 and "Small letters" in loud.stderr
     told = run_holdfast("meetings", "backfill", "alameda.ca", "--dry-run", "--json", env=env)
     assert [one["action"] for one in json.loads(told.stdout)] == ["start full"] * 2
     done = run_holdfast("meetings", "backfill", "alameda.ca", env=env)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 3, done.stderr
+    assert "1 rejected" in done.stderr and "--status ERROR" in done.stderr
     listed = json.loads(run_holdfast("meetings", "list", "--json", env=env).stdout)
     assert {stream["state"] for stream in listed[0]["streams"]} == {"COMPLETE"}
     exported = run_holdfast("meetings", "export", "alameda.ca", "--format", "jsonl", env=env)
     pages = [json.loads(line) for line in exported.stdout.splitlines()]
+    site.remove("agendas", bad)
     assert {(p["meeting"], p["date"], p["page"], p["text"], p["id"]) for p in pages} == (
         site.rows("minutes") | site.rows("agendas")
     )

@@ -134,6 +134,7 @@ async def test_wrong_secret_and_unset_secret_are_refused(
         (b'{"name": ""}', "name field is required"),
         (b'{"name": 3}', "name field is required"),
         (b'{"name": "A", "pages": "many"}', "pages has to be a number"),
+        (b'{"name": "A", "pages": -1}', "pages is out of bounds"),
         (b'{"name": "A", "pages": 1e400}', "Invalid JSON"),
         (b'{"name": "A", "kind": ["x"]}', "kind has to be a text of at most 1000 characters"),
         (b'{"name": "' + b"x" * 2_000_000 + b'"}', "The body is too large"),

@@ -21,16 +21,26 @@ class BackfillState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Aside:
+    """Rows of a site that are accounted for, but are no pages."""
+
+    rejected: int = 0
+    duplicates: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Backfill:
-    """`kept` and `expected` are pages of all types; `verified_at` is the oldest proof."""
+    """`kept` are pages and `expected` rows, of all types; `verified_at` is the oldest proof."""
 
     state: BackfillState
     kept: int | None
     expected: int | None
+    rejected: int
+    duplicates: int
     verified_at: str | None
 
 
-def backfill_of(streams: Sequence[Json]) -> Backfill:
+def backfill_of(streams: Sequence[Json], aside: Aside) -> Backfill:
     by_type = [
         [one for one in streams if one["document_type"] == kind]
         for kind in DocumentType
@@ -39,10 +49,13 @@ def backfill_of(streams: Sequence[Json]) -> Backfill:
     counts = [_counts(each) for each in by_type]
     proofs = [max((one["verified_at"] for one in each if one["verified_at"]), default=None)
               for each in by_type]  # fmt: skip
+    rows = _sum([rows for rows, _ in counts])
     return Backfill(
         _state(streams, bool(proofs) and all(proofs)),
-        _sum([kept for kept, _ in counts]),
+        None if rows is None else max(0, rows - aside.rejected - aside.duplicates),
         _sum([expected for _, expected in counts]),
+        aside.rejected,
+        aside.duplicates,
         min((proof for proof in proofs if proof), default=None),
     )
 
@@ -69,7 +82,7 @@ def _state(streams: Sequence[Json], proven: bool) -> BackfillState:
 
 
 def _counts(streams: Sequence[Json]) -> tuple[int | None, int | None]:
-    """Kept and expected of one type: as last counted, or how far the first walk is."""
+    """Rows here and expected of one type: as last counted, or how far the first walk is."""
     counted = [one for one in streams if one["actual"] is not None]
     if counted:
         latest = max(counted, key=lambda one: str(one["updated_at"]))

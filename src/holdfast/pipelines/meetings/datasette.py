@@ -234,7 +234,7 @@ def _told(reply: Any) -> str:
     try:
         body = orjson.loads(reply.content)
     except orjson.JSONDecodeError:
-        return str(reply.sample)
+        return "an HTML page" if reply.content_type == "text/html" else str(reply.sample)
     if isinstance(body, dict) and body.get("error"):
         return " ".join(_TAG.sub(" ", str(body["error"])).split())
     return str(reply.sample)

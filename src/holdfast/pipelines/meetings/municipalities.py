@@ -61,7 +61,9 @@ def checked(
     subdomain = values["subdomain"]
     if not isinstance(subdomain, str) or not _is_subdomain(subdomain):
         raise UserError(
-            f"{subdomain!r} is no subdomain", "Letters, digits, hyphens and dots: alameda.ca"
+            f"{subdomain!r} is no subdomain",
+            "Small letters, digits, hyphens and dots, as in alameda.ca. A site's whole address "
+            "is its URL.",
         )
     values["name"] = values["name"] or subdomain
     values["url"] = _url(values["url"] or options.url_template.format(subdomain=subdomain))
@@ -104,7 +106,7 @@ def _number(name: str, value: Any) -> Any:
         number = _NUMBERS[name](value)
     except (TypeError, ValueError, OverflowError):
         raise UserError(f"{name} has to be a number") from None
-    if not -(2**53) < number < 2**53:
+    if not -(2**53) < number < 2**53 or (name == "pages" and number < 0):
         raise UserError(f"{name} is out of bounds")
     return number
 

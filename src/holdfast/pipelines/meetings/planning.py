@@ -74,7 +74,8 @@ class Planner:
         if await self._reads.municipality(given["subdomain"]) is not None:
             raise UserError(
                 f"{given['subdomain']} is there already",
-                f"Start it with: holdfast meetings backfill {given['subdomain']}",
+                f"Start it with: holdfast meetings backfill {given['subdomain']}. Its page in the "
+                "browser has Edit.",
             )
         added = await self._write(None, given)
         return Planned(answer=added, acts=_acts(None, added))

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from holdfast.model import Json
+from holdfast.pipelines.meetings.backfills import Aside
 from holdfast.pipelines.meetings.municipalities import Municipality
 from holdfast.pipelines.meetings.options import DocumentType, Mode, source_of, split_source
 
@@ -55,7 +56,8 @@ class MeetingsReads:
 
     async def overview(self) -> list[Json]:
         """Every municipality with its streams."""
-        names = ("subdomain", "name", "url", "zone", "pages", "last_updated")
+        names = ("subdomain", "name", "state", "country", "kind", "url", "zone", "pages",
+                 "last_updated")  # fmt: skip
         found = await self.all_municipalities()
         streams = await self.streams_of([one.subdomain for one in found])
         return [
@@ -92,6 +94,16 @@ class MeetingsReads:
             stream = _stream(row)
             found[stream["subdomain"]].append(stream)
         return found
+
+    async def rows_aside(self, ids: Sequence[int]) -> dict[int, Aside]:
+        """By municipality's id, where there are any."""
+        counts: dict[int, dict[str, int]] = {}
+        for one, kind, count in await self._fetch("meeting_rows_aside", {"ids": list(ids)}):
+            counts.setdefault(one, {})[kind] = count
+        return {
+            one: Aside(each.get("REJECTED", 0), each.get("DUPLICATE", 0))
+            for one, each in counts.items()
+        }
 
     async def slices(self, stream_id: int, limit: int = 50) -> list[Json]:
         names = ("id", "generation", "job_id", "worker", "started_at", "ended_at", "pages",

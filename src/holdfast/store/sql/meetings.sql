@@ -171,6 +171,18 @@ select (select count(*) from meeting_pages
        (select count(*) from meeting_rejects
         where  municipality_id = :municipality_id and document_type = :document_type);
 
+-- name: meeting_rows_aside
+-- The rows of these municipalities' sources that are no pages: rejects, and duplicates of pages.
+select   municipality_id, 'REJECTED', count(*)
+from     meeting_rejects
+where    municipality_id in (@each(:ids, bigint))
+group by municipality_id
+union all
+select   municipality_id, 'DUPLICATE', count(*)
+from     meeting_page_history
+where    municipality_id in (@each(:ids, bigint)) and state = 'DUPLICATE'
+group by municipality_id;
+
 -- name: meeting_pages_of
 -- Every page that is shown, document by document, from a position on.
 select   d.document_type, d.date, d.meeting, p.number, p.text, p.page_image, p.upstream_id,

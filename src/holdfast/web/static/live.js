@@ -6,6 +6,7 @@ import { duration, number } from "./words.js";
 const AGAIN_SECONDS = 15;
 const PARTS = ["done", "notFound", "skipped", "error"];
 let askedAt = performance.now();
+let later;
 
 export function watchLive() {
   document.addEventListener("jobs", (event) => {
@@ -64,18 +65,25 @@ function draw(bar, counters) {
 }
 
 // What only the server can tell (why it waits, which buttons fit) is asked for now and then, and at
-// once when the job's state is another. A reading may be older than the page.
+// once when the job's state is another. A reading may be older than the page. The last change is
+// asked for too, for no event may follow it.
 function askAgain(live, jobs) {
   const state = live.dataset.state;
   const job = state && jobs.find((each) => String(each.id) === live.dataset.job);
   const changed = job && job.state !== state && new Date(job.updatedAt) > new Date(live.dataset.changed);
-  const now = performance.now();
-  if (!changed && now - askedAt < AGAIN_SECONDS * 1000) return;
-  askedAt = now;
   if (changed) {
     live.dataset.state = job.state;
     live.dataset.changed = job.updatedAt;
   }
+  const left = askedAt + 1000 * (live.dataset.again ?? AGAIN_SECONDS) - performance.now();
+  if (changed || left <= 0) ask(live);
+  else later ??= setTimeout(ask, left, live);
+}
+
+function ask(live) {
+  clearTimeout(later);
+  later = undefined;
+  askedAt = performance.now();
   htmx.trigger(live, "again");
   refreshGrid();
 }

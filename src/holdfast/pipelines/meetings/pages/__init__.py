@@ -29,4 +29,5 @@ PAGES = PagePack(
     (Entry("meetings", "Meetings", "/meetings", "m", "meetings"),),
     api=_together(municipalities_api.router, documents_api.router, streams_api.router),
     static=_HERE / "static",
+    streams="/meetings/streams",
 )

@@ -103,9 +103,11 @@ async def search(
     after: After = None,
 ) -> FoundList:
     """Pages with all the words, newest first; words in quotes stand together."""
-    cursors = Cursors(parts.secret, "search", person.name, {"q": q, "in": within})
+    if within:
+        await find_municipality(within, parts)
+    cursors = Cursors(parts.secret, "search", person.name, {"q": q, "in": within or None})
     before = _before(cursors.read(after))
-    found = await reads_of(parts).search(q, within, limit=page_size + 1, **before)
+    found = await reads_of(parts).search(q, within or None, limit=page_size + 1, **before)
     shown = [FoundShape(**each | {"snippet": shown_parts(each["snippet"])}) for each in found]
     last = found[page_size - 1] if len(found) > page_size else None
     more = cursors.write([last["date"], last["page_id"]]) if last else None
@@ -137,7 +139,7 @@ async def export(
 async def found_page(page_id: int, parts: Parts) -> Json:
     found = await reads_of(parts).page(page_id)
     if found is None:
-        raise NotThere(f"there is no page {page_id}", "GET /api/meetings/search finds pages.")
+        raise NotThere(f"there is no page {page_id}", "A search finds pages.")
     return found
 
 

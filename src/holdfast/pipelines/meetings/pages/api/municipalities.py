@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -13,7 +14,7 @@ from holdfast.api.parts import Parts
 from holdfast.api.shapes import Shape
 from holdfast.errors import NotAllowed, UnfitState
 from holdfast.model import Json
-from holdfast.pipelines.meetings.backfills import backfill_of
+from holdfast.pipelines.meetings.backfills import Aside, backfill_of
 from holdfast.pipelines.meetings.municipalities import Municipality
 from holdfast.pipelines.meetings.options import DocumentType, Mode
 from holdfast.pipelines.meetings.pages.api.shapes import (
@@ -32,6 +33,7 @@ from holdfast.pipelines.meetings.pages.api.shapes import (
     pipeline_of,
     reads_of,
 )
+from holdfast.pipelines.meetings.reads import MeetingsReads
 
 router = APIRouter(prefix="/api/meetings/municipalities", tags=["meetings"])
 
@@ -62,8 +64,7 @@ async def index(
     reads, start = reads_of(parts), cursors.read(after) or ""
     found = await reads.municipalities(start, page_size + 1, words=words, state=state)
     shown = found[:page_size]
-    streams = await reads.streams_of([one.subdomain for one in shown])
-    shapes = [_shape(one, streams[one.subdomain]) for one in shown]
+    shapes = await _shapes(shown, reads)
     more = cursors.write(shown[-1].subdomain) if len(found) > page_size else None
     return MunicipalityList(municipalities=shapes, next=more)
 
@@ -80,7 +81,7 @@ async def add(body: NewMunicipality, person: Admin, parts: PartsOf) -> Municipal
 @router.get("/{subdomain}", summary="Show a municipality")
 async def show(subdomain: Subdomain, person: Someone, parts: PartsOf) -> MunicipalityShape:
     found = await find_municipality(subdomain, parts)
-    return _shape(found, (await reads_of(parts).streams_of([subdomain]))[subdomain])
+    return (await _shapes([found], reads_of(parts)))[0]
 
 
 @router.patch("/{subdomain}", summary="Change a municipality")
@@ -121,7 +122,13 @@ async def _check_owner(subdomain: str, person: Person, parts: Parts) -> None:
         raise NotAllowed(f"the streams of {subdomain} are another's", "Ask an admin.")
 
 
-def _shape(one: Municipality, streams: list[Json]) -> MunicipalityShape:
+async def _shapes(found: Sequence[Municipality], reads: MeetingsReads) -> list[MunicipalityShape]:
+    streams = await reads.streams_of([one.subdomain for one in found])
+    aside = await reads.rows_aside([one.id for one in found])
+    return [_shape(one, streams[one.subdomain], aside.get(one.id, Aside())) for one in found]
+
+
+def _shape(one: Municipality, streams: list[Json], aside: Aside) -> MunicipalityShape:
     told: dict[str, Any] = {name: getattr(one, name) for name in _SHOWN}
-    backfill = BackfillShape.model_validate(backfill_of(streams))
+    backfill = BackfillShape.model_validate(backfill_of(streams, aside))
     return MunicipalityShape(**told, backfill=backfill)

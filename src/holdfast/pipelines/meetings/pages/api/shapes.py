@@ -28,7 +28,9 @@ SubdomainText = Annotated[str, StringConstraints(max_length=190, pattern=r"^[^\x
 class BackfillShape(Shape):
     state: BackfillState
     kept: int | None = Field(description="Pages of all types.")
-    expected: int | None
+    expected: int | None = Field(description="Rows that the site has, of all types.")
+    rejected: int = Field(description="Rows that cannot be a page.")
+    duplicates: int = Field(description="Rows for a page that has another one.")
     verified_at: datetime | None
 
 
@@ -193,8 +195,17 @@ class SliceShape(Shape):
     error: str | None
 
 
+class CountsShape(Shape):
+    documents_created: int
+    pages_created: int
+    pages_updated: int
+    pages_unchanged: int
+    pages_rejected: int
+
+
 class StreamDetail(Shape):
     stream: StreamShape
+    counts: CountsShape = Field(description="What its job did so far.")
     slices: list[SliceShape]
 
 
@@ -223,6 +234,6 @@ async def find_municipality(subdomain: str, parts: Parts) -> Municipality:
     found = await reads_of(parts).municipality(subdomain)
     if found is None:
         raise NotThere(
-            f"there is no municipality {subdomain!r}", "GET /api/meetings/municipalities lists all."
+            f"there is no municipality {subdomain!r}", "Look for it in the list of municipalities."
         )
     return found

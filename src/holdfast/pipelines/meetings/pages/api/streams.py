@@ -15,6 +15,7 @@ from holdfast.pipelines.meetings.options import DocumentType, Mode
 from holdfast.pipelines.meetings.pages.api.municipalities import BackfillOrder, order
 from holdfast.pipelines.meetings.pages.api.shapes import (
     After,
+    CountsShape,
     Decisions,
     DecisionShape,
     PageSize,
@@ -72,7 +73,8 @@ async def index(
 async def show(stream_id: Id, person: Someone, parts: PartsOf) -> StreamDetail:
     stream = await _find(stream_id, person, parts)
     slices = [SliceShape(**each) for each in await reads_of(parts).slices(stream_id)]
-    return StreamDetail(stream=stream, slices=slices)
+    counts = CountsShape(**await reads_of(parts).counts(stream.job_id))
+    return StreamDetail(stream=stream, counts=counts, slices=slices)
 
 
 @router.post("/{stream_id}/retry", summary="Go on with a stream that failed")
@@ -116,7 +118,7 @@ async def _find(stream_id: int, person: Person, parts: Parts) -> StreamShape:
     found = await reads_of(parts).streams(stream_id - 1, 1, owner=person.scope)
     if not found or found[0]["id"] != stream_id:
         raise NotThere(
-            f"there is no stream {stream_id} of meetings", "GET /api/meetings/streams lists yours."
+            f"there is no stream {stream_id} of meetings", "The list of streams has yours."
         )
     return shape_of(found[0])
 

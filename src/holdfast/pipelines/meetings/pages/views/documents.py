@@ -45,7 +45,7 @@ async def search(
 ) -> Response:
     person, parts = visit.person, visit.parts
     one = await find_municipality(within, parts) if within else None
-    found = await api.search(person, parts, q, within or None, _FOUND_SIZE, after)
+    found = await api.search(person, parts, q, within, _FOUND_SIZE, after)
     told = {"q": q, "one": one, "found": found.pages, "next": found.next, "after": after}
     return await visit.page(
         "meetings/search.html", here="meetings", has_words=bool(query_of(q)), **told, **WORDS

@@ -159,7 +159,8 @@ async def _standing(subdomain: str, visit: Visit) -> dict[str, Any]:
     scope = visit.person.scope
     mine = [each for each in streams if scope is None or each.owner_id == scope]
     failed = [each for each in mine if each.job_state == "FAILED"]
-    return {"one": one, "streams": mine, "live": live, "failed": failed,
+    waiting = [each for each in mine if each.error and each.job_state in _LIVE]
+    return {"one": one, "streams": mine, "live": live, "failed": failed, "waiting": waiting,
             "may_order": visit.person.may_change and len(mine) == len(streams)}  # fmt: skip
 
 

@@ -59,15 +59,15 @@ async def retry_failed(visit: Changing) -> Response:
     form = await fields(visit.request)
     wanted = _failed(form.get("mode", ""), form.get("type", ""))
     done = await api.retry_failed(wanted, visit.person, visit.parts)
-    note = f"{done.streams:,} streams go on from their checkpoints."
-    return visit.go("/meetings/streams", note)
+    many = "1 stream goes" if done.streams == 1 else f"{done.streams:,} streams go"
+    return visit.go("/meetings/streams", f"{many} on from the last checkpoint.")
 
 
 @router.get("/{stream_id}")
 async def show(stream_id: Id, visit: Visitor) -> Response:
     found = await api.show(stream_id, visit.person, visit.parts)
     one = await find_municipality(found.stream.subdomain, visit.parts)
-    told = {"stream": found.stream, "slices": found.slices, "one": one}
+    told = {"stream": found.stream, "counts": found.counts, "slices": found.slices, "one": one}
     return await visit.page("meetings/stream.html", here="meetings", **told)
 
 
