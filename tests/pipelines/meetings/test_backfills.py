@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.pipelines.meetings.backfills import BackfillState, backfill_of
+from holdfast.pipelines.meetings.backfills import Aside, BackfillState, backfill_of
 
 AT = "2026-11-01T00:00:00.000Z"
 
@@ -34,4 +34,4 @@ def stream(document_type: str, mode: str, *, completed: bool = True) -> dict[str
 def test_municipality_is_verified_when_both_its_types_were_walked_and_proven(
     streams: list[dict[str, Any]], state: BackfillState
 ) -> None:
-    assert backfill_of(streams).state is state
+    assert backfill_of(streams, Aside(0, 0)).state is state
