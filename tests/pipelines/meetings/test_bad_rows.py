@@ -25,6 +25,7 @@ BAD = {
         Row("CityCouncil", "2020-01-05", 1.5, "g"),
         Row("CityCouncil", "2020-01-05", None, "h"),
         Row("CityCouncil", "2020-01-05", 2**40, "i"),
+        Row("CityCouncil", "2020-01-05", "9" * 6000, "more digits than a number may have"),
     ],
     "INVALID_MEETING": [
         Row(None, "2020-01-05", 1, "j"),
@@ -69,15 +70,20 @@ async def test_rejected_row_that_is_mended_upstream_becomes_a_page(town: Town, s
     await town.assert_verified()
 
 
-async def test_null_text_and_digits_as_text_are_taken(town: Town, site: Site) -> None:
+async def test_null_text_digits_as_text_and_whole_floats_are_taken(town: Town, site: Site) -> None:
     site.execute("drop table minutes")
     site.create("minutes", "id text primary key, meeting, date, page, text, page_image")
-    rows = [Row("CityCouncil", "2020-01-05", "7", None), Row("CityCouncil", "2020-01-06", 8, "")]
+    rows = [
+        Row("CityCouncil", "2020-01-05", "7", None),
+        Row("CityCouncil", "2020-01-06", 8, ""),
+        Row("CityCouncil", "2020-01-07", 9.0, ""),
+    ]
     site.add("minutes", rows)
     await town.backfill(types=["minutes"])
     assert {page[:4] for page in await town.pages()} == {
         ("CityCouncil", "2020-01-05", 7, ""),
         ("CityCouncil", "2020-01-06", 8, ""),
+        ("CityCouncil", "2020-01-07", 9, ""),
     }
     await town.assert_verified()
 
@@ -93,6 +99,37 @@ async def test_text_of_20_megabytes_is_set_aside_alone(town: Town, site: Site) -
         "select distinct error_code from outcomes where error_code is not null"
     )
     assert told == ("TOO_LARGE",)
+
+
+@pytest.mark.parametrize("huge", ["y" * 6_000, b"y" * 6_000], ids=["text", "bytes"])
+async def test_row_that_is_too_large_without_its_text_is_set_aside_alone(
+    store: Any, town: Town, site: Site, huge: Any
+) -> None:
+    site.drop("minutes")
+    columns = "id text primary key, meeting, date, page, text, page_image, entities_json"
+    site.create("minutes", columns)
+    for name, page, entities in (("a", 1, None), ("b", 2, huge)):
+        values = (name, "Parks", "2020-01-01", page, name, None, entities)
+        site.execute("insert into minutes values (?, ?, ?, ?, ?, ?, ?)", *values)
+    narrow = Town(store, town.url, town.subdomain, max_row_bytes=5_000)
+    await narrow.backfill(types=["minutes"])
+    assert [page[4] for page in await town.pages()] == ["a"]
+    await town.assert_verified()
+    told = await town.fetch("select error_code from outcomes where error_code is not null")
+    assert told == [("TOO_LARGE",)]
+
+
+async def test_rows_missing_here_that_are_too_large_for_one_reply_come_in_several(
+    store: Any, town: Town, site: Site
+) -> None:
+    site.add("minutes", generated(20))
+    await town.backfill(types=["minutes"])
+    late = [Row("Parks", "2002-02-02", number, f"{number}" + "x" * 9_000) for number in range(40)]
+    site.add("minutes", late)
+    small = Town(store, town.url, town.subdomain, max_reply_bytes=150_000)
+    await small.backfill(types=["minutes"])
+    assert await town.pages() == site.rows("minutes")
+    await town.assert_verified(mode="incremental")
 
 
 async def test_reply_larger_than_allowed_is_asked_for_in_smaller_pages(
@@ -135,6 +172,12 @@ async def test_table_whose_ids_are_numbers_is_told(town: Town, site: Site) -> No
     site.execute("insert into minutes values (1, 'a', '2020-01-01', 1, 'text', null)")
     await town.backfill(types=["minutes"])
     assert "no text as its id" in (await town.stream())["error"]
+
+
+async def test_id_too_long_for_an_index_is_told(town: Town, site: Site) -> None:
+    site.add("minutes", [Row("Parks", "2020-01-01", 1, "text", id="x" * 501)])
+    await town.backfill(types=["minutes"])
+    assert "more than 500 characters" in (await town.stream())["error"]
 
 
 def test_what_a_database_cannot_hold_is_left_out() -> None:

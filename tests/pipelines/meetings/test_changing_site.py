@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from tests.pipelines.meetings.front import Front, is_walk
 from tests.pipelines.meetings.site import Row, Site, each_generation, generated
 from tests.pipelines.meetings.town import Town
@@ -85,13 +87,14 @@ async def test_site_that_is_rebuilt_in_mid_walk_is_waited_for(
     await town.assert_verified()
 
 
+@pytest.mark.parametrize("pages", [400, 12])
 async def test_much_that_vanished_for_a_moment_keeps_its_pages(
-    town: Town, site: Site, front: Front
+    town: Town, site: Site, front: Front, pages: int
 ) -> None:
-    rows = generated(400)
+    rows = generated(pages)
     site.add("minutes", rows)
     await town.backfill(types=["minutes"])
-    lost = rows[:200]
+    lost = rows[: pages // 2]
     inventories = [0]
 
     def short(request: Request, _: int) -> None:

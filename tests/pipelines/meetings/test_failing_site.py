@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.store import Store
 from tests.pipelines.meetings.front import Front, is_walk
-from tests.pipelines.meetings.site import Site, each_generation, generated
+from tests.pipelines.meetings.site import Row, Site, each_generation, generated
 from tests.pipelines.meetings.town import Town
 from tests.world import Answer, Raw, Request, json_answer, redirect, text_answer
 
@@ -41,6 +41,9 @@ HICCUPS = {
         200, b'{"ok": true, "rows": [{"id": "0', {"Content-Type": "application/json"}
     ),
     "no rows in the JSON": json_answer({"ok": True}),
+    "table gone within a request": json_answer(
+        {"ok": False, "error": "no such table: minutes", "title": "Invalid SQL"}, 400
+    ),
     "SQL time limit": json_answer({"ok": False, "error": "SQL Interrupted"}, 400),
 }
 
@@ -56,14 +59,20 @@ async def test_hiccup_is_tried_again_and_loses_nothing(
     await town.assert_verified()
 
 
+@pytest.mark.parametrize("slow_from", ["first page", "second page"])
 async def test_site_that_cannot_find_a_month_in_time_is_walked_and_its_rows_are_sifted(
-    town: Town, site: Site, front: Front
+    store: Store, town: Town, site: Site, front: Front, slow_from: str
 ) -> None:
-    site.add("minutes", generated(450))
+    rows = generated(40)
+    same_month = [Row("Parks", rows[0].date, 900 + number, "text") for number in range(25)]
+    site.add("minutes", [*rows, *same_month])
+    town = Town(store, town.url, town.subdomain, page_size=20)
     slow = json_answer({"ok": False, "error": "<p>SQL query took too long.</p>"}, 400)
 
     def dates_are_slow(request: Request, _: int) -> Answer | None:
-        return slow if "date__gte" in request.query else None
+        first = "_next" not in request.query
+        is_slow = "date__gte" in request.query and (slow_from == "first page" or not first)
+        return slow if is_slow else None
 
     front.rule("minutes", dates_are_slow)
     await town.backfill(types=["minutes"])
@@ -73,6 +82,17 @@ async def test_site_that_cannot_find_a_month_in_time_is_walked_and_its_rows_are_
     await town.backfill(types=["minutes"])
     assert await town.pages() == site.rows("minutes")
     assert (await town.stream(mode="incremental"))["job_state"] == "DONE"
+
+
+async def test_site_that_cannot_give_large_pages_in_time_is_asked_for_smaller_ones(
+    town: Town, site: Site, front: Front
+) -> None:
+    site.add("minutes", generated(150))
+    slow = json_answer({"ok": False, "error": "SQL Interrupted"}, 400)
+    front.rule("minutes", lambda asked, _: slow if int(asked.query["_size"]) > 30 else None)
+    await town.backfill(types=["minutes"])
+    assert await town.pages() == site.rows("minutes")
+    await town.assert_verified()
 
 
 async def test_sifted_walk_that_ends_too_early_is_no_end(

@@ -88,6 +88,18 @@ async def test_search_follows_what_changes_and_vanishes(
     assert (version["text"], version["state"]) == (COUNCIL[1].text, "SUPERSEDED")
 
 
+async def test_page_of_more_rare_words_than_a_vector_holds_is_indexed_and_stops_no_other(
+    town: Town, site: Site
+) -> None:
+    letters = [chr(0x20000 + number) for number in range(190)]
+    rare = " ".join(f"{one}{other}-{other}{one}" for one in letters for other in letters)
+    site.add("minutes", [Row("Parks", "2024-01-01", 1, f"opening words {rare}"), *COUNCIL])
+    await town.backfill(types=["minutes"])
+    read = MeetingsReads(town.store.database.fetch)
+    assert [one["date"] for one in await read.search("opening words")] == ["2024-01-01"]
+    assert len(await read.search("bridge")) == 2
+
+
 async def test_streams_are_listed_with_progress_and_slices(read: MeetingsReads) -> None:
     streams = await read.streams(mode="full")
     assert {(one["subdomain"], one["document_type"]) for one in streams} == {

@@ -13,6 +13,7 @@ import httpx2
 import pytest
 from fastapi import FastAPI
 
+from holdfast.errors import UserError
 from holdfast.pipelines.meetings.webhook import webhook_router
 from holdfast.store import Store
 from tests.pipelines.meetings.front import Front
@@ -201,3 +202,12 @@ def test_api_serves_the_webhook_of_the_built_in_pipeline(
     assert (taken.status_code, taken.json()["action"]) == (201, "created")
     listed = json.loads(run_holdfast("meetings", "list", "--json").stdout)
     assert [one["subdomain"] for one in listed] == ["alameda.ca"]
+
+
+@pytest.mark.parametrize("url", ["https://user:secret@site.example", "http://key@site.example/x"])
+async def test_url_with_a_password_is_refused_before_anybody_reads_it(
+    unknown: Town, url: str
+) -> None:
+    with pytest.raises(UserError, match="no user or password"):
+        await unknown.ask({"add": {"subdomain": "x.ca", "url": url}})
+    assert not await unknown.fetch("select 1 from municipalities")

@@ -15,7 +15,7 @@ class BackfillState(StrEnum):
     RUNNING = "RUNNING"
     PAUSED = "PAUSED"
     FAILED = "FAILED"
-    INCOMPLETE = "INCOMPLETE"  # cancelled or cut before a full pass was completed
+    INCOMPLETE = "INCOMPLETE"  # of agendas or minutes, no full pass was completed
     COMPLETE = "COMPLETE"
     VERIFIED = "VERIFIED"
 
@@ -71,8 +71,12 @@ def _state(streams: Sequence[Json], proven: bool) -> BackfillState:
         return BackfillState.RUNNING
     if JobState.PAUSED in states:
         return BackfillState.PAUSED
-    full = [one for one in streams if one["mode"] == Mode.FULL]
-    if not full or not all(one["full_completed_at"] for one in full):
+    walked = {
+        one["document_type"]
+        for one in streams
+        if one["mode"] == Mode.FULL and one["full_completed_at"]
+    }
+    if walked != set(DocumentType):
         return BackfillState.INCOMPLETE
     return BackfillState.VERIFIED if proven else BackfillState.COMPLETE
 

@@ -24,8 +24,14 @@ DATABASE = "meetings"
 _COUNT_LIMIT = 10_000  # where the 1.0 alphas stop counting
 _SIZE_LIMIT = re.compile(r"_size must be <= (\d+)")
 _TIME_LIMIT = re.compile(r"interrupted|time limit|too long", re.IGNORECASE)
+#: What SQLite says of a file that is swapped while a request looks at it.
+_REBUILDING = re.compile(
+    r"no such table|locked|malformed|not a database|unable to open|schema has changed|disk I/O",
+    re.IGNORECASE,
+)
 _TAG = re.compile(r"<[^>]*>")
 _SMALLEST = 10
+_ID_CHARACTERS = 500  # as many as an index of PostgreSQL surely takes
 _PLAIN = {"_shape": "objects", "_nofacet": "1", "_nosuggest": "1", "_sort": "id"}
 
 
@@ -67,7 +73,7 @@ class SiteTable:
         params: dict[str, Any] = {**(filters or {}), "_next": token}
         if ids_only:
             params["_col"] = "id"
-        found = await self._fitting(params, count)
+        found = await self._fitting(params, count, patient=filters is None)
         self._check_order(found, after)
         if not ids_only:
             self._check_columns(found)
@@ -83,19 +89,27 @@ class SiteTable:
         """How many rows the site says it has, where it says so exactly."""
         return (await self._ask({"_size": "0"}, True)).count
 
-    async def by_ids(self, ids: Sequence[str]) -> list[Json]:
+    async def by_ids(self, ids: Sequence[str]) -> Rows:
+        """The first page of those rows: large ones do not all come at once."""
         found = await self._fitting({"id__in": orjson.dumps(list(ids)).decode()}, False)
-        if found.token is not None:
-            raise DiscoveryError(f"{self._url}: {len(ids)} ids give more than one page")
-        return found.rows
+        self._check_order(found, None)
+        self._check_columns(found)
+        return found
 
-    async def _fitting(self, params: Mapping[str, Any], count: bool) -> Rows:
-        """Asks for smaller pages until the site gives one."""
+    async def _fitting(
+        self, params: Mapping[str, Any], count: bool, *, patient: bool = True
+    ) -> Rows:
+        """Asks for smaller pages until the site gives one. Where it looks at every row to find
+        the page's, a smaller one takes it as long: then one is not `patient`."""
         while True:
             try:
                 return await self._ask({**params, "_size": str(self._size)}, count)
             except _TooLarge as refused:
                 self._size = refused.size
+            except TimeLimit:
+                if not patient or self._size <= _SMALLEST:
+                    raise
+                self._size = max(_SMALLEST, self._size // 4)
             except ItemError as error:
                 if error.code != "TOO_LARGE":
                     raise
@@ -127,22 +141,26 @@ class SiteTable:
         if reply.status == 402:
             raise ItemError("ACCESS_DENIED", f"{self._url}: 402 {told}")
         if reply.status == 404:
-            raise ItemError(
-                "CONTENT_UNAVAILABLE",
-                f"{self._url} is not there ({told}): no such site or table, or being rebuilt",
-                retry_after=self._options.rebuild_seconds,
-            )
+            raise self._unavailable(told)
         if reply.status == 400:
             self._refuse_request(told)
         reply.raise_for_status()
+
+    def _unavailable(self, told: str) -> ItemError:
+        return ItemError(
+            "CONTENT_UNAVAILABLE",
+            f"{self._url} is not there ({told}): no such site or table, or being rebuilt",
+            retry_after=self._options.rebuild_seconds,
+        )
 
     def _refuse_request(self, told: str) -> None:
         limit = _SIZE_LIMIT.search(told)
         if limit and int(limit[1]) < self._size:
             raise _TooLarge(int(limit[1]))
         if _TIME_LIMIT.search(told):
-            self._size = max(_SMALLEST, self._size // 2)
             raise TimeLimit("TIMEOUT", f"{self._url}: the site's time limit: {told}")
+        if _REBUILDING.search(told):
+            raise self._unavailable(told)
         raise DiscoveryError(f"{self._url} cannot be asked so: {told}")
 
     def _rows(self, body: Any) -> Rows:
@@ -152,10 +170,12 @@ class SiteTable:
         token = body.get("next")
         if token is not None and not (isinstance(token, str) and token):
             raise DiscoveryError(f"{self._url}: the next token is {token!r}")
-        ids = [row.get("id") for row in rows]
+        ids: list[Any] = [row.get("id") for row in rows]
         if not all(isinstance(one, str) and one and "\0" not in one for one in ids):
             raise DiscoveryError(f"{self._url}: a row has no text as its id")
-        return Rows(rows, ids, token, _exact_count(body))  # type: ignore[arg-type]
+        if any(len(one) > _ID_CHARACTERS for one in ids):
+            raise DiscoveryError(f"{self._url}: an id has more than {_ID_CHARACTERS} characters")
+        return Rows(rows, ids, token, _exact_count(body))
 
     def _check_order(self, found: Rows, after: str | None) -> None:
         before = after

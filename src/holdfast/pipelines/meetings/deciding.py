@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from holdfast.model import JobState, Standing
@@ -36,6 +37,7 @@ class Decision:
     standing: Standing | None = None  # of the stream that is resumed or marked
     rerun: bool = False  # whether an incremental pass has to follow
     complete: bool = False  # whether a full pass was ever completed
+    proven_at: datetime | None = None  # when an inventory last accounted for every row
 
 
 def decide(standings: Sequence[Standing], wanted: Mode | None, force: bool) -> Decision:
@@ -49,8 +51,7 @@ def decide(standings: Sequence[Standing], wanted: Mode | None, force: bool) -> D
     if forced:
         return Decision(Action.START_FULL, "forced")
     if wanted is Mode.INCREMENTAL:
-        complete = full is not None and full.full_completed_at is not None
-        return _incremental(incremental, "asked for", complete)
+        return _incremental(full, incremental, "asked for")
     if full is None:
         return Decision(Action.START_FULL, "never walked")
     if full.job_state is JobState.FAILED:
@@ -59,7 +60,7 @@ def decide(standings: Sequence[Standing], wanted: Mode | None, force: bool) -> D
         return Decision(Action.START_FULL, "no full pass was completed")
     if wanted is Mode.FULL:
         return Decision(Action.START_FULL, "asked for")
-    return _incremental(incremental, "its full pass is complete", True)
+    return _incremental(full, incremental, "its full pass is complete")
 
 
 def _mark(live: Standing, full: Standing | None, force: bool) -> Decision:
@@ -69,7 +70,10 @@ def _mark(live: Standing, full: Standing | None, force: bool) -> Decision:
     return Decision(Action.MARK_RERUN, why, live)
 
 
-def _incremental(incremental: Standing | None, why: str, complete: bool) -> Decision:
+def _incremental(full: Standing | None, incremental: Standing | None, why: str) -> Decision:
     if incremental is not None and incremental.job_state is JobState.FAILED:
         return Decision(Action.RESUME, "its incremental pass failed", incremental, rerun=True)
-    return Decision(Action.START_INCREMENTAL, why, complete=complete)
+    complete = full is not None and full.full_completed_at is not None
+    proofs = [one.verified_at for one in (full, incremental) if one and one.verified_at]
+    proven_at = max(proofs, default=None)
+    return Decision(Action.START_INCREMENTAL, why, complete=complete, proven_at=proven_at)

@@ -112,6 +112,11 @@ def _number(name: str, value: Any) -> Any:
 
 
 def _url(url: str) -> str:
+    if re.match(r"https?://[^/?#]*@", url):
+        raise UserError(
+            "a site's URL holds no user or password, as everybody can read it",
+            "Set HOLDFAST_MEETINGS_API_KEY or HOLDFAST_MEETINGS_SERVICE_SECRET.",
+        )
     if not re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", url):
         raise UserError(f"{url!r} is no site's URL", "It begins with https:// or http://.")
     return url.rstrip("/")

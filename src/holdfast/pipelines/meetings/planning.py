@@ -15,7 +15,7 @@ at a time, in a transaction with what they write, so that two webhooks at once m
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -40,6 +40,7 @@ from holdfast.pipelines.meetings.reads import MeetingsReads
 from holdfast.pipelines.meetings.walking import window_of
 
 _CHANGES = ("pages", "last_updated")
+_PROOF_AGE = timedelta(days=7)  # an incremental pass takes an inventory where the last is older
 
 
 class Planner:
@@ -103,7 +104,7 @@ class Planner:
             "action": "created" if known is None else "updated",
             "decisions": [_shown(*each) for each in decisions],
         }
-        return Planned(self._orders(decisions), answer, _acts(known, municipality))
+        return Planned(self._orders(decisions, told=True), answer, _acts(known, municipality))
 
     async def _write(self, known: Municipality | None, given: Mapping[str, Any]) -> Municipality:
         return await write_municipality(self._tx, known, checked(given, known, self._options))
@@ -144,7 +145,7 @@ class Planner:
         if municipality is None:
             return Planned()
         decided = decide(standings, None, False)
-        return Planned(self._orders([(municipality, document_type, decided)]))
+        return Planned(self._orders([(municipality, document_type, decided)], told=True))
 
     async def _schedule(self, request: Json) -> Planned:
         if request.get("subdomain"):
@@ -178,15 +179,23 @@ class Planner:
         return found
 
     def _orders(
-        self, decisions: Sequence[tuple[Municipality, DocumentType, Decision]]
+        self,
+        decisions: Sequence[tuple[Municipality, DocumentType, Decision]],
+        *,
+        told: bool = False,
     ) -> list[Order]:
-        return [order for each in decisions for order in self._orders_of(*each)]
+        """`told` where the site, or somebody, may have said that something changed."""
+        return [order for each in decisions for order in self._orders_of(*each, told)]
 
     def _orders_of(
-        self, municipality: Municipality, document_type: DocumentType, decision: Decision
+        self,
+        municipality: Municipality,
+        document_type: DocumentType,
+        decision: Decision,
+        told: bool,
     ) -> list[Order]:
         if decision.standing is None:
-            return [self._start(municipality, document_type, decision)]
+            return [self._start(municipality, document_type, decision, told)]
         stream_id = decision.standing.stream_id
         orders: list[Order] = []
         if decision.action is Action.RESUME:
@@ -198,7 +207,11 @@ class Planner:
         return orders
 
     def _start(
-        self, municipality: Municipality, document_type: DocumentType, decision: Decision
+        self,
+        municipality: Municipality,
+        document_type: DocumentType,
+        decision: Decision,
+        told: bool,
     ) -> Start:
         mode = Mode.FULL if decision.action is Action.START_FULL else Mode.INCREMENTAL
         today = local_day(self._now, municipality.zone)
@@ -214,8 +227,13 @@ class Planner:
                 "mode": mode,
                 "window": window_of(today, self._options.months),
                 "complete": decision.complete,
+                "inventory": self._is_overdue(decision.proven_at),
+                "told": told,
             },
         )
+
+    def _is_overdue(self, proven_at: datetime | None) -> bool:
+        return proven_at is None or self._now - proven_at > _PROOF_AGE
 
 
 def local_day(now: datetime, zone: str) -> date:

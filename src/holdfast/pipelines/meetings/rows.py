@@ -15,7 +15,11 @@ from holdfast.model import Json
 _NAME_CHARACTERS = 255
 _LARGEST_PAGE = 2**31 - 1
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_DIGITS = re.compile(r"\d{1,20}")  # of thousands of them, Python makes no number
 _EXTRAS = ("entities_json", "votes_json")
+
+#: In place of what made a row too large, its size.
+ROW_BYTES = "_row_bytes"
 
 #: A row with one of these is set aside, with the row as it came; its neighbours are not touched.
 REJECTS = {
@@ -58,10 +62,8 @@ def content_of(row: Json) -> Content:
 
 
 def check_text(row: Json) -> None:
-    if "text_bytes" in row:
-        raise Failed(
-            "TOO_LARGE", f"the row has {row['text_bytes']:,} bytes of text; it was left out"
-        )
+    if ROW_BYTES in row:
+        raise Failed("TOO_LARGE", f"the row has {row[ROW_BYTES]} bytes; most were left out")
     if "text" not in row:
         raise Failed("TOO_LARGE", "the site's reply with this row's text is too large")
     text = row["text"]
@@ -88,8 +90,10 @@ def _day(value: Any) -> str:
 
 
 def _number(value: Any) -> int:
-    """Digits that came as text are taken; anything else is not guessed at."""
-    if isinstance(value, str) and value.isascii() and value.strip().isdigit():
+    """Digits that came as text are taken, and 3.0 for 3; anything else is not guessed at."""
+    if isinstance(value, str) and value.isascii() and _DIGITS.fullmatch(value.strip()):
+        value = int(value)
+    if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST_PAGE:
         return value

@@ -29,9 +29,10 @@ _PAGE_COLUMNS = ("document_id", "municipality_id", "document_type", "number", "u
 
 
 class _Row(NamedTuple):
-    """One upstream row on its way to its page."""
+    """One upstream row on its way to its page. Rows sort by id, then as they came."""
 
     upstream_id: str
+    seq: int
     place: Place
     content: Content
     hash: str
@@ -80,6 +81,7 @@ def _row(one: Settled) -> _Row:
     place, content = one.result, content_of(one.row)
     return _Row(
         one.row["id"],
+        one.seq,
         Place(place["meeting"], place["date"], place["number"]),
         content,
         content.hash,
@@ -107,7 +109,7 @@ class Saving:
         await self._tx.fetch("hold_meeting_collection", {"collection": repr(self._collection)})
         documents = await self._documents(rows)
         by_key: dict[_Key, list[_Row]] = {}
-        for row in rows:
+        for row in self._latest(rows):
             key = (documents[row.place.meeting, row.place.date], row.place.number)
             by_key.setdefault(key, []).append(row)
         known = await self._find(by_key)
@@ -118,6 +120,12 @@ class Saving:
         left = {key: ours for key, ours in by_key.items() if ours}
         known |= await self._find(key for key in left if key not in known)
         await self._update(left, known)
+
+    def _latest(self, rows: Sequence[_Row]) -> list[_Row]:
+        """A walk meets a row of these months twice; what came last is how it is now."""
+        latest = {(row.upstream_id, row.place): row for row in sorted(rows)}
+        self._counts.pages_unchanged += len(rows) - len(latest)
+        return list(latest.values())
 
     async def finish(self) -> None:
         counts = {name: getattr(self._counts, name) for name in _Counts.__slots__}
@@ -192,7 +200,8 @@ class Saving:
         changes: _Changes,
     ) -> None:
         page = held[key]
-        if page.job_id > self._job_id or not _differs(page, [row]):
+        newer = page.job_id > self._job_id and not page.vanished
+        if newer or not _differs(page, [row]):
             changes.unchanged += 1
         elif row.upstream_id == page.upstream_id:
             # The same row, back after it had vanished, or changed by a site that keeps its ids.

@@ -26,6 +26,7 @@ _ROUNDS = 6
 _MOST_GAPS = 2000  # beyond that, walking everything again costs less than asking by id
 _FEW_VANISHED = 10
 _SMALL_SHARE = 0.01
+_LARGE_SHARE = 0.1
 _LAST_ID = chr(0x10FFFF) * 4  # after every id, in the order of bytes
 
 
@@ -91,15 +92,27 @@ class Verifier:
         return await self._judge_inventory()
 
     async def _compare_counts(self) -> Conclusion:
-        """The site's own count shows whether anything beyond the window changed."""
+        """The site's own count shows that something beyond the window changed, but never that
+        nothing did: a page that was read anew leaves it as it was. So equal counts prove nothing,
+        and now and then an inventory is taken all the same."""
         site_count = self._cursor["site_count"]
         kept = await self._count()
-        if site_count is None or site_count == kept:
-            return Verified(site_count, kept, proven=site_count is not None)
-        if not self._job.options.get("complete"):
-            # Before the first full pass they cannot be equal, and it is the one to close the gap.
-            return Verified(site_count, kept, proven=False)
-        return Reopen(inventory_cursor(self._marks))
+        # Before the first full pass they cannot be equal, and it is the one to close the gap.
+        complete = self._job.options.get("complete")
+        if complete and (site_count not in (None, kept) or await self._is_inventory_due()):
+            return Reopen(inventory_cursor(self._marks))
+        return Verified(site_count, kept, proven=False)
+
+    async def _is_inventory_due(self) -> bool:
+        """When the last one is long ago; or when the site says that it changed, and the months
+        around today did not."""
+        if self._job.options.get("inventory"):
+            return True
+        if not self._job.options.get("told"):
+            return False
+        counts = (await self._tx.fetch("meeting_counts", {"job_id": self._job.id}))[0]
+        created, updated = counts[1:3]
+        return not created + updated
 
     async def _judge_inventory(self) -> Conclusion:
         rows, site_count = self._cursor["rows"], self._cursor["site_count"]
@@ -109,6 +122,8 @@ class Verifier:
                 f"the site changes as fast as it is read: {len(gaps)} rows are missing after "
                 f"{_ROUNDS} rounds; run it again when the site is quiet"
             )
+        if gaps:
+            await self._tx.take("yield_vanished_meeting_pages", {"job_id": self._job.id})
         if len(gaps) > _MOST_GAPS:
             return Reopen(walk_cursor(self._next_round()))
         if gaps:
@@ -131,7 +146,7 @@ class Verifier:
                 f"the site shows an empty table, though {vanished} pages of it are kept; "
                 "nothing was changed"
             )
-        many = vanished > max(_FEW_VANISHED, _SMALL_SHARE * rows)
+        many = vanished > max(_FEW_VANISHED, _SMALL_SHARE * rows) or vanished > _LARGE_SHARE * rows
         unsure = many or not rows
         if unsure and self._cursor.get("vanished") != vanished:
             if self._last_round:

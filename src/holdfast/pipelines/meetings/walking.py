@@ -14,6 +14,8 @@ gaps                rows by their ids
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
@@ -25,12 +27,14 @@ from holdfast.errors import DiscoveryError, ItemError
 from holdfast.model import Json, Page, Record
 from holdfast.pipelines.meetings.datasette import Rows, SiteTable, TimeLimit
 from holdfast.pipelines.meetings.options import MeetingsOptions, Mode
+from holdfast.pipelines.meetings.rows import ROW_BYTES
 
 Cursor = dict[str, Any]
 
 _GAPS_AT_ONCE = 100
 _TRIES = 5  # readings of a month whose count does not fit its rows
-_LONGEST_ESCAPE = 6  # bytes of JSON for one byte of text, at most
+_LONGEST_ESCAPE = 6  # bytes of JSON for one character of text, at most
+_SHOWN_CHARACTERS = 80
 
 
 def first_cursor(mode: Mode, window: Sequence[str]) -> Cursor:
@@ -128,14 +132,17 @@ class Way:
 
     async def _days(self, cursor: Cursor) -> tuple[Rows, Cursor]:
         """A page of the month's rows. Without an index of dates, a large site looks at every row
-        to find them and may not: then they are sifted here, with those of the months after it."""
+        to find them and may not: then they are sifted here, with those of the months after it. The
+        first page of a month may be quick, and its last, behind which no more are found, too slow:
+        then the month begins anew."""
         try:
             return await self._page_of(cursor), cursor
         except TimeLimit:
-            if "token" in cursor or "sift" in cursor:
+            if "sift" in cursor:
                 raise
             end = month_after(month_of(self._window[1]))
-            sifted = {**cursor, "until": end, "sift": True}
+            month = _recent(cursor["month"], marks_of(cursor))
+            sifted = {**month, "until": end, "sift": True}
             return await self._page_of(sifted), sifted
 
     async def _page_of(self, cursor: Cursor) -> Rows:
@@ -172,29 +179,41 @@ class Way:
         return Page([], counted, end=True, notes={**notes, "upto": None})
 
     async def _fill_gaps(self, cursor: Cursor) -> Page:
-        at = cursor["at"]
-        rows = await self._table.by_ids(cursor["ids"][at : at + _GAPS_AT_ONCE])
-        at += _GAPS_AT_ONCE
-        if at < len(cursor["ids"]):
-            return Page(self._records(rows), {**cursor, "at": at})
+        ids, at = cursor["ids"], cursor["at"]
+        found = await self._table.by_ids(ids[at : at + _GAPS_AT_ONCE])
+        if found.token is None or found.last is None:
+            at += _GAPS_AT_ONCE
+        else:  # both are in id order, so that the rest begins after the last one that came
+            at = max(at + 1, bisect_right(ids, found.last))
+        if at < len(ids):
+            return Page(self._records(found.rows), {**cursor, "at": at})
         filled = {"phase": "filled", **marks_of(cursor)}
-        return Page(self._records(rows), filled, end=True)
+        return Page(self._records(found.rows), filled, end=True)
 
     def _records(self, rows: Sequence[Json]) -> list[Record]:
         return [Record(self._bounded(row)) for row in rows]
 
     def _bounded(self, row: Json) -> Json:
-        """A row too large to be kept comes without its text, and is set aside as such."""
-        text, limit = row.get("text"), self._options.max_row_bytes
-        if not isinstance(text, str) or len(text) * _LONGEST_ESCAPE < limit:
+        """A row too large to be kept comes without what makes it so, and is set aside as such."""
+        limit = self._options.max_row_bytes
+        if sum(map(_longest, row.values())) < limit:
             return row
-        if len(orjson.dumps(row)) <= limit:
+        size = len(orjson.dumps(row))
+        if size <= limit:
             return row
-        left = {name: value for name, value in row.items() if name not in ("text", *_HEAVY)}
-        return {**left, "text_bytes": len(text.encode())}
+        place = {name: _short(row.get(name)) for name in ("meeting", "date", "page")}
+        return {"id": row["id"], **place, ROW_BYTES: size}
 
 
-_HEAVY = ("entities_json", "votes_json")
+def _longest(value: Any) -> float:
+    """The most bytes that it can have as JSON; without a bound for what may hold anything."""
+    if isinstance(value, str):
+        return len(value) * _LONGEST_ESCAPE
+    return math.inf if isinstance(value, (dict, list)) else 0
+
+
+def _short(value: Any) -> Any:
+    return repr(value)[:_SHOWN_CHARACTERS] if isinstance(value, (str, dict, list)) else value
 
 
 def _recent(month: str, marks: Cursor) -> Cursor:

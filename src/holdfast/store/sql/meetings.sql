@@ -124,6 +124,14 @@ set    job_id = 0
 where  id in (@each(:ids, bigint))
 returning id;
 
+-- name: yield_vanished_meeting_pages
+-- What is upstream no more gives way to what is, also where a later job than this one wrote it.
+update meeting_pages
+set    job_id = 0
+where  id in (select d.page_id from meeting_differences d
+              where  d.job_id = :job_id and d.kind = 'VANISHED')
+returning id;
+
 -- name: vanish_meeting_pages
 -- Tombstones for what is upstream no more.
 update meeting_pages

@@ -83,9 +83,10 @@ where  page_id in (@each(:ids, bigint))
 returning page_id;
 
 -- name: index_meeting_pages
--- A word vector has a largest size; a page's first words find it too.
+-- A word vector has at most 1,048,575 bytes, and one character makes up to eight of them (rare
+-- letters, hyphenated); beyond that, all indexing would fail. A page's first words find it too.
 insert into meeting_search (page_id, words)
-select id, to_tsvector('english', left(text, 300000))
+select id, to_tsvector('english', left(text, 100000))
 from   meeting_pages
 where  id in (@each(:ids, bigint)) and vanished_at is null
 on conflict (page_id) do update
