@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import secrets
 import signal
@@ -74,7 +75,15 @@ def work(
     if health_port is None and not supervised:
         health_port = settings.health_port
     name = name or worker_name()
+    _seek_cycles_seldom()
     run_async(_work_and_exit(settings, loaded, health_port, name, job, until_idle, supervised))
+
+
+def _seek_cycles_seldom() -> None:
+    """A worker makes and drops rows by the thousand, and hardly a cycle of references. Looked for
+    at Python's own pace, they took an eighth of a worker's time in a backfill."""
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 async def _work_and_exit(

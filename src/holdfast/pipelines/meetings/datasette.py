@@ -43,6 +43,7 @@ class Rows:
     ids: list[str]
     token: str | None
     count: int | None  # of all rows that match, where the site gave an exact one
+    size: int  # of the reply, in bytes
     whole: bool = True  # without it, the text was left out for its size
 
     @property
@@ -132,7 +133,7 @@ class SiteTable:
         )
         if not reply.ok:
             await self._refuse(reply)
-        return self._rows(reply.json())
+        return self._rows(reply.json(), len(reply.content))
 
     async def _refuse(self, reply: Any) -> None:
         told = _told(reply)
@@ -163,7 +164,7 @@ class SiteTable:
             raise self._unavailable(told)
         raise DiscoveryError(f"{self._url} cannot be asked so: {told}")
 
-    def _rows(self, body: Any) -> Rows:
+    def _rows(self, body: Any, size: int) -> Rows:
         if not isinstance(body, dict) or not isinstance(body.get("rows"), list):
             raise ItemError("INVALID_RESPONSE", f"{self._url}: no rows in the reply")
         rows = [_as_object(row, body.get("columns")) for row in body["rows"]]
@@ -175,7 +176,7 @@ class SiteTable:
             raise DiscoveryError(f"{self._url}: a row has no text as its id")
         if any(len(one) > _ID_CHARACTERS for one in ids):
             raise DiscoveryError(f"{self._url}: an id has more than {_ID_CHARACTERS} characters")
-        return Rows(rows, ids, token, _exact_count(body))
+        return Rows(rows, ids, token, _exact_count(body), size)
 
     def _check_order(self, found: Rows, after: str | None) -> None:
         before = after

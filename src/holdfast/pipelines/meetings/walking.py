@@ -14,7 +14,6 @@ gaps                rows by their ids
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
@@ -33,7 +32,6 @@ Cursor = dict[str, Any]
 
 _GAPS_AT_ONCE = 100
 _TRIES = 5  # readings of a month whose count does not fit its rows
-_LONGEST_ESCAPE = 6  # bytes of JSON for one character of text, at most
 _SHOWN_CHARACTERS = 80
 
 
@@ -92,7 +90,7 @@ class Way:
     async def _walk(self, cursor: Cursor) -> Page:
         token, after = cursor.get("token"), cursor.get("after")
         found = await self._table.page(token, after, count=token is None)
-        records = self._records(found.rows)
+        records = self._records(found)
         if found.token is None:
             await self._prove_end(found.last or after)
             following = _recent(month_of(self._window[0]), marks_of(cursor))
@@ -127,8 +125,8 @@ class Way:
         if following is None:
             counted = {"phase": "read", **marks_of(cursor)}
             site_count = await self._table.count()
-            return Page(self._records(found.rows), {**counted, "site_count": site_count}, end=True)
-        return Page(self._records(found.rows), following)
+            return Page(self._records(found), {**counted, "site_count": site_count}, end=True)
+        return Page(self._records(found), following)
 
     async def _days(self, cursor: Cursor) -> tuple[Rows, Cursor]:
         """A page of the month's rows. Without an index of dates, a large site looks at every row
@@ -186,30 +184,22 @@ class Way:
         else:  # both are in id order, so that the rest begins after the last one that came
             at = max(at + 1, bisect_right(ids, found.last))
         if at < len(ids):
-            return Page(self._records(found.rows), {**cursor, "at": at})
+            return Page(self._records(found), {**cursor, "at": at})
         filled = {"phase": "filled", **marks_of(cursor)}
-        return Page(self._records(found.rows), filled, end=True)
+        return Page(self._records(found), filled, end=True)
 
-    def _records(self, rows: Sequence[Json]) -> list[Record]:
-        return [Record(self._bounded(row)) for row in rows]
+    def _records(self, found: Rows) -> list[Record]:
+        if found.size <= self._options.max_row_bytes:
+            return [Record(row) for row in found.rows]
+        return [Record(self._bounded(row)) for row in found.rows]
 
     def _bounded(self, row: Json) -> Json:
         """A row too large to be kept comes without what makes it so, and is set aside as such."""
-        limit = self._options.max_row_bytes
-        if sum(map(_longest, row.values())) < limit:
-            return row
         size = len(orjson.dumps(row))
-        if size <= limit:
+        if size <= self._options.max_row_bytes:
             return row
         place = {name: _short(row.get(name)) for name in ("meeting", "date", "page")}
         return {"id": row["id"], **place, ROW_BYTES: size}
-
-
-def _longest(value: Any) -> float:
-    """The most bytes that it can have as JSON; without a bound for what may hold anything."""
-    if isinstance(value, str):
-        return len(value) * _LONGEST_ESCAPE
-    return math.inf if isinstance(value, (dict, list)) else 0
 
 
 def _short(value: Any) -> Any:
