@@ -134,8 +134,8 @@ def backfill(
 
     What was stopped or failed goes on where it stood.
 
-    Exit code 0: complete and verified; 3: complete, but some rows were rejected; 1: it could not
-    be done; 130 or 143: stopped by Ctrl-C or SIGTERM.
+    Exit code 0: complete, and after a full pass verified; 3: complete, but some rows were
+    rejected; 1: it could not be done; 130 or 143: stopped by Ctrl-C or SIGTERM.
     """
     settings = settings_from_environment()
     if not settings.backfill_enabled and not dry_run:
