@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["holdfast.cli.main", "tests.store.all_scenarios"])
+_CONTEXT.set_forkserver_preload(["holdfast.cli.main", "tests.chaos.children", "tests.chaos.doomed"])
 
 
 class Child:

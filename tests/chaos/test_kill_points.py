@@ -4,15 +4,13 @@ commit; whoever comes next finds nothing half done, and does it."""
 from __future__ import annotations
 
 import asyncio
-import copyreg
 from typing import Any
 
-import asyncpg
 import pytest
 
-from holdfast.cli.composition import opened_store, settings_from_environment
 from holdfast.store import Store, open_store
 from tests.chaos.children import Children
+from tests.chaos.doomed import act
 from tests.chaos.scene import PATIENCE_SECONDS
 from tests.store.all_scenarios import SCENARIOS, Scenario
 from tests.store.checks import assert_all_sound
@@ -27,9 +25,6 @@ ON_POSTGRES = {"ingest", "claim", "settle", "complete", "reprocess", "cancel", "
 EACH = [("sqlite", verb) for verb in sorted(POINTS)] + [
     pytest.param("postgres", verb, marks=pytest.mark.postgres) for verb in sorted(ON_POSTGRES)
 ]
-
-# A scenario's state travels to the process that is going to die.
-copyreg.pickle(asyncpg.Record, lambda record: (tuple, (list(record),)))
 
 
 @pytest.mark.parametrize(("database_url", "verb"), EACH, indirect=["database_url"])
@@ -76,7 +71,7 @@ async def _kill_at(url: str, children: Children, number: int, point: str) -> Non
             # Nobody listens there: with a broker set, work is announced.
             "HOLDFAST_BROKER_URL": "amqp://127.0.0.1:1/",
         }
-        doomed = children.call(_act, number, state, env=settings)
+        doomed = children.call(act, number, state, env=settings)
         assert await asyncio.to_thread(doomed.wait, PATIENCE_SECONDS) == KILLED, doomed.said()
         await _take_over(store, scenario, state)
     finally:
@@ -89,13 +84,3 @@ async def _take_over(store: Store, scenario: Scenario, state: Any) -> None:
     await scenario.act(store, state)
     await scenario.check(store, state)
     await assert_all_sound(store)
-
-
-def _act(number: int, state: Any) -> None:
-    """In a process of its own, with the fault that its environment asks for."""
-
-    async def main() -> None:
-        async with opened_store(settings_from_environment()) as store:
-            await SCENARIOS[number].act(store, state)
-
-    asyncio.run(main())

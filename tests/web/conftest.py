@@ -19,7 +19,7 @@ from tests.conftest import sqlite_url_of
 from tests.web.site import Site
 
 CHROMIUM_MISSING = "chromium is missing; run tests/servers, or install Debian's package chromium"
-_WAIT_MS = 20_000
+_WAIT_MS = 60_000
 expect.set_options(timeout=_WAIT_MS)
 
 OpenAs = Callable[..., Page]
