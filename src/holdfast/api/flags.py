@@ -50,7 +50,7 @@ class FlagChange(Shape):
 
 @router.get("", summary="List the flags")
 async def index(person: Someone, parts: PartsOf) -> FlagList:
-    found = await parts.store.requests.flags()
+    found = await parts.console.flags.all()
     flags = []
     for name, (help, setting) in FLAGS.items():
         stored = found.get(name, {"enabled": True, "actor": None, "at": None})
@@ -73,13 +73,13 @@ async def index(person: Someone, parts: PartsOf) -> FlagList:
 async def change(
     name: Annotated[Flag, Path()], body: FlagChange, person: Admin, parts: PartsOf
 ) -> None:
-    await parts.store.requests.set_flag(name, body.enabled, person.name)
+    await parts.console.flags.set_flag(name, body.enabled, person.name)
 
 
 async def is_on(parts: Parts, flag: Flag) -> bool:
     if not parts.options.flags[flag]:
         return False
-    stored = (await parts.store.requests.flags()).get(flag)
+    stored = (await parts.console.flags.all()).get(flag)
     return stored is None or bool(stored["enabled"])
 
 

@@ -12,6 +12,7 @@ import structlog
 from holdfast.cli.composition import ensure_schema, opened_store, run_async
 from holdfast.cli.output import errors, print_json, print_table
 from holdfast.cli.supervising import Supervisor, reap_dead_workers
+from holdfast.console import open_console
 from holdfast.engine.control import Control
 from holdfast.model import JobState, Standing
 from holdfast.pipeline import Pipeline
@@ -96,12 +97,13 @@ class _PlannedRun:
             wait = min(_LINE_SECONDS[1], wait * 1.5)
 
     async def _newest(self, store: Store) -> int:
-        jobs = await store.reads.jobs(1)
-        return jobs[0].id if jobs else 0
+        jobs = await open_console(store).jobs.page(None, 1)
+        return jobs[0].job.id if jobs else 0
 
     async def _conclude(self, store: Store, job_ids: Sequence[int], before: int) -> int:
         """Of the jobs that were ordered, and of those that followed them."""
-        followed = [job.id for job in await store.reads.jobs(1000) if job.id > before]
+        newest = await open_console(store).jobs.page(None, 1000)
+        followed = [job.id for job, _, _ in newest if job.id > before]
         failed = some_items = False
         for job_id in sorted({*job_ids, *followed}):
             job = await store.reads.job(job_id)

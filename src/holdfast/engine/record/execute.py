@@ -28,7 +28,7 @@ from holdfast.errors import (
 from holdfast.json_depth import DEEPEST, is_too_deep
 from holdfast.model import Item, ItemStatus, Job, Outcome
 from holdfast.pipeline import Context, Http, Pipeline
-from holdfast.store.driver import Row
+from holdfast.store.driver import Values
 
 _MESSAGE_CHARACTERS = 2000
 _CODE_CHARACTERS = 64
@@ -82,7 +82,7 @@ class Execute:
             self._gates = lambda name: blocking_gate(gates(name), loop)
             self._process = self._in_thread
 
-    async def __call__(self, row: Row) -> Outcome:
+    async def __call__(self, row: Values) -> Outcome:
         seq, text, tries, attempts, misses = row
         started = self._clock.monotonic()
         normalized = None
@@ -110,11 +110,11 @@ class Execute:
         seconds = self._clock.monotonic() - started
         return self._failed(Item(*row), error)._replace(seconds=seconds, normalized=normalized)
 
-    def cancelled(self, row: Row) -> Outcome:
+    def cancelled(self, row: Values) -> Outcome:
         """The outcome of an item that raised CancelledError by itself."""
         return self._failed(Item(*row), ItemError("UNKNOWN_ERROR", "CancelledError"))
 
-    def timed_out(self, row: Row) -> Outcome:
+    def timed_out(self, row: Values) -> Outcome:
         """The outcome of an item that was stopped after its time."""
         if self.pipeline.threaded:
             self._threads.stuck()

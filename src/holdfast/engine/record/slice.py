@@ -22,7 +22,7 @@ from holdfast.engine.record.settle import FlushLimits, Held, Settler
 from holdfast.errors import DatabaseGone
 from holdfast.model import JobState, Outcome
 from holdfast.store import Claimed, Store
-from holdfast.store.driver import Row
+from holdfast.store.driver import Values
 from holdfast.tasks import end_tasks
 
 _YIELD_SECONDS = 0.005
@@ -48,7 +48,7 @@ class _Place:
     timed_out: bool = False
     cancels: int = 0
     given_up: bool = False
-    item: tuple[Held, Row] | None = None
+    item: tuple[Held, Values] | None = None
     task: asyncio.Task[None] | None = None
 
 
@@ -77,7 +77,7 @@ class ProcessingSlice:
         self._pressure = pressure
         self._may_run_alone = may_run_alone
         self._in_work = in_work
-        self._ready: deque[tuple[Held, Row]] = deque()
+        self._ready: deque[tuple[Held, Values]] = deque()
         self._places: set[_Place] = set()
         self._running = 0
         self._settler = Settler(
@@ -325,7 +325,7 @@ class ProcessingSlice:
     def _may_start(self) -> bool:
         return bool(self._ready) and not self._settler.behind(self._backlog)
 
-    def _stopped_outcome(self, place: _Place, row: Row) -> Outcome:
+    def _stopped_outcome(self, place: _Place, row: Values) -> Outcome:
         task = asyncio.current_task()
         assert task is not None
         if place.timed_out:
