@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import expect
 
-from holdfast.pipelines.meetings import Meetings, MeetingsOptions
+from holdfast.pipelines.meetings.options import MeetingsOptions
 from holdfast.pipelines.meetings.pages import PAGES
+from holdfast.pipelines.meetings.pipeline import Meetings
 from holdfast.pipelines.meetings.reads import MeetingsReads
 from holdfast.store.migrate import upgrade
 from tests.conftest import sqlite_url_of

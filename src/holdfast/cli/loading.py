@@ -22,7 +22,8 @@ _FIRST = """Write one, for example:
 
 
 def _meetings(settings: Settings) -> Pipeline:
-    from holdfast.pipelines.meetings import Meetings, MeetingsOptions
+    from holdfast.pipelines.meetings.options import MeetingsOptions
+    from holdfast.pipelines.meetings.pipeline import Meetings
 
     return Meetings(
         MeetingsOptions(

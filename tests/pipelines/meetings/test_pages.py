@@ -13,8 +13,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.pipelines.meetings import Meetings
 from holdfast.pipelines.meetings.pages import PAGES
+from holdfast.pipelines.meetings.pipeline import Meetings
 from tests.pipelines.meetings.site import Datasette, Row
 from tests.pipelines.meetings.town import Town
 from tests.signing_in import sign_in

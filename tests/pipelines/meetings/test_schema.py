@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from schemathesis import GenerationMode
 
-from holdfast.pipelines.meetings import Meetings
 from holdfast.pipelines.meetings.pages import PAGES
+from holdfast.pipelines.meetings.pipeline import Meetings
 from tests.api.fuzzing import Fuzzed
 from tests.pipelines.meetings.site import Datasette, Row
 from tests.pipelines.meetings.town import Town
