@@ -189,7 +189,7 @@ def test_api_serves_the_webhook_of_the_built_in_pipeline(
     run_holdfast: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
     served = start_holdfast(
-        "api", "meetings", "--port", "0", env={"HOLDFAST_WEBHOOK_SECRET": SECRET}
+        "api", "meetings", "--port", "0", env={"HOLDFAST_MEETINGS_WEBHOOK_SECRET": SECRET}
     )
     assert served.stderr is not None
     line = served.stderr.readline()

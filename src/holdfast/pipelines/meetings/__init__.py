@@ -7,4 +7,5 @@ EXTENSION = Extension(
     package=__name__,
     help="Agendas and minutes of municipalities.",
     pipeline="pipeline:Meetings",
+    options="options:MeetingsOptions",
 )

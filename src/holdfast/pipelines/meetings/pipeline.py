@@ -51,7 +51,7 @@ class Meetings(Pipeline):
 
     def image_url(self, subdomain: str, path: str | None) -> str | None:
         """Where people may look at a page's image."""
-        template = self._options.image_template
+        template = self._options.image_url
         if not path or not template.startswith(("https://", "http://")):
             return None
         return template.format(subdomain=subdomain, path=quote(path))
