@@ -60,7 +60,7 @@ def show_settings(as_json: bool = JSON_OPTION) -> None:
     """List every setting, its value here and what it is for."""
     settings = load_settings(os.environ)
     values = [
-        (each.name, _shown(settings, settings.of(group) if group else settings, each), each.help)
+        (each.name, _shown(settings.of(group) if group else settings, each), each.help)
         for group, declared in every_setting(installed_groups()).items()
         for each in declared
     ]
@@ -70,13 +70,13 @@ def show_settings(as_json: bool = JSON_OPTION) -> None:
     print_table(("setting", "value", "what it is for"), values, "")
 
 
-def _shown(settings: Settings, options: Any, each: Setting) -> str:
-    if each.field == "database_url" and options is settings:
-        return settings.masked_database_url
-    if each.field == "broker_url" and options is settings:
-        return str(settings.masked_broker_url)
-    value: Any = getattr(options, each.field)
-    return "***" if each.secret and value else str(value)
+def _shown(group: Any, each: Setting) -> str:
+    """Its value in this group; of a secret only whether there is one, or a URL without it."""
+    if not each.secret:
+        return str(getattr(group, each.field))
+    if hasattr(group, f"masked_{each.field}"):
+        return str(getattr(group, f"masked_{each.field}"))
+    return "***" if getattr(group, each.field) else ""
 
 
 def doctor(as_json: bool = JSON_OPTION) -> None:

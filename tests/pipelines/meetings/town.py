@@ -35,7 +35,11 @@ class Town:
     def __init__(
         self, store: Store, url: str, subdomain: str = "alameda.ca", **options: Any
     ) -> None:
-        defaults: dict[str, Any] = {"page_size": 100, "rebuild_seconds": 0.05}
+        defaults: dict[str, Any] = {
+            "page_size": 100,
+            "rebuild_seconds": 0.05,
+            "webhook_secret": "s3cret",
+        }
         self.store = store
         self.url = url
         self.subdomain = subdomain

@@ -8,4 +8,5 @@ EXTENSION = Extension(
     help="Agendas and minutes of municipalities.",
     pipeline="pipeline:Meetings",
     options="options:MeetingsOptions",
+    web="web:PACK",
 )

@@ -49,6 +49,10 @@ class Meetings(Pipeline):
         self.slice_pages = self._options.batch_pages
         super().__init__()
 
+    @property
+    def webhook_secret(self) -> str:
+        return self._options.webhook_secret
+
     def image_url(self, subdomain: str, path: str | None) -> str | None:
         """Where people may look at a page's image."""
         template = self._options.image_url
