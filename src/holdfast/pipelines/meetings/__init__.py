@@ -8,5 +8,7 @@ EXTENSION = Extension(
     help="Agendas and minutes of municipalities.",
     pipeline="pipeline:Meetings",
     options="options:MeetingsOptions",
+    commands="commands:app",
     web="web:PACK",
+    demo="demo:DEMO",
 )
