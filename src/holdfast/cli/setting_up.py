@@ -16,7 +16,7 @@ from holdfast.cli.output import JSON_OPTION, console, errors, print_json, print_
 from holdfast.database_url import sqlite_file
 from holdfast.errors import DatabaseGone, UserError
 from holdfast.findings import Finding
-from holdfast.log import configure
+from holdfast.observe.log import configure
 from holdfast.settings import Setting, Settings, every_setting, installed_groups, load_settings
 from holdfast.store.migrate import downgrade, require_current, status, upgrade
 
