@@ -28,7 +28,7 @@ from holdfast.engine.pace.controllers import (
 )
 from holdfast.engine.pace.pipeline_pace import PipelinePace
 from holdfast.engine.pace.retry import RetryPolicy
-from holdfast.engine.planning import ending_of
+from holdfast.engine.planning import planner_at_end
 from holdfast.engine.record.discover import DiscoverLimits, Walk, WalkEnd, discovered_pages
 from holdfast.engine.record.execute import Execute, ExecuteLimits
 from holdfast.engine.record.slice import ProcessingSlice, WorkLimits
@@ -334,7 +334,7 @@ class Worker:
             await self._store.ingest.fail_stream(
                 stream, f"the query behind {stream.source} changed since its cursor was stored"
             )
-            await self._store.outcomes.complete(job_id, ending_of(pipeline, job))
+            await self._store.outcomes.complete(job_id, planner_at_end(pipeline, job))
             return WalkEnd.FAILED
         started = self._clock.monotonic()
         deadline = started + self._options.work.slice_seconds
@@ -357,7 +357,7 @@ class Worker:
         seconds = self._clock.monotonic() - started
         self._metrics.slice_seconds.labels(pipeline.name, "discover").observe(seconds)
         if end in (WalkEnd.COMPLETE, WalkEnd.CAPPED, WalkEnd.FAILED):
-            await self._store.outcomes.complete(job_id, ending_of(pipeline, job))
+            await self._store.outcomes.complete(job_id, planner_at_end(pipeline, job))
         return end
 
     # Parts.

@@ -5,7 +5,7 @@ from holdfast.store.jobs import NewJob, NewStream
 from holdfast.store.leases import Claimed
 from holdfast.store.messages import DeadMessage, OutboxRow, TurnJob
 from holdfast.store.outcomes import DecisionRow, SaveFailed, Settlement
-from holdfast.store.plans import Carried, Ending, Orders
+from holdfast.store.plans import Carried, Planner
 from holdfast.store.store import Store, open_store
 
 __all__ = [
@@ -13,13 +13,12 @@ __all__ = [
     "Claimed",
     "DeadMessage",
     "DecisionRow",
-    "Ending",
     "IngestPage",
     "NewItem",
     "NewJob",
     "NewStream",
-    "Orders",
     "OutboxRow",
+    "Planner",
     "SaveFailed",
     "Settlement",
     "Store",

@@ -21,7 +21,7 @@ from holdfast.store.announcements import announce
 from holdfast.store.counters import add_counts
 from holdfast.store.database import Database
 from holdfast.store.driver import Row, Transaction
-from holdfast.store.plans import Ending, conclude_streams, follow_up
+from holdfast.store.plans import Planner, conclude_streams, follow_up
 
 _AGAIN_RANGE_ITEMS = 500
 _COLUMNS = Outcome._fields.index("delay")
@@ -81,9 +81,9 @@ class Outcomes:
 
         return await self._database.write("settle", body)
 
-    async def complete(self, job_id: int, ending: Ending | None = None) -> JobState | None:
+    async def complete(self, job_id: int, planner: Planner | None = None) -> JobState | None:
         """Ends the job if nothing of it is left. One whose pipeline concludes ends only with its
-        `ending`, by a process that has the pipeline. Locks the job first and looks in the next
+        `planner`, in a process that has the pipeline. Locks the job first and looks in the next
         statement: in one statement, two last settlements would each see the other's range.
 
         Most calls find open ranges by a look without a lock, and leave it to the settlement that
@@ -97,7 +97,7 @@ class Outcomes:
                 return None
             if await tx.fetch("open_range_exists", {"job_id": job_id}):
                 return None
-            return await _end(tx, job_id, ending)
+            return await _end(tx, job_id, planner)
 
         return await self._database.write("complete", body)
 
@@ -241,9 +241,9 @@ async def _count(tx: Transaction, job_id: int, worker: str, held: Sequence[Settl
     )
 
 
-async def _end(tx: Transaction, job_id: int, ending: Ending | None) -> JobState | None:
+async def _end(tx: Transaction, job_id: int, planner: Planner | None) -> JobState | None:
     concludes = (await tx.fetch("job_concludes", {"job_id": job_id}))[0][0]
-    if concludes and (ending is None or not await conclude_streams(tx, job_id, ending)):
+    if concludes and (planner is None or not await conclude_streams(tx, job_id, planner)):
         return None
     streams = await tx.fetch("stream_ends", {"job_id": job_id})
     states = {row[0] for row in streams}
@@ -255,6 +255,6 @@ async def _end(tx: Transaction, job_id: int, ending: Ending | None) -> JobState 
     await tx.run("set_job_state", {"job_id": job_id, "state": state, "error": errors or None})
     detail = {"actor": "engine", "action": verb, "job_id": job_id, "subject": "", "detail": "{}"}
     await tx.run("add_audit", detail)
-    if concludes and ending is not None and state is JobState.DONE:
-        await follow_up(tx, job_id, ending)
+    if concludes and planner is not None and state is JobState.DONE:
+        await follow_up(tx, job_id, planner)
     return state

@@ -13,7 +13,7 @@ import orjson
 
 from holdfast.clock import Clock
 from holdfast.engine.pace.pipeline_pace import PipelinePace
-from holdfast.engine.planning import ending_of
+from holdfast.engine.planning import planner_at_end
 from holdfast.engine.record.execute import Execute
 from holdfast.errors import DatabaseGone, HoldfastError
 from holdfast.model import ItemStatus, Job, Lease, Outcome
@@ -196,8 +196,8 @@ class Settler:
         self._pace.settled(settlement.outcomes)
 
     async def _complete(self) -> None:
-        ending = ending_of(self._execute.pipeline, self._execute.job)
-        ended = await self._store.outcomes.complete(self._job_id, ending)
+        planner = planner_at_end(self._execute.pipeline, self._execute.job)
+        ended = await self._store.outcomes.complete(self._job_id, planner)
         if ended is not None:
             self._log.info("job.ended", state=str(ended))
 
