@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from holdfast.errors import HoldfastError
 from holdfast.model import (
@@ -20,6 +20,7 @@ from holdfast.model import (
 from holdfast.store.announcements import announce
 from holdfast.store.counters import add_counts
 from holdfast.store.database import Database
+from holdfast.store.decisions import DecisionRow, add_decisions
 from holdfast.store.driver import Row, Transaction
 from holdfast.store.plans import Planner, conclude_streams, follow_up
 
@@ -35,13 +36,6 @@ class Settlement:
     lease: Lease
     outcomes: list[Outcome]
     last: bool
-
-
-class DecisionRow(NamedTuple):
-    what: str
-    was: float
-    became: float
-    why: str
 
 
 class SaveFailed(HoldfastError):
@@ -74,9 +68,7 @@ class Outcomes:
                 if save is not None:
                     await _save(tx, save, held, self._database)
                 await _count(tx, job_id, worker, held)
-            for decision in decisions if held else ():
-                params = {"job_id": job_id, "worker": worker, **decision._asdict()}
-                await tx.run("add_decision", params)
+                await add_decisions(tx, job_id, worker, decisions)
             return lost
 
         return await self._database.write("settle", body)
@@ -225,9 +217,11 @@ async def _save(
 async def _count(tx: Transaction, job_id: int, worker: str, held: Sequence[Settlement]) -> None:
     outcomes = [outcome for settlement in held for outcome in settlement.outcomes]
     by_status = Counter(outcome.status for outcome in outcomes)
-    again: list[Outcome] = []
+    retried = throttled = 0
     if by_status[ItemStatus.PENDING]:
-        again = [o for o in outcomes if o.status is ItemStatus.PENDING and o.logged]
+        tried_again = [o for o in outcomes if o.status is ItemStatus.PENDING and o.logged]
+        retried = sum(1 for outcome in tried_again if outcome.charged)
+        throttled = len(tried_again) - retried
     await add_counts(
         tx,
         job_id,
@@ -236,8 +230,8 @@ async def _count(tx: Transaction, job_id: int, worker: str, held: Sequence[Settl
         not_found=by_status[ItemStatus.NOT_FOUND],
         skipped=by_status[ItemStatus.SKIPPED],
         error=by_status[ItemStatus.ERROR],
-        retried=len(again),
-        throttled=sum(1 for outcome in again if not outcome.charged),
+        retried=retried,
+        throttled=throttled,
     )
 
 
