@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from holdfast.store.audit import add_audit
-from holdfast.store.database import Database
+from holdfast.store.database import Database, verb
 from holdfast.store.driver import Transaction
 from holdfast.store.instants import instant_parameter, parse_instant
 from holdfast.store.jobs import NewJob, create_job
@@ -31,8 +31,15 @@ class UpkeepTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    @verb
     async def add_worker(
-        self, name: str, host: str, pid: int, pipelines: Sequence[str], listens: bool = False
+        self,
+        tx: Transaction,
+        name: str,
+        host: str,
+        pid: int,
+        pipelines: Sequence[str],
+        listens: bool = False,
     ) -> None:
         """`listens` tells that the worker hears messages, so that they may be sent for it."""
         params = {
@@ -42,42 +49,28 @@ class UpkeepTable:
             "pid": pid,
             "pipelines": orjson.dumps(list(pipelines)).decode(),
         }
+        await tx.run("add_worker", params)
 
-        async def body(tx: Transaction) -> None:
-            await tx.run("add_worker", params)
-
-        await self._database.write("add_worker", body)
-
-    async def see_worker(self, name: str) -> bool:
+    @verb(relaxed=True)
+    async def see_worker(self, tx: Transaction, name: str) -> bool:
         """False when nothing is known of it: the database was restored to an older state."""
+        return bool(await tx.take("see_worker", {"name": name}))
 
-        async def body(tx: Transaction) -> bool:
-            return bool(await tx.take("see_worker", {"name": name}))
+    @verb
+    async def stop_worker(self, tx: Transaction, name: str) -> None:
+        await tx.run("stop_worker", {"name": name})
+        await tx.run("drop_slots", {"worker": name})
+        await tx.run("drop_duties", {"holder": name})
 
-        return await self._database.write("see_worker", body, relaxed=True)
+    @verb
+    async def forget_workers(self, tx: Transaction) -> None:
+        await tx.run("forget_workers", {})
 
-    async def stop_worker(self, name: str) -> None:
-        async def body(tx: Transaction) -> None:
-            await tx.run("stop_worker", {"name": name})
-            await tx.run("drop_slots", {"worker": name})
-            await tx.run("drop_duties", {"holder": name})
-
-        await self._database.write("stop_worker", body)
-
-    async def forget_workers(self) -> None:
-        async def body(tx: Transaction) -> None:
-            await tx.run("forget_workers", {})
-
-        await self._database.write("forget_workers", body)
-
-    async def hold_duty(self, name: str, holder: str, seconds: float) -> bool:
+    @verb(relaxed=True)
+    async def hold_duty(self, tx: Transaction, name: str, holder: str, seconds: float) -> bool:
         """Whether the holder may do what one does for all; it may until the time runs out."""
         params = {"name": name, "holder": holder, "seconds": seconds}
-
-        async def body(tx: Transaction) -> bool:
-            return bool(await tx.take("hold_duty", params))
-
-        return await self._database.write("hold_duty", body, relaxed=True)
+        return bool(await tx.take("hold_duty", params))
 
     async def duties(self) -> dict[str, tuple[str, float]]:
         """Name -> who did it last, and how many seconds ago."""
@@ -89,8 +82,10 @@ class UpkeepTable:
     async def cancelled_jobs_with_ranges(self) -> list[int]:
         return [row[0] for row in await self._database.fetch("cancelled_jobs_with_ranges")]
 
+    @verb
     async def set_schedule(
         self,
+        tx: Transaction,
         name: str,
         reference: str,
         cron: str,
@@ -107,22 +102,16 @@ class UpkeepTable:
             "options": orjson.dumps(dict(options)).decode(),
             "next_at": instant_parameter(self._database.driver.dialect, next_at),
         }
+        await tx.run("set_schedule", params)
+        told = {"pipeline": reference, "cron": cron, "zone": zone}
+        await add_audit(tx, actor, "schedule.set", None, name, told)
 
-        async def body(tx: Transaction) -> None:
-            await tx.run("set_schedule", params)
-            told = {"pipeline": reference, "cron": cron, "zone": zone}
-            await add_audit(tx, actor, "schedule.set", None, name, told)
-
-        await self._database.write("set_schedule", body)
-
-    async def remove_schedule(self, name: str, actor: str = "local") -> bool:
-        async def body(tx: Transaction) -> bool:
-            removed = bool(await tx.take("remove_schedule", {"name": name}))
-            if removed:
-                await add_audit(tx, actor, "schedule.removed", None, name)
-            return removed
-
-        return await self._database.write("remove_schedule", body)
+    @verb
+    async def remove_schedule(self, tx: Transaction, name: str, actor: str = "local") -> bool:
+        removed = bool(await tx.take("remove_schedule", {"name": name}))
+        if removed:
+            await add_audit(tx, actor, "schedule.removed", None, name)
+        return removed
 
     async def due_schedules(self) -> list[DueSchedule]:
         due = []
@@ -133,30 +122,28 @@ class UpkeepTable:
             due.append(DueSchedule(*values))
         return due
 
-    async def fire_schedule(self, due: DueSchedule, next_at: datetime, new: NewJob) -> int | None:
+    @verb
+    async def fire_schedule(
+        self, tx: Transaction, due: DueSchedule, next_at: datetime, new: NewJob
+    ) -> int | None:
         """Moves a schedule on and starts its job; None when another sweeper did so first."""
         params = self._firing(due, next_at)
+        if not await tx.take("fire_schedule", params):
+            return None
+        job_id = await create_job(tx, new, f"schedule:{due.name}")
+        await tx.run("note_schedule", {"name": due.name, "job_id": job_id, "error": None})
+        return job_id
 
-        async def body(tx: Transaction) -> int | None:
-            if not await tx.take("fire_schedule", params):
-                return None
-            job_id = await create_job(tx, new, f"schedule:{due.name}")
-            await tx.run("note_schedule", {"name": due.name, "job_id": job_id, "error": None})
-            return job_id
-
-        return await self._database.write("fire_schedule", body)
-
-    async def skip_schedule(self, due: DueSchedule, next_at: datetime, error: str) -> bool:
+    @verb
+    async def skip_schedule(
+        self, tx: Transaction, due: DueSchedule, next_at: datetime, error: str
+    ) -> bool:
         """Moves a schedule on that cannot make its job now, and says why."""
         params = self._firing(due, next_at)
-
-        async def body(tx: Transaction) -> bool:
-            if not await tx.take("fire_schedule", params):
-                return False
-            await tx.run("note_schedule", {"name": due.name, "job_id": None, "error": error})
-            return True
-
-        return await self._database.write("skip_schedule", body)
+        if not await tx.take("fire_schedule", params):
+            return False
+        await tx.run("note_schedule", {"name": due.name, "job_id": None, "error": error})
+        return True
 
     def _firing(self, due: DueSchedule, next_at: datetime) -> dict[str, Any]:
         instant = instant_parameter(self._database.driver.dialect, next_at)
