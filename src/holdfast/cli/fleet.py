@@ -17,6 +17,7 @@ import typer
 from holdfast.cli.composition import (
     broker_awaited,
     ensure_schema,
+    metrics_of,
     opened_store,
     run_async,
     serving_health,
@@ -156,7 +157,7 @@ def timers(
 async def _keep_time(
     settings: Settings, pipelines: Mapping[str, Pipeline], port: int | None, supervised: bool
 ) -> None:
-    log, metrics, ended = structlog.get_logger(), Metrics(), asyncio.Event()
+    log, metrics, ended = structlog.get_logger(), metrics_of(pipelines.values()), asyncio.Event()
     async with opened_store(settings, metrics) as store:
         holder = f"timers-{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
         control = Control(store, settings.owner, log)
