@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.engine.control import Caps
-from holdfast.engine.record.discover import open_upload
 from holdfast.errors import UserError
 from holdfast.model import Job, Lane
 from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
+from holdfast.tables import files
 from holdfast.tables.files import TableFile
 from holdfast.tables.writers import format_of
 
@@ -80,7 +80,7 @@ def parse_options(pairs: list[str]) -> dict[str, str]:
 
 def open_table(path: Path, table: dict[str, Any], settings: Settings) -> TableFile:
     limits = dict.fromkeys(("max_cell_bytes", "max_row_bytes"), settings.max_input_bytes)
-    return open_upload(path, {**table, **limits})
+    return files.open_table(path, {**table, **limits})
 
 
 def table_of(job: Job) -> dict[str, Any]:

@@ -30,9 +30,10 @@ from holdfast.cli.progress import Progress
 from holdfast.cli.request import Request, open_table, parse_options, refuse_unfitting, table_of
 from holdfast.cli.supervising import Supervisor, reap_dead_workers
 from holdfast.cli.working import worker_name
-from holdfast.clock import SystemClock
+from holdfast.clock import SystemClock, system_random
 from holdfast.engine.control import Caps, Control, discovery_key, options_of
 from holdfast.engine.grid import write_export
+from holdfast.engine.record.discover import WalkParts
 from holdfast.engine.record.uploads import Upload, UploadParts
 from holdfast.engine.why import why_not_running
 from holdfast.errors import DatabaseGone, InputError, UserError
@@ -335,14 +336,9 @@ class _Run:
         """Takes the file's rows in. Discovery of other sources is the workers' business."""
         if self._file is None:
             return
-        parts = UploadParts(
-            store,
-            discover_limits(self._settings),
-            ingest_bounds(self._settings),
-            self._clock,
-            Metrics(),
-            self._log,
-        )
+        limits, rng = discover_limits(self._settings), system_random()
+        walk = WalkParts(store, limits, self._clock, rng, Metrics(), self._log)
+        parts = UploadParts(walk, ingest_bounds(self._settings))
         pipeline = self._request.pipeline
         upload = Upload(parts, self._name, job_id, pipeline, self._file, self._stopped)
         await upload.take_in()

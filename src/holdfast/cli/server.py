@@ -38,8 +38,9 @@ from holdfast.clock import SystemClock, system_random
 from holdfast.engine.accounts import Accounts
 from holdfast.engine.operations import AttemptLimits
 from holdfast.engine.pace.backpressure import Backpressure
+from holdfast.engine.record.discover import WalkParts
 from holdfast.engine.record.uploads import UploadParts
-from holdfast.engine.worker import Worker
+from holdfast.engine.worker import Worker, WorkerParts
 from holdfast.errors import UserError
 from holdfast.extension import FlagSpec, installed
 from holdfast.pipeline import Pipeline
@@ -136,13 +137,12 @@ async def opened_parts(
 
         def new_worker(job_id: int) -> Worker:
             options = worker_options(settings, job_id, until_idle=True)
-            return Worker(
-                store, worker_name(), pipelines, options, settings.owner, clock, rng, metrics, log
-            )
+            name, owner = worker_name(), settings.owner
+            parts = WorkerParts(store, name, owner, clock, rng, metrics, log)
+            return Worker(parts, pipelines, options)
 
-        uploads = UploadParts(
-            store, discover_limits(settings), ingest_bounds(settings), clock, metrics, log
-        )
+        walk = WalkParts(store, discover_limits(settings), clock, rng, metrics, log)
+        uploads = UploadParts(walk, ingest_bounds(settings))
         yield Parts(
             store=store,
             pipelines=pipelines,

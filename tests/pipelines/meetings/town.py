@@ -12,7 +12,7 @@ from holdfast.cli.composition import worker_options
 from holdfast.cli.working import worker_name
 from holdfast.clock import SystemClock, system_random
 from holdfast.engine.control import Control
-from holdfast.engine.worker import Worker
+from holdfast.engine.worker import Worker, WorkerParts
 from holdfast.observe.metrics import Metrics
 from holdfast.pipelines.meetings.options import MeetingsOptions
 from holdfast.pipelines.meetings.pipeline import Meetings
@@ -63,17 +63,16 @@ class Town:
 
     def worker(self, **settings: str) -> Worker:
         options = worker_options(load_settings({**HASTE, **settings}), None, True)
-        return Worker(
+        parts = WorkerParts(
             self.store,
             worker_name(),
-            {"meetings": self.pipeline},
-            options,
             "tester",
             SystemClock(),
             system_random(),
             Metrics(),
             self.log,
         )
+        return Worker(parts, {"meetings": self.pipeline}, options)
 
     async def work(self, **settings: str) -> None:
         """Until no job of the pipeline is running any more."""
