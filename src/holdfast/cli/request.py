@@ -40,6 +40,11 @@ def refuse_unfitting(request: Request, settings: Settings) -> None:
             f"the pipeline {pipeline.name} needs an input file",
             f"holdfast run {request.reference} INPUT.csv, or give the pipeline a `discover`.",
         )
+    if pipeline.plans and (request.input is not None or request.out is not None):
+        raise UserError(
+            f"the pipeline {pipeline.name} plans its jobs itself: it takes no input and no --out",
+            "Leave them out; `holdfast export JOB --out FILE` writes a job's results.",
+        )
     backfill = request.input is None and pipeline.lane in (Lane.UPLOAD, Lane.BACKFILL)
     if backfill and not settings.backfill_enabled:
         raise UserError(

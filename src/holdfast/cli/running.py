@@ -25,7 +25,7 @@ from holdfast.cli.composition import (
 )
 from holdfast.cli.loading import load_pipeline
 from holdfast.cli.output import errors, reason_text, seconds_left
-from holdfast.cli.planned import SOME_ITEMS_FAILED, run_planned
+from holdfast.cli.planning import SOME_ITEMS_FAILED, PlannedRun, run_planned
 from holdfast.cli.progress import Progress
 from holdfast.cli.request import Request, open_table, parse_options, refuse_unfitting, table_of
 from holdfast.cli.supervising import Supervisor, reap_dead_workers
@@ -110,7 +110,8 @@ def run(
     )
     refuse_unfitting(request, settings)
     if request.pipeline.plans:
-        raise typer.Exit(run_planned(settings, request.pipeline, request.options, request.workers))
+        planned = PlannedRun(pipeline, recipe, request.options, request.workers, request.work)
+        raise typer.Exit(run_planned(settings, planned))
     file = None if input is None else open_table(input, request.table, settings)
     ensure_schema(settings)
     code = run_async(_Run(settings, request, file).run())
