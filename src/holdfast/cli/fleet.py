@@ -29,6 +29,7 @@ from holdfast.cli.loading import load_all
 from holdfast.cli.output import errors
 from holdfast.cli.supervising import Supervisor
 from holdfast.cli.working import stop_with_supervisor
+from holdfast.clock import system_random
 from holdfast.engine.control import Control
 from holdfast.engine.upkeep import Upkeep, every
 from holdfast.observe.metrics import Metrics
@@ -115,7 +116,7 @@ async def _relay(settings: Settings, port: int | None) -> None:
         drain = stack.enter_context(serving_health(settings, port, metrics, checks))
         broker = await stack.enter_async_context(parts.opened_broker(settings, log))
         checks |= parts.broker_check(broker)
-        relaying = Relay(store, broker, settings.relay_poll_seconds, metrics, log)
+        relaying = Relay(store, broker, settings.relay_poll_seconds, system_random(), metrics, log)
         depths = every(_DEPTH_SECONDS, lambda: parts.read_depths(broker, metrics), log, "depths")
         beside = [
             asyncio.create_task(parts.keep_dead_letters(broker, store, log)),
