@@ -53,7 +53,7 @@ class FlagChange(Shape):
 
 @router.get("", summary="List the flags")
 async def index(person: Someone, parts: PartsOf) -> FlagList:
-    found = await parts.store.requests.flags()
+    found = await parts.console.flags.all()
     flags = []
     for flag in parts.options.flags.values():
         stored = found.get(flag.name, {"enabled": True, "actor": None, "at": None})
@@ -78,13 +78,13 @@ async def change(
     if name not in parts.options.flags:
         known = ", ".join(parts.options.flags)
         raise NotThere(f"there is no flag {name!r}", f"Flags: {known}.")
-    await parts.store.requests.set_flag(name, body.enabled, person.name)
+    await parts.console.flags.set_flag(name, body.enabled, person.name)
 
 
 async def is_on(parts: Parts, flag: str) -> bool:
     if not parts.options.flags[flag].allowed:
         return False
-    stored = (await parts.store.requests.flags()).get(flag)
+    stored = (await parts.console.flags.all()).get(flag)
     return stored is None or bool(stored["enabled"])
 
 

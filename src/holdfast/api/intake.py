@@ -29,7 +29,7 @@ class Intake:
         self._stopped = asyncio.Event()
 
     async def look(self) -> None:
-        found = await self._parts.store.pages.upload_jobs(list(self._parts.pipelines))
+        found = await self._parts.store.reads.upload_jobs(list(self._parts.pipelines))
         for job_id, pipeline in found:
             if job_id not in self._tasks and len(self._tasks) < _AT_ONCE:
                 task = asyncio.create_task(self._take_in(job_id, pipeline))
@@ -71,7 +71,7 @@ class Intake:
 
     async def _check_place(self, job: Job) -> None:
         if job.file_id is not None:
-            await require_in_place(await self._parts.store.files.file(job.file_id), self._parts)
+            await require_in_place(await self._parts.console.files.file(job.file_id), self._parts)
 
     def _open(self, reference: str | None, options: Mapping[str, Any]) -> TableFile:
         table = options.get("_table") or {}

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.clock import Clock
-from holdfast.engine.accounts import Accounts
+from holdfast.console import Console
+from holdfast.console.accounts import Accounts
+from holdfast.console.operation_runner import AttemptLimits
 from holdfast.engine.control import Control
-from holdfast.engine.operations import AttemptLimits
 from holdfast.engine.pace.backpressure import Backpressure
 from holdfast.engine.record.uploads import UploadParts
 from holdfast.engine.worker import Worker
@@ -50,6 +51,7 @@ class ApiOptions:
 @dataclass(frozen=True, slots=True)
 class Parts:
     store: Store
+    console: Console
     pipelines: Mapping[str, Pipeline]
     accounts: Accounts
     options: ApiOptions

@@ -35,8 +35,9 @@ from holdfast.cli.output import errors
 from holdfast.cli.supervising import reap_dead_workers
 from holdfast.cli.working import stop_with_supervisor, worker_name
 from holdfast.clock import SystemClock, system_random
-from holdfast.engine.accounts import Accounts
-from holdfast.engine.operations import AttemptLimits
+from holdfast.console import open_console
+from holdfast.console.accounts import Accounts
+from holdfast.console.operation_runner import AttemptLimits
 from holdfast.engine.pace.backpressure import Backpressure
 from holdfast.engine.record.discover import WalkParts
 from holdfast.engine.record.uploads import UploadParts
@@ -133,6 +134,7 @@ async def opened_parts(
     """Everything that the API needs, from the settings."""
     metrics = metrics_of(pipelines.values())
     async with opened_store(settings, metrics) as store:
+        console = open_console(store)
         clock, rng, log = SystemClock(), system_random(), structlog.get_logger()
 
         def new_worker(job_id: int) -> Worker:
@@ -145,11 +147,12 @@ async def opened_parts(
         uploads = UploadParts(walk, ingest_bounds(settings))
         yield Parts(
             store=store,
+            console=console,
             pipelines=pipelines,
-            accounts=Accounts(store, settings.session_hours * 3600.0),
+            accounts=Accounts(console.people, settings.session_hours * 3600.0),
             options=_api_options(settings, served_flags(settings, pipelines)),
             files=settings.data_dir / "files",
-            secret=bytes.fromhex(await store.requests.secret("signing", secrets.token_hex(32))),
+            secret=bytes.fromhex(await console.secrets.secret("signing", secrets.token_hex(32))),
             uploads=uploads,
             new_worker=new_worker,
             backpressure=Backpressure(store, backlog_bounds(settings), clock, metrics),
@@ -199,7 +202,7 @@ async def _refuse_open_door(store: Store, host: str) -> None:
     """Beyond this host only where people have to say who they are, and can."""
     if _is_loopback(host):
         return
-    users = await store.people.users()
+    users = await open_console(store).people.users()
     if not any(user.has_password and not user.disabled for user in users):
         raise UserError(
             f"{host} can be reached by others, and no account has a password",

@@ -15,7 +15,7 @@ from holdfast.observe.tracing import note, span
 from holdfast.options import whole_options
 from holdfast.pipeline import Pipeline
 from holdfast.store import Carried, NewJob, NewStream, Store
-from holdfast.store.request_table import RequestKey
+from holdfast.store.idempotency import RequestKey
 from holdfast.store.upkeep_table import DueSchedule
 
 T = TypeVar("T")

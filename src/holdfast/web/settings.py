@@ -7,7 +7,7 @@ import re
 from fastapi import APIRouter, Response
 
 from holdfast.api import flags, kill_switches, users
-from holdfast.engine.accounts import Role
+from holdfast.console.accounts import Role
 from holdfast.errors import NotThere, UserError
 from holdfast.web.visit import Governing, Visitor, fields
 
@@ -72,7 +72,7 @@ async def change_user(name: str, visit: Governing) -> Response:
 
 @router.post("/users/{name}/link")
 async def make_link(name: str, visit: Governing) -> Response:
-    if name not in {user.name for user in await visit.parts.store.people.users()}:
+    if name not in {user.name for user in await visit.parts.console.people.users()}:
         raise NotThere(f"there is no user {name!r}")
     return await _show_link(visit, name)
 

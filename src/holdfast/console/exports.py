@@ -1,4 +1,4 @@
-"""Stored files and exports: what they are and whose. Their bytes lie in the files folder."""
+"""Exports: what people asked for, and who writes them. Their files are in the files folder."""
 
 from __future__ import annotations
 
@@ -13,35 +13,8 @@ from holdfast.errors import NotThere
 from holdfast.store.audit import add_audit
 from holdfast.store.database import Database
 from holdfast.store.driver import Row, Transaction
-from holdfast.store.instants import parse_instant
-from holdfast.store.request_table import RequestKey, note_made
-
-_LAST_ID = 2**62
-
-
-@dataclass(frozen=True, slots=True)
-class NewFile:
-    owner_id: str
-    name: str
-    kind: str  # "upload": ours, in the files folder; "reference": where the server's owner keeps it
-    path: str
-    size: int
-    sha256: str
-    detected: Mapping[str, Any]
-    request: RequestKey | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StoredFile:
-    id: int
-    owner_id: str
-    name: str
-    kind: str
-    path: str
-    size: int
-    sha256: str
-    detected: Mapping[str, Any]
-    created_at: datetime | None
+from holdfast.store.idempotency import RequestKey, note_made
+from holdfast.store.rows import LAST_ID, fields_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,42 +59,11 @@ class Written:
     error: str | None = None
 
 
-class FileTable:
+class Exports:
+    """A scope is an owner's name; None means everybody's."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
-
-    async def add_file(self, new: NewFile) -> int:
-        params = {
-            "owner_id": new.owner_id,
-            "name": new.name,
-            "kind": new.kind,
-            "path": new.path,
-            "size": new.size,
-            "sha256": new.sha256,
-            "detected": orjson.dumps(dict(new.detected)).decode(),
-        }
-
-        async def body(tx: Transaction) -> int:
-            rows = await tx.take("add_file", params)
-            told = {"name": new.name, "size": new.size, "sha256": new.sha256}
-            await add_audit(tx, new.owner_id, "file.stored", None, str(rows[0][0]), told)
-            await note_made(tx, new.request, rows[0][0])
-            return int(rows[0][0])
-
-        return await self._database.write("add_file", body)
-
-    async def file(self, file_id: int, scope: str | None = None) -> StoredFile:
-        rows = await self._database.fetch("file", {"id": file_id, "scope": scope})
-        if not rows:
-            raise NotThere(f"there is no file {file_id}", "GET /api/files lists yours.")
-        return _file(rows[0])
-
-    async def files(
-        self, scope: str | None, limit: int, before: int | None = None
-    ) -> list[StoredFile]:
-        """The newest first; of one owner, or of all."""
-        rows = await self._newest("files", scope, limit, before)
-        return [_file(row) for row in rows]
 
     async def add_export(self, new: NewExport) -> int:
         async def body(tx: Transaction) -> int:
@@ -137,12 +79,16 @@ class FileTable:
             raise NotThere(f"there is no export {export_id}", "GET /api/exports lists yours.")
         return _export(rows[0])
 
-    async def exports(
-        self, scope: str | None, limit: int, before: int | None = None
-    ) -> list[Export]:
-        return [_export(row) for row in await self._newest("exports", scope, limit, before)]
+    async def page(self, scope: str | None, limit: int, before: int | None = None) -> list[Export]:
+        """The newest first."""
+        params = {"limit": limit, "before": before or LAST_ID}
+        if scope is None:
+            rows = await self._database.fetch("exports", params)
+        else:
+            rows = await self._database.fetch("exports_of_owner", {**params, "scope": scope})
+        return [_export(row) for row in rows]
 
-    async def exports_to_do(self) -> list[int]:
+    async def to_do(self) -> list[int]:
         return [row[0] for row in await self._database.fetch("exports_to_do")]
 
     async def lease_export(self, export_id: int, worker: str, seconds: float) -> Export | None:
@@ -180,14 +126,6 @@ class FileTable:
 
         return await self._database.write("finish_export", body)
 
-    async def _newest(
-        self, query: str, scope: str | None, limit: int, before: int | None
-    ) -> list[Row]:
-        params = {"limit": limit, "before": before or _LAST_ID}
-        if scope is None:
-            return await self._database.fetch(query, params)
-        return await self._database.fetch(f"{query}_of_owner", {**params, "scope": scope})
-
 
 async def insert_export(tx: Transaction, new: NewExport) -> int:
     params = {
@@ -204,16 +142,15 @@ async def insert_export(tx: Transaction, new: NewExport) -> int:
     return export_id
 
 
-def _file(row: Row) -> StoredFile:
-    values = [*row]
-    values[7], values[8] = orjson.loads(row[7]), parse_instant(row[8])
-    return StoredFile(*values)
-
-
 def _export(row: Row) -> Export:
-    values = [*row]
-    values[4], values[10] = tuple(orjson.loads(row[4])), tuple(orjson.loads(row[10]))
-    values[5], values[7] = bool(row[5]), bool(row[7])
-    values[12], values[13] = parse_instant(row[12]), parse_instant(row[13])
-    values[14] = orjson.loads(row[14])
-    return Export(*values)
+    fields = fields_of(row)
+    return Export(
+        **fields
+        | {
+            "statuses": tuple(orjson.loads(fields["statuses"])),
+            "notes": tuple(orjson.loads(fields["notes"])),
+            "narrowed": orjson.loads(fields["narrowed"]),
+            "with_input": bool(fields["with_input"]),
+            "partial": bool(fields["partial"]),
+        }
+    )

@@ -8,15 +8,16 @@ only forward.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from holdfast.model import FINAL, OPEN, ItemStatus, Job, JobState
 from holdfast.store.database import Database
-from holdfast.store.driver import Row, Transaction
+from holdfast.store.driver import Row, Transaction, Values
 from holdfast.store.instants import instant_parameter, parse_instant
+from holdfast.store.rows import fields_of
 
 _EVERYTHING = 2**31 - 1
 _HEAD_CHARACTERS = 2000
@@ -106,7 +107,7 @@ class _Taking:
         return instant_parameter(self.dialect, value)
 
 
-class ItemPages:
+class Items:
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -134,7 +135,7 @@ class ItemPages:
 
     async def every(
         self, job: Job, filter: ItemFilter, size: int = 1000, sizes: Sizes = WHOLE
-    ) -> AsyncIterator[list[ItemView]]:
+    ) -> AsyncGenerator[list[ItemView]]:
         """All pages, for exports."""
         position: Position | None = None
         while True:
@@ -163,6 +164,23 @@ class ItemPages:
                 owned = {**extra, "scope": scope}
                 more = await _open(taking, position or {}, "open_ranges_of_owner", owned)
             return ItemPage(taking.items, more)
+
+    async def item(self, job_id: int, seq: int) -> dict[str, Any] | None:
+        rows = await self._database.fetch("item", {"job_id": job_id, "seq": seq})
+        if not rows:
+            return None
+        item = fields_of(rows[0]) | {"worker": None}
+        if item["status"] in (None, ItemStatus.PENDING):
+            leased = await self._database.fetch("leased_ranges", {"job_id": job_id})
+            item["worker"] = holder_of(seq, item["status"], item["range_id"], leased)
+        if item["worker"] is not None:
+            item["status"] = ItemStatus.PROCESSING
+        return item
+
+    async def attempts(self, job_id: int, seq: int) -> list[dict[str, Any]]:
+        """The tries before the last, the oldest first."""
+        params = {"job_id": job_id, "seq": seq}
+        return [fields_of(row) for row in await self._database.fetch("attempts_of_item", params)]
 
     async def normalized(self, job_id: int, seqs: Sequence[int]) -> dict[int, str]:
         """The normalized rows of these items, where they have one that is not too large."""
@@ -352,7 +370,7 @@ async def _open_items(
     taking: _Taking, group: Sequence[_OpenRange], place: Position
 ) -> list[tuple[_OpenRange, ItemView]]:
     """In order; of a range that is read by itself only what the page can take, and one more."""
-    rows: list[Row]
+    rows: list[Values]
     if len(group) == 1:
         rows = [(group[0].id, *row) for row in await _rows_of_one(taking, group[0], place)]
     else:
@@ -376,8 +394,8 @@ async def _rows_of_one(taking: _Taking, each: _OpenRange, place: Position) -> li
     return await taking.tx.fetch("page_of_again" if each.again else "page_of_fresh", params)
 
 
-async def _rows_of_several(taking: _Taking, group: Sequence[_OpenRange]) -> list[Row]:
-    rows: list[Row] = []
+async def _rows_of_several(taking: _Taking, group: Sequence[_OpenRange]) -> list[Values]:
+    rows: list[Values] = []
     for query, again in (("open_of_fresh_ranges", 0), ("open_of_again_ranges", 1)):
         range_ids = [each.id for each in group if each.again == again]
         if range_ids:

@@ -1,57 +1,23 @@
--- Lists behind the API and the pages: scoped to an owner, paged by keyset. None of them writes.
+-- Items: single ones, and pages of them by keyset. Nothing here writes.
 
--- name: job_in_scope
--- With an owner, only theirs.
-select id, pipeline, name, state, owner_id, mode, lane, reference, input_key, columns, options,
-       max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace, ip,
-       file_id
-from   jobs
-where  id = :job_id and owner_id = coalesce(cast(:scope as text), owner_id);
+-- name: item
+select i.seq, i.key, i.input, o.status, o.normalized, o.result, o.error_code, o.error_message,
+       o.tries, o.attempts, o.misses, o.seconds, o.range_id, o.updated_at
+from   items i
+       left join outcomes o on o.job_id = i.job_id and o.seq = i.seq
+where  i.job_id = :job_id and i.seq = :seq;
 
--- name: jobs_page
--- The newest jobs first; an empty list of states or pipelines means any.
-select   id, pipeline, name, state, owner_id, mode, lane, reference, input_key, columns, options,
-         max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace, ip,
-         file_id
-from     jobs
-where    id < :before
-         and (:any_state = 1 or state in (@each(:states, text)))
-         and (:any_pipeline = 1 or pipeline in (@each(:pipelines, text)))
-order by id desc
-limit    :limit;
+-- name: attempts_of_item
+select   number, status, result, error_code, error_message, seconds, worker, at
+from     attempts
+where    job_id = :job_id and seq = :seq
+order by number;
 
--- name: jobs_page_of_owner
-select   id, pipeline, name, state, owner_id, mode, lane, reference, input_key, columns, options,
-         max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace, ip,
-         file_id
-from     jobs
-where    owner_id = :scope and id < :before
-         and (:any_state = 1 or state in (@each(:states, text)))
-         and (:any_pipeline = 1 or pipeline in (@each(:pipelines, text)))
-order by id desc
-limit    :limit;
-
--- name: counters_of_jobs
--- The counters of several jobs, one row each.
-select   job_id, cast(sum(accepted) as bigint), cast(sum(done) as bigint),
-         cast(sum(not_found) as bigint), cast(sum(skipped) as bigint),
-         cast(sum(error) as bigint), cast(sum(retried) as bigint),
-         cast(sum(throttled) as bigint), cast(sum(known) as bigint), max(updated_at)
-from     counters
-where    job_id in (@each(:job_ids, bigint))
-group by job_id;
-
--- name: upload_jobs
--- Jobs over stored files whose rows are not all taken in yet, and nobody does it.
-select distinct j.id, j.pipeline
-from   jobs j
-       join streams s on s.job_id = j.id
-where  j.state = 'RUNNING' and j.pipeline in (@each(:pipelines, text))
-       and j.file_id is not null
-       and s.state = 'RUNNING' and s.available_at <= @now
-       and (s.worker is null or s.expires_at <= @now)
-       and not exists (select 1 from kill_switches k
-                       where k.scope in ('all', 'pipeline:' || j.pipeline, 'source:' || s.source));
+-- name: leased_ranges
+-- What workers hold now: its open items are PROCESSING.
+select id, lo, hi, again, worker
+from   ranges
+where  job_id = :job_id and expires_at > @now;
 
 -- name: page_by_seq
 -- A page of all items, in their order.
@@ -195,60 +161,3 @@ where  j.state in ('QUEUED', 'RUNNING', 'PAUSED', 'FAILED')
 select id, pipeline, owner_id, name
 from   jobs
 where  id in (@each(:job_ids, bigint));
-
--- name: streams_page
--- Streams of jobs in scope, the latest moved first.
-select   s.id, s.source, s.mode, s.state, s.generation, s.cursor, s.pages_count, s.records_count,
-         s.items_count, s.max_items, s.expected_count, s.failures, s.error, s.available_at,
-         s.worker, s.updated_at, case when s.available_at <= @now then 1 else 0 end,
-         case when s.expires_at > @now then 1 else 0 end, s.actual_count, s.verified_at,
-         s.pipeline, s.job_id, s.full_completed_at, j.owner_id
-from     streams s
-         join jobs j on j.id = s.job_id
-where    s.id < :before and (:scope = '' or j.owner_id = :scope)
-         and (:state = '' or s.state = :state) and (:pipeline = '' or s.pipeline = :pipeline)
-order by s.id desc
-limit    :limit;
-
--- name: stream_job
--- The job that walks a stream, if it is in scope.
-select s.job_id, s.state
-from   streams s
-       join jobs j on j.id = s.job_id
-where  s.id = :id and (:scope = '' or j.owner_id = :scope);
-
--- name: dead_letters_page
--- Those of jobs in scope; messages without a job only for those who see all.
-select   d.id, d.kind, d.job_id, d.seq, d.pipeline, d.code, d.message, d.state, d.created_at,
-         d.acted_at, d.actor
-from     dead_letters d
-         left join jobs j on j.id = d.job_id
-where    d.state = :state and d.id < :before and (:scope = '' or j.owner_id = :scope)
-order by d.id desc
-limit    :limit;
-
--- name: dead_letter_in_scope
-select d.id
-from   dead_letters d
-       left join jobs j on j.id = d.job_id
-where  d.id = :id and (:scope = '' or j.owner_id = :scope);
-
--- name: audit_page
--- What was done by the person or to their jobs; everything for those who see all.
-select   a.id, a.actor, a.action, a.job_id, a.subject, a.detail, a.at
-from     audit a
-         left join jobs j on j.id = a.job_id
-where    a.id < :before and (:scope = '' or a.actor = :scope or j.owner_id = :scope)
-         and (:job_id = 0 or a.job_id = :job_id)
-order by a.id desc
-limit    :limit;
-
--- name: live_jobs
--- What runs or waits, and what ended a moment ago.
-select   id, pipeline, name, state, owner_id, mode, lane, reference, input_key, columns, options,
-         max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace, ip,
-         file_id
-from     jobs
-where    state in ('QUEUED', 'RUNNING', 'PAUSED') or updated_at > @after(-1.0 * :seconds)
-order by id desc
-limit    500;

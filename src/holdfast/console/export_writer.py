@@ -7,22 +7,22 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.clock import Clock
-from holdfast.engine.grid import Chosen, write_export
-from holdfast.engine.operations import filter_of, values_in
-from holdfast.engine.value_search import sifted_by
+from holdfast.console import Console
+from holdfast.console.exports import Export, Written
+from holdfast.console.grid import Chosen, write_export
+from holdfast.console.operation_runner import filter_of, values_in
+from holdfast.console.value_search import sifted_by
 from holdfast.errors import DatabaseGone, LeaseLost
 from holdfast.model import Job, JobState
-from holdfast.store import Store
-from holdfast.store.file_table import Export, Written
 
 _LEASE_SECONDS = 60.0
 _TELL_SECONDS = 2.0
 _RUNNING = (JobState.QUEUED, JobState.RUNNING, JobState.PAUSED)
 
 
-class Exports:
-    def __init__(self, store: Store, folder: Path, name: str, clock: Clock, log: Any) -> None:
-        self._store = store
+class ExportWriter:
+    def __init__(self, console: Console, folder: Path, name: str, clock: Clock, log: Any) -> None:
+        self._console = console
         self._folder = folder
         self._name = name
         self._clock = clock
@@ -33,8 +33,8 @@ class Exports:
         return self._folder / f"{export.id}.{export.format}"
 
     async def look(self) -> None:
-        for export_id in await self._store.files.exports_to_do():
-            export = await self._store.files.lease_export(export_id, self._name, _LEASE_SECONDS)
+        for export_id in await self._console.exports.to_do():
+            export = await self._console.exports.lease_export(export_id, self._name, _LEASE_SECONDS)
             if export is not None:
                 await self._write(export)
 
@@ -48,11 +48,11 @@ class Exports:
         except Exception as error:
             self._log.error("export.failed", export=export.id, exc_info=error)
             written = Written("FAILED", 0, error=f"{type(error).__name__}: {error}")
-        await self._store.files.finish_export(export.id, self._name, written)
+        await self._console.exports.finish_export(export.id, self._name, written)
         self._log.info("export.written", export=export.id, rows=written.rows)
 
     async def _written(self, export: Export) -> Written:
-        job = await self._store.reads.job(export.job_id)
+        job = await self._console.store.reads.job(export.job_id)
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = self.path(export)
         rows = 0
@@ -64,7 +64,7 @@ class Exports:
 
         chosen = self._chosen(export, job)
         notes = await write_export(
-            self._store, job, path, export.format, chosen, export.with_input, tell
+            self._console, job, path, export.format, chosen, export.with_input, tell
         )
         if job.state in _RUNNING:
             notes = [f"Partial: job {job.id} was {job.state} when this was written.", *notes]
@@ -74,13 +74,13 @@ class Exports:
     def _chosen(self, export: Export, job: Job) -> Chosen:
         filter = filter_of({**export.narrowed, "statuses": export.statuses})
         values = values_in(export.narrowed)
-        return Chosen(filter, sifted_by(self._store, job, values) if values else None)
+        return Chosen(filter, sifted_by(self._console, job, values) if values else None)
 
     async def _tell(self, export: Export, rows: int) -> None:
         now = self._clock.monotonic()
         if now < self._told_at + _TELL_SECONDS:
             return
         self._told_at = now
-        held = await self._store.files.renew_export(export.id, self._name, rows, _LEASE_SECONDS)
+        held = await self._console.exports.renew_export(export.id, self._name, rows, _LEASE_SECONDS)
         if not held:
             raise LeaseLost(f"export {export.id} is another's")

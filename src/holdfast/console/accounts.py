@@ -12,9 +12,8 @@ from enum import StrEnum
 import argon2
 from argon2.exceptions import InvalidHashError, VerificationError
 
+from holdfast.console.people import Known, People
 from holdfast.errors import NotAllowed, Throttled, UserError
-from holdfast.store import Store
-from holdfast.store.people import Known
 
 TOKEN_PREFIX = "hf_"
 LINK_SECONDS = 24 * 3600.0
@@ -45,8 +44,8 @@ class Secret:
 
 
 class Accounts:
-    def __init__(self, store: Store, session_seconds: float) -> None:
-        self._people = store.people
+    def __init__(self, people: People, session_seconds: float) -> None:
+        self._people = people
         self._session_seconds = session_seconds
         self._hasher = argon2.PasswordHasher()
         self._checks = asyncio.Semaphore(_CHECKS_AT_ONCE)

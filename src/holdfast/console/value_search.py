@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from holdfast.engine.grid import Sift, result_of
+from holdfast.console import Console
+from holdfast.console.grid import Sift, result_of
+from holdfast.console.items import ItemFilter, ItemView, Position, Sizes
 from holdfast.errors import UserError
 from holdfast.model import Job
 from holdfast.pipeline import Pipeline
-from holdfast.store import Store
-from holdfast.store.item_pages import ItemFilter, ItemView, Position, Sizes
 
 _ROWS = 500  # that are read together
 MOST_ROWS = 10_000
@@ -97,7 +97,7 @@ def values_of(texts: Sequence[str], job: Job, pipeline: Pipeline | None) -> tupl
 
 
 async def search(
-    store: Store,
+    console: Console,
     job: Job,
     filter: ItemFilter,
     values: Sequence[Value],
@@ -108,13 +108,13 @@ async def search(
     found: list[ItemView] = []
     looked = characters = 0
     for _ in range(MOST_ROWS // _ROWS):
-        page = await store.item_pages.page(job, filter, position, _ROWS, _SIZES)
-        fitting = await _fitting(store, job, page.items, values)
+        page = await console.items.page(job, filter, position, _ROWS, _SIZES)
+        fitting = await _fitting(console, job, page.items, values)
         if len(found) + len(fitting) >= limit:
             # Read again up to the last that is wanted: the next page begins right behind it.
             last = fitting[limit - len(found) - 1]
-            page = await store.item_pages.page(job, filter, position, last + 1, _SIZES)
-            fitting = await _fitting(store, job, page.items, values)
+            page = await console.items.page(job, filter, position, last + 1, _SIZES)
+            fitting = await _fitting(console, job, page.items, values)
         found += [page.items[index] for index in fitting]
         looked += len(page.items)
         characters += sum(len(item.input) + len(item.result or "") for item in page.items)
@@ -124,17 +124,17 @@ async def search(
     return Searched(found, position, looked)
 
 
-def sifted_by(store: Store, job: Job, values: Sequence[Value]) -> Sift:
+def sifted_by(console: Console, job: Job, values: Sequence[Value]) -> Sift:
     """For exports, which read all items anyway."""
 
     async def sift(items: Sequence[ItemView]) -> list[ItemView]:
-        return [items[place] for place in await _fitting(store, job, items, values)]
+        return [items[place] for place in await _fitting(console, job, items, values)]
 
     return sift
 
 
 async def _fitting(
-    store: Store, job: Job, items: Sequence[ItemView], values: Sequence[Value]
+    console: Console, job: Job, items: Sequence[ItemView], values: Sequence[Value]
 ) -> list[int]:
     """The places of those that fit. A result says it; where there is none, as after an error, the
     normalized row, and before there is one, the row that came in."""
@@ -144,7 +144,7 @@ async def _fitting(
         for item, result in zip(items, results, strict=True)
         if any(value.column not in result for value in values)
     ]
-    normalized = await store.item_pages.normalized(job.id, lacking) if lacking else {}
+    normalized = await console.items.normalized(job.id, lacking) if lacking else {}
     fitting = []
     for place, (item, result) in enumerate(zip(items, results, strict=True)):
         rows: list[Mapping[str, Any]] = [result]

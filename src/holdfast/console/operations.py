@@ -10,17 +10,17 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from holdfast.console.exports import NewExport, insert_export
+from holdfast.console.items import ItemFilter
 from holdfast.errors import LeaseLost, NotThere, UnfitState
 from holdfast.model import ItemStatus
 from holdfast.store.audit import add_audit
 from holdfast.store.counters import add_counts
 from holdfast.store.database import Database
 from holdfast.store.driver import Row, Transaction
-from holdfast.store.file_table import NewExport, insert_export
+from holdfast.store.idempotency import RequestKey, note_made
 from holdfast.store.instants import instant_parameter, parse_instant
-from holdfast.store.item_pages import ItemFilter
 from holdfast.store.jobs import open_again, require
-from holdfast.store.request_table import RequestKey, note_made
 from holdfast.store.skips import skip_named
 
 _LAST_ID = 2**62
@@ -82,7 +82,7 @@ class Hold:
     seconds: float
 
 
-class OperationTable:
+class Operations:
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -114,7 +114,7 @@ class OperationTable:
             )
         return _operation(rows[0])
 
-    async def operations(
+    async def page(
         self, scope: str | None, limit: int, before: int | None = None
     ) -> list[Operation]:
         params = {"limit": limit, "before_id": before or _LAST_ID}

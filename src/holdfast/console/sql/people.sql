@@ -1,15 +1,4 @@
--- People: accounts, sessions, tokens, login links; flags; requests that are answered once.
-
--- name: add_secret
--- The first to come makes it; everybody reads the same afterwards.
-insert into secrets (name, value)
-values (:name, :value)
-on conflict (name) do nothing;
-
--- name: secret
-select value
-from   secrets
-where  name = :name;
+-- Accounts, sessions, login links, tokens and failed logins.
 
 -- name: users
 select   name, role, case when password_hash is null then 0 else 1 end, disabled, created_at,
@@ -159,49 +148,4 @@ where  expires_at <= @now;
 
 -- name: forget_login_failures
 delete from login_failures
-where  at <= @after(-86400);
-
--- name: flags
-select   name, enabled, actor, at
-from     flags
-order by name;
-
--- name: set_flag
-insert into flags (name, enabled, actor, at)
-values (:name, :enabled, :actor, @now)
-on conflict (name) do update
-set enabled = excluded.enabled, actor = excluded.actor, at = excluded.at;
-
--- name: begin_request
--- Only the first takes it; one that was begun and never answered may be taken over.
-insert into requests (user_name, key, fingerprint, at)
-values (:user_name, :key, :fingerprint, @now)
-on conflict (user_name, key) do update
-set at = excluded.at, fingerprint = excluded.fingerprint
-where requests.status is null and requests.body is null and requests.at <= @after(-300)
-returning key;
-
--- name: note_made
--- Until the request is answered, its body is the id of what it made.
-update requests
-set    body = :made, fingerprint = fingerprint || cast(:content as text)
-where  user_name = :user_name and key = :key and status is null and body is null
-returning key;
-
--- name: request
-select fingerprint, status, body
-from   requests
-where  user_name = :user_name and key = :key;
-
--- name: answer_request
-update requests
-set    status = :status, body = :body
-where  user_name = :user_name and key = :key;
-
--- name: drop_request
-delete from requests
-where  user_name = :user_name and key = :key and status is null and body is null;
-
--- name: forget_requests
-delete from requests
 where  at <= @after(-86400);

@@ -9,8 +9,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from holdfast.console import Console
+from holdfast.console.exports import NewExport
+from holdfast.console.items import ItemFilter
+from holdfast.console.operations import Candidate, Hold
+from holdfast.console.value_search import Value, search
 from holdfast.engine.control import Control
-from holdfast.engine.value_search import Value, search
 from holdfast.errors import (
     ERROR_CODES,
     DatabaseGone,
@@ -21,10 +25,6 @@ from holdfast.errors import (
 )
 from holdfast.model import FINAL, ItemStatus, JobState, Json
 from holdfast.pipeline import Pipeline
-from holdfast.store import Store
-from holdfast.store.file_table import NewExport
-from holdfast.store.item_pages import ItemFilter
-from holdfast.store.operation_table import Candidate, Hold
 
 #: What a filter says of items besides their statuses.
 NARROWING = ("code", "since", "until", "values")
@@ -44,16 +44,17 @@ class AttemptLimits:
     not_found: int
 
 
-class Operations:
+class OperationRunner:
     def __init__(
         self,
-        store: Store,
+        console: Console,
         pipelines: Mapping[str, Pipeline],
         limits: AttemptLimits,
         name: str,
         log: Any,
     ) -> None:
-        self._store = store
+        self._console = console
+        self._store = console.store
         self._pipelines = pipelines
         self._limits = limits
         self._name = name
@@ -69,10 +70,10 @@ class Operations:
     async def look(self) -> None:
         """Goes on with what nobody goes on with: those of different owners side by side, so that
         a slow one is in nobody else's way."""
-        for operation_id in await self._store.operations.to_do():
+        for operation_id in await self._console.operations.to_do():
             if len(self._tasks) >= _AT_ONCE or self._stopped.is_set():
                 return
-            hold = await self._store.operations.lease(operation_id, self._name, _LEASE_SECONDS)
+            hold = await self._console.operations.lease(operation_id, self._name, _LEASE_SECONDS)
             if hold is not None:
                 task = asyncio.create_task(self._carry_out(hold))
                 self._tasks.add(task)
@@ -88,12 +89,14 @@ class Operations:
             return
         except Exception as error:
             self._log.error("operation.failed", operation=hold.operation.id, exc_info=error)
-            await self._store.operations.finish(hold, "FAILED", f"{type(error).__name__}: {error}")
+            await self._console.operations.finish(
+                hold, "FAILED", f"{type(error).__name__}: {error}"
+            )
             return
         if self._stopped.is_set():
-            await self._store.operations.release(ended)
+            await self._console.operations.release(ended)
             return
-        await self._store.operations.finish(ended, "DONE")
+        await self._console.operations.finish(ended, "DONE")
         self._log.info(
             "operation.ended", operation=ended.operation.id, items=ended.operation.done_count
         )
@@ -130,7 +133,7 @@ class Operations:
         # One that is cancelled already may be ours: whoever did so was killed before it was noted.
         if (await self._store.reads.job(job_id)).state is not JobState.CANCELLED:
             await Control(self._store, hold.operation.owner_id, self._log).cancel(job_id)
-        return await self._store.operations.note(hold, {"job": number + 1})
+        return await self._console.operations.note(hold, {"job": number + 1})
 
     async def _export(self, hold: Hold, job_id: int, number: int) -> Hold:
         target = hold.operation.target
@@ -144,7 +147,7 @@ class Operations:
             target["with_input"],
             narrowed,
         )
-        return await self._store.operations.export(hold, {"job": number + 1}, new)
+        return await self._console.operations.export(hold, {"job": number + 1}, new)
 
     async def _skip(self, hold: Hold, job_id: int, number: int) -> Hold:
         target = hold.operation.target
@@ -153,7 +156,7 @@ class Operations:
         if target.get("values"):
 
             async def skip(hold: Hold, seqs: list[int], position: Json) -> Hold:
-                return await self._store.operations.skip_chosen(
+                return await self._console.operations.skip_chosen(
                     hold, job_id, seqs, reason, position
                 )
 
@@ -163,7 +166,7 @@ class Operations:
         more = True
         while more and not self._stopped.is_set():
             before = hold.operation.done_count
-            hold, more = await self._store.operations.skip(hold, job_id, filter, reason)
+            hold, more = await self._console.operations.skip(hold, job_id, filter, reason)
             await self._spaced(hold, hold.operation.done_count - before)
         await self._store.outcomes.complete(job_id)
         return hold
@@ -177,7 +180,7 @@ class Operations:
         if target.get("values"):
 
             async def reprocess(hold: Hold, seqs: list[int], position: Json) -> Hold:
-                return await self._store.operations.reprocess_chosen(
+                return await self._console.operations.reprocess_chosen(
                     hold, job_id, seqs, fits, reset, position
                 )
 
@@ -188,7 +191,7 @@ class Operations:
             more = True
             while more and not self._stopped.is_set():
                 before = hold.operation.done_count
-                hold, more = await self._store.operations.reprocess(
+                hold, more = await self._console.operations.reprocess(
                     hold, job_id, status, filter, fits, reset
                 )
                 await self._spaced(hold, hold.operation.done_count - before)
@@ -205,7 +208,7 @@ class Operations:
         filter, values = self._before(hold, filter_of(target)), values_in(target)
         place = (hold.operation.position or {}).get("page")
         while not self._stopped.is_set():
-            found = await search(self._store, job, filter, values, place, _CHUNK)
+            found = await search(self._console, job, filter, values, place, _CHUNK)
             place = found.next
             ended = place is None
             position = {"job": number + 1} if ended else {"job": number, "page": place}

@@ -10,9 +10,9 @@ from typing import Any
 
 import orjson
 
+from holdfast.console import Console
+from holdfast.console.items import RESULTS_ONLY, WHOLE, ItemFilter, ItemView
 from holdfast.model import Job
-from holdfast.store import Store
-from holdfast.store.item_pages import RESULTS_ONLY, WHOLE, ItemFilter, ItemView
 from holdfast.tables.writers import open_writer
 
 ALL_ITEMS = ItemFilter()
@@ -69,10 +69,12 @@ class Chosen:
     filter: ItemFilter = ALL_ITEMS
     sift: Sift | None = None
 
-    async def items(self, store: Store, job: Job, inputs: bool) -> AsyncIterator[list[ItemView]]:
+    async def items(
+        self, console: Console, job: Job, inputs: bool
+    ) -> AsyncIterator[list[ItemView]]:
         # Nothing that is not needed is read.
         sizes = WHOLE if inputs or self.sift else RESULTS_ONLY
-        async for items in store.item_pages.every(job, self.filter, sizes=sizes):
+        async for items in console.items.every(job, self.filter, sizes=sizes):
             kept = items if self.sift is None else await self.sift(items)
             if kept:
                 yield kept
@@ -81,12 +83,12 @@ class Chosen:
 EVERYTHING = Chosen()
 
 
-async def _whole_grid(store: Store, job: Job, chosen: Chosen, with_input: bool) -> Grid:
+async def _whole_grid(console: Console, job: Job, chosen: Chosen, with_input: bool) -> Grid:
     """The grid of these items. Only what was not declared has to be looked for."""
     inputs: dict[str, None] = {}
     results = dict.fromkeys(job.columns)
     if with_input or not job.columns:
-        async for items in chosen.items(store, job, with_input):
+        async for items in chosen.items(console, job, with_input):
             for item in items:
                 if with_input:
                     inputs.update(dict.fromkeys(_input_of(item)))
@@ -96,7 +98,7 @@ async def _whole_grid(store: Store, job: Job, chosen: Chosen, with_input: bool) 
 
 
 async def write_export(
-    store: Store,
+    console: Console,
     job: Job,
     path: Path,
     format: str,
@@ -106,10 +108,10 @@ async def write_export(
 ) -> list[str]:
     """Writes the job's items to a file; returns what the format could not hold, in sentences.
     Whoever serves requests meanwhile is not held up: rows are written in a thread."""
-    grid = await _whole_grid(store, job, chosen, with_input)
+    grid = await _whole_grid(console, job, chosen, with_input)
     written = 0
     with open_writer(path, format, grid.columns) as writer:
-        async for items in chosen.items(store, job, bool(grid.inputs)):
+        async for items in chosen.items(console, job, bool(grid.inputs)):
             await asyncio.to_thread(writer.write, [grid.row(item) for item in items])
             written += len(items)
             await tell(written)
