@@ -35,6 +35,7 @@ from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Context, Pipeline
 from holdfast.store import IngestPage, NewItem, Store, StreamLease
 from holdfast.tables.files import TableFile, TableOptions
+from holdfast.tables.threads import take_in
 
 _UPLOAD_PAGE_BYTES = 4 * 1024 * 1024
 
@@ -297,7 +298,7 @@ async def uploaded_pages(
     row = (cursor["page"] or {"row": 0})["row"] + cursor["skip"]
     batches = file.pages(row, lambda: pace.rows, _UPLOAD_PAGE_BYTES)
     while True:
-        batch = await asyncio.to_thread(next, batches)
+        batch = await take_in(next, batches)
         cursor = {"row": batch.next_row}
         if pipeline.dedupe is None:
             yield IngestPage((), cursor, batch.end, inputs=batch.inputs)
