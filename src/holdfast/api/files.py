@@ -264,6 +264,13 @@ async def looked_into(
     return await look(_look_into, path, table, parts)
 
 
+async def require_readable(file: StoredFile, table: Mapping[str, Any], parts: Parts) -> None:
+    """Opens the file as a job would: who asks for the job learns at once what is wrong with it.
+    Without options, that was done when the file came."""
+    if table and not is_image(file):
+        await looked_into(Path(file.path), table, parts)
+
+
 async def _previewed(file: StoredFile, table: Mapping[str, str], parts: Parts) -> PreviewedFile:
     if is_image(file):
         return PreviewedFile(**_shape(file).model_dump(), rows=[row_of(file)])
