@@ -64,12 +64,9 @@ def is_public(address: str) -> bool:
         return False
     if parsed.version == 6 and parsed not in _GLOBAL_UNICAST_6:
         return False
-    if (
-        parsed in METADATA_ADDRESSES
-        or parsed.is_multicast
-        or parsed.is_reserved
-        or not parsed.is_global
-    ):
+    if parsed.is_multicast or parsed.is_reserved or not parsed.is_global:
+        return False
+    if parsed in METADATA_ADDRESSES:
         return False
     return not any(parsed in network for network in _REFUSED if network.version == parsed.version)
 
@@ -134,10 +131,8 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
 
     def _allowed(self, host: str, addresses: list[str]) -> list[str]:
         if any(is_metadata(address) for address in addresses):
-            raise ItemError(
-                "PRIVATE_ADDRESS",
-                f"{host} leads to a cloud's metadata service, which is never asked",
-            )
+            detail = f"{host} is at the metadata service of a cloud, which is never asked"
+            raise ItemError("PRIVATE_ADDRESS", detail)
         if self._allow_private:
             allowed = addresses
         else:
