@@ -7,7 +7,6 @@ with open_writer(Path("prices.xlsx"), "xlsx", ["title", "price"]) as writer:
 from __future__ import annotations
 
 import csv
-import io
 import math
 import os
 import re
@@ -159,11 +158,17 @@ class CsvWriter:
             self._file.close()
 
 
+class _Lines(list[str]):
+    """What the csv module writes its lines to; faster than a file in memory."""
+
+    write = list.append
+
+
 def _csv_text(rows: Iterable[Sequence[Any]]) -> str:
-    text = io.StringIO()
+    lines = _Lines()
     # Only with both characters in the line's end are cells that hold either one quoted.
-    csv.writer(text, lineterminator="\r\n").writerows(rows)
-    return text.getvalue()
+    csv.writer(lines, lineterminator="\r\n").writerows(rows)
+    return "".join(lines)
 
 
 def _has_cell_within(text: str, lines: int) -> bool:
@@ -172,7 +177,7 @@ def _has_cell_within(text: str, lines: int) -> bool:
     return bool(
         _SEMICOLON_CELL.search(text)
         or _TAB_CELL.search(text)
-        or _RETURN_CELL.search(text)
+        or (text.count("\r") > lines and _RETURN_CELL.search(text))
         or (text.count("\n") > lines and _NEWLINE_CELL.search(text))
     )
 
