@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,6 +111,7 @@ class Expression:
     flags: str
 
 
+@functools.cache
 def expressions() -> list[Expression]:
     return [
         expression
