@@ -64,16 +64,12 @@ from protego import Protego
 rules = Protego.parse("User-agent: *\\n" + "Disallow: /*a*a*a*b\\n" * 25_000)
 assert rules.can_fetch("https://shop.example/" + "a" * 10_000, "holdfast")
 """,
-    "summary of a cut record": """
-from holdfast.api.items import summary
-""",
 }
-del PROGRAMS["summary of a cut record"]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_parser_takes_seconds(name: str) -> None:
-    program = LIMITED + PROGRAMS[name].replace("\\\\", "\\")
+    program = LIMITED + PROGRAMS[name]
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
     assert ran.returncode == 0, ran.stderr.decode()
 
