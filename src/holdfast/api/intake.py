@@ -12,11 +12,10 @@ from typing import Any
 
 from holdfast.api.files import require_in_place, table_limits
 from holdfast.api.parts import Parts
-from holdfast.engine.record.discover import open_upload
 from holdfast.engine.record.uploads import Upload
 from holdfast.errors import InputError, NotAllowed, NotThere, UserError
 from holdfast.model import Job
-from holdfast.tables.files import TableFile
+from holdfast.tables.files import TableFile, open_table
 from holdfast.tables.threads import INTAKES_AT_ONCE, take_in
 
 
@@ -75,12 +74,12 @@ class Intake:
 
     def _open(self, reference: str | None, options: Mapping[str, Any]) -> TableFile:
         table = options.get("_table") or {}
-        return open_upload(Path(reference or ""), {**table, **table_limits(self._parts)})
+        return open_table(Path(reference or ""), {**table, **table_limits(self._parts)})
 
     async def _give_up(self, job_id: int, name: str, error: UserError) -> None:
         """A stored file that cannot be opened any more fails its job, and says why."""
         store = self._parts.store
-        seconds = self._parts.uploads.limits.lease_seconds
+        seconds = self._parts.uploads.walk.limits.lease_seconds
         stream = await store.ingest.lease_stream(job_id, name, seconds)
         if stream is not None:
             await store.ingest.fail_stream(stream, f"{error.message} {error.hint or ''}".strip())
