@@ -42,6 +42,9 @@ USES = {
     "robots._PRODUCT": use("match", "a"),
     "statuses._SECONDS": use("fullmatch", "1", ("1.", "1")),
     "envelope._TRACESTATE_MEMBER": use("fullmatch", "a", ("a=", "a")),
+    "envelope._SURROGATE": use("search", "\\", "\\u", "\\ud", "\\\\"),
+    "extension._NAME": use("fullmatch", "a", "a_", "a-"),
+    "extension._PART": use("fullmatch", "a", "a_", "a-"),
     "topology._UNEQUAL": use(
         "search",
         "inequivalent arg 'a' for queue 'a'",
