@@ -283,7 +283,9 @@ async def _last_page(store: Store) -> tuple[Any, Any, Any]:
 
 async def _ingest(store: Store, state: tuple[Any, Any, Any]) -> None:
     stream, dedupe, pages = state
-    await store.ingest.ingest(stream, pages[0], "walker", 3600, dedupe)
+    decision = DecisionRow("ingest batch", 1, 2, "faster")
+    page = pages[0]
+    await store.ingest.ingest(stream, page, "walker", 3600, dedupe, decisions=[decision])
 
 
 async def _is_ingested(store: Store, state: tuple[Any, Any, Any]) -> None:
@@ -298,6 +300,7 @@ async def _is_ingested(store: Store, state: tuple[Any, Any, Any]) -> None:
         j=job_id,
     )
     assert sorted(map(tuple, named)) == sorted(map(tuple, items))
+    assert len(await open_console(store).jobs.decisions(job_id, 10)) == 1
     job = await store.reads.job(job_id)
     assert (job.discovered_at is not None) == pages[0].end
     if pages[0].end:

@@ -22,6 +22,16 @@ from holdfast.store import Store
 
 
 @dataclass(frozen=True, slots=True)
+class ServedFlag:
+    """A flag of the core or of an extension that is served here."""
+
+    name: str
+    help: str
+    setting: str | None  # the name under which people set it
+    allowed: bool  # what the setting says; the database may say off besides
+
+
+@dataclass(frozen=True, slots=True)
 class ApiOptions:
     """Values, not settings: the composition root reads those."""
 
@@ -29,13 +39,14 @@ class ApiOptions:
     max_upload_bytes: int
     max_body_bytes: int
     max_input_bytes: int
+    max_workbook_bytes: int
     file_roots: tuple[Path, ...]
     kickoff_max_seconds: float
     session_seconds: float
     worker_lost_seconds: float
     backfill_enabled: bool
     attempt_limits: AttemptLimits
-    flags: Mapping[str, bool]  # as the settings say; the database may say off besides
+    flags: Mapping[str, ServedFlag]
 
 
 @dataclass(frozen=True, slots=True)

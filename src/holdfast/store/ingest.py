@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -113,11 +113,12 @@ class Ingest:
         decisions: Sequence[DecisionRow] = (),
     ) -> Ingested:
         """Writes a page and moves the cursor past it; at a cap, past the part that fits."""
-        first_seq = await self._take_sequence(stream.job_id, page.records_count)
+        first_seq, waited = await self._take_sequence(stream.job_id, page.records_count)
         try:
-            return await self._ingest(
+            ingested = await self._ingest(
                 stream, page, worker, seconds, first_seq, dedupe, note, decisions
             )
+            return replace(ingested, waited_seconds=ingested.waited_seconds + waited)
         except _TakenBefore as taken:
             return Ingested(0, 0, taken.state)
 
@@ -184,12 +185,13 @@ class Ingest:
         await _end_discovery(tx, stream.job_id)
 
     @verb(relaxed=True)
-    async def _take_sequence(self, tx: Transaction, job_id: int, count: int) -> int:
-        """A block of numbers, taken ahead so that the page's transaction holds no lock on it."""
+    async def _take_sequence(self, tx: Transaction, job_id: int, count: int) -> tuple[int, float]:
+        """A block of numbers, taken ahead so that the page's transaction holds no lock on it; and
+        how long it waited for a connection."""
         rows = await tx.take("take_sequence", {"job_id": job_id, "count": count})
         if not rows:
             raise LeaseLost(f"job {job_id} is gone")
-        return int(rows[0][0])
+        return int(rows[0][0]), tx.waited_seconds
 
 
 class _TakenBefore(Exception):

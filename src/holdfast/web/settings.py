@@ -7,7 +7,6 @@ import re
 from fastapi import APIRouter, Response
 
 from holdfast.api import flags, kill_switches, users
-from holdfast.api.flags import Flag
 from holdfast.console.accounts import Role
 from holdfast.errors import NotThere, UserError
 from holdfast.web.visit import Governing, Visitor, fields
@@ -33,7 +32,7 @@ async def show(visit: Visitor) -> Response:
 
 
 @router.post("/flags/{name}")
-async def set_flag(name: Flag, visit: Governing) -> Response:
+async def set_flag(name: str, visit: Governing) -> Response:
     enabled = (await fields(visit.request)).get("enabled") == "1"
     await flags.change(name, flags.FlagChange(enabled=enabled), visit.person, visit.parts)
     return visit.go("/settings", f"The flag {name} is {'on' if enabled else 'off'}.")

@@ -52,7 +52,7 @@ def test_doctor_declares_nothing(run: Run, queue_prefix: str) -> None:
     for _ in range(2):
         found = findings(run("doctor", "--json"))
         texts = [str(found[f"queue {queue_prefix}.{word}"]["text"]) for word in QUEUES]
-        assert all(text.startswith("not there yet") for text in texts)
+        assert all(text.startswith("does not exist yet") for text in texts)
 
 
 async def test_doctor_says_that_nobody_takes_the_messages(

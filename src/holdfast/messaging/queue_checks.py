@@ -1,4 +1,4 @@
-"""Looking at the broker's queues, and making one anew: `doctor` and `broker reset`."""
+"""Checks of the broker's queues, and recreating one: `doctor` and `broker reset`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from holdfast.findings import Finding
 from holdfast.messaging.link import close_quietly, connect_once, loss_is_broker_gone
 from holdfast.messaging.topology import DEAD_QUEUE, QUEUES, Topology
 
-#: For RabbitMQ to tell the consumers of a deleted queue, before there is one of that name again.
-TOLD_SECONDS = 1.0
+#: For RabbitMQ to notify the consumers of a deleted queue before one of that name exists again.
+NOTIFY_SECONDS = 1.0
 
 
 async def check(url: str, prefix: str) -> list[Finding]:
-    """What `holdfast doctor` says of the broker. Changes nothing, and does not wait for it."""
+    """What `holdfast doctor` says about the broker. Changes nothing, and does not wait for it."""
     topology = Topology(prefix)
     try:
         connection = await connect_once(url, "doctor")
@@ -26,24 +26,24 @@ async def check(url: str, prefix: str) -> list[Finding]:
         return [Finding("broker", False, error.message, error.hint)]
     except BrokerGone as error:
         text = f"{mask_password(url)} cannot be reached: {error}"
-        return [Finding("broker", False, text, "Start it, or mend HOLDFAST_BROKER_URL.")]
+        return [Finding("broker", False, text, "Start it, or fix HOLDFAST_BROKER_URL.")]
     try:
-        findings = [Finding("broker", True, f"{mask_password(url)} lets us in")]
+        findings = [Finding("broker", True, f"connected to {mask_password(url)}")]
         for word in QUEUES:
             findings.append(await _check_queue(connection, topology, word))
         return findings
     except BrokerGone as error:
         text = f"{mask_password(url)} was lost: {error}"
-        return [Finding("broker", False, text, "Look at its log, then run this again.")]
+        return [Finding("broker", False, text, "Check its log, then run this again.")]
     finally:
         await close_quietly(connection)
 
 
 async def reset_queue(url: str, prefix: str, word: str, force: bool) -> int:
-    """Deletes a queue and declares it again; how many messages were in it.
+    """Deletes a queue and declares it again; returns how many messages were in it.
 
-    UserError when it holds some, unless forced. RabbitMQ cannot delete a quorum queue on the
-    condition that it is empty, so a message that comes just then is lost too.
+    UserError if it holds any, unless forced. RabbitMQ cannot delete a quorum queue on the
+    condition that it is empty, so a message that arrives at that moment is lost too.
     """
     topology = Topology(prefix)
     word = _queue_word(word, topology)
@@ -57,7 +57,7 @@ async def reset_queue(url: str, prefix: str, word: str, force: bool) -> int:
             channel = connection.channel()
             await channel.initialize()
             await channel.queue_delete(topology.queue(word))
-            await asyncio.sleep(TOLD_SECONDS)
+            await asyncio.sleep(NOTIFY_SECONDS)
             await topology.declare_queue(channel, word)
         return depth
     finally:
@@ -75,7 +75,7 @@ def _refused(name: str, depth: int, word: str) -> UserError:
     if word == DEAD_QUEUE:
         return UserError(
             f"the queue {name} holds {depth:,} dead messages that the database does not have yet",
-            "Let `holdfast relay` keep them first, or lose them with --force.",
+            "Let `holdfast relay` store them first, or discard them with --force.",
         )
     return UserError(
         f"the queue {name} holds {depth:,} messages",
@@ -89,12 +89,14 @@ async def _check_queue(connection: AbstractConnection, topology: Topology, word:
     counts = await _counts(connection, name)
     what = f"queue {name}"
     if counts is None:
-        return Finding(what, True, "not there yet; the first process that needs it declares it")
+        return Finding(
+            what, True, "does not exist yet; the first process that needs it declares it"
+        )
     try:
         async with loss_is_broker_gone():
             channel = connection.channel()
             await channel.initialize()
-            # It is there, so this only compares.
+            # It exists, so this only compares.
             await topology.declare_queue(channel, word)
     except UserError as error:
         return Finding(what, False, error.message, error.hint)
@@ -106,21 +108,20 @@ def _judged(what: str, word: str, depth: int, consumers: int) -> Finding:
     text = f"quorum queue, {depth:,} messages, {consumers:,} consumers"
     if depth and not consumers:
         command = "holdfast relay" if word == DEAD_QUEUE else "holdfast worker PIPELINE.py"
-        mend = f"Nobody takes them; run: {command}"
-        return Finding(what, False, text, mend)
+        return Finding(what, False, text, f"Nothing consumes them; run: {command}")
     return Finding(what, True, text)
 
 
 async def _counts(connection: AbstractConnection, name: str) -> tuple[int, int] | None:
-    """Messages that wait and consumers; None where there is no such queue."""
+    """Waiting messages and consumers; None if there is no such queue."""
     try:
         async with loss_is_broker_gone():
             channel = connection.channel()
             await channel.initialize()
-            found = (await channel.declare_queue(name, passive=True)).declaration_result
+            counts = (await channel.declare_queue(name, passive=True)).declaration_result
             await channel.close()
     except BrokerGone as error:
         if isinstance(error.__cause__, ChannelNotFoundEntity):
             return None
         raise
-    return found.message_count or 0, found.consumer_count or 0
+    return counts.message_count or 0, counts.consumer_count or 0
