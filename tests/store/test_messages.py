@@ -335,13 +335,13 @@ async def test_owner_has_at_most_so_many_workers(store: Store, database_url: str
 
 
 async def test_duty_is_one_process_until_its_time_runs_out(store: Store) -> None:
-    assert await store.upkeep.hold_duty("sweep", "one", 60)
-    assert not await store.upkeep.hold_duty("sweep", "two", 60)
-    assert await store.upkeep.hold_duty("sweep", "one", 60)
+    assert await store.workers.hold_duty("sweep", "one", 60)
+    assert not await store.workers.hold_duty("sweep", "two", 60)
+    assert await store.workers.hold_duty("sweep", "one", 60)
     await execute(store, "update duties set expires_at = acted_at")
-    assert await store.upkeep.hold_duty("sweep", "two", 60)
-    await store.upkeep.stop_worker("two")
-    assert await store.upkeep.hold_duty("sweep", "one", 60)
+    assert await store.workers.hold_duty("sweep", "two", 60)
+    await store.workers.stop_worker("two")
+    assert await store.workers.hold_duty("sweep", "one", 60)
 
 
 async def test_other_kind_of_slice_has_its_own_message(store: Store) -> None:

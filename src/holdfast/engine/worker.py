@@ -373,7 +373,7 @@ class Worker:
         }
 
     async def _register(self) -> None:
-        await self._store.upkeep.add_worker(
+        await self._store.workers.add_worker(
             self._name,
             socket.gethostname(),
             os.getpid(),
@@ -382,7 +382,7 @@ class Worker:
         )
 
     async def _heartbeat(self) -> None:
-        if not await self._store.upkeep.see_worker(self._name):
+        if not await self._store.workers.see_worker(self._name):
             await self._register()
 
     async def _drain(self) -> None:
@@ -404,7 +404,7 @@ class Worker:
     async def _leave(self) -> None:
         try:
             async with asyncio.timeout(1.0):
-                await self._store.upkeep.stop_worker(self._name)
+                await self._store.workers.stop_worker(self._name)
         except (TimeoutError, DatabaseGone) as error:
             self._log.warning("database.gone", error=str(error))
         self._log.info("worker.stopped", worker=self._name)

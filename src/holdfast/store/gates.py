@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from typing import Any
 
 from holdfast.errors import NotThere
 from holdfast.pipeline import Gate
@@ -11,6 +12,7 @@ from holdfast.store.audit import add_audit
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Row, Transaction
 from holdfast.store.instants import seconds_between
+from holdfast.store.rows import fields_of
 
 _LEAST_SLACK = 0.01
 _SLACK_SHARE = 0.1
@@ -33,6 +35,9 @@ class GateTable:
         self._database = database
         self._rng = rng
         self._default = default
+
+    async def all(self) -> list[dict[str, Any]]:
+        return [fields_of(row) for row in await self._database.fetch("gates")]
 
     @verb("declare_gate")
     async def declare(self, tx: Transaction, gate: Gate) -> None:

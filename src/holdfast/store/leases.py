@@ -206,12 +206,12 @@ async def _lease_one(
     )
 
 
-async def _read_items(tx: Transaction, lease: Lease) -> list[Row]:
+async def _read_items(tx: Transaction, lease: Lease) -> Sequence[Values]:
     if lease.again:
-        return await tx.fetch("again_items", {"range_id": lease.range_id})
+        return await tx.scan("again_items", {"range_id": lease.range_id})
     # A range that was never settled has no outcomes: no need to look for them.
     query = "remaining_items" if lease.settled else "fresh_items"
-    return await tx.fetch(query, {"job_id": lease.job_id, "lo": lease.lo, "hi": lease.hi})
+    return await tx.scan(query, {"job_id": lease.job_id, "lo": lease.lo, "hi": lease.hi})
 
 
 async def _expire_all(tx: Transaction, rows: Sequence[Row]) -> list[int]:

@@ -29,7 +29,7 @@ from holdfast.store.driver import Row, Transaction
 from holdfast.store.instants import instant_parameter, parse_instant
 from holdfast.store.jobs import NewJob, create_job, resume_job
 from holdfast.store.reads import job_of
-from holdfast.store.upkeep_table import DueSchedule
+from holdfast.store.schedules import DueSchedule
 
 
 class Planner(Protocol):

@@ -21,8 +21,9 @@ from holdfast.store.plans import Plans
 from holdfast.store.postgres import open_postgres
 from holdfast.store.reads import Reads
 from holdfast.store.samples import Samples
+from holdfast.store.schedules import Schedules
 from holdfast.store.sqlite import open_sqlite
-from holdfast.store.upkeep_table import UpkeepTable
+from holdfast.store.workers import Workers
 
 _DEFAULT_GATE = Gate("", concurrency=8)
 
@@ -36,7 +37,8 @@ class Store:
     outcomes: Outcomes
     gates: GateTable
     messages: Messages
-    upkeep: UpkeepTable
+    workers: Workers
+    schedules: Schedules
     plans: Plans
     reads: Reads
     samples: Samples
@@ -75,7 +77,8 @@ async def open_store(
         outcomes=Outcomes(database),
         gates=GateTable(database, rng, default_gate),
         messages=Messages(database),
-        upkeep=UpkeepTable(database),
+        workers=Workers(database),
+        schedules=Schedules(database),
         plans=Plans(database),
         reads=Reads(database),
         samples=Samples(database),
