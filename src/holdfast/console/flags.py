@@ -18,8 +18,12 @@ class Flags:
         """The flags that somebody set, by name."""
         rows = await self._database.fetch("flags")
         return {
-            name: {"enabled": bool(enabled), "actor": actor, "at": parse_instant(at)}
-            for name, enabled, actor, at in rows
+            row["name"]: {
+                "enabled": bool(row["enabled"]),
+                "actor": row["actor"],
+                "at": parse_instant(row["at"]),
+            }
+            for row in rows
         }
 
     @verb

@@ -52,8 +52,8 @@ class Idempotency:
 
 
 def _answered(row: Row) -> Answered:
-    fingerprint, _, content = row[0].partition(" ")
-    status, text = row[1:]
+    fingerprint, _, content = row["fingerprint"].partition(" ")
+    status, text = row["status"], row["body"]
     if status is None and text is not None:
         return Answered(fingerprint, content, None, None, int(text))
     return Answered(fingerprint, content, status, text, None)

@@ -21,9 +21,9 @@ from holdfast.store.driver import Row, Transaction
 from holdfast.store.idempotency import RequestKey, note_made
 from holdfast.store.instants import instant_parameter, parse_instant
 from holdfast.store.jobs import open_again, require
+from holdfast.store.rows import LAST_ID, fields_of
 from holdfast.store.skips import skip_named
 
-_LAST_ID = 2**62
 _CHUNK = 500
 _SKIP_CHUNK = 2000
 _COUNT_LIMIT = 100_000
@@ -114,7 +114,7 @@ class Operations:
     async def page(
         self, scope: str | None, limit: int, before: int | None = None
     ) -> list[Operation]:
-        params = {"limit": limit, "before_id": before or _LAST_ID}
+        params = {"limit": limit, "before_id": before or LAST_ID}
         if scope is None:
             rows = await self._database.fetch("operations", params)
         else:
@@ -187,11 +187,11 @@ class Operations:
         rows = await tx.fetch("matching_outcomes", params)
         if not rows:
             return hold, False
-        found = [Candidate(r[0], ItemStatus(r[1]), r[3], r[4], r[5]) for r in rows]
+        found = [_candidate(row) for row in rows]
         chosen = [(each.seq, each.status) for each in found if fits(each)]
         await open_again(tx, job_id, chosen, hold.operation.owner_id, reset)
-        last = parse_instant(rows[-1][2]) or _EARLIEST
-        moved = {**place, "at": last.isoformat(), "seq": rows[-1][0]}
+        last = parse_instant(rows[-1]["updated_at"]) or _EARLIEST
+        moved = {**place, "at": last.isoformat(), "seq": rows[-1]["seq"]}
         left = len(rows) - len(chosen)
         result = hold.operation.result
         return await _step(tx, hold, moved, len(chosen), left, result), True
@@ -216,9 +216,9 @@ class Operations:
             return hold, False
         skipped, emptied = await _skip_range(tx, job_id, rows[0], filter.code, reason)
         await add_counts(tx, job_id, "operation", skipped=skipped)
-        since = parse_instant(rows[0][4]) or _EARLIEST
+        since = parse_instant(rows[0]["since"]) or _EARLIEST
         # A range that still has items is looked at again: from just before it.
-        number = rows[0][0] if emptied else rows[0][0] - 1
+        number = rows[0]["id"] if emptied else rows[0]["id"] - 1
         moved = {**place, "at": since.isoformat(), "range": number}
         return await _step(tx, hold, moved, skipped, 0, hold.operation.result), True
 
@@ -237,7 +237,7 @@ class Operations:
         params = {"job_id": job_id, "seqs": list(seqs), "before": hold.operation.before}
         await require(tx, job_id, "reprocess")
         rows = await tx.fetch("chosen_outcomes", params) if seqs else []
-        found = [Candidate(r[0], ItemStatus(r[1]), r[3], r[4], r[5]) for r in rows]
+        found = [_candidate(row) for row in rows]
         chosen = [(each.seq, each.status) for each in found if fits(each)]
         await open_again(tx, job_id, chosen, hold.operation.owner_id, reset)
         left = len(seqs) - len(chosen)
@@ -337,10 +337,20 @@ async def _skip_range(
     return len(seqs), False
 
 
+def _candidate(row: Row) -> Candidate:
+    return Candidate(
+        row["seq"], ItemStatus(row["status"]), row["error_code"], row["attempts"], row["misses"]
+    )
+
+
 def _operation(row: Row) -> Operation:
-    values = [*row]
-    values[3], values[10] = orjson.loads(row[3]), tuple(orjson.loads(row[10]))
-    values[4] = tuple(orjson.loads(row[4]))
-    values[9] = None if row[9] is None else orjson.loads(row[9])
-    values[13], values[14] = parse_instant(row[13]), parse_instant(row[14])
-    return Operation(*values)
+    fields = fields_of(row)
+    return Operation(
+        **fields
+        | {
+            "target": orjson.loads(fields["target"]),
+            "job_ids": tuple(orjson.loads(fields["job_ids"])),
+            "position": orjson.loads(fields["position"] or "null"),
+            "result": tuple(orjson.loads(fields["result"])),
+        }
+    )

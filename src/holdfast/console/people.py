@@ -13,7 +13,7 @@ from holdfast.errors import NotThere, UnfitState
 from holdfast.store.audit import add_audit
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Row, Transaction
-from holdfast.store.instants import parse_instant, seconds_between
+from holdfast.store.rows import fields_of
 
 _SEEN_SECONDS = 60.0
 _FREE_FAILURES = 5
@@ -64,7 +64,10 @@ class People:
     async def password_hash(self, name: str) -> str | None:
         """None where nobody of that name may log in with a password."""
         rows = await self._database.fetch("password_hash", {"name": name})
-        return str(rows[0][0]) if rows and rows[0][0] and not rows[0][1] else None
+        if not rows or rows[0]["disabled"]:
+            return None
+        hash: str | None = rows[0]["password_hash"]
+        return hash
 
     @verb
     async def add_user(
@@ -100,7 +103,7 @@ class People:
         rows = await tx.fetch("user", {"name": name})
         if not rows:
             raise NotThere(f"there is no user {name!r}", "`holdfast user list` lists them.")
-        is_admin = rows[0][1] == "admin" and not rows[0][3]
+        is_admin = rows[0]["role"] == "admin" and not rows[0]["disabled"]
         if demoted and is_admin and not (await tx.fetch("other_admins", {"name": name}))[0][0]:
             raise UnfitState(f"{name} is the only admin", "Make somebody else admin first.")
         await tx.run("change_user", params)
@@ -122,9 +125,9 @@ class People:
         rows = await self._database.fetch("session", {"hash": hash})
         if not rows:
             return None
-        if seconds_between(rows[0][2], rows[0][3]) > _SEEN_SECONDS:
+        if rows[0]["unseen_seconds"] > _SEEN_SECONDS:
             await self._see_session(hash)
-        return Known(rows[0][0], rows[0][1])
+        return Known(rows[0]["name"], rows[0]["role"])
 
     @verb(relaxed=True)
     async def _see_session(self, tx: Transaction, hash: str) -> None:
@@ -153,11 +156,8 @@ class People:
 
     async def tokens(self, user_name: str | None = None) -> list[TokenView]:
         """Of one person, or of all."""
-        if user_name is None:
-            rows = await self._database.fetch("tokens")
-        else:
-            rows = await self._database.fetch("tokens_of_user", {"user_name": user_name})
-        return [TokenView(*row[:3], *map(parse_instant, row[3:])) for row in rows]
+        rows = await self._database.fetch("tokens", {"user_name": user_name})
+        return [TokenView(**fields_of(row)) for row in rows]
 
     @verb
     async def add_token(
@@ -184,10 +184,10 @@ class People:
         rows = await self._database.fetch("token", {"hash": hash})
         if not rows:
             return None
-        token_id, name, role, used_at, now = rows[0]
-        if used_at is None or seconds_between(used_at, now) > _SEEN_SECONDS:
-            await self._use_token(token_id)
-        return Known(name, role)
+        unused_seconds = rows[0]["unused_seconds"]
+        if unused_seconds is None or unused_seconds > _SEEN_SECONDS:
+            await self._use_token(rows[0]["id"])
+        return Known(rows[0]["name"], rows[0]["role"])
 
     @verb(relaxed=True)
     async def _use_token(self, tx: Transaction, token_id: int) -> None:
@@ -205,7 +205,7 @@ class People:
     async def login_blocked(self, subjects: Sequence[str]) -> float:
         """Seconds until any of them may try again; 0 if now."""
         rows = await self._database.fetch("login_block", {"subjects": list(subjects)})
-        return max((seconds_between(row[2], row[1]) for row in rows), default=0.0)
+        return max((float(row["seconds"]) for row in rows), default=0.0)
 
     @verb
     async def fail_login(self, tx: Transaction, subjects: Sequence[str]) -> None:
@@ -230,5 +230,6 @@ class People:
 
 
 def _user(row: Row) -> UserView:
-    created_at, updated_at = map(parse_instant, row[4:6])
-    return UserView(row[0], row[1], bool(row[2]), bool(row[3]), created_at, updated_at)
+    fields = fields_of(row)
+    flags = {name: bool(fields[name]) for name in ("has_password", "disabled")}
+    return UserView(**fields | flags)

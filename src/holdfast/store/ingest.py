@@ -17,7 +17,8 @@ from holdfast.store.announcements import announce
 from holdfast.store.counters import add_counts
 from holdfast.store.database import Database, verb
 from holdfast.store.decisions import DecisionRow, add_decisions
-from holdfast.store.driver import Transaction
+from holdfast.store.driver import Row, Transaction
+from holdfast.store.rows import fields_of
 
 
 @dataclass(slots=True)
@@ -471,7 +472,7 @@ async def _end_slice(
     await tx.run("end_slice", {"id": stream.slice_id, "ended": ended, "error": error})
 
 
-def _stream_lease(row: Sequence[Any], token: str, slice_id: int) -> StreamLease:
-    cursor = orjson.loads(row[6]) if row[6] else None
-    values = [*row[:6], cursor, *row[7:], token, slice_id]
-    return StreamLease(*values)
+def _stream_lease(row: Row, token: str, slice_id: int) -> StreamLease:
+    cursor = orjson.loads(row["cursor"]) if row["cursor"] else None
+    fields = fields_of(row) | {"cursor": cursor}
+    return StreamLease(**fields, token=token, slice_id=slice_id)

@@ -12,9 +12,9 @@ import orjson
 from holdfast.model import JobState, Lane, SliceKind
 from holdfast.store.announcements import announce
 from holdfast.store.database import Database, verb
-from holdfast.store.driver import Transaction
-from holdfast.store.instants import parse_instant
+from holdfast.store.driver import Row, Transaction
 from holdfast.store.jobs import NewJob, create_job
+from holdfast.store.rows import fields_of
 
 _DUE_JOBS = 200
 _DUE_MESSAGES = 500
@@ -263,12 +263,10 @@ async def _put_off(tx: Transaction, rows: Sequence[OutboxRow], why: Mapping[int,
             await tx.run("close_turn", turn)
 
 
-def _outbox_row(row: Sequence[Any]) -> OutboxRow:
-    created_at = parse_instant(row[9])
-    assert created_at is not None
-    lane = None if row[7] is None else Lane(row[7])
-    values = [*row[:7], lane, row[8], created_at]
-    return OutboxRow(*values)
+def _outbox_row(row: Row) -> OutboxRow:
+    fields = fields_of(row)
+    lane = None if fields["lane"] is None else Lane(fields["lane"])
+    return OutboxRow(**fields | {"lane": lane})
 
 
 def _dead_row(dead: DeadMessage) -> dict[str, Any]:

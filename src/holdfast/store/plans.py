@@ -29,6 +29,7 @@ from holdfast.store.driver import Row, Transaction
 from holdfast.store.instants import instant_parameter, parse_instant
 from holdfast.store.jobs import NewJob, create_job, resume_job
 from holdfast.store.reads import job_of
+from holdfast.store.rows import fields_of
 from holdfast.store.schedules import DueSchedule
 
 
@@ -180,12 +181,17 @@ async def _standings(
 
 
 def _standing(row: Row) -> Standing:
-    values = [*row]
-    values[3], values[9] = StreamState(row[3]), JobState(row[9])
-    values[5] = orjson.loads(row[5])["page"] if row[5] else None
-    values[10], values[11] = parse_instant(row[10]), parse_instant(row[11])
-    values[12], values[13] = bool(row[12]), bool(row[13])
-    return Standing(*values)
+    fields = fields_of(row)
+    return Standing(
+        **fields
+        | {
+            "state": StreamState(fields["state"]),
+            "cursor": orjson.loads(fields["cursor"])["page"] if fields["cursor"] else None,
+            "job_state": JobState(fields["job_state"]),
+            "force_full": bool(fields["force_full"]),
+            "rerun_requested": bool(fields["rerun_requested"]),
+        }
+    )
 
 
 async def _now(tx: Transaction) -> datetime:

@@ -11,7 +11,7 @@ import orjson
 
 from holdfast.store.audit import add_audit
 from holdfast.store.database import Database, verb
-from holdfast.store.driver import Transaction
+from holdfast.store.driver import Row, Transaction
 from holdfast.store.instants import instant_parameter, parse_instant
 from holdfast.store.jobs import NewJob, create_job
 from holdfast.store.rows import fields_of
@@ -67,13 +67,7 @@ class Schedules:
         return removed
 
     async def due_schedules(self) -> list[DueSchedule]:
-        due = []
-        for row in await self._database.fetch("due_schedules"):
-            now = parse_instant(row[6])
-            assert now is not None
-            values = [*row[:4], orjson.loads(row[4]), row[5], now]
-            due.append(DueSchedule(*values))
-        return due
+        return [_due_schedule(row) for row in await self._database.fetch("due_schedules")]
 
     @verb
     async def fire_schedule(
@@ -101,3 +95,12 @@ class Schedules:
     def _firing(self, due: DueSchedule, next_at: datetime) -> dict[str, Any]:
         instant = instant_parameter(self._database.driver.dialect, next_at)
         return {"name": due.name, "was": due.next_at, "next_at": instant}
+
+
+def _due_schedule(row: Row) -> DueSchedule:
+    now = parse_instant(row["now"])
+    assert now is not None
+    options = orjson.loads(row["options"])
+    return DueSchedule(
+        row["name"], row["reference"], row["cron"], row["zone"], options, row["next_at"], now
+    )
