@@ -113,7 +113,7 @@ class Tend:
     async def prepare(store: Store) -> None:
         async def add(tx: Transaction) -> None:
             await tx.execute(
-                "insert into meeting_unindexed (municipality_id, document_type, upstream_ids)"
+                "insert into meetings_search_queue (municipality_id, document_type, upstream_ids)"
                 " values (1, 'minutes', '[]')"
             )
 
@@ -121,13 +121,13 @@ class Tend:
 
     async def act(store: Store, _: Any) -> None:
         async def tend(tx: Transaction) -> bool:
-            await tx.execute("delete from meeting_unindexed")
+            await tx.execute("delete from meetings_search_queue")
             return False
 
         await store.planning.tend(tend)
 
     async def check(store: Store, _: Any) -> None:
-        assert not await fetch(store, "select 1 from meeting_unindexed")
+        assert not await fetch(store, "select 1 from meetings_search_queue")
 
 
 class Concluding:

@@ -40,26 +40,26 @@ TABLES = {
     "dead_letters", "decisions", "audit", "outbox", "turns", "inbox", "duties",
     "secrets", "users", "tokens", "sessions", "login_links", "login_failures", "flags", "requests",
     "files", "exports", "operations", "samples",
-    "stream_slices", "municipalities", "meeting_documents", "meeting_pages",
-    "meeting_page_history", "meeting_rejects", "meeting_counts", "meeting_differences",
-    "meeting_unindexed", "meeting_search",
+    "stream_slices", "municipalities", "meetings_documents", "meetings_pages",
+    "meetings_page_history", "meetings_rejects", "meetings_counts", "meetings_differences",
+    "meetings_search_queue", "meetings_search",
 }  # fmt: skip
 
 MEETINGS = (
-    "insert into municipalities (subdomain, name, url, zone, created_at, updated_at)"
+    "insert into meetings_municipalities (subdomain, name, url, zone, created_at, updated_at)"
     " select 'a.ca', 'A', 'https://a.example', 'UTC', created_at, created_at from jobs limit 1",
-    "insert into meeting_documents (municipality_id, document_type, meeting, date)"
+    "insert into meetings_documents (municipality_id, document_type, meeting, date)"
     " values (1, 'minutes', 'Council', '2026-01-01')",
-    "insert into meeting_pages (document_id, municipality_id, document_type, number, upstream_id,"
+    "insert into meetings_pages (document_id, municipality_id, document_type, number, upstream_id,"
     " content_hash, text, job_id) values (1, 1, 'minutes', 1, 'a', 'h', 'words', 1)",
-    "insert into meeting_page_history (municipality_id, document_type, upstream_id, page_id, state,"
+    "insert into meetings_page_history (municipality_id, document_type, upstream_id, page_id, state,"
     " content_hash, text, job_id) values (1, 'minutes', 'b', 1, 'SUPERSEDED', 'h', 'words', 1)",
-    "insert into meeting_rejects (municipality_id, document_type, upstream_id, job_id, seq)"
+    "insert into meetings_rejects (municipality_id, document_type, upstream_id, job_id, seq)"
     " values (1, 'minutes', 'c', 1, 1)",
-    "insert into meeting_counts (job_id, documents_created, pages_created, pages_updated,"
+    "insert into meetings_counts (job_id, documents_created, pages_created, pages_updated,"
     " pages_unchanged, pages_rejected) values (1, 1, 1, 0, 0, 1)",
-    "insert into meeting_differences (job_id, kind, upstream_id) values (1, 'MISSING', 'd')",
-    "insert into meeting_unindexed (municipality_id, document_type, upstream_ids)"
+    "insert into meetings_differences (job_id, kind, upstream_id) values (1, 'MISSING', 'd')",
+    "insert into meetings_search_queue (municipality_id, document_type, upstream_ids)"
     " values (1, 'minutes', '[]')",
 )
 
@@ -103,9 +103,9 @@ async def _fill(url: str) -> None:
     await store.samples.take_samples()
     for statement in MEETINGS:
         await execute(store, statement)
-    (page,) = await fetch(store, "select id from meeting_pages")
+    (page,) = await fetch(store, "select id from meetings_pages")
     await store.database.write(
-        "test", lambda tx: tx.take("index_meeting_pages", {"ids": [page[0]]})
+        "test", lambda tx: tx.take("meetings_search_add", {"ids": [page[0]]})
     )
     for table in await _tables(store):
         assert await fetch(store, f"select 1 from {table} limit 1"), f"{table} has data"

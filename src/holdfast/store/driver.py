@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
+from holdfast.store.queries import Query
+
 Row = Sequence[Any]
+Queries = Mapping[str, Query]
 
 #: Called as (verb, query) before each write and around each commit. Tests kill the process there.
 Fault = Callable[[str, str], None]
@@ -49,6 +52,7 @@ class Transaction(Protocol):
 
 class Driver(Protocol):
     dialect: str
+    queries: Queries
 
     def transaction(
         self, verb: str, *, relaxed: bool = False

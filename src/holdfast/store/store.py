@@ -11,6 +11,7 @@ from holdfast.database_url import sqlite_file
 from holdfast.pipeline import Gate
 from holdfast.store.database import Database
 from holdfast.store.driver import Driver, Fault, Observe, no_fault, no_observe
+from holdfast.store.extension_folders import all_sql
 from holdfast.store.file_table import FileTable
 from holdfast.store.gate_table import GateTable
 from holdfast.store.ingesting import Ingesting
@@ -24,6 +25,7 @@ from holdfast.store.pages import Pages
 from holdfast.store.people import People
 from holdfast.store.planning import Planning
 from holdfast.store.postgres import open_postgres
+from holdfast.store.queries import SqlFolder, load_queries
 from holdfast.store.reads import Reads
 from holdfast.store.request_table import RequestTable
 from holdfast.store.sample_table import SampleTable
@@ -70,16 +72,21 @@ async def open_store(
     rng: random.Random | None = None,
     fault: Fault = no_fault,
     observe: Observe = no_observe,
+    sql: tuple[SqlFolder, ...] | None = None,
 ) -> Store:
-    """`announces`: work is announced in the outbox, for workers that hear messages."""
+    """`announces`: work is announced in the outbox, for workers that hear messages. `sql`: the
+    folders of named queries; by default core's and those of every installed extension."""
     clock = clock or SystemClock()
     rng = rng or system_random()
+    folders = all_sql() if sql is None else sql
     driver: Driver
     file = sqlite_file(url)
     if file is not None:
-        driver = await open_sqlite(file, announces, clock, fault, observe)
+        queries = load_queries("sqlite", folders)
+        driver = await open_sqlite(file, queries, announces, clock, fault, observe)
     else:
-        driver = await open_postgres(url, pool_size, announces, clock, fault, observe)
+        queries = load_queries("postgres", folders)
+        driver = await open_postgres(url, queries, pool_size, announces, clock, fault, observe)
     database = Database(driver, rng)
     return Store(
         database=database,

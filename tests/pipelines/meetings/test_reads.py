@@ -82,7 +82,7 @@ async def test_search_follows_what_changes_and_vanishes(
     assert await read.search("library") == [] and await read.search("dog") == []
     assert len(await read.search("aquarium")) == 1
     (page,) = await town.fetch(
-        "select id from meeting_pages where upstream_id = :id", id=changed.upstream_id
+        "select id from meetings_pages where upstream_id = :id", id=changed.upstream_id
     )
     (version,) = await read.versions(page[0])
     assert (version["text"], version["state"]) == (COUNCIL[1].text, "SUPERSEDED")

@@ -46,7 +46,7 @@ class MeetingsReads:
         return [Municipality(*row) for row in await self._fetch("municipalities", params)]
 
     async def states(self) -> list[str]:
-        return [row[0] for row in await self._fetch("municipality_states", {})]
+        return [row[0] for row in await self._fetch("meetings_municipality_states", {})]
 
     async def all_municipalities(self) -> list[Municipality]:
         found: list[Municipality] = []
@@ -98,7 +98,7 @@ class MeetingsReads:
     async def rows_aside(self, ids: Sequence[int]) -> dict[int, Aside]:
         """By municipality's id, where there are any."""
         counts: dict[int, dict[str, int]] = {}
-        for one, kind, count in await self._fetch("meeting_rows_aside", {"ids": list(ids)}):
+        for one, kind, count in await self._fetch("meetings_rows_aside", {"ids": list(ids)}):
             counts.setdefault(one, {})[kind] = count
         return {
             one: Aside(each.get("REJECTED", 0), each.get("DUPLICATE", 0))
@@ -114,10 +114,10 @@ class MeetingsReads:
     async def counts(self, job_id: int) -> Json:
         names = ("documents_created", "pages_created", "pages_updated", "pages_unchanged",
                  "pages_rejected")  # fmt: skip
-        return _named(names, (await self._fetch("meeting_counts", {"job_id": job_id}))[0])
+        return _named(names, (await self._fetch("meetings_counts", {"job_id": job_id}))[0])
 
     async def bodies(self, municipality_id: int) -> list[tuple[str, int]]:
-        rows = await self._fetch("meeting_bodies", {"municipality_id": municipality_id})
+        rows = await self._fetch("meetings_bodies", {"municipality_id": municipality_id})
         return [(row[0], row[1]) for row in rows]
 
     async def documents(
@@ -144,11 +144,11 @@ class MeetingsReads:
             "limit": limit,
         }
         names = ("id", "document_type", "meeting", "date", "pages", "vanished_pages")
-        return [_named(names, row) for row in await self._fetch("meeting_documents_of", params)]
+        return [_named(names, row) for row in await self._fetch("meetings_documents_of", params)]
 
     async def document(self, document_id: int) -> Json | None:
         names = ("id", "subdomain", "municipality", "document_type", "meeting", "date")
-        rows = await self._fetch("meeting_document", {"document_id": document_id})
+        rows = await self._fetch("meetings_document", {"document_id": document_id})
         return _named(names, rows[0]) if rows else None
 
     async def pages(self, document_id: int, after: int = -1, limit: int = 50) -> list[Json]:
@@ -157,20 +157,20 @@ class MeetingsReads:
                  "characters", "versions")  # fmt: skip
         params = {"document_id": document_id, "after": after, "limit": limit}
         params["characters"] = _EXCERPT
-        rows = await self._fetch("meeting_pages_of_document", params)
+        rows = await self._fetch("meetings_pages_of_document", params)
         return [_named(names, row) for row in rows]
 
     async def page(self, page_id: int) -> Json | None:
         names = ("id", "number", "text", "page_image", "upstream_id", "updated_at", "vanished_at",
                  "document_id", "previous_id", "next_id")  # fmt: skip
-        rows = await self._fetch("meeting_page", {"page_id": page_id})
+        rows = await self._fetch("meetings_page", {"page_id": page_id})
         return _named(names, rows[0]) if rows else None
 
     async def versions(self, page_id: int) -> list[Json]:
         """What stood on the page before, the latest first."""
         names = ("upstream_id", "state", "text", "page_image", "at")
         params = {"page_id": page_id, "limit": _VERSIONS}
-        rows = await self._fetch("meeting_page_versions", params)
+        rows = await self._fetch("meetings_page_versions", params)
         return [_named(names, row) for row in rows]
 
     async def search(
@@ -190,7 +190,7 @@ class MeetingsReads:
                  "meeting", "date", "number", "vanished_at", "snippet")  # fmt: skip
         params = {"words": wanted, "subdomain": subdomain, "limit": limit}
         params |= {"date": before[0], "page_id": before[1]}
-        found = [_named(names, row) for row in await self._fetch("search_meetings", params)]
+        found = [_named(names, row) for row in await self._fetch("meetings_search", params)]
         return [one | {"snippet": parts_of(one["snippet"])} for one in found]
 
     async def highlighted(self, page: Json, words: str) -> list[Part]:
@@ -201,7 +201,7 @@ class MeetingsReads:
         """
         text, wanted = page["text"], query_of(words)
         params = {"page_id": page["id"], "words": wanted}
-        rows = await self._fetch("meeting_words_found", params) if wanted else []
+        rows = await self._fetch("meetings_highlight", params) if wanted else []
         forms = {form for row in rows for form in _FOUND.findall(row[0]) if form.strip()}
         if not forms:
             return [(text, False)]
@@ -215,7 +215,7 @@ class MeetingsReads:
         position: Json = {"date": "", "document_id": 0, "number": -1}
         while True:
             params = {"municipality_id": municipality_id, "limit": _PAGE, **position}
-            rows = await self._fetch("meeting_pages_of", params)
+            rows = await self._fetch("meetings_pages_of", params)
             if not rows:
                 return
             yield [_exported(row) for row in rows]
