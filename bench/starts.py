@@ -20,7 +20,7 @@ import orjson
 from bench.fleet_runs import Fleet
 from bench.measure import ROOT, RunFailed
 from holdfast.store import NewJob, NewStream, Store, open_store
-from holdfast.store.ingesting import IngestPage
+from holdfast.store.ingest import IngestPage
 
 NOTING = ROOT / "bench" / "noting.py"
 WARM_UP = 3
@@ -40,12 +40,12 @@ class _Desk:
     async def commit(self, number: int) -> None:
         stream = NewStream("upload-{job}", str(number))
         job_id = await self.store.jobs.create(NewJob("noting", "one item", [stream]), "bench")
-        lease = await self.store.ingesting.lease_stream(job_id, "bench", 60)
+        lease = await self.store.ingest.lease_stream(job_id, "bench", 60)
         if lease is None:
             raise RunFailed(f"the stream of job {job_id} is not to be had")
         item = orjson.dumps({"number": number}).decode()
         page = IngestPage(items=[], next_cursor=None, end=True, inputs=[item])
-        await self.store.ingesting.ingest(lease, page, "bench", 60)
+        await self.store.ingest.ingest(lease, page, "bench", 60)
 
     async def begun_at(self, number: int) -> float:
         deadline = time.monotonic() + PATIENCE_SECONDS

@@ -21,7 +21,7 @@ from bench.report import Result, Table, at_least, at_most, per_second, ratio
 from bench.scenarios.ground import Ground
 from bench.servers import free_port
 from holdfast.engine.control import Control
-from holdfast.log import configure
+from holdfast.observe.log import configure
 from holdfast.pipelines.meetings import Meetings
 from holdfast.store import open_store
 

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from python_calamine import CalamineWorkbook
 
 from holdfast.engine.grid import Chosen, write_export
-from holdfast.export import EXACT_INTEGERS, FORMULA_STARTS
 from holdfast.model import ItemStatus
 from holdfast.store import NewJob, NewStream, Store
 from holdfast.store.item_pages import ItemFilter
-from holdfast.store.settling import Settlement
+from holdfast.store.outcomes import Settlement
+from holdfast.tables.writers import EXACT_INTEGERS, FORMULA_STARTS
 from tests.api.server import ApiServer
 from tests.store.checks import claim, ingest, lease_stream, outcome_of, records
 
@@ -77,8 +77,8 @@ async def job_with(store: Store, results: Sequence[Any], declared: bool) -> int:
             for row, text in zip(claimed.rows, texts, strict=True)
         ]
         settlement = Settlement(claimed.lease, done, last=True)
-        assert await store.settling.settle(job_id, "one", [settlement]) == []
-    await store.settling.complete(job_id)
+        assert await store.outcomes.settle(job_id, "one", [settlement]) == []
+    await store.outcomes.complete(job_id)
     return job_id
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx2
 
-from holdfast.sources.tables import TableFile
+from holdfast.tables.files import TableFile
 from tests.api.server import ApiServer, finished, taken_in, upload
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import httpx2
 
 from holdfast.engine.operations import AttemptLimits, Operations
-from holdfast.log import get_logger
+from holdfast.observe.log import get_logger
 from holdfast.store.operation_table import NewOperation
 from tests.api.server import ApiServer, ended, finished, taken_in, upload
 from tests.store.checks import assert_sound

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.log import EVENTS, SLICE_FIELDS, reference
+from holdfast.observe.log import EVENTS, SLICE_FIELDS, reference
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "events.md"
@@ -94,5 +94,5 @@ def test_every_event_is_documented() -> None:
 
 def test_the_page_is_what_the_events_say() -> None:
     assert PAGE.read_text(encoding="utf-8") == reference(), (
-        "run: python -m holdfast.log > docs/reference/events.md"
+        "run: python -m holdfast.observe.log > docs/reference/events.md"
     )

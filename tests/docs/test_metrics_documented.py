@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from holdfast.metrics import Metrics, reference
+from holdfast.observe.metrics import Metrics, reference
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 
@@ -17,5 +17,5 @@ def test_every_metric_of_the_registry_is_documented() -> None:
 
 def test_the_page_is_what_the_metrics_say() -> None:
     assert PAGE.read_text(encoding="utf-8") == reference(), (
-        "run: python -m holdfast.metrics > docs/reference/metrics.md"
+        "run: python -m holdfast.observe.metrics > docs/reference/metrics.md"
     )

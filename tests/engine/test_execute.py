@@ -13,9 +13,9 @@ import structlog
 
 from holdfast import Category, ErrorCode, Failed, NotFound, Pipeline, Retry, RetryClass, Skip
 from holdfast.clock import SystemClock
-from holdfast.engine.blocking import Threads
-from holdfast.engine.execute import Execute, ExecuteLimits
-from holdfast.engine.retry import RetryPolicy
+from holdfast.engine.pace.retry import RetryPolicy
+from holdfast.engine.record.execute import Execute, ExecuteLimits
+from holdfast.engine.threads import Threads
 from holdfast.errors import GateWait, ItemError
 from holdfast.model import ItemStatus, Job, JobState, Outcome
 from holdfast.pipeline import pipeline

@@ -12,8 +12,8 @@ import structlog
 from holdfast.cli.composition import worker_options
 from holdfast.clock import SystemClock
 from holdfast.engine.worker import Worker
-from holdfast.metrics import Metrics
 from holdfast.model import JobState
+from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import pipeline
 from holdfast.settings import load_settings
 from holdfast.store import open_store

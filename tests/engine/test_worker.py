@@ -12,7 +12,7 @@ from holdfast.cli.composition import worker_options
 from holdfast.clock import SystemClock, system_random
 from holdfast.engine.turns import PollingTurns, Turn
 from holdfast.engine.worker import Worker
-from holdfast.metrics import Metrics
+from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline, pipeline
 from holdfast.settings import load_settings
 from holdfast.store import Store

@@ -15,8 +15,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from holdfast.clock import FixedClock
 from holdfast.errors import UserError
-from holdfast.health import Check, HealthServer
-from holdfast.metrics import Metrics
+from holdfast.observe.health import Check, HealthServer
+from holdfast.observe.metrics import Metrics
 
 
 class Served:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from holdfast.metrics import Metrics
+from holdfast.observe.metrics import Metrics
 from tests.ops import deployment
 from tests.ops.deployment import DEPLOY, PROCESSES, ROOT
 

@@ -23,7 +23,7 @@ from holdfast.store import (
     StreamLease,
     open_store,
 )
-from holdfast.store.ingesting import Ingested
+from holdfast.store.ingest import Ingested
 
 MANY = 100_000
 MEGABYTES = 100_000_000
@@ -43,7 +43,7 @@ async def make_job(
 
 
 async def lease_stream(store: Store, job_id: int, worker: str = "walker") -> StreamLease:
-    stream = await store.ingesting.lease_stream(job_id, worker, 3600)
+    stream = await store.ingest.lease_stream(job_id, worker, 3600)
     assert stream is not None
     return stream
 
@@ -72,7 +72,7 @@ async def ingest(
 ) -> Ingested:
     """Ingests a page and moves the lease on, as its holder does."""
     page = page_of(stream, items, **options)
-    ingested = await store.ingesting.ingest(stream, page, worker, 3600, dedupe)
+    ingested = await store.ingest.ingest(stream, page, worker, 3600, dedupe)
     rows = await fetch(
         store,
         "select cursor, pages_count, records_count, items_count from streams where id = :id",
@@ -146,7 +146,7 @@ async def settle(
     **fields: Any,
 ) -> list[Lease]:
     settlement = settlement_of(claimed, status, only, **fields)
-    lost = await store.settling.settle(claimed.lease.job_id, worker, [settlement])
+    lost = await store.outcomes.settle(claimed.lease.job_id, worker, [settlement])
     if not lost:
         claimed.lease.settled += 1
     return lost
@@ -169,8 +169,8 @@ async def finished_job(store: Store, *statuses: ItemStatus, **options: Any) -> i
     ended = zip(claimed.rows, statuses, strict=True)
     outcomes = [outcome_of(row, status) for row, status in ended]
     settlement = Settlement(claimed.lease, outcomes, last=True)
-    assert await store.settling.settle(job_id, "one", [settlement]) == []
-    assert await store.settling.complete(job_id) is JobState.DONE
+    assert await store.outcomes.settle(job_id, "one", [settlement]) == []
+    assert await store.outcomes.complete(job_id) is JobState.DONE
     return job_id
 
 
@@ -277,7 +277,7 @@ async def assert_takes_no_page(store: Store, stream: StreamLease) -> None:
     """The page is refused and leaves no trace."""
     before = await rows_written(store, stream.job_id)
     try:
-        await store.ingesting.ingest(stream, page_of(stream, records(3)), "walker", 3600)
+        await store.ingest.ingest(stream, page_of(stream, records(3)), "walker", 3600)
     except LeaseLost:
         assert await rows_written(store, stream.job_id) == before
     else:

@@ -171,7 +171,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     def _settle(self, job: JobModel, held: Held, outcomes: list[Any], last: bool) -> None:
         settlement = Settlement(replace(held.claimed.lease), outcomes, last)
-        lost = self.run(self.store.settling.settle(job.id, held.worker, [settlement]))
+        lost = self.run(self.store.outcomes.settle(job.id, held.worker, [settlement]))
         assert bool(lost) == (job.state not in LIVE)
         if lost:
             job.held.remove(held)
@@ -189,7 +189,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(choice=choices)
     def send_again(self, choice: int) -> None:
         job, sent = _pick([(job, job.sent) for job in self.jobs if job.sent], choice)
-        self.run(self.store.settling.settle(job.id, "one", [sent]))
+        self.run(self.store.outcomes.settle(job.id, "one", [sent]))
 
     @precondition(lambda self: self._lost())
     @rule(choice=choices, last=st.booleans())
@@ -197,7 +197,7 @@ class StoreMachine(RuleBasedStateMachine):
         job, held = _pick(self._lost(), choice)
         outcomes = _outcomes(list(held.rows.values()), [ItemStatus.DONE])
         late = Settlement(held.claimed.lease, outcomes, last)
-        lost = self.run(self.store.settling.settle(job.id, held.worker, [late]))
+        lost = self.run(self.store.outcomes.settle(job.id, held.worker, [late]))
         assert lost == [held.claimed.lease]
 
     @precondition(lambda self: self._held())
@@ -353,7 +353,7 @@ class StoreMachine(RuleBasedStateMachine):
     def complete(self, number: int) -> None:
         job = self.jobs[number]
         ranges = self.run(self.store.reads.count_ranges(job.id))
-        state = self.run(self.store.settling.complete(job.id))
+        state = self.run(self.store.outcomes.complete(job.id))
         over = job.state is JobState.RUNNING and job.ended and not ranges
         assert (state is JobState.DONE) == over
         if state is not None:

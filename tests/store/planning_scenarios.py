@@ -43,8 +43,8 @@ class Sources:
 
     async def prepare(self, store: Store) -> None:
         failed = await make_job(store, self.failed)
-        await store.ingesting.fail_stream(await lease_stream(store, failed), "gone")
-        await store.settling.complete(failed)
+        await store.ingest.fail_stream(await lease_stream(store, failed), "gone")
+        await store.outcomes.complete(failed)
         await make_job(store, self.running)
 
     def orders(self, standings: Sequence[Standing]) -> list[Order]:
@@ -61,7 +61,7 @@ class Sources:
         return Planned(self.orders(await standings([self.new, self.failed, self.running])))
 
     async def check(self, store: Store) -> None:
-        standings = {one.source: one for one in await store.planning.standings("demo")}
+        standings = {one.source: one for one in await store.plans.standings("demo")}
         assert standings[self.new].job_state is JobState.RUNNING
         assert standings[self.failed].job_state is JobState.RUNNING
         running = standings[self.running]
@@ -83,7 +83,7 @@ class Plan:
         return await _sources(store)
 
     async def act(store: Store, sources: Sources) -> None:
-        await store.planning.plan(ORDERS, sources.plan)
+        await store.plans.plan(ORDERS, sources.plan)
 
     async def check(store: Store, sources: Sources) -> None:
         await sources.check(store)
@@ -98,7 +98,7 @@ class FirePlan:
 
     async def act(store: Store, sources: Sources) -> None:
         for due in await store.upkeep.due_schedules():
-            await store.planning.fire_plan(due, FUTURE, ORDERS, sources.plan)
+            await store.plans.fire_plan(due, FUTURE, ORDERS, sources.plan)
 
     async def check(store: Store, sources: Sources) -> None:
         await sources.check(store)
@@ -124,7 +124,7 @@ class Tend:
             await tx.execute("delete from meetings_search_queue")
             return False
 
-        await store.planning.tend(tend)
+        await store.plans.tend(tend)
 
     async def check(store: Store, _: Any) -> None:
         assert not await fetch(store, "select 1 from meetings_search_queue")
@@ -151,7 +151,7 @@ class Concluding:
         return Ending(ORDERS, conclude, follow)
 
     async def complete(self, store: Store) -> None:
-        await store.settling.complete(self.job_id, self.ending)
+        await store.outcomes.complete(self.job_id, self.ending)
 
     async def stream(self, store: Store) -> Sequence[Any]:
         (row,) = await fetch(
@@ -181,7 +181,7 @@ async def _concluding(store: Store, conclusion: Conclusion) -> Concluding:
     job_id = await store.jobs.create(new, "tester")
     await ingest(store, await lease_stream(store, job_id), records(2), end=True)
     await work_off(store, job_id)
-    assert await store.settling.complete(job_id) is None
+    assert await store.outcomes.complete(job_id) is None
     return Concluding(job_id, sources, conclusion)
 
 

@@ -75,7 +75,7 @@ async def drain(store: Store, job_id: int) -> None:
         await expire(store)
         await store.leases.rescue()
         await work_off(store, job_id)
-    await store.settling.complete(job_id)
+    await store.outcomes.complete(job_id)
     ended = await statuses(store, job_id)
     assert len(ended) == accepted and PENDING not in ended.values()
     await assert_sound(store, job_id)
@@ -146,7 +146,7 @@ class Resume:
         job_id = await make_job(store, max_items=2)
         await ingest(store, await lease_stream(store, job_id), records(3))
         await work_off(store, job_id)
-        assert await store.settling.complete(job_id) is JobState.DONE
+        assert await store.outcomes.complete(job_id) is JobState.DONE
         return job_id
 
     async def act(store: Store, job_id: int) -> None:
@@ -210,7 +210,7 @@ SCENARIOS.append(Scenario("reprocess_items", _failed, _reprocess_items, _all_don
 class Replay:
     async def prepare(store: Store) -> tuple[int, int]:
         job_id = await filled_job(store, 1)
-        while not await store.settling.complete(job_id):
+        while not await store.outcomes.complete(job_id):
             await crash(store, job_id)
         rows = await fetch(store, "select max(id) from dead_letters")
         return job_id, rows[0][0]
@@ -258,10 +258,10 @@ class LeaseStream:
 
     async def act(store: Store, job_id: int) -> None:
         await expire(store)
-        assert await store.ingesting.lease_stream(job_id, "walker", 60) is not None
+        assert await store.ingest.lease_stream(job_id, "walker", 60) is not None
 
     async def check(store: Store, job_id: int) -> None:
-        assert await store.ingesting.lease_stream(job_id, "walker", 60) is None
+        assert await store.ingest.lease_stream(job_id, "walker", 60) is None
 
 
 async def _page(store: Store) -> tuple[Any, Any, Any]:
@@ -282,7 +282,7 @@ async def _last_page(store: Store) -> tuple[Any, Any, Any]:
 
 async def _ingest(store: Store, state: tuple[Any, Any, Any]) -> None:
     stream, dedupe, pages = state
-    await store.ingesting.ingest(stream, pages[0], "walker", 3600, dedupe)
+    await store.ingest.ingest(stream, pages[0], "walker", 3600, dedupe)
 
 
 async def _is_ingested(store: Store, state: tuple[Any, Any, Any]) -> None:
@@ -313,11 +313,11 @@ async def _held_stream(store: Store) -> Any:
 
 
 async def _release_stream(store: Store, stream: Any) -> None:
-    await store.ingesting.release_stream(stream)
+    await store.ingest.release_stream(stream)
 
 
 async def _fail_stream(store: Store, stream: Any) -> None:
-    await store.ingesting.fail_stream(stream, "gone")
+    await store.ingest.fail_stream(stream, "gone")
 
 
 async def _can_be_leased(store: Store, stream: Any) -> None:
@@ -325,15 +325,15 @@ async def _can_be_leased(store: Store, stream: Any) -> None:
 
 
 async def _fails(store: Store, stream: Any) -> None:
-    assert await store.settling.complete(stream.job_id) is JobState.FAILED
+    assert await store.outcomes.complete(stream.job_id) is JobState.FAILED
 
 
 async def _renew_stream(store: Store, stream: Any) -> None:
-    await store.ingesting.renew_stream(stream, 30.0)
+    await store.ingest.renew_stream(stream, 30.0)
 
 
 async def _is_still_held(store: Store, stream: Any) -> None:
-    assert await store.ingesting.lease_stream(stream.job_id, "other", 30.0) is None
+    assert await store.ingest.lease_stream(stream.job_id, "other", 30.0) is None
 
 
 SCENARIOS.append(Scenario("renew_stream", _held_stream, _renew_stream, _is_still_held))
@@ -425,7 +425,7 @@ class Settle:
 
     async def act(store: Store, state: tuple[int, list[Settlement]]) -> None:
         decision = DecisionRow("claim", 1, 2, "faster")
-        await store.settling.settle(state[0], "one", state[1], decisions=[decision])
+        await store.outcomes.settle(state[0], "one", state[1], decisions=[decision])
 
     async def check(store: Store, state: tuple[int, list[Settlement]]) -> None:
         await drains(store, state[0])
@@ -442,7 +442,7 @@ class Complete:
 
     async def act(store: Store, job_id: int) -> None:
         for found in await store.upkeep.finishable_jobs():
-            await store.settling.complete(found)
+            await store.outcomes.complete(found)
 
     async def check(store: Store, job_id: int) -> None:
         assert await state_of(store, job_id) is JobState.DONE

@@ -216,7 +216,7 @@ async def test_job_is_runnable_while_something_of_it_is_due(store: Store) -> Non
     assert [row[0] for row in await store.reads.runnable_jobs(["demo"])] == [job_id]
     assert await settle(store, held) == []
     assert await store.upkeep.finishable_jobs() == [job_id]
-    assert await store.settling.complete(job_id) is JobState.DONE
+    assert await store.outcomes.complete(job_id) is JobState.DONE
     assert await store.upkeep.finishable_jobs() == []
 
 

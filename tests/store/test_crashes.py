@@ -88,7 +88,7 @@ async def test_expired_range_without_open_items_is_dropped(store: Store) -> None
     await expire(store)
     await store.leases.rescue()
     assert await store.reads.count_ranges(job_id) == 0
-    assert await store.settling.complete(job_id) is JobState.DONE
+    assert await store.outcomes.complete(job_id) is JobState.DONE
 
 
 async def test_item_that_kills_its_worker_ends_as_a_dead_letter_and_harms_only_itself(
@@ -117,7 +117,7 @@ async def test_item_that_kills_its_worker_ends_as_a_dead_letter_and_harms_only_i
     assert [(letter["seq"], letter["code"]) for letter in letters] == [(killer, "CRASHED")]
     item = await store.reads.item(job_id, killer)
     assert item is not None and item["error_code"] == "CRASHED"
-    assert await store.settling.complete(job_id) is JobState.DONE
+    assert await store.outcomes.complete(job_id) is JobState.DONE
 
 
 async def test_item_becomes_a_dead_letter_only_after_three_deaths_alone(store: Store) -> None:
@@ -196,7 +196,7 @@ async def _dead_letter(store: Store) -> tuple[int, int]:
     job_id = await filled_job(store, 1)
     for _ in range(5):
         await crash(store, job_id)
-    assert await store.settling.complete(job_id) is JobState.DONE
+    assert await store.outcomes.complete(job_id) is JobState.DONE
     return job_id, (await store.reads.dead_letters("OPEN", 1))[0]["id"]
 
 
@@ -209,7 +209,7 @@ async def test_replayed_dead_letter_opens_its_item_again(store: Store) -> None:
     held = await claim_one(store, job_id)
     assert seqs_of(held) == [1] and held.lease.expiries == 0
     await settle(store, held)
-    assert await store.settling.complete(job_id) is JobState.DONE
+    assert await store.outcomes.complete(job_id) is JobState.DONE
     history = await store.reads.attempts(job_id, 1)
     assert [one["error_code"] for one in history] == ["CRASHED"]
     assert "dead.replayed" in [entry["action"] for entry in await store.reads.audit(job_id)]

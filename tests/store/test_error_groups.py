@@ -20,7 +20,7 @@ async def _failed_job(store: Store, items: int, code_of: Callable[[int], str]) -
                 for row in claimed.rows
             ]
             settlement = Settlement(claimed.lease, outcomes, last=True)
-            await store.settling.settle(job_id, "one", [settlement])
+            await store.outcomes.settle(job_id, "one", [settlement])
     return job_id
 
 
@@ -60,5 +60,5 @@ async def test_codes_of_items_that_are_tried_again_are_no_errors(store: Store) -
         outcome_of(first, PENDING, error_code="TIMEOUT"),
         outcome_of(second, ERROR, error_code="PARSE_ERROR"),
     ]
-    await store.settling.settle(job_id, "one", [Settlement(claimed.lease, outcomes, last=True)])
+    await store.outcomes.settle(job_id, "one", [Settlement(claimed.lease, outcomes, last=True)])
     assert [group.code for group in await store.reads.errors_by_code(job_id)] == ["PARSE_ERROR"]

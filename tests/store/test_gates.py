@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.pipeline import Gate
 from holdfast.store import Store, open_store
-from holdfast.store.gate_table import Reservation
+from holdfast.store.gates import Reservation
 from holdfast.store.instants import seconds_between
 from tests.store.checks import execute, fetch
 

@@ -63,7 +63,7 @@ async def test_gaps_in_the_sequence_are_harmless(store: Store) -> None:
     await ingest(store, stream, records(2), end=True)
     assert list(await statuses(store, job_id)) == [1, 2, 8, 9]
     assert await work_off(store, job_id) == 4
-    assert await store.settling.complete(job_id) is JobState.DONE
+    assert await store.outcomes.complete(job_id) is JobState.DONE
 
 
 async def test_repeated_cursor_rolls_the_whole_page_back(store: Store) -> None:
@@ -81,9 +81,9 @@ async def test_page_sent_again_after_a_lost_reply_changes_nothing(store: Store) 
     job_id = await make_job(store)
     stream = await lease_stream(store, job_id)
     page = page_of(stream, records(3))
-    await store.ingesting.ingest(stream, page, "walker", 60)
+    await store.ingest.ingest(stream, page, "walker", 60)
     before = await rows_written(store, job_id)
-    again = await store.ingesting.ingest(stream, page, "walker", 60)
+    again = await store.ingest.ingest(stream, page, "walker", 60)
     assert (again.accepted, again.state) == (0, StreamState.RUNNING)
     assert await rows_written(store, job_id) == before
 
@@ -92,8 +92,8 @@ async def test_last_page_sent_again_says_that_the_stream_is_complete(store: Stor
     job_id = await make_job(store)
     stream = await lease_stream(store, job_id)
     page = page_of(stream, records(3), end=True)
-    await store.ingesting.ingest(stream, page, "walker", 60)
-    again = await store.ingesting.ingest(stream, page, "walker", 60)
+    await store.ingest.ingest(stream, page, "walker", 60)
+    again = await store.ingest.ingest(stream, page, "walker", 60)
     assert (again.accepted, again.state) == (0, StreamState.COMPLETE)
 
 
@@ -113,8 +113,8 @@ async def test_held_stream_is_leased_to_nobody_else(store: Store) -> None:
     first = await lease_stream(store, job_id, "one")
     second = await lease_stream(store, job_id, "two")
     assert {first.source, second.source} == {"north", "south"}
-    assert await store.ingesting.lease_stream(job_id, "three", 60) is None
-    await store.ingesting.release_stream(first)
+    assert await store.ingest.lease_stream(job_id, "three", 60) is None
+    await store.ingest.release_stream(first)
     assert (await lease_stream(store, job_id, "three")).source == first.source
 
 
@@ -122,17 +122,17 @@ async def test_released_stream_waits_for_its_delay_and_keeps_its_failure(store: 
     job_id = await make_job(store)
     stream = await lease_stream(store, job_id)
     await ingest(store, stream, records(1))
-    await store.ingesting.release_stream(stream, 3600, "502 from the source")
+    await store.ingest.release_stream(stream, 3600, "502 from the source")
     view = (await store.reads.streams(job_id))[0]
     assert (view.state, view.failures, view.error) == ("RUNNING", 1, "502 from the source")
     assert not view.due
-    assert await store.ingesting.lease_stream(job_id, "walker", 60) is None
+    assert await store.ingest.lease_stream(job_id, "walker", 60) is None
 
 
 async def test_page_taken_forgets_earlier_failures(store: Store) -> None:
     job_id = await make_job(store)
     stream = await lease_stream(store, job_id)
-    await store.ingesting.release_stream(stream, 0, "502 from the source")
+    await store.ingest.release_stream(stream, 0, "502 from the source")
     stream = await lease_stream(store, job_id)
     assert stream.failures == 1
     await ingest(store, stream, records(1))
@@ -144,8 +144,8 @@ async def test_release_by_a_worker_that_lost_the_stream_changes_nothing(store: S
     late = await lease_stream(store, job_id, "late")
     await expire(store)
     await lease_stream(store, job_id, "holder")
-    await store.ingesting.release_stream(late, 3600, "late")
-    await store.ingesting.fail_stream(late, "late")
+    await store.ingest.release_stream(late, 3600, "late")
+    await store.ingest.fail_stream(late, "late")
     view = (await store.reads.streams(job_id))[0]
     assert (view.state, view.worker, view.error) == ("RUNNING", "holder", None)
 
@@ -167,7 +167,7 @@ async def test_fewer_records_than_the_source_has_fail_the_job(store: Store) -> N
     ingested = await ingest(store, stream, records(2, 2), expected_count=5, end=True)
     assert ingested.state is StreamState.FAILED
     assert await work_off(store, job_id) == 4
-    assert await store.settling.complete(job_id) is JobState.FAILED
+    assert await store.outcomes.complete(job_id) is JobState.FAILED
     assert "5 records, but its pages gave 4" in str((await store.reads.job(job_id)).error)
 
 
@@ -177,7 +177,7 @@ async def test_resume_after_a_short_count_takes_no_record_twice(store: Store) ->
     await ingest(store, stream, records(2), next_cursor="page 2")
     await ingest(store, stream, records(2, 2), expected_count=5, end=True, next_cursor=None)
     await work_off(store, job_id)
-    await store.settling.complete(job_id)
+    await store.outcomes.complete(job_id)
     await store.jobs.resume(job_id, "tester")
     stream = await lease_stream(store, job_id)
     assert stream.cursor == {"page": "page 2", "skip": 2}
@@ -203,14 +203,14 @@ async def test_cap_cuts_a_page_and_the_rest_is_found_when_it_is_raised(store: St
     assert stream.cursor == {"page": "page 2", "skip": 2}
     assert (await store.reads.job(job_id)).discovered_at is not None
     await work_off(store, job_id)
-    assert await store.settling.complete(job_id) is JobState.DONE
+    assert await store.outcomes.complete(job_id) is JobState.DONE
     await store.jobs.resume(job_id, "tester", max_items=6)
     stream = await lease_stream(store, job_id)
     cut = await ingest(store, stream, page[stream.cursor["skip"] :], next_cursor="page 3")
     assert (cut.accepted, cut.state) == (1, StreamState.CAPPED)
     assert stream.cursor == {"page": "page 2", "skip": 3}
     await work_off(store, job_id)
-    await store.settling.complete(job_id)
+    await store.outcomes.complete(job_id)
     await store.jobs.resume(job_id, "tester", max_items=100)
     stream = await lease_stream(store, job_id)
     rest = await ingest(store, stream, page[stream.cursor["skip"] :], end=True)
@@ -269,7 +269,7 @@ async def test_page_that_cannot_be_written_leaves_no_trace(store: Store) -> None
     before = await rows_written(store, job_id), await store.reads.streams(job_id)
     broken = [*records(2), records(1)[0]._replace(input=None)]  # type: ignore[arg-type]
     with pytest.raises(Exception, match=r"(?i)null|none"):
-        await store.ingesting.ingest(stream, page_of(stream, broken), "walker", 60)
+        await store.ingest.ingest(stream, page_of(stream, broken), "walker", 60)
     assert (await rows_written(store, job_id), await store.reads.streams(job_id)) == before
 
 
@@ -297,4 +297,4 @@ async def test_stale_copy_of_a_stream_lease_cannot_advance_it(store: Store) -> N
     for _ in range(2):
         await ingest(store, stream, records(1))
     with pytest.raises(LeaseLost):
-        await store.ingesting.ingest(stale, page_of(stale, records(1)), "walker", 60)
+        await store.ingest.ingest(stale, page_of(stale, records(1)), "walker", 60)

@@ -87,11 +87,11 @@ async def test_source_of_a_live_job_whose_discovery_failed_is_not_taken_from_it(
     job_id = await make_job(store, "site")
     stream = await lease_stream(store, job_id)
     await ingest(store, stream, records(2))
-    await store.ingesting.fail_stream(stream, "gone")
+    await store.ingest.fail_stream(stream, "gone")
     with pytest.raises(UserError):
         await make_job(store, "site")
     await work_off(store, job_id)
-    assert await store.settling.complete(job_id) is JobState.FAILED
+    assert await store.outcomes.complete(job_id) is JobState.FAILED
 
 
 async def test_paused_job_gives_nothing_out_but_takes_results(store: Store) -> None:
@@ -100,16 +100,16 @@ async def test_paused_job_gives_nothing_out_but_takes_results(store: Store) -> N
     assert await store.jobs.pause(job_id, "tester") is JobState.PAUSED
     assert await claim(store, job_id) == []
     assert await settle(store, held) == []
-    assert await store.settling.complete(job_id) is None
+    assert await store.outcomes.complete(job_id) is None
     assert await store.jobs.resume(job_id, "tester") is JobState.RUNNING
     assert await work_off(store, job_id) == 6
-    assert await store.settling.complete(job_id) is JobState.DONE
+    assert await store.outcomes.complete(job_id) is JobState.DONE
 
 
 async def test_paused_job_leases_no_stream(store: Store) -> None:
     job_id = await make_job(store)
     await store.jobs.pause(job_id, "tester")
-    assert await store.ingesting.lease_stream(job_id, "walker", 60) is None
+    assert await store.ingest.lease_stream(job_id, "walker", 60) is None
 
 
 async def test_cancel_removes_the_ranges_and_refuses_results_and_pages(store: Store) -> None:
@@ -161,9 +161,9 @@ async def _job_in(store: Store, state: str) -> int:
     elif state == "CANCELLED":
         await store.jobs.cancel(job_id, "tester")
     elif state == "FAILED":
-        await store.ingesting.fail_stream(stream, "gone")
+        await store.ingest.fail_stream(stream, "gone")
         await work_off(store, job_id)
-        await store.settling.complete(job_id)
+        await store.outcomes.complete(job_id)
     assert await state_of(store, job_id) == state
     return job_id
 
@@ -201,9 +201,9 @@ async def test_resume_goes_on_where_a_failed_discovery_stopped(store: Store) -> 
     stream = await lease_stream(store, job_id)
     await ingest(store, stream, records(2))
     cursor = stream.cursor
-    await store.ingesting.fail_stream(stream, "the source moved")
+    await store.ingest.fail_stream(stream, "the source moved")
     await work_off(store, job_id)
-    assert await store.settling.complete(job_id) is JobState.FAILED
+    assert await store.outcomes.complete(job_id) is JobState.FAILED
     assert (await store.reads.job(job_id)).error == "the source moved"
     await store.jobs.resume(job_id, "tester")
     job = await store.reads.job(job_id)
@@ -212,13 +212,13 @@ async def test_resume_goes_on_where_a_failed_discovery_stopped(store: Store) -> 
     assert again.cursor == cursor
     await ingest(store, again, records(1), end=True)
     await work_off(store, job_id)
-    assert await store.settling.complete(job_id) is JobState.DONE
+    assert await store.outcomes.complete(job_id) is JobState.DONE
 
 
 async def test_failed_job_whose_source_went_to_another_job_cannot_end_well(store: Store) -> None:
     job_id = await make_job(store, "site")
-    await store.ingesting.fail_stream(await lease_stream(store, job_id), "gone")
-    assert await store.settling.complete(job_id) is JobState.FAILED
+    await store.ingest.fail_stream(await lease_stream(store, job_id), "gone")
+    assert await store.outcomes.complete(job_id) is JobState.FAILED
     await make_job(store, "site")
     with pytest.raises(UserError, match="nothing left to do"):
         await store.jobs.resume(job_id, "tester")
@@ -230,7 +230,7 @@ async def test_every_state_change_is_in_the_audit_log(store: Store) -> None:
     await store.jobs.pause(job_id, "anna")
     await store.jobs.resume(job_id, "ben")
     await work_off(store, job_id)
-    await store.settling.complete(job_id)
+    await store.outcomes.complete(job_id)
     await store.jobs.reprocess(job_id, DONE, await store.jobs.now(), "carl")
     await store.jobs.cancel(job_id, "dora")
     audit = [(entry["actor"], entry["action"]) for entry in await store.reads.audit(job_id)]
@@ -281,7 +281,7 @@ async def test_kill_switch_stops_claims_and_streams_and_says_so(store: Store) ->
 async def test_kill_switch_keeps_streams_from_being_walked(store: Store, scope: str) -> None:
     job_id = await make_job(store, "site")
     await store.jobs.switch(scope, True, "tester")
-    assert await store.ingesting.lease_stream(job_id, "walker", 60) is None
+    assert await store.ingest.lease_stream(job_id, "walker", 60) is None
     assert await store.reads.discovering_jobs(["demo"]) == []
     await store.jobs.switch(scope, False, "tester")
     assert await store.reads.discovering_jobs(["demo"]) == [(job_id, "UPLOAD")]
@@ -305,4 +305,4 @@ async def test_ingest_into_a_job_that_is_gone_is_a_lost_lease(store: Store) -> N
     stream = await lease_stream(store, job_id)
     stream.job_id = 4711
     with pytest.raises(LeaseLost):
-        await store.ingesting.ingest(stream, page_of(stream, records(1)), "walker", 60)
+        await store.ingest.ingest(stream, page_of(stream, records(1)), "walker", 60)

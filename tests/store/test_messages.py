@@ -154,7 +154,7 @@ async def test_retry_is_announced_for_when_it_is_due(store: Store) -> None:
     await execute(store, "delete from outbox")
     held = await claim_one(store, job_id)
     later = settlement_of(held, ItemStatus.PENDING, delay=3600.0)
-    await store.settling.settle(job_id, "one", [later])
+    await store.outcomes.settle(job_id, "one", [later])
     assert await outbox_of(store, job_id) == [("process",)]
     sender = Sender()
     await store.messages.relay(sender)
@@ -164,7 +164,7 @@ async def test_retry_is_announced_for_when_it_is_due(store: Store) -> None:
 async def test_end_of_a_turn_announces_what_is_due_later(store: Store) -> None:
     job_id = await filled_job(store, 2)
     held = await claim_one(store, job_id)
-    await store.settling.settle(
+    await store.outcomes.settle(
         job_id, "one", [settlement_of(held, ItemStatus.PENDING, delay=3600.0)]
     )
     await execute(store, "delete from outbox")

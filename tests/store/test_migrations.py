@@ -85,9 +85,9 @@ async def _fill(url: str) -> None:
     held = await claim_one(store, job_id, 1)
     decision = DecisionRow("claim", 1, 2, "faster")
     retry = settlement_of(held, ItemStatus.PENDING)
-    await store.settling.settle(job_id, "one", [retry], decisions=[decision])
+    await store.outcomes.settle(job_id, "one", [retry], decisions=[decision])
     crashing = await filled_job(store, 1)
-    while not await store.settling.complete(crashing):
+    while not await store.outcomes.complete(crashing):
         await crash(store, crashing)
     await store.gates.declare(Gate("api", spacing=1.0, concurrency=2))
     await store.gates.reserve("api", "one", 1, 60, 0.1, 30)
@@ -131,7 +131,7 @@ async def _use(url: str) -> None:
     assert await _tables(store) == TABLES
     job_id = await filled_job(store, 3)
     await settle(store, await claim_one(store, job_id))
-    assert await store.settling.complete(job_id) is JobState.DONE
+    assert await store.outcomes.complete(job_id) is JobState.DONE
     await assert_sound(store, job_id)
     await store.close()
 

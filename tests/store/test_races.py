@@ -154,7 +154,7 @@ async def test_two_last_settlements_end_the_job_once_and_do_not_forget_it(
 
     async def settle_and_complete(opened: Store, held: Any) -> JobState | None:
         await settle(opened, held)
-        return await opened.settling.complete(job_id)
+        return await opened.outcomes.complete(job_id)
 
     async with stopped(
         database_url, "settle", "commit", lambda other: settle_and_complete(other, first)
@@ -170,9 +170,9 @@ async def test_two_completions_at_once_end_the_job_once(store: Store, database_u
     job_id = await filled_job(store, 2)
     await work_off(store, job_id)
     async with stopped(
-        database_url, "complete", "commit", lambda other: other.settling.complete(job_id)
+        database_url, "complete", "commit", lambda other: other.outcomes.complete(job_id)
     ) as other:
-        mine = asyncio.create_task(store.settling.complete(job_id))
+        mine = asyncio.create_task(store.outcomes.complete(job_id))
         await until_blocked(store, mine)
         assert [await other.go_on(), await mine] == [JobState.DONE, None]
     actions = [entry["action"] for entry in await store.reads.audit(job_id)]
@@ -188,7 +188,7 @@ async def test_job_does_not_end_under_a_reprocess(store: Store, database_url: st
         return await other.jobs.reprocess(job_id, ERROR, before, "other")
 
     async with stopped(database_url, "reprocess", "commit", reprocess) as other:
-        completing = asyncio.create_task(store.settling.complete(job_id))
+        completing = asyncio.create_task(store.outcomes.complete(job_id))
         await until_blocked(store, completing)
         assert await other.go_on() == 2
         assert await completing is None
@@ -212,7 +212,7 @@ async def test_stream_is_leased_to_one_of_two(store: Store, database_url: str) -
     job_id = await make_job(store)
 
     async def take(opened: Store) -> StreamLease | None:
-        return await opened.ingesting.lease_stream(job_id, "someone", 60)
+        return await opened.ingest.lease_stream(job_id, "someone", 60)
 
     async with stopped(database_url, "lease_stream", "commit", take) as other:
         mine = asyncio.create_task(take(store))
@@ -425,7 +425,7 @@ async def test_workers_and_sweepers_at_once_finish_every_item_once(
             await opened.leases.rescue()
             await opened.leases.return_leases("nobody")
             for job_id in job_ids:
-                await opened.settling.complete(job_id)
+                await opened.outcomes.complete(job_id)
 
     backwards = list(reversed(job_ids))
     await asyncio.gather(
@@ -437,7 +437,7 @@ async def test_workers_and_sweepers_at_once_finish_every_item_once(
     )
     for job_id in job_ids:
         await work_off(store, job_id)
-        await store.settling.complete(job_id)
+        await store.outcomes.complete(job_id)
         assert await status_counts(store, job_id) == {"DONE": 76}
         assert await state_of(store, job_id) is JobState.DONE
 

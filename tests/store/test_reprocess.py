@@ -34,7 +34,7 @@ async def test_items_of_one_status_are_opened_and_the_job_runs_again(store: Stor
     held = await claim_one(store, job_id)
     assert seqs_of(held) == [2, 4] and held.lease.again
     await settle(store, held)
-    assert await store.settling.complete(job_id) is JobState.DONE
+    assert await store.outcomes.complete(job_id) is JobState.DONE
     assert await status_counts(store, job_id) == {"DONE": 3, "NOT_FOUND": 1}
 
 

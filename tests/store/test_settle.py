@@ -35,7 +35,7 @@ async def test_every_kind_of_outcome_is_written_and_counted(store: Store) -> Non
     kinds = [DONE, ERROR, ItemStatus.NOT_FOUND, ItemStatus.SKIPPED, PENDING]
     outcomes = [outcome_of(row, kind) for row, kind in zip(held.rows, kinds, strict=True)]
     assert (
-        await store.settling.settle(job_id, "one", [Settlement(held.lease, outcomes, True)]) == []
+        await store.outcomes.settle(job_id, "one", [Settlement(held.lease, outcomes, True)]) == []
     )
     counters = await store.reads.counters(job_id)
     assert (counters.done, counters.error, counters.not_found, counters.skipped) == (1, 1, 1, 1)
@@ -94,7 +94,7 @@ async def test_lost_lease_beside_a_held_one_loses_only_its_own(store: Store) -> 
     lost, held = await claim(store, job_id)
     await store.leases.release([lost.lease])
     both = [settlement_of(lost), settlement_of(held)]
-    assert await store.settling.settle(job_id, "one", both) == [lost.lease]
+    assert await store.outcomes.settle(job_id, "one", both) == [lost.lease]
     assert await status_counts(store, job_id) == {"DONE": 2, "PENDING": 2}
 
 
@@ -105,9 +105,9 @@ async def test_part_sent_again_after_a_lost_reply_changes_nothing(
     job_id = await filled_job(store, 4)
     held = await claim_one(store, job_id)
     part = settlement_of(held, status, only=[1, 2])
-    assert await store.settling.settle(job_id, "one", [part]) == []
+    assert await store.outcomes.settle(job_id, "one", [part]) == []
     before = await rows_written(store, job_id)
-    assert await store.settling.settle(job_id, "one", [part]) == []
+    assert await store.outcomes.settle(job_id, "one", [part]) == []
     after = await rows_written(store, job_id)
     assert _without_times(after) == _without_times(before)
 
@@ -116,9 +116,9 @@ async def test_last_settlement_sent_again_changes_nothing(store: Store) -> None:
     job_id = await filled_job(store, 4)
     held = await claim_one(store, job_id)
     rest = settlement_of(held)
-    assert await store.settling.settle(job_id, "one", [rest]) == []
+    assert await store.outcomes.settle(job_id, "one", [rest]) == []
     before = await rows_written(store, job_id)
-    await store.settling.settle(job_id, "one", [rest])
+    await store.outcomes.settle(job_id, "one", [rest])
     assert await rows_written(store, job_id) == before
 
 
@@ -134,7 +134,7 @@ async def test_retry_is_due_after_its_delay_and_not_before(store: Store) -> None
     outcomes = [
         outcome_of(row, PENDING, delay=delay) for row, delay in zip(held.rows, delays, strict=True)
     ]
-    await store.settling.settle(job_id, "one", [Settlement(held.lease, outcomes, True)])
+    await store.outcomes.settle(job_id, "one", [Settlement(held.lease, outcomes, True)])
     assert seqs_of(*await claim(store, job_id)) == [1]
     await execute(store, "update ranges set available_at = @after(-1.0) where lo = 2")
     assert seqs_of(*await claim(store, job_id)) == [2]
@@ -150,7 +150,7 @@ async def test_retries_due_at_about_the_same_time_share_a_range_due_with_its_las
         outcome_of(row, PENDING, delay=delay)
         for row, delay in zip(held.rows, (100.0, 90.0, 110.0), strict=True)
     ]
-    await store.settling.settle(job_id, "one", [Settlement(held.lease, outcomes, True)])
+    await store.outcomes.settle(job_id, "one", [Settlement(held.lease, outcomes, True)])
     rows = await fetch(
         store,
         "select count(*), sum(case when available_at > @after(105.0) then 1 else 0 end) "
@@ -192,7 +192,7 @@ async def test_throttled_try_is_counted_and_one_that_waited_for_a_gate_leaves_no
     waits = outcome_of(
         held.rows[1], PENDING, charged=False, logged=False, error_message="api", delay=3600.0
     )
-    await store.settling.settle(job_id, "one", [Settlement(held.lease, [throttled, waits], True)])
+    await store.outcomes.settle(job_id, "one", [Settlement(held.lease, [throttled, waits], True)])
     counters = await store.reads.counters(job_id)
     assert (counters.retried, counters.throttled) == (1, 1)
     assert await store.reads.attempts(job_id, 2) == []
@@ -214,7 +214,7 @@ async def test_save_writes_in_the_settling_transaction(store: Store) -> None:
         rows = [{"seq": outcome.seq} for part in settlements for outcome in part.outcomes]
         await tx.execute_many("insert into priced (seq, price) values (:seq, 7)", rows)
 
-    await store.settling.settle(job_id, "one", [settlement_of(held)], save=save)
+    await store.outcomes.settle(job_id, "one", [settlement_of(held)], save=save)
     assert [row[0] for row in await fetch(store, "select seq from priced order by seq")] == [
         1,
         2,
@@ -233,7 +233,7 @@ async def test_failed_save_rolls_everything_back(store: Store) -> None:
             await tx.execute("insert into priced (seq) values (:seq)", {"seq": 1})
 
     with pytest.raises(SaveFailed, match=r"(?i)unique"):
-        await store.settling.settle(job_id, "one", [settlement_of(held)], save=save)
+        await store.outcomes.settle(job_id, "one", [settlement_of(held)], save=save)
     assert await rows_written(store, job_id) == before
     assert await fetch(store, "select seq from priced") == []
     assert await settle(store, held) == []
@@ -248,7 +248,7 @@ async def test_save_is_not_called_for_a_lost_lease(store: Store) -> None:
     async def save(tx: Transaction, settlements: Sequence[Settlement]) -> None:
         called.append(settlements)
 
-    await store.settling.settle(job_id, "one", [settlement_of(held)], save=save)
+    await store.outcomes.settle(job_id, "one", [settlement_of(held)], save=save)
     assert called == []
 
 
@@ -256,7 +256,7 @@ async def test_decisions_are_written_with_the_settlement(store: Store) -> None:
     job_id = await filled_job(store, 1)
     held = await claim_one(store, job_id)
     decision = DecisionRow("claim", 10, 20, "items are fast")
-    await store.settling.settle(job_id, "one", [settlement_of(held)], decisions=[decision])
+    await store.outcomes.settle(job_id, "one", [settlement_of(held)], decisions=[decision])
     found = await store.reads.decisions(job_id, 5)
     assert [(one["what"], one["was"], one["became"]) for one in found] == [("claim", 10, 20)]
 
@@ -265,11 +265,11 @@ async def test_job_with_open_ranges_or_a_walked_stream_is_not_completed(store: S
     job_id = await filled_job(store, 2, 2)
     first, second = await claim(store, job_id)
     await settle(store, first)
-    assert await store.settling.complete(job_id) is None
+    assert await store.outcomes.complete(job_id) is None
     await settle(store, second)
-    assert await store.settling.complete(job_id) is JobState.DONE
-    assert await store.settling.complete(job_id) is None
-    assert await store.settling.complete(4711) is None
+    assert await store.outcomes.complete(job_id) is JobState.DONE
+    assert await store.outcomes.complete(job_id) is None
+    assert await store.outcomes.complete(4711) is None
 
 
 async def test_outcome_that_the_database_refuses_harms_nothing_else(store: Store) -> None:
@@ -278,7 +278,7 @@ async def test_outcome_that_the_database_refuses_harms_nothing_else(store: Store
     before = await rows_written(store, job_id)
     broken = [outcome_of(held.rows[0]), outcome_of(held.rows[1])._replace(status=None)]  # type: ignore[arg-type]
     with pytest.raises(Exception, match=r"(?i)null"):
-        await store.settling.settle(job_id, "one", [Settlement(held.lease, broken, True)])
+        await store.outcomes.settle(job_id, "one", [Settlement(held.lease, broken, True)])
     assert await rows_written(store, job_id) == before
     assert await settle(store, held) == []
 

@@ -213,8 +213,8 @@ class Site:
             for claimed in claims:
                 outcomes = [_outcome(row, statuses) for row in claimed.rows]
                 settlement = Settlement(claimed.lease, outcomes, last=True)
-                await store.settling.settle(job_id, "one", [settlement])
-        await store.settling.complete(job_id)
+                await store.outcomes.settle(job_id, "one", [settlement])
+        await store.outcomes.complete(job_id)
         return job_id
 
 

@@ -25,7 +25,7 @@ from holdfast.api.parts import Parts
 from holdfast.api.problems import WrongType
 from holdfast.api.shapes import Id, Shape
 from holdfast.api.uploading import Received, received_form, the_file
-from holdfast.engine.discover import open_upload
+from holdfast.engine.record.discover import open_upload
 from holdfast.errors import InputError, NotAllowed, NotThere
 from holdfast.sources.images import MEDIA_TYPES, image_in
 from holdfast.store.file_table import NewFile, StoredFile
@@ -223,7 +223,7 @@ async def require_in_place(file: StoredFile, parts: Parts) -> None:
 
 
 def _content_key(path: Path) -> str:
-    from holdfast.sources.tables import content_key
+    from holdfast.tables.files import content_key
 
     return content_key(path)
 

@@ -12,11 +12,11 @@ from typing import Any
 
 from holdfast.api.files import require_in_place
 from holdfast.api.parts import Parts
-from holdfast.engine.discover import open_upload
-from holdfast.engine.uploads import Upload
+from holdfast.engine.record.discover import open_upload
+from holdfast.engine.record.uploads import Upload
 from holdfast.errors import InputError, NotAllowed, NotThere, UserError
 from holdfast.model import Job
-from holdfast.sources.tables import TableFile
+from holdfast.tables.files import TableFile
 
 _AT_ONCE = 2
 
@@ -84,7 +84,7 @@ class Intake:
         """A stored file that cannot be opened any more fails its job, and says why."""
         store = self._parts.store
         seconds = self._parts.uploads.limits.lease_seconds
-        stream = await store.ingesting.lease_stream(job_id, name, seconds)
+        stream = await store.ingest.lease_stream(job_id, name, seconds)
         if stream is not None:
-            await store.ingesting.fail_stream(stream, f"{error.message} {error.hint or ''}".strip())
-            await store.settling.complete(job_id)
+            await store.ingest.fail_stream(stream, f"{error.message} {error.hint or ''}".strip())
+            await store.outcomes.complete(job_id)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from holdfast.api.parts import Parts
 from holdfast.api.uploading import ARRIVING
-from holdfast.export import UNFINISHED
+from holdfast.tables.writers import UNFINISHED
 
 #: Whatever still comes in or is written is touched all the time.
 _UNTOUCHED_SECONDS = 86_400.0

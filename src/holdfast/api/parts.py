@@ -10,12 +10,12 @@ from typing import Any
 
 from holdfast.clock import Clock
 from holdfast.engine.accounts import Accounts
-from holdfast.engine.backpressure import Backpressure
 from holdfast.engine.control import Control
 from holdfast.engine.operations import AttemptLimits
-from holdfast.engine.uploads import UploadParts
+from holdfast.engine.pace.backpressure import Backpressure
+from holdfast.engine.record.uploads import UploadParts
 from holdfast.engine.worker import Worker
-from holdfast.metrics import Metrics
+from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
 

@@ -10,13 +10,13 @@ from holdfast.clock import SystemClock, system_random
 from holdfast.engine.control import Control
 from holdfast.engine.worker import WorkerOptions
 from holdfast.errors import BrokerGone, UserError
-from holdfast.health import Check
 from holdfast.messaging import dead as messaging
 from holdfast.messaging.broker import Broker, open_broker
 from holdfast.messaging.orders import Orders
 from holdfast.messaging.topology import DEAD_QUEUE, QUEUES
 from holdfast.messaging.turns import BrokerTurns
-from holdfast.metrics import Metrics
+from holdfast.observe.health import Check
+from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
 from holdfast.store import DeadMessage, Store

@@ -11,23 +11,23 @@ from typing import Any, TypeVar
 
 import uvloop
 
-from holdfast import tracing
 from holdfast.database_url import sqlite_file
-from holdfast.engine.backpressure import BacklogBounds
-from holdfast.engine.concurrency import ConcurrencyBounds
-from holdfast.engine.discover import DiscoverLimits
-from holdfast.engine.execute import ExecuteLimits
-from holdfast.engine.pace import ClaimBounds, IngestBounds, SpacingBounds
-from holdfast.engine.retry import RetryPolicy
-from holdfast.engine.settle import FlushLimits
+from holdfast.engine.pace.backpressure import BacklogBounds
+from holdfast.engine.pace.concurrency import ConcurrencyBounds
+from holdfast.engine.pace.controllers import ClaimBounds, IngestBounds, SpacingBounds
+from holdfast.engine.pace.retry import RetryPolicy
+from holdfast.engine.record.discover import DiscoverLimits
+from holdfast.engine.record.execute import ExecuteLimits
+from holdfast.engine.record.settle import FlushLimits
+from holdfast.engine.record.slice import WorkLimits
 from holdfast.engine.upkeep import UpkeepLimits
-from holdfast.engine.work import WorkLimits
 from holdfast.engine.worker import WorkerOptions
 from holdfast.errors import DatabaseGone
-from holdfast.health import Check, HealthServer
 from holdfast.http import HttpOptions
-from holdfast.log import configure
-from holdfast.metrics import Metrics
+from holdfast.observe import tracing
+from holdfast.observe.health import Check, HealthServer
+from holdfast.observe.log import configure
+from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Gate
 from holdfast.settings import Settings, load_settings
 from holdfast.store import Store, open_store

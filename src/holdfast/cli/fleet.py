@@ -30,7 +30,7 @@ from holdfast.cli.supervising import Supervisor
 from holdfast.cli.working import stop_with_supervisor
 from holdfast.engine.control import Control
 from holdfast.engine.upkeep import Upkeep, every
-from holdfast.metrics import Metrics
+from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
 from holdfast.tasks import end_tasks, raise_failure

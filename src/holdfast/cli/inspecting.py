@@ -28,13 +28,13 @@ from holdfast.database_url import sqlite_file
 from holdfast.engine.grid import Chosen, grid_of, write_export
 from holdfast.engine.why import why_not_running
 from holdfast.errors import UserError
-from holdfast.export import FORMATS, format_of, plain_text
 from holdfast.model import ItemStatus, Job
+from holdfast.observe.tracing import parse
 from holdfast.settings import Settings
 from holdfast.store import Store
 from holdfast.store.item_pages import ItemFilter, ItemView
 from holdfast.store.migrate import require_current
-from holdfast.tracing import parse
+from holdfast.tables.writers import FORMATS, format_of, plain_text
 
 _JOB = typer.Argument(..., metavar="JOB", help="The job's number, as `holdfast jobs` shows it.")
 _STATUS = typer.Option(None, "--status", help="Only these, e.g. ERROR,NOT_FOUND.")

@@ -25,10 +25,10 @@ from holdfast.cli.output import JSON_OPTION, errors, print_json, print_table
 from holdfast.cli.planned import run_planned
 from holdfast.engine.control import Control
 from holdfast.errors import UserError
-from holdfast.export import open_writer
 from holdfast.model import Json
 from holdfast.pipelines.meetings.exporting import PageFormat, lines_of
 from holdfast.pipelines.meetings.reads import EXPORT_COLUMNS, MeetingsReads
+from holdfast.tables.writers import open_writer
 
 SUBDOMAIN = typer.Argument(..., metavar="SUBDOMAIN", help="As in alameda.ca.")
 

@@ -90,7 +90,7 @@ class _PlannedRun:
         wait = _LINE_SECONDS[0]
         while True:
             await asyncio.sleep(wait)
-            for standing in await store.planning.standings(self._pipeline.name):
+            for standing in await store.plans.standings(self._pipeline.name):
                 if standing.job_state is JobState.RUNNING:
                     errors.print(_standing_line(standing), markup=False)
             wait = min(_LINE_SECONDS[1], wait * 1.5)

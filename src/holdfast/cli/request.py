@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.engine.control import Caps
-from holdfast.engine.discover import open_upload
+from holdfast.engine.record.discover import open_upload
 from holdfast.errors import UserError
-from holdfast.export import format_of
 from holdfast.model import Job, Lane
 from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
-from holdfast.sources.tables import TableFile
+from holdfast.tables.files import TableFile
+from holdfast.tables.writers import format_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,16 +33,16 @@ from holdfast.cli.working import worker_name
 from holdfast.clock import SystemClock
 from holdfast.engine.control import Caps, Control, discovery_key, options_of
 from holdfast.engine.grid import write_export
-from holdfast.engine.uploads import Upload, UploadParts
+from holdfast.engine.record.uploads import Upload, UploadParts
 from holdfast.engine.why import why_not_running
 from holdfast.errors import DatabaseGone, InputError, UserError
-from holdfast.export import format_of
-from holdfast.metrics import Metrics
 from holdfast.model import Job, JobState
+from holdfast.observe.metrics import Metrics
 from holdfast.options import checked_options
 from holdfast.settings import Settings
-from holdfast.sources.tables import TableFile, content_key
 from holdfast.store import Store
+from holdfast.tables.files import TableFile, content_key
+from holdfast.tables.writers import format_of
 
 T = TypeVar("T")
 _AGAIN_SECONDS = 0.5

@@ -36,12 +36,12 @@ from holdfast.cli.supervising import reap_dead_workers
 from holdfast.cli.working import stop_with_supervisor, worker_name
 from holdfast.clock import SystemClock, system_random
 from holdfast.engine.accounts import Accounts
-from holdfast.engine.backpressure import Backpressure
 from holdfast.engine.operations import AttemptLimits
-from holdfast.engine.uploads import UploadParts
+from holdfast.engine.pace.backpressure import Backpressure
+from holdfast.engine.record.uploads import UploadParts
 from holdfast.engine.worker import Worker
 from holdfast.errors import UserError
-from holdfast.metrics import Metrics
+from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
 from holdfast.store import Store

@@ -16,7 +16,7 @@ from holdfast.database_url import sqlite_file
 from holdfast.environment import PREFIX
 from holdfast.errors import DatabaseGone, UserError
 from holdfast.findings import Finding
-from holdfast.log import configure
+from holdfast.observe.log import configure
 from holdfast.settings import SETTINGS, Settings, load_settings
 from holdfast.store.migrate import downgrade, require_current, status, upgrade
 

@@ -28,9 +28,9 @@ from holdfast.engine.control import NO_CAPS, Asked, Control
 from holdfast.errors import UserError
 from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
-from holdfast.sources.tables import content_key
 from holdfast.store import Store
 from holdfast.store.file_table import NewFile
+from holdfast.tables.files import content_key
 
 _DEMO_DIR = ".holdfast/demo"
 _LIST = "shopping-list.csv"

@@ -16,7 +16,6 @@ from contextlib import AsyncExitStack
 import structlog
 import typer
 
-from holdfast import tracing
 from holdfast.cli.composition import (
     broker_awaited,
     ensure_schema,
@@ -32,7 +31,8 @@ from holdfast.cli.output import errors, tell
 from holdfast.clock import SystemClock, system_random
 from holdfast.engine.worker import Worker
 from holdfast.errors import UserError
-from holdfast.metrics import Metrics
+from holdfast.observe import tracing
+from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
 

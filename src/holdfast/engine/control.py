@@ -8,15 +8,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from holdfast.engine.ending import orders_of, plan_of
+from holdfast.engine.planning import orders_of, plan_of
 from holdfast.errors import IllegalTransition, PipelineError, UnfitState, UserError
 from holdfast.model import FINAL, ItemStatus, Job, JobState, Lane
+from holdfast.observe.tracing import note, span
 from holdfast.options import whole_options
 from holdfast.pipeline import Pipeline
 from holdfast.store import Carried, NewJob, NewStream, Store
 from holdfast.store.request_table import RequestKey
 from holdfast.store.upkeep_table import DueSchedule
-from holdfast.tracing import note, span
 
 T = TypeVar("T")
 
@@ -162,7 +162,7 @@ class Control:
         """Asks a pipeline that plans what is to be done, and does it."""
         await self.prepare(pipeline)
         orders = orders_of(pipeline, self._owner, actor or self._owner)
-        plan = self._store.planning.plan(orders, plan_of(pipeline, request))
+        plan = self._store.plans.plan(orders, plan_of(pipeline, request))
         carried = await self._ordered(plan)
         self._tell(pipeline, carried.job_ids, orders.actor)
         return carried
@@ -174,7 +174,7 @@ class Control:
         await self.prepare(pipeline)
         orders = orders_of(pipeline, self._owner, f"schedule:{due.name}")
         plan = plan_of(pipeline, due.options)
-        job_ids = await self._store.planning.fire_plan(due, next_at, orders, plan)
+        job_ids = await self._store.plans.fire_plan(due, next_at, orders, plan)
         self._tell(pipeline, job_ids, orders.actor)
         return job_ids[-1] if job_ids else None
 
@@ -230,7 +230,7 @@ class Control:
         """Skips those that are open and that nobody works on; returns how many."""
         told = reason or f"skipped by {self._owner}"
         skipped = await self._ordered(self._store.jobs.skip_items(job_id, seqs, self._owner, told))
-        await self._store.settling.complete(job_id)
+        await self._store.outcomes.complete(job_id)
         self._log.info("job.items_skipped", job_id=job_id, items=skipped, by=self._owner)
         return skipped
 

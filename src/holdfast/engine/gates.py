@@ -13,7 +13,7 @@ from typing import Any
 from holdfast.clock import Clock
 from holdfast.errors import GateWait
 from holdfast.store import Store
-from holdfast.store.gate_table import Reservation
+from holdfast.store.gates import Reservation
 
 # A start may come so much later than its time and still keep its distance to the next.
 _SLACK_SECONDS = 0.1

@@ -10,10 +10,10 @@ from typing import Any
 
 import orjson
 
-from holdfast.export import open_writer
 from holdfast.model import Job
 from holdfast.store import Store
 from holdfast.store.item_pages import RESULTS_ONLY, WHOLE, ItemFilter, ItemView
+from holdfast.tables.writers import open_writer
 
 ALL_ITEMS = ItemFilter()
 #: Those of some items that are meant.

@@ -158,14 +158,14 @@ class Operations:
                 )
 
             hold = await self._each_found(hold, job_id, number, skip)
-            await self._store.settling.complete(job_id)
+            await self._store.outcomes.complete(job_id)
             return hold
         more = True
         while more and not self._stopped.is_set():
             before = hold.operation.done_count
             hold, more = await self._store.operations.skip(hold, job_id, filter, reason)
             await self._spaced(hold, hold.operation.done_count - before)
-        await self._store.settling.complete(job_id)
+        await self._store.outcomes.complete(job_id)
         return hold
 
     async def _reprocess(self, hold: Hold, job_id: int, number: int) -> Hold:

@@ -13,14 +13,14 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from cronsim import CronSim, CronSimError
 
 from holdfast.engine.control import Control
-from holdfast.engine.ending import ending_of
+from holdfast.engine.planning import ending_of
 from holdfast.errors import DatabaseGone, UserError
-from holdfast.metrics import Metrics, QueueReading
+from holdfast.observe.metrics import Metrics, QueueReading
+from holdfast.observe.tracing import span
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
 from holdfast.store.leases import InWork
 from holdfast.store.upkeep_table import DueSchedule
-from holdfast.tracing import span
 
 
 async def every(seconds: float, action: Callable[[], Awaitable[None]], log: Any, name: str) -> None:
@@ -89,7 +89,7 @@ class Upkeep:
         rescued = await self._store.leases.rescue(in_work)
         finished = await self._store.upkeep.finishable_jobs()
         for job_id in {*rescued, *finished}:
-            await self._store.settling.complete(job_id)
+            await self._store.outcomes.complete(job_id)
         cancelled = await self._store.upkeep.cancelled_jobs_with_ranges()
         for job_id in cancelled:
             await self._store.jobs.drop_ranges(job_id)
@@ -108,7 +108,7 @@ class Upkeep:
             job = await self._store.reads.job(job_id)
             if job.pipeline in concluding:
                 ending = ending_of(self._pipelines[job.pipeline], job)
-                await self._store.settling.complete(job_id, ending)
+                await self._store.outcomes.complete(job_id, ending)
 
     async def _announce(self) -> list[int]:
         messages = self._store.messages
@@ -177,7 +177,7 @@ class Upkeep:
         if not pipeline.tends:
             return False
         async with self._tending:
-            return await self._store.planning.tend(pipeline.tend)
+            return await self._store.plans.tend(pipeline.tend)
 
 
 def next_fire(cron: str, zone: str, now: datetime) -> datetime:

@@ -15,28 +15,34 @@ from typing import Any
 import psutil
 
 from holdfast.clock import Clock
-from holdfast.engine.backpressure import BacklogBounds, Backpressure
-from holdfast.engine.blocking import Threads
-from holdfast.engine.concurrency import ConcurrencyBounds
 from holdfast.engine.control import Control
-from holdfast.engine.discover import DiscoverLimits, Walk, WalkEnd, discovered_pages
-from holdfast.engine.ending import ending_of
-from holdfast.engine.execute import Execute, ExecuteLimits
 from holdfast.engine.gates import Gates
-from holdfast.engine.pace import ClaimBounds, IngestBounds, IngestPace, SpacingBounds, pressure
-from holdfast.engine.pacing import PipelinePace
-from holdfast.engine.retry import RetryPolicy
+from holdfast.engine.pace.backpressure import BacklogBounds, Backpressure
+from holdfast.engine.pace.concurrency import ConcurrencyBounds
+from holdfast.engine.pace.controllers import (
+    ClaimBounds,
+    IngestBounds,
+    IngestPace,
+    SpacingBounds,
+    pressure,
+)
+from holdfast.engine.pace.pipeline_pace import PipelinePace
+from holdfast.engine.pace.retry import RetryPolicy
+from holdfast.engine.planning import ending_of
+from holdfast.engine.record.discover import DiscoverLimits, Walk, WalkEnd, discovered_pages
+from holdfast.engine.record.execute import Execute, ExecuteLimits
+from holdfast.engine.record.slice import ProcessingSlice, WorkLimits
+from holdfast.engine.threads import Threads
 from holdfast.engine.turns import PollingTurns, Turn, Turns
 from holdfast.engine.upkeep import Upkeep, UpkeepLimits, every
-from holdfast.engine.work import ProcessingSlice, WorkLimits
 from holdfast.errors import DatabaseGone
 from holdfast.http import HttpClient, HttpOptions
-from holdfast.metrics import Metrics
 from holdfast.model import Job, JobState, Lane, Outcome, SliceKind
+from holdfast.observe.metrics import Metrics
+from holdfast.observe.tracing import span
 from holdfast.pipeline import Context, Pipeline
 from holdfast.store import Store
 from holdfast.tasks import end_tasks
-from holdfast.tracing import span
 
 _HEARTBEAT_SECONDS = 5.0
 _IDLE_SECONDS = (0.05, 0.5)
@@ -315,20 +321,20 @@ class Worker:
     async def _walk(self, job_id: int) -> WalkEnd | None:
         """A discovery slice; None if no stream of the job was free."""
         limits = self._options.discover
-        stream = await self._store.ingesting.lease_stream(job_id, self._name, limits.lease_seconds)
+        stream = await self._store.ingest.lease_stream(job_id, self._name, limits.lease_seconds)
         if stream is None:
             return None
         wait = await self._backpressure.wait_seconds()
         if wait is not None:
-            await self._store.ingesting.release_stream(stream, wait)
+            await self._store.ingest.release_stream(stream, wait)
             return WalkEnd.WAITING
         execute = await self._execute_for(job_id)
         pipeline, job = execute.pipeline, execute.job
         if stream.fingerprint != pipeline.fingerprint(stream.source, job.given_options):
-            await self._store.ingesting.fail_stream(
+            await self._store.ingest.fail_stream(
                 stream, f"the query behind {stream.source} changed since its cursor was stored"
             )
-            await self._store.settling.complete(job_id, ending_of(pipeline, job))
+            await self._store.outcomes.complete(job_id, ending_of(pipeline, job))
             return WalkEnd.FAILED
         started = self._clock.monotonic()
         deadline = started + self._options.work.slice_seconds
@@ -351,7 +357,7 @@ class Worker:
         seconds = self._clock.monotonic() - started
         self._metrics.slice_seconds.labels(pipeline.name, "discover").observe(seconds)
         if end in (WalkEnd.COMPLETE, WalkEnd.CAPPED, WalkEnd.FAILED):
-            await self._store.settling.complete(job_id, ending_of(pipeline, job))
+            await self._store.outcomes.complete(job_id, ending_of(pipeline, job))
         return end
 
     # Parts.

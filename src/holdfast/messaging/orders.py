@@ -9,9 +9,9 @@ from typing import Any
 from holdfast.engine.control import Control
 from holdfast.errors import UserError
 from holdfast.messaging.envelope import Envelope, JobStart
+from holdfast.observe.tracing import span
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
-from holdfast.tracing import span
 
 
 class Orders:

@@ -11,8 +11,8 @@ from holdfast.errors import BrokerGone, DatabaseGone
 from holdfast.messaging.broker import Broker, Outgoing
 from holdfast.messaging.envelope import SliceDiscover, SliceProcess, Tracing, compose, dump
 from holdfast.messaging.topology import DELIVERY_LIMIT
-from holdfast.metrics import Metrics
 from holdfast.model import Lane, SliceKind
+from holdfast.observe.metrics import Metrics
 from holdfast.store import OutboxRow, Store
 from holdfast.tasks import end_tasks
 

@@ -23,8 +23,8 @@ from holdfast.messaging.envelope import (
     parse,
 )
 from holdfast.messaging.orders import Orders
-from holdfast.metrics import Metrics
 from holdfast.model import JobState, SliceKind
+from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
 from holdfast.tasks import end_tasks

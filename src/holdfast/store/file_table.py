@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from holdfast.errors import NotThere
-from holdfast.store.auditing import add_audit
+from holdfast.store.audit import add_audit
 from holdfast.store.database import Database
 from holdfast.store.driver import Row, Transaction
 from holdfast.store.instants import parse_instant

@@ -10,13 +10,13 @@ import orjson
 
 from holdfast.errors import NotThere, UnfitState, UserError
 from holdfast.model import FINAL, ItemStatus, JobState, Lane, SliceKind, next_job_state
-from holdfast.store.announcing import announce
-from holdfast.store.auditing import add_audit
-from holdfast.store.counting import add_counts
+from holdfast.store.announcements import announce
+from holdfast.store.audit import add_audit
+from holdfast.store.counters import add_counts
 from holdfast.store.database import Database
 from holdfast.store.driver import Transaction
 from holdfast.store.request_table import RequestKey, note_made
-from holdfast.store.skipping import skip_named
+from holdfast.store.skips import skip_named
 
 _CHUNK = 500
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from holdfast.model import ALONE_AFTER, LONE_EXPIRIES, Lease, SliceKind
-from holdfast.store.announcing import announce, announce_all
-from holdfast.store.counting import add_counts
+from holdfast.store.announcements import announce, announce_all
+from holdfast.store.counters import add_counts
 from holdfast.store.database import Database
 from holdfast.store.driver import Row, Transaction
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from holdfast.model import JobState, Lane, SliceKind
-from holdfast.store.announcing import announce
+from holdfast.store.announcements import announce
 from holdfast.store.database import Database
 from holdfast.store.driver import Transaction
 from holdfast.store.instants import parse_instant

@@ -12,8 +12,8 @@ import orjson
 
 from holdfast.errors import LeaseLost, NotThere, UnfitState
 from holdfast.model import ItemStatus
-from holdfast.store.auditing import add_audit
-from holdfast.store.counting import add_counts
+from holdfast.store.audit import add_audit
+from holdfast.store.counters import add_counts
 from holdfast.store.database import Database
 from holdfast.store.driver import Row, Transaction
 from holdfast.store.file_table import NewExport, insert_export
@@ -21,7 +21,7 @@ from holdfast.store.instants import instant_parameter, parse_instant
 from holdfast.store.item_pages import ItemFilter
 from holdfast.store.jobs import open_again, require
 from holdfast.store.request_table import RequestKey, note_made
-from holdfast.store.skipping import skip_named
+from holdfast.store.skips import skip_named
 
 _LAST_ID = 2**62
 _CHUNK = 500

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from holdfast.errors import NotThere, UnfitState
-from holdfast.store.auditing import add_audit
+from holdfast.store.audit import add_audit
 from holdfast.store.database import Database
 from holdfast.store.driver import Row, Transaction
 from holdfast.store.instants import parse_instant, seconds_between

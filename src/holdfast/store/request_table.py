@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from holdfast.errors import UnfitState
-from holdfast.store.auditing import add_audit
+from holdfast.store.audit import add_audit
 from holdfast.store.database import Database
 from holdfast.store.driver import Row, Transaction
 from holdfast.store.instants import parse_instant

@@ -13,23 +13,23 @@ from holdfast.store.database import Database
 from holdfast.store.driver import Driver, Fault, Observe, no_fault, no_observe
 from holdfast.store.extension_folders import all_sql
 from holdfast.store.file_table import FileTable
-from holdfast.store.gate_table import GateTable
-from holdfast.store.ingesting import Ingesting
+from holdfast.store.gates import GateTable
+from holdfast.store.ingest import Ingest
 from holdfast.store.item_pages import ItemPages
 from holdfast.store.jobs import Jobs
 from holdfast.store.leases import Leases
 from holdfast.store.lists import Lists
 from holdfast.store.messages import Messages
 from holdfast.store.operation_table import OperationTable
+from holdfast.store.outcomes import Outcomes
 from holdfast.store.pages import Pages
 from holdfast.store.people import People
-from holdfast.store.planning import Planning
+from holdfast.store.plans import Plans
 from holdfast.store.postgres import open_postgres
 from holdfast.store.queries import SqlFolder, load_queries
 from holdfast.store.reads import Reads
 from holdfast.store.request_table import RequestTable
-from holdfast.store.sample_table import SampleTable
-from holdfast.store.settling import Settling
+from holdfast.store.samples import SampleTable
 from holdfast.store.sqlite import open_sqlite
 from holdfast.store.upkeep_table import UpkeepTable
 
@@ -40,13 +40,13 @@ _DEFAULT_GATE = Gate("", concurrency=8)
 class Store:
     database: Database
     jobs: Jobs
-    ingesting: Ingesting
+    ingest: Ingest
     leases: Leases
-    settling: Settling
+    outcomes: Outcomes
     gates: GateTable
     messages: Messages
     upkeep: UpkeepTable
-    planning: Planning
+    plans: Plans
     reads: Reads
     pages: Pages
     lists: Lists
@@ -91,13 +91,13 @@ async def open_store(
     return Store(
         database=database,
         jobs=Jobs(database),
-        ingesting=Ingesting(database, _new_token),
+        ingest=Ingest(database, _new_token),
         leases=Leases(database, _new_token, owner_slices),
-        settling=Settling(database),
+        outcomes=Outcomes(database),
         gates=GateTable(database, rng, default_gate),
         messages=Messages(database),
         upkeep=UpkeepTable(database),
-        planning=Planning(database),
+        plans=Plans(database),
         reads=Reads(database),
         pages=Pages(database),
         lists=Lists(database),

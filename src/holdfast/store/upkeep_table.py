@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from holdfast.store.auditing import add_audit
+from holdfast.store.audit import add_audit
 from holdfast.store.database import Database
 from holdfast.store.driver import Transaction
 from holdfast.store.instants import instant_parameter, parse_instant

@@ -254,7 +254,7 @@ async def test_job_that_was_walked_by_another_program_is_left_to_a_worker_with_t
     await town.store.database.write("test", lambda tx: tx.execute(
         "update streams set state = 'COMPLETE'"
     ))  # fmt: skip
-    assert await town.store.settling.complete(job_id) is None
+    assert await town.store.outcomes.complete(job_id) is None
     assert await town.jobs() == [("alameda.ca minutes full", "RUNNING")]
 
 

@@ -13,7 +13,7 @@ from holdfast.cli.working import worker_name
 from holdfast.clock import SystemClock, system_random
 from holdfast.engine.control import Control
 from holdfast.engine.worker import Worker
-from holdfast.metrics import Metrics
+from holdfast.observe.metrics import Metrics
 from holdfast.pipelines.meetings import Meetings, MeetingsOptions
 from holdfast.settings import load_settings
 from holdfast.store import Store

@@ -9,9 +9,9 @@ from enum import StrEnum
 
 import orjson
 
-from holdfast.export import csv_cell
 from holdfast.model import Json
 from holdfast.pipelines.meetings.reads import EXPORT_COLUMNS
+from holdfast.tables.writers import csv_cell
 
 
 class PageFormat(StrEnum):

@@ -1,0 +1,54 @@
+"""Backpressure: when too much waits already, whoever brings more is told to come later."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.clock import Clock
+from holdfast.observe.metrics import Metrics
+from holdfast.store import Store
+
+_READ_SECONDS = 1.0
+_SHORTEST_SECONDS = 5
+_LONGEST_SECONDS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogBounds:
+    """None means no bound."""
+
+    items: int | None
+    seconds: float | None
+
+
+class Backpressure:
+    def __init__(self, store: Store, bounds: BacklogBounds, clock: Clock, metrics: Metrics) -> None:
+        self._store = store
+        self._bounds = bounds
+        self._clock = clock
+        self._metrics = metrics
+        self._read_at = -_READ_SECONDS
+        self._wait: int | None = None
+
+    async def wait_seconds(self) -> int | None:
+        """In how many seconds to bring more; None while there is room. Read once a second."""
+        if self._bounds == BacklogBounds(None, None):
+            return None
+        if self._clock.monotonic() >= self._read_at + _READ_SECONDS:
+            self._read_at = self._clock.monotonic()
+            items, seconds = await self._store.reads.backlog()
+            self._wait = wait_for(self._bounds, items, seconds)
+            self._metrics.backpressure.set(int(self._wait is not None))
+        return self._wait
+
+
+def wait_for(bounds: BacklogBounds, items: int, seconds: float) -> int | None:
+    """The further beyond the bound, the longer."""
+    shares = [
+        present / bound
+        for present, bound in ((items, bounds.items), (seconds, bounds.seconds))
+        if bound is not None and present > bound
+    ]
+    if not shares:
+        return None
+    return min(_LONGEST_SECONDS, round(_SHORTEST_SECONDS * max(shares)))

@@ -1,0 +1,348 @@
+"""Pure: what was measured → the next ingest batch, claim, lease and retry spacing.
+
+No controller reads a clock, a setting or the machine: all of it is handed in, so that a
+sequence of observations can be replayed. `concurrency.py` holds the controller of concurrency.
+Dwell is counted in observations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.engine.pace.histogram import Ewma, LatencyHistogram
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A controller changed its mind: shown on the job's page and kept with the job."""
+
+    what: str
+    was: float
+    now: float
+    why: str
+
+
+class Decisions:
+    """Keeps the changes worth telling: of 10 % and with a dwell between, or of a factor of two."""
+
+    __slots__ = ("_dwell", "_kept", "_since", "_told", "_value", "_what", "_why")
+
+    def __init__(self, what: str, value: float, dwell: int = 4) -> None:
+        self._what = what
+        self._told = value
+        self._value = value
+        self._why = ""
+        self._dwell = dwell
+        self._since = dwell
+        self._kept: deque[Decision] = deque(maxlen=100)
+
+    def note(self, value: float, why: str) -> None:
+        """Takes the present value at every observation; `why` belongs to a change of it."""
+        self._since += 1
+        if value != self._value:
+            self._value, self._why = value, why
+        change = max(value, 1e-9) / max(self._told, 1e-9)
+        drastic = change >= 2.0 or change <= 0.5
+        noticeable = change >= 1.1 or change <= 0.9
+        if drastic or (noticeable and self._since >= self._dwell):
+            self._kept.append(Decision(self._what, self._told, value, self._why))
+            self._told = value
+            self._since = 0
+
+    def drain(self) -> list[Decision]:
+        drained = list(self._kept)
+        self._kept.clear()
+        return drained
+
+
+@dataclass(frozen=True, slots=True)
+class IngestBounds:
+    """INGEST_MIN_ROWS, INGEST_MAX_ROWS, INGEST_MAX_BATCH_BYTES, DB_P50_MS, DB_P95_MS,
+    POOL_WAIT_MS."""
+
+    min_rows: int = 64
+    max_rows: int = 10_000
+    max_bytes: int = 8_000_000
+    p50_seconds: float = 0.1
+    p95_seconds: float = 0.25
+    pool_wait_seconds: float = 0.05
+
+
+_CONFIRMING = 2  # one slow batch is a cold connection or a checkpoint; two are a finding
+_DWELL = 4
+_CALM = 0.8  # grow only below this share of a target: between it and the target, hold
+
+
+class IngestPace:
+    """How many rows the next ingest batch should have.
+
+    Doubles from the least until p50, p95, pool wait or bytes trip a soft limit; then loses a
+    quarter and grows by a fixed step. A size twice the one that tripped shows that the trip was
+    a passing matter, and doubling is allowed again. A failed batch divides the size by four.
+
+    Where even the smallest batches miss the target (a slow disk, a far database), smaller ones
+    would only be slower: the targets are stretched to twice that fixed cost.
+    """
+
+    def __init__(self, bounds: IngestBounds) -> None:
+        self._bounds = bounds
+        self._rows = min(bounds.min_rows, bounds.max_rows)
+        self._tripped_at: int | None = None
+        self._latency = LatencyHistogram(window=32)
+        self._samples = 0
+        self._pool_wait = Ewma(_DWELL)
+        self._row_bytes = Ewma(8)
+        self._fixed_cost = 0.0
+        self._decisions = Decisions("ingest batch", self._rows)
+
+    @property
+    def rows(self) -> int:
+        """The next batch's rows; bytes win over INGEST_MIN_ROWS, because memory is finite."""
+        return max(1, min(self._rows, self._rows_by_bytes()))
+
+    def observe(
+        self, rows: int, size_bytes: int, seconds: float, pool_wait_seconds: float = 0.0
+    ) -> None:
+        """Takes one written batch: its rows and bytes, the time its transaction took, and how
+        long it waited for a connection before."""
+        if rows <= 0:
+            return
+        self._measure(rows, size_bytes, seconds, pool_wait_seconds)
+        trip = self._trip()
+        if trip:
+            self._tripped_at = self._rows
+            self._resize(self._rows * 3 // 4)
+        elif rows * 2 >= self.rows and self._may_grow(seconds):
+            self._grow()
+        self._note(trip or "latency and pool wait are well within their targets")
+
+    def failed(self) -> None:
+        """Takes one batch that the database refused or did not answer."""
+        self._tripped_at = self._rows
+        self._resize(self._rows // 4)
+        self._note("a batch failed")
+
+    def decisions(self) -> list[Decision]:
+        return self._decisions.drain()
+
+    def _measure(self, rows: int, size_bytes: int, seconds: float, pool_wait: float) -> None:
+        self._samples += 1
+        self._latency.observe(seconds)
+        self._pool_wait.observe(pool_wait)
+        self._row_bytes.observe(size_bytes / rows)
+        if rows <= 2 * self._bounds.min_rows:
+            gain = 1.0 if seconds < self._fixed_cost or self._fixed_cost == 0.0 else 0.1
+            self._fixed_cost += gain * (seconds - self._fixed_cost)
+
+    def _trip(self) -> str | None:
+        if self._samples < _CONFIRMING:
+            return None
+        stretch = self._stretch()
+        p50, p95 = self._latency.p50, self._latency.p95
+        p50_target = self._bounds.p50_seconds * stretch
+        p95_target = self._bounds.p95_seconds * stretch
+        if p50 > p50_target:
+            return f"p50 of {duration(p50)} is over the target of {duration(p50_target)}"
+        if p95 > p95_target and self._samples >= _DWELL:
+            return f"p95 of {duration(p95)} is over the target of {duration(p95_target)}"
+        wait, allowed = self._pool_wait.mean, self._bounds.pool_wait_seconds
+        if wait > allowed:
+            return f"waits of {duration(wait)} for a connection are over {duration(allowed)}"
+        return None
+
+    def _may_grow(self, seconds: float) -> bool:
+        stretch = self._stretch() * _CALM
+        quiet_pool = self._pool_wait.mean <= self._bounds.pool_wait_seconds / 2
+        if self._tripped_at is None:
+            return quiet_pool and seconds <= self._bounds.p50_seconds * stretch
+        return (
+            quiet_pool
+            and self._samples >= _DWELL
+            and self._latency.p50 <= self._bounds.p50_seconds * stretch
+            and self._latency.p95 <= self._bounds.p95_seconds * stretch
+        )
+
+    def _grow(self) -> None:
+        if self._tripped_at is None:
+            return self._resize(self._rows * 2)
+        grown = self._rows + max(self._bounds.min_rows, self._tripped_at // 8)
+        if grown >= 2 * self._tripped_at:
+            self._tripped_at = None
+        return self._resize(grown)
+
+    def _resize(self, rows: int) -> None:
+        ceiling = min(self._bounds.max_rows, self._rows_by_bytes())
+        resized = max(min(self._bounds.min_rows, self._bounds.max_rows), min(rows, ceiling))
+        if resized != self._rows:
+            self._rows = resized
+            self._samples = 0
+            self._latency.forget()  # those latencies belong to another size
+            self._pool_wait.clear()
+
+    def _rows_by_bytes(self) -> int:
+        if self._row_bytes.mean <= 0.0:
+            return self._bounds.max_rows
+        return int(self._bounds.max_bytes / self._row_bytes.mean)
+
+    def _stretch(self) -> float:
+        return max(1.0, 2.0 * self._fixed_cost / self._bounds.p50_seconds)
+
+    def _note(self, why: str) -> None:
+        if self._rows_by_bytes() <= self.rows:
+            row_bytes, most = self._row_bytes.mean, self._bounds.max_bytes
+            why = f"at {row_bytes:,.0f} bytes a row a batch may not pass {most:,} bytes"
+        self._decisions.note(self.rows, why)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimBounds:
+    """CLAIM_MIN, CLAIM_MAX, CLAIM_WARMUP, WORKER_TARGET_SLICE_MS, SAFETY_FACTOR,
+    PRESSURE_THRESHOLD, LOCK_FLOOR_MS, LOCK_CAP_MS, LEASE_MARGIN."""
+
+    min_items: int = 1
+    max_items: int = 5_000
+    warmup_items: int = 64
+    target_slice_seconds: float = 5.0
+    safety: float = 0.7
+    pressure_threshold: float = 0.8
+    lock_floor_seconds: float = 30.0
+    lock_cap_seconds: float = 900.0
+    lease_margin: float = 2.0
+
+
+_LEAST_ITEM_SECONDS = 1e-5  # no item costs the engine less; also keeps the division defined
+_TRUST = 4  # a claim may be so many times what was seen: a first lucky item proves little
+_LEAST_SHRINK = 0.1
+
+
+class ClaimPace:
+    """How many items to claim, and for how long to lease them.
+
+    claim = target slice ÷ mean item time × concurrency × safety, within its bounds, then less
+    under pressure and while errors spike. Times of failed tries count too: they hold a place.
+    """
+
+    def __init__(self, bounds: ClaimBounds) -> None:
+        self._bounds = bounds
+        self._mean = Ewma(500)
+        self._latency = LatencyHistogram(window=2000)
+        self._size = self._clamp(bounds.warmup_items)
+        self._decisions = Decisions("claim size", self._size)
+
+    @property
+    def histogram(self) -> LatencyHistogram:
+        return self._latency
+
+    def observe(self, seconds: Sequence[float]) -> None:
+        """Takes how long each finished try ran, once per flush."""
+        if seconds:
+            self._latency.observe_many(seconds)
+            self._mean.observe(sum(seconds) / len(seconds), len(seconds))
+
+    def size(self, concurrency: int, pressure: float = 0.0, spacing: float = 1.0) -> int:
+        """Items for the next claim. `pressure` comes from `pressure()`, `spacing` from
+        `RetrySpacing.multiplier`. A change under 10 % is not made, except to reach a bound."""
+        shrink = self._pressure_shrink(pressure) / max(1.0, spacing)
+        size = self._clamp(self._clamp(self._ideal(concurrency)) * shrink)
+        at_bound = size in (self._bounds.min_items, self._bounds.max_items)
+        if at_bound or abs(size - self._size) >= 0.1 * self._size:
+            self._size = size
+        self._decisions.note(self._size, self._reason(concurrency, pressure, spacing))
+        return self._size
+
+    def lease_seconds(self, claim: int, concurrency: int) -> float:
+        """Covers the claim if every item takes the p95, with margin; renewed while work goes
+        on, so that the cap limits only how long a dead worker's items wait."""
+        bounds = self._bounds
+        rounds = math.ceil(claim / max(1, concurrency))
+        needed = rounds * self._latency.p95 if self._mean.count else bounds.target_slice_seconds
+        wanted = needed * bounds.lease_margin
+        return min(bounds.lock_cap_seconds, max(bounds.lock_floor_seconds, wanted))
+
+    def decisions(self) -> list[Decision]:
+        return self._decisions.drain()
+
+    def _ideal(self, concurrency: int) -> float:
+        bounds = self._bounds
+        if not self._mean.count:
+            return bounds.warmup_items
+        item_seconds = max(self._mean.mean, _LEAST_ITEM_SECONDS)
+        ideal = bounds.target_slice_seconds / item_seconds * max(1, concurrency) * bounds.safety
+        return min(ideal, _TRUST * max(bounds.warmup_items, self._mean.count))
+
+    def _pressure_shrink(self, pressure: float) -> float:
+        threshold = self._bounds.pressure_threshold
+        if pressure <= threshold:
+            return 1.0
+        return max(_LEAST_SHRINK, (1.0 - pressure) / (1.0 - threshold))
+
+    def _clamp(self, size: float) -> int:
+        return max(self._bounds.min_items, min(self._bounds.max_items, int(size)))
+
+    def _reason(self, concurrency: int, pressure: float, spacing: float) -> str:
+        why = f"an item takes {duration(self._mean.mean)} on average, {concurrency} at a time"
+        if pressure > self._bounds.pressure_threshold:
+            return f"{why}; less, as pressure on processor or memory is {pressure:.0%}"
+        if spacing > 1.0:
+            return f"{why}; less, as errors spike"
+        return why
+
+
+def pressure(cpu_fraction: float, memory_fraction: float) -> float:
+    """How hard the machine is pressed, 0..1.
+
+    A full processor is work getting done and counts up to 0.85: at the default threshold of 0.8
+    it takes a quarter off the claims. Full memory gets the process killed and counts whole.
+    """
+    return min(1.0, max(0.0, 0.85 * cpu_fraction, memory_fraction))
+
+
+@dataclass(frozen=True, slots=True)
+class SpacingBounds:
+    """ERROR_SPIKE_SHARE, RETRY_SPACING_MAX."""
+
+    spike_share: float = 0.2
+    max_multiplier: float = 8.0
+    window: int = 200
+
+
+class RetrySpacing:
+    """Stretches retry delays and shrinks claims while more tries fail than usual.
+
+    The multiplier follows the share of failures among recent tries: 1 up to the spike's share,
+    the maximum when all fail. It recovers by itself as tries succeed again.
+    """
+
+    def __init__(self, bounds: SpacingBounds) -> None:
+        self._bounds = bounds
+        self._share = Ewma(bounds.window)
+        self._decisions = Decisions("retry spacing", 1.0)
+
+    @property
+    def multiplier(self) -> float:
+        bounds = self._bounds
+        # Few tries prove no spike: missing ones count as successes.
+        evidence = min(1.0, self._share.count / (bounds.window / 10))
+        share = self._share.mean * evidence
+        excess = max(0.0, share - bounds.spike_share) / (1.0 - bounds.spike_share)
+        return 1.0 + (bounds.max_multiplier - 1.0) * min(1.0, excess)
+
+    def observe(self, tries: int, failures: int) -> None:
+        """Takes a flush: `failures` are the tries that failed in a way worth retrying."""
+        if tries <= 0:
+            return
+        self._share.observe(min(1.0, failures / tries), tries)
+        self._decisions.note(self.multiplier, f"{self._share.mean:.0%} of recent tries failed")
+
+    def decisions(self) -> list[Decision]:
+        return self._decisions.drain()
+
+
+def duration(seconds: float) -> str:
+    """Seconds as a person reads them: 480 ms, 1.2 s."""
+    if seconds >= 1.0:
+        return f"{seconds:,.1f} s"
+    return f"{seconds * 1000:.3g} ms"

@@ -1,0 +1,112 @@
+"""A worker's measurements of one pipeline, and what its controllers make of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from holdfast.engine.pace.concurrency import ConcurrencyBounds, ConcurrencyPace
+from holdfast.engine.pace.controllers import ClaimBounds, ClaimPace, RetrySpacing, SpacingBounds
+from holdfast.errors import Category, ErrorCode, error_code
+from holdfast.model import ItemStatus, Outcome
+from holdfast.observe.metrics import ITEM_SECONDS_BOUNDS, Metrics, item_bucket
+from holdfast.pipeline import Pipeline
+from holdfast.store import DecisionRow
+
+
+class PipelinePace:
+    """Claim size, lease length, concurrency and retry spacing of one pipeline in one worker."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        claim: ClaimBounds,
+        concurrency: ConcurrencyBounds,
+        spacing: SpacingBounds,
+        metrics: Metrics,
+    ) -> None:
+        self._pipeline = pipeline
+        self._claim = ClaimPace(claim)
+        self._concurrency = ConcurrencyPace(concurrency)
+        self._spacing = RetrySpacing(spacing)
+        self._metrics = metrics
+        self._codes: dict[str, ErrorCode] = dict(pipeline.error_codes)
+        self.running = 0  # items under way, over all slices
+        self.claim_size = claim.warmup_items
+
+    @property
+    def concurrency(self) -> int:
+        return self._concurrency.limit
+
+    def spacing(self) -> float:
+        return self._spacing.multiplier
+
+    def next_claim(self, pressure: float) -> int:
+        self.claim_size = self._claim.size(self.concurrency, pressure, self.spacing())
+        return self.claim_size
+
+    def lease_seconds(self) -> float:
+        return self._claim.lease_seconds(self.claim_size, self.concurrency)
+
+    def claimed(self, items: int) -> None:
+        self._metrics.claim_items.labels(self._pipeline.name).observe(items)
+
+    def settled(self, outcomes: Sequence[Outcome]) -> None:
+        """Takes a flush."""
+        plain = not any(outcome.error_code for outcome in outcomes)
+        tried = outcomes if plain else [o for o in outcomes if o.error_code != "GATE"]
+        seconds = [outcome.seconds for outcome in tried]
+        self._claim.observe(seconds)
+        if plain:
+            mean = sum(seconds) / len(seconds) if seconds else 0.0
+            self._spacing.observe(len(seconds), 0)
+            self._concurrency.observe(len(seconds), mean, 0, 0, 0, self.running)
+        else:
+            failed = [o for o in tried if o.status is ItemStatus.PENDING and o.charged]
+            self._spacing.observe(len(tried), len(failed))
+            self._observe_concurrency(outcomes, tried)
+            self._count_retries(tried)
+        self._count(tried, seconds)
+
+    def decisions(self) -> list[DecisionRow]:
+        controllers = (self._claim, self._concurrency, self._spacing)
+        return [
+            DecisionRow(decision.what, decision.was, decision.now, decision.why)
+            for controller in controllers
+            for decision in controller.decisions()
+        ]
+
+    def _observe_concurrency(self, outcomes: Sequence[Outcome], tried: Sequence[Outcome]) -> None:
+        """A closed or full gate counts as a throttle: more at once would only wait more."""
+        good = [o.seconds for o in tried if o.error_code is None]
+        throttles = len(outcomes) - len(tried)
+        timeouts = failures = 0
+        for outcome in tried:
+            if outcome.error_code is None:
+                continue
+            if outcome.error_code == "RATE_LIMITED":
+                throttles += 1
+            elif outcome.error_code == "TIMEOUT":
+                timeouts += 1
+            elif error_code(outcome.error_code, self._codes).category is Category.NETWORK:
+                failures += 1
+        mean = sum(good) / len(good) if good else 0.0
+        self._concurrency.observe(len(good), mean, throttles, failures, timeouts, self.running)
+
+    def _count(self, tried: Sequence[Outcome], seconds: Sequence[float]) -> None:
+        name = self._pipeline.name
+        for status, count in Counter(outcome.status for outcome in tried).items():
+            if status is not ItemStatus.PENDING:
+                self._metrics.items.labels(name, status).inc(count)
+        buckets = Counter(map(item_bucket, seconds))
+        counts = [buckets[place] for place in range(len(ITEM_SECONDS_BOUNDS) + 1)]
+        self._metrics.observe_items(name, counts, sum(seconds), len(seconds))
+
+    def _count_retries(self, tried: Sequence[Outcome]) -> None:
+        name = self._pipeline.name
+        for outcome in tried:
+            if outcome.status is ItemStatus.PENDING:
+                category = error_code(outcome.error_code or "", self._codes).category
+                self._metrics.retries.labels(name, category).inc()
+                if not outcome.charged:
+                    self._metrics.throttles.labels(name).inc()

@@ -1,0 +1,1 @@
+"""The way of a record, from its source to its outcome."""

@@ -1,0 +1,309 @@
+"""One item to one Outcome: runs the pipeline's function and maps what it gave or raised."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from holdfast.clock import Clock
+from holdfast.engine.pace.retry import RetryPolicy, Verdict, decide, decide_not_found
+from holdfast.engine.threads import BlockingHttp, Threads, blocking_gate
+from holdfast.errors import (
+    Failed,
+    GateWait,
+    HoldfastError,
+    ItemError,
+    NotFound,
+    Retry,
+    Skip,
+    error_code,
+)
+from holdfast.json_depth import DEEPEST, is_too_deep
+from holdfast.model import Item, ItemStatus, Job, Outcome
+from holdfast.pipeline import Context, Http, Pipeline
+from holdfast.store.driver import Row
+
+_MESSAGE_CHARACTERS = 2000
+_CODE_CHARACTERS = 64
+_LONGEST_SECONDS = 30 * 86_400.0
+_SAID = (NotFound, Skip, Retry, Failed)
+_DONE = ItemStatus.DONE
+
+
+@dataclass(frozen=True, slots=True)
+class ExecuteLimits:
+    timeout_seconds: float
+    max_result_bytes: int
+    files: Path | None = None  # where uploaded images lie
+
+
+class Execute:
+    """Runs the items of one job. Cheap: a no-op item costs it a few microseconds."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        job: Job,
+        http: Http,
+        gates: Callable[[str], Any],
+        policy: RetryPolicy,
+        spacing: Callable[[], float],
+        limits: ExecuteLimits,
+        threads: Threads,
+        clock: Clock,
+        rng: random.Random,
+        log: Any,
+    ) -> None:
+        self.pipeline = pipeline
+        self.job = job
+        self.timeout = pipeline.timeout or limits.timeout_seconds
+        self._policy = policy
+        self._spacing = spacing
+        self._limits = limits
+        self._threads = threads
+        self._clock = clock
+        self._rng = rng
+        self._log = log
+        self._columns = frozenset(pipeline.columns)
+        self._codes = dict(pipeline.error_codes)
+        self._process: Callable[[Any, Context], Any] = pipeline.process
+        self._http = http
+        self._gates = gates
+        if pipeline.threaded:
+            loop = asyncio.get_running_loop()
+            self._http = BlockingHttp(http, loop)
+            self._gates = lambda name: blocking_gate(gates(name), loop)
+            self._process = self._in_thread
+
+    async def __call__(self, row: Row) -> Outcome:
+        seq, text, tries, attempts, misses = row
+        started = self._clock.monotonic()
+        normalized = None
+        error: BaseException
+        try:
+            record = orjson.loads(text)
+            if self.pipeline.normalizes:
+                record = self.pipeline.normalize(record)
+                normalized = self._normalized(record)
+            files = self._limits.files
+            ctx = Context(self.job, seq, tries + 1, self._http, self._gates, self._log, files)
+            result = self._encoded(await self._process(record, ctx))
+            seconds = self._clock.monotonic() - started
+            if type(result) is str:
+                return Outcome(
+                    seq, _DONE, tries + 1, attempts + 1, misses, normalized, result,
+                    None, None, seconds,
+                )  # fmt: skip
+            error = result
+        except asyncio.CancelledError:
+            raise
+        except BaseException as caught:
+            # Also sys.exit and the like: an item must not end its worker.
+            error = caught
+        seconds = self._clock.monotonic() - started
+        return self._failed(Item(*row), error)._replace(seconds=seconds, normalized=normalized)
+
+    def cancelled(self, row: Row) -> Outcome:
+        """The outcome of an item that raised CancelledError by itself."""
+        return self._failed(Item(*row), ItemError("UNKNOWN_ERROR", "CancelledError"))
+
+    def timed_out(self, row: Row) -> Outcome:
+        """The outcome of an item that was stopped after its time."""
+        if self.pipeline.threaded:
+            self._threads.stuck()
+        error = ItemError("TIMEOUT", f"took longer than {self.timeout:g} s")
+        return self._failed(Item(*row), error)._replace(seconds=self.timeout)
+
+    def save_failed(self, outcome: Outcome, error: Exception) -> Outcome:
+        """The outcome of an item whose domain rows could not be written."""
+        missed = outcome.status is ItemStatus.NOT_FOUND
+        item = Item(
+            outcome.seq,
+            "",
+            outcome.tries - 1,
+            outcome.attempts if missed else max(0, outcome.attempts - 1),
+            outcome.misses,
+        )
+        return self._failed(item, ItemError("DATABASE_ERROR", f"save: {error}"))
+
+    async def _in_thread(self, record: Any, ctx: Context) -> Any:
+        loop = asyncio.get_running_loop()
+        result, error = await loop.run_in_executor(
+            self._threads.pool, _caught, self.pipeline.process, record, ctx
+        )
+        if error is not None:
+            raise error
+        return result
+
+    def _normalized(self, record: Any) -> str:
+        text = orjson.dumps(record).decode()
+        limit = self._limits.max_result_bytes
+        if len(text) > limit:
+            raise ItemError("TOO_LARGE", f"the normalized row has {len(text):,} bytes of {limit:,}")
+        if is_too_deep(text):
+            raise ItemError("TOO_LARGE", f"the normalized row nests deeper than {DEEPEST} levels")
+        return text
+
+    def _encoded(self, value: Any) -> Any:
+        """The result as JSON text, or what else the pipeline said."""
+        if type(value) is not dict:
+            if isinstance(value, _SAID):
+                return value
+            if isinstance(value, type) and issubclass(value, _SAID):
+                return value()
+        try:
+            text = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
+        except (TypeError, ValueError) as error:
+            return ItemError("INVALID_RESULT", f"the result is not JSON: {error}")
+        if len(text) > self._limits.max_result_bytes:
+            limit = self._limits.max_result_bytes
+            return ItemError(
+                "TOO_LARGE",
+                f"the result has {len(text):,} bytes, more than HOLDFAST_MAX_RESULT_BYTES={limit}",
+            )
+        if is_too_deep(text):
+            return ItemError("TOO_LARGE", f"the result nests deeper than {DEEPEST} levels")
+        if self._columns and not (type(value) is dict and self._columns <= value.keys()):
+            return ItemError("INVALID_RESULT", self._missing_columns(value))
+        return text
+
+    def _missing_columns(self, value: Any) -> str:
+        if not isinstance(value, dict):
+            return f"the result is {type(value).__name__}, not a dict with the pipeline's columns"
+        missing = [name for name in self.pipeline.columns if name not in value]
+        return f"the result lacks the column {', '.join(missing)}"
+
+    def _failed(self, item: Item, error: BaseException) -> Outcome:
+        try:
+            return self._judged(item, error)
+        except Exception as trouble:
+            # An exception that cannot even be shown, a code that is none.
+            text = f"{type(error).__name__}, and {type(trouble).__name__} while judging it"
+            return self._problem(item, ItemError("UNKNOWN_ERROR", text))
+
+    def _judged(self, item: Item, error: BaseException) -> Outcome:
+        match error:
+            case NotFound():
+                return self._not_found(item)
+            case Skip():
+                return self._final(item, ItemStatus.SKIPPED, None, storable(str(error)) or None)
+            case GateWait():
+                return self._waiting(item, error)
+            case Retry():
+                problem = ItemError(
+                    "UNKNOWN_ERROR", error.reason, retry_after=_seconds(error.after)
+                )
+            case Failed():
+                problem = ItemError(error.code, error.message)
+            case ItemError():
+                problem = error
+            case TimeoutError():
+                problem = ItemError("TIMEOUT", str(error) or "timed out")
+            case ConnectionRefusedError():
+                problem = ItemError("CONNECTION_REFUSED", str(error))
+            case ConnectionError():
+                problem = ItemError("NETWORK_ERROR", str(error))
+            case HoldfastError():
+                problem = ItemError("INTERNAL_ERROR", str(error))
+            case _:
+                problem = ItemError("UNKNOWN_ERROR", f"{type(error).__name__}: {error}")
+        return self._problem(item, problem)
+
+    def _problem(self, item: Item, problem: ItemError) -> Outcome:
+        code = storable(str(problem.code))[:_CODE_CHARACTERS]
+        verdict = decide(
+            self._policy,
+            error_code(code, self._codes),
+            attempts=item.attempts + 1,
+            throttles=item.tries - item.attempts - item.misses,
+            retry_after=_seconds(problem.retry_after),
+            rng=self._rng,
+            spacing=self._spacing(),
+        )
+        message = storable(str(problem.message))
+        if not verdict.retry:
+            return self._final(item, ItemStatus.ERROR, code, message)
+        return self._again(item, verdict, code, message)
+
+    def _not_found(self, item: Item) -> Outcome:
+        misses = item.misses + 1
+        verdict = decide_not_found(
+            self._policy, misses=misses, rng=self._rng, spacing=self._spacing()
+        )
+        if not verdict.retry:
+            return Outcome(item.seq, ItemStatus.NOT_FOUND, item.tries + 1, item.attempts, misses)
+        again = self._again(item, verdict, "NOT_FOUND", verdict.why)
+        return again._replace(attempts=item.attempts, misses=misses)
+
+    def _final(
+        self, item: Item, status: ItemStatus, code: str | None, message: str | None
+    ) -> Outcome:
+        return Outcome(
+            item.seq,
+            status,
+            item.tries + 1,
+            item.attempts + 1,
+            item.misses,
+            error_code=code,
+            error_message=message,
+        )
+
+    def _again(self, item: Item, verdict: Verdict, code: str, message: str) -> Outcome:
+        return Outcome(
+            item.seq,
+            ItemStatus.PENDING,
+            item.tries + 1,
+            item.attempts + verdict.charged,
+            item.misses,
+            error_code=code,
+            error_message=message,
+            delay=verdict.delay,
+            charged=verdict.charged,
+        )
+
+    def _waiting(self, item: Item, wait: GateWait) -> Outcome:
+        """The item gives its place up; this was no try."""
+        return Outcome(
+            item.seq,
+            ItemStatus.PENDING,
+            item.tries,
+            item.attempts,
+            item.misses,
+            error_code="GATE",
+            error_message=storable(f"{wait.gate}: {wait.reason}"),
+            delay=min(wait.seconds, _LONGEST_SECONDS),
+            charged=False,
+            logged=False,
+        )
+
+
+def _caught(
+    process: Callable[[Any, Context], Any], record: Any, ctx: Context
+) -> tuple[Any, BaseException | None]:
+    """A future takes no StopIteration, and a GeneratorExit from one closes whoever awaits it."""
+    try:
+        return process(record, ctx), None
+    except BaseException as error:
+        return None, error
+
+
+def _seconds(asked: Any) -> float | None:
+    """A wait that a pipeline or a site asked for; nonsense counts as not asked."""
+    try:
+        seconds = float(asked)
+    except (TypeError, ValueError):
+        return None
+    return min(seconds, _LONGEST_SECONDS) if math.isfinite(seconds) else None
+
+
+def storable(text: str) -> str:
+    """Text that any database takes: no NUL, no lone surrogates, not without end."""
+    short = text[:_MESSAGE_CHARACTERS].replace("\0", "\ufffd")
+    return short.encode("utf-8", "replace").decode()

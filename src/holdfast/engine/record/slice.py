@@ -1,0 +1,441 @@
+"""The processing slice: claim, execute and settle, overlapping, on one job.
+
+Read it top to bottom: `work` starts items until the slice ends, `finish` waits for those still
+running, settles them and gives the rest back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from holdfast.clock import Clock
+from holdfast.engine.pace.pipeline_pace import PipelinePace
+from holdfast.engine.record.execute import Execute
+from holdfast.engine.record.settle import FlushLimits, Held, Settler
+from holdfast.errors import DatabaseGone
+from holdfast.model import JobState, Outcome
+from holdfast.store import Claimed, Store
+from holdfast.store.driver import Row
+from holdfast.tasks import end_tasks
+
+_YIELD_SECONDS = 0.005
+_CONTROL_SECONDS = 0.5
+_WATCH_SECONDS = 0.1
+_CANCELS = 10
+_LOOK_SECONDS = 0.2
+_BACKLOG_FLUSHES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class WorkLimits:
+    slice_seconds: float
+    max_claim_bytes: int
+    flush: FlushLimits
+
+
+@dataclass(slots=True, eq=False)
+class _Place:
+    """One of the places where an item can run."""
+
+    overdue_at: float = math.inf
+    timed_out: bool = False
+    cancels: int = 0
+    given_up: bool = False
+    item: tuple[Held, Row] | None = None
+    task: asyncio.Task[None] | None = None
+
+
+class ProcessingSlice:
+    def __init__(
+        self,
+        store: Store,
+        worker: str,
+        execute: Execute,
+        pace: PipelinePace,
+        limits: WorkLimits,
+        clock: Clock,
+        log: Any,
+        pressure: Callable[[], float],
+        may_run_alone: Callable[[], bool],
+        in_work: Callable[[], set[int]],
+    ) -> None:
+        self._store = store
+        self._worker = worker
+        self._execute = execute
+        self._job_id = execute.job.id
+        self._pace = pace
+        self._limits = limits
+        self._clock = clock
+        self._log = log
+        self._pressure = pressure
+        self._may_run_alone = may_run_alone
+        self._in_work = in_work
+        self._ready: deque[tuple[Held, Row]] = deque()
+        self._places: set[_Place] = set()
+        self._running = 0
+        self._settler = Settler(
+            store, worker, execute, pace, limits.flush, clock, log, self._flushed
+        )
+        self._settling: asyncio.Task[None] | None = None
+        self._low = pace.claim_size // 2
+        self._backlog = _BACKLOG_FLUSHES * max(limits.flush.items, pace.claim_size)
+        self._claiming: asyncio.Task[None] | None = None
+        self._exhausted = False
+        self.claimed_any = False
+        self._deadline = math.inf
+        self._alone: Claimed | None = None
+        self._stopping = ""
+        self._wait_seconds = 0.0
+        self._waiting_for: str | None = None
+        self._more = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._solo = False
+        self._renewed_at = clock.now()
+        self._background: list[asyncio.Task[None]] = []
+        self._failure: BaseException | None = None
+
+    # The slice, step by step.
+
+    async def work(self, others_wait: Callable[[], Coroutine[Any, Any, bool]]) -> None:
+        """Starts items until the slice's time is up and another job waits, or nothing is due. The
+        time runs from the first claim."""
+        self._settling = asyncio.create_task(self._settler.run())
+        self._settling.add_done_callback(partial(self._note_failure, "settle"))
+        self._background = [
+            asyncio.create_task(self._keep_leases()),
+            asyncio.create_task(self._watch_controls()),
+            asyncio.create_task(self._watch_timeouts()),
+        ]
+        for task in self._background:
+            task.add_done_callback(partial(self._note_failure, "watch"))
+        while not self._stopping:
+            self._claim_ahead()
+            self._open_places()
+            if self._nothing_left():
+                break
+            if self._clock.monotonic() >= self._deadline:
+                if await others_wait():
+                    break
+                self._begin_time()
+            await self._change()
+        self.stop("slice ended")
+
+    def _begin_time(self) -> None:
+        self._deadline = self._clock.monotonic() + self._limits.slice_seconds
+
+    def stop(self, why: str) -> None:
+        """No further item starts."""
+        if not self._stopping:
+            self._stopping = why
+        self._more.set()
+        self._changed.set()
+
+    def range_ids(self) -> set[int]:
+        """What it holds."""
+        held = {one.lease.range_id for one in self._settler.held}
+        return held if self._alone is None else held | {self._alone.lease.range_id}
+
+    def look_again(self) -> None:
+        """Something outside changed that the slice may wait for."""
+        self._changed.set()
+
+    async def finish(self) -> None:
+        """Lets what runs come to its end, settles it and releases the rest. Raises what made
+        claiming or settling fail for good."""
+        self.stop("finished")
+        if self._claiming is not None:
+            await asyncio.wait([self._claiming])
+        self._ready.clear()
+        try:
+            # Looked at anew now and then: a place may be given up meanwhile.
+            while running := [place.task for place in self._places if place.task is not None]:
+                await asyncio.wait(running, timeout=_LOOK_SECONDS)
+            await self._end_settling()
+            await self._release()
+        finally:
+            # Whatever happened, nobody renews leases that nobody works on.
+            await end_tasks(self._background)
+        if self._failure is not None:
+            raise self._failure
+
+    async def _release(self) -> None:
+        unstarted = [] if self._alone is None else [self._alone.lease]
+        count = await self._settler.release(unstarted, self._wait_seconds, self._waiting_for)
+        if count:
+            self._log.debug("slice.released", ranges=count, reason=self._stopping)
+
+    def abandon(self) -> None:
+        """Stops what still runs; its items go back uncharged."""
+        for place in self._places:
+            if place.task is not None:
+                place.task.cancel()
+
+    async def _end_settling(self) -> None:
+        self._settler.close()
+        if self._settling is not None:
+            await asyncio.wait([self._settling])
+
+    # Claiming.
+
+    def _claim_ahead(self) -> None:
+        """Keeps one claim in hand while another is worked on."""
+        if self._claiming is not None or self._exhausted or self._alone or self._stopping:
+            return
+        if len(self._ready) > self._low:
+            return
+        self._claiming = asyncio.create_task(self._claim())
+        self._claiming.add_done_callback(self._claimed)
+
+    async def _claim(self) -> None:
+        if self._renewal_is_late():
+            await self.renew()
+        size = self._pace.next_claim(self._pressure())
+        self._low = size // 2
+        self._backlog = _BACKLOG_FLUSHES * max(self._limits.flush.items, size)
+        claims = await self._store.leases.claim(
+            self._job_id,
+            self._worker,
+            size,
+            self._limits.max_claim_bytes,
+            self._pace.lease_seconds(),
+            self._in_work,
+        )
+        if not claims:
+            self._exhausted = True
+        elif not self.claimed_any:
+            # Not before: where a claim takes longer than a slice, each turn would only give back
+            # what it claimed.
+            self.claimed_any = True
+            self._begin_time()
+        items = sum(len(claimed.rows) for claimed in claims)
+        self._log.debug("slice.claimed", items=items, ranges=len(claims))
+        for claimed in claims:
+            if claimed.lease.alone:
+                self._alone = claimed
+            else:
+                self._take(claimed)
+
+    def _claimed(self, task: asyncio.Task[None]) -> None:
+        self._claiming = None
+        self._note_failure("claim", task)
+        self._more.set()
+        self._changed.set()
+
+    def _note_failure(self, what: str, task: asyncio.Task[None]) -> None:
+        """A database that is gone ends the slice; what waiting cannot mend ends the worker."""
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self.stop(f"{what} failed: {error}")
+            if not isinstance(error, DatabaseGone):
+                self._failure = error
+
+    def _take(self, claimed: Claimed) -> None:
+        held = self._settler.hold(claimed)
+        self._ready.extend((held, row) for row in claimed.rows)
+        self._pace.claimed(len(claimed.rows))
+
+    def _nothing_left(self) -> bool:
+        """Whether nothing more can be started. Items that still run are left to `finish`, except
+        those of a range that must run alone: that one is let in when nothing else runs, and
+        nothing starts beside it."""
+        if self._ready or self._claiming is not None:
+            return False
+        if self._alone is not None:
+            if self._pace.running or self._settler.held or not self._may_run_alone():
+                return False
+            alone, self._alone = self._alone, None
+            self._solo = self._exhausted = True
+            self._take(alone)
+            self._open_places()
+            self._more.set()
+            return False
+        if self._solo and self._settler.held:
+            return False
+        return self._exhausted
+
+    # Executing.
+
+    def _open_places(self) -> None:
+        elsewhere = self._pace.running - self._running
+        # At least one, whatever other slices of the pipeline still run: none must starve.
+        free = max(1, self._pace.concurrency - elsewhere)
+        want = min(free, len(self._ready) + self._running)
+        while len(self._places) < want:
+            place = _Place()
+            self._places.add(place)
+            place.task = asyncio.create_task(self._run_items(place))
+            place.task.add_done_callback(partial(self._close_place, place))
+
+    def _close_place(self, place: _Place, task: asyncio.Task[None]) -> None:
+        self._places.discard(place)
+        self._changed.set()
+        if not task.cancelled() and task.exception() is not None:
+            self._log.error("place.failed", exc_info=task.exception())
+            if place.item is not None:
+                held, row = place.item
+                self._settler.hand_in(held, self._execute.cancelled(row))
+
+    async def _run_items(self, place: _Place) -> None:
+        """One place: item after item, until there are more places than wanted."""
+        execute, clock, timeout = self._execute, self._clock, self._execute.timeout
+        yielded = clock.monotonic()
+        while not self._stopping:
+            if not self._may_start():
+                if len(self._places) > self._pace.concurrency:
+                    return
+                await self._await_more()
+                yielded = clock.monotonic()
+                continue
+            held, row = self._ready.popleft()
+            if held.lost:
+                continue
+            started = clock.monotonic()
+            place.overdue_at, place.timed_out = started + timeout, False
+            place.item = (held, row)
+            self._running += 1
+            self._pace.running += 1
+            try:
+                outcome = await execute(row)
+            except asyncio.CancelledError:
+                outcome = self._stopped_outcome(place, row)
+            finally:
+                place.overdue_at = math.inf
+                if not place.given_up:
+                    self._running -= 1
+                    self._pace.running -= 1
+            if place.given_up:
+                return
+            place.item = None
+            self._settler.hand_in(held, outcome)
+            if self._solo or outcome.error_code == "GATE":
+                self._handed_in(held, outcome)
+            if len(self._ready) <= self._low and self._claiming is None:
+                self._changed.set()
+            if started - yielded > _YIELD_SECONDS:
+                await asyncio.sleep(0)
+                yielded = clock.monotonic()
+
+    def _may_start(self) -> bool:
+        return bool(self._ready) and not self._settler.behind(self._backlog)
+
+    def _stopped_outcome(self, place: _Place, row: Row) -> Outcome:
+        task = asyncio.current_task()
+        assert task is not None
+        if place.timed_out:
+            while task.cancelling():
+                task.uncancel()
+            self._log.warning("item.timeout", seq=row[0], seconds=self._execute.timeout)
+            return self._execute.timed_out(row)
+        if task.cancelling():
+            raise asyncio.CancelledError
+        return self._execute.cancelled(row)
+
+    async def _await_more(self) -> None:
+        self._changed.set()
+        self._more.clear()
+        await self._more.wait()
+
+    def _handed_in(self, held: Held, outcome: Outcome) -> None:
+        if self._solo and not held.open:
+            self._settler.flush()
+        if outcome.error_code == "GATE":
+            self._give_way(outcome)
+
+    def _give_way(self, outcome: Outcome) -> None:
+        """A gate that every item of the pipeline passes is shut: what has not started goes back
+        until it opens. Another host's gate holds back only the items that need it."""
+        told = outcome.error_message or ""
+        declared = self._execute.pipeline.gates
+        if any(told.startswith(f"{gate.name}: ") for gate in declared):
+            self._wait_seconds = max(self._wait_seconds, outcome.delay)
+            self._waiting_for = outcome.error_message
+            self.stop("gate closed")
+
+    async def _watch_timeouts(self) -> None:
+        """One look at all places ten times a second, instead of a timer for each item."""
+        while True:
+            await asyncio.sleep(min(_WATCH_SECONDS, self._execute.timeout / 2))
+            moment = self._clock.monotonic()
+            for place in list(self._places):
+                if moment > place.overdue_at and place.task is not None:
+                    place.timed_out = True
+                    place.cancels += 1
+                    if place.cancels > _CANCELS:
+                        self._give_up(place)
+                    else:
+                        place.task.cancel()
+
+    def _give_up(self, place: _Place) -> None:
+        """An item that does not let itself be stopped keeps its coroutine, but not its place."""
+        assert place.item is not None
+        held, row = place.item
+        place.given_up = True
+        place.overdue_at = math.inf
+        self._running -= 1
+        self._pace.running -= 1
+        self._places.discard(place)
+        self._log.warning("item.timeout", seq=row[0], seconds=self._execute.timeout)
+        self._settler.hand_in(held, self._execute.timed_out(row))
+        self._changed.set()
+
+    def _flushed(self) -> None:
+        self._more.set()
+        self._changed.set()
+
+    # Watching.
+
+    async def _keep_leases(self) -> None:
+        """Renews leases while work goes on, well before they run out."""
+        while True:
+            await asyncio.sleep(self._pace.lease_seconds() / 3)
+            with suppress(DatabaseGone):
+                await self.renew()
+
+    async def renew(self) -> None:
+        """Extends what is held, also what ran out while an item blocked the worker or the
+        machine slept, if nobody took it over."""
+        self._renewed_at = self._clock.now()
+        held = list(self._settler.held)
+        leases = [one.lease for one in held]
+        if self._alone is not None:
+            leases.append(self._alone.lease)
+        if not leases:
+            return
+        lost = await self._store.leases.renew(leases, self._pace.lease_seconds())
+        for one in held:
+            # Not one that was settled and ended meanwhile, nor one that is in a settlement
+            # now: the fence tells that.
+            if one.lease in lost and one in self._settler.held and not one.outcomes:
+                self._settler.lose(one)
+
+    def _renewal_is_late(self) -> bool:
+        away = (self._clock.now() - self._renewed_at).total_seconds()
+        return away > self._pace.lease_seconds() * 0.6
+
+    async def _watch_controls(self) -> None:
+        """Pause, cancel and the kill switch, read anew twice a second."""
+        while True:
+            await asyncio.sleep(_CONTROL_SECONDS)
+            with suppress(DatabaseGone):
+                controls = await self._store.reads.job_controls([self._job_id])
+                state, switch = controls.get(self._job_id, (JobState.CANCELLED, None))
+                if state is not JobState.RUNNING:
+                    self.stop(f"job is {state}")
+                elif switch:
+                    self.stop(f"kill switch {switch}")
+
+    async def _change(self) -> None:
+        """Waits until something is to be done: a claim, places, the end."""
+        self._changed.clear()
+        if self._may_start():
+            self._more.set()
+        with suppress(TimeoutError):
+            left = max(0.01, self._deadline - self._clock.monotonic())
+            await asyncio.wait_for(self._changed.wait(), min(left, 0.25))

@@ -1,0 +1,211 @@
+"""Whether a process is alive and ready, and its metrics: a small HTTP server on a thread.
+
+`/healthz` asks whether the event loop still answers, `/readyz` whether the parts that the
+process needs are there, `/metrics` is for Prometheus. A thread answers, so that a busy or stuck
+event loop does not make the process look gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import socketserver
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Future
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Lock, Thread
+from typing import Any
+
+import orjson
+from prometheus_client.exposition import choose_encoder
+
+from holdfast.clock import Clock, SystemClock
+from holdfast.errors import UserError
+from holdfast.observe.metrics import Metrics
+
+#: None when the part is ready, else what is wrong with it
+Check = Callable[[], Awaitable[str | None]]
+
+_ANSWER_SECONDS = 1.0
+_CHECK_SECONDS = 3.0
+_CLIENT_SECONDS = 10.0
+_POLL_SECONDS = 0.1
+_JSON = "application/json"
+
+
+class Heartbeat:
+    """Asks an event loop whether it still runs. A loop that an item holds up for a moment is
+    alive; one that has not come round for `stall_seconds` is not."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, stall_seconds: float, clock: Clock) -> None:
+        self._loop = loop
+        self._stall_seconds = stall_seconds
+        self._clock = clock
+        self._lock = Lock()
+        self._asked: Future[None] | None = None
+        self._asked_at = 0.0
+
+    def failure(self) -> str | None:
+        """What is wrong with the loop, or None; answers within about a second."""
+        with self._lock:
+            if self._asked is None or self._asked.done():
+                self._asked, self._asked_at = self._ask(), self._clock.monotonic()
+            asked, asked_at = self._asked, self._asked_at
+        try:
+            asked.result(_ANSWER_SECONDS)
+        except TimeoutError:
+            silent = self._clock.monotonic() - asked_at
+            if silent >= self._stall_seconds:
+                return f"the event loop has not answered for {silent:.0f} s"
+        except RuntimeError as closed:
+            return str(closed)
+        return None
+
+    def _ask(self) -> Future[None]:
+        answer: Future[None] = Future()
+        try:
+            self._loop.call_soon_threadsafe(answer.set_result, None)
+        except RuntimeError as closed:
+            answer.set_exception(closed)
+        return answer
+
+
+class HealthServer:
+    """Serves from the moment it is made until `stop`; port 0 takes a free one."""
+
+    def __init__(
+        self,
+        port: int,
+        metrics: Metrics,
+        checks: Mapping[str, Check],
+        loop: asyncio.AbstractEventLoop,
+        *,
+        host: str = "127.0.0.1",
+        stall_seconds: float = 30.0,
+        clock: Clock | None = None,
+    ) -> None:
+        self._metrics = metrics
+        self._checks = checks
+        self._loop = loop
+        self._heartbeat = Heartbeat(loop, stall_seconds, clock or SystemClock())
+        self._draining = False
+        self._server = _listen(host, port, _handler_of(self))
+        self._thread = Thread(
+            target=self._server.serve_forever, args=(_POLL_SECONDS,), name="health", daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def port(self) -> int:
+        return self._server.server_port
+
+    def drain(self) -> None:
+        """From now on the process is alive, but not ready for more work."""
+        self._draining = True
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def answer(self, path: str, accept: str) -> tuple[int, str, bytes]:
+        """Status, content type and body; called on a thread of the server."""
+        match path.partition("?")[0]:
+            case "/healthz":
+                wrong = self._heartbeat.failure()
+                body = {"alive": wrong is None, "event_loop": wrong or "ok"}
+                return (503 if wrong else 200), _JSON, orjson.dumps(body)
+            case "/readyz":
+                parts = self._parts()
+                ready = all(state == "ok" for state in parts.values())
+                body = {"ready": ready, "parts": parts}
+                return (200 if ready else 503), _JSON, orjson.dumps(body)
+            case "/metrics":
+                encode, content_type = choose_encoder(accept)
+                return 200, content_type, encode(self._metrics.registry)
+        known = {"error": "not found", "known": ["/healthz", "/readyz", "/metrics"]}
+        return 404, _JSON, orjson.dumps(known)
+
+    def _parts(self) -> dict[str, str]:
+        process = "draining" if self._draining else self._heartbeat.failure() or "ok"
+        asking = {name: self._ask(check) for name, check in dict(self._checks).items()}
+        return {"process": process} | {name: _answer_of(each) for name, each in asking.items()}
+
+    def _ask(self, check: Check) -> Future[str | None] | None:
+        asked = _within_bound(check)
+        try:
+            return asyncio.run_coroutine_threadsafe(asked, self._loop)
+        except RuntimeError:  # the loop was closed
+            asked.close()
+            return None
+
+
+async def _within_bound(check: Check) -> str | None:
+    async with asyncio.timeout(_CHECK_SECONDS):
+        return await check()
+
+
+def _answer_of(asked: Future[str | None] | None) -> str:
+    if asked is None:
+        return "the process is ending"
+    try:
+        return asked.result(_CHECK_SECONDS + _ANSWER_SECONDS) or "ok"
+    except TimeoutError:
+        asked.cancel()
+        return f"no answer within {_CHECK_SECONDS:.0f} s"
+    except Exception as error:
+        # A probe's reader may be anybody: the class tells enough, a message might tell secrets.
+        return f"failed with {type(error).__name__}"
+
+
+class _Server(ThreadingHTTPServer):
+    def server_bind(self) -> None:
+        # The one of HTTPServer asks the DNS for the host's name, and a start may hang on that.
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exc_info()[1], OSError):  # else the client went away
+            super().handle_error(request, client_address)
+
+
+class _ServerOverIpv6(_Server):
+    address_family = socket.AF_INET6
+
+
+def _listen(host: str, port: int, handler: type[BaseHTTPRequestHandler]) -> _Server:
+    server = _ServerOverIpv6 if ":" in host else _Server
+    try:
+        return server((host, port), handler)
+    except (OSError, OverflowError) as error:
+        raise UserError(
+            f"cannot serve health and metrics at {host}:{port}: {error}",
+            "Choose another port with --health-port or HOLDFAST_HEALTH_PORT, or another address "
+            "with HOLDFAST_HEALTH_HOST.",
+        ) from error
+
+
+def _handler_of(health: HealthServer) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        timeout = _CLIENT_SECONDS
+
+        def do_GET(self) -> None:
+            status, content_type, body = health.answer(self.path, self.headers.get("Accept", ""))
+            self.send_response(status)
+            self.send_header("Content-Type", content_type)
+            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Cache-Control", "no-store")
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(body)
+
+        do_HEAD = do_GET
+
+        def version_string(self) -> str:
+            return "holdfast"
+
+        def log_message(self, format: str, *values: object) -> None:
+            """Probes come every few seconds; nobody wants to read of them."""
+
+    return Handler

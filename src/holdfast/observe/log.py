@@ -1,0 +1,227 @@
+"""Structured logs: an event name with values, as JSON lines or for people to read.
+
+`log = get_logger()`, then `log.info("slice.claimed", items=200)`. Every event stands in
+EVENTS; `python -m holdfast.observe.log` prints the reference page.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+import structlog
+from structlog.typing import EventDict, FilteringBoundLogger, Processor, WrappedLogger
+
+from holdfast.clock import Clock, SystemClock
+from holdfast.errors import UserError
+from holdfast.observe.tracing import current_trace_id
+
+#: bound once per slice, and so in every event of one
+SLICE_FIELDS = ("job_id", "pipeline", "worker")
+
+#: event -> (what happened, its fields)
+EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "job.created": ("A job was made and runs.", ("name",)),
+    "job.ordered": ("A pipeline's plan started or resumed a job.", ("by",)),
+    "job.paused": ("A person paused a job.", ("by",)),
+    "job.resumed": ("A job goes on.", ("by",)),
+    "job.reprocessed": ("Finished items were opened again.", ("items", "by")),
+    "job.items_skipped": ("Open items that somebody chose were skipped.", ("items", "by")),
+    "job.cancelled": ("A person cancelled a job.", ("by",)),
+    "job.ended": ("Nothing of a job is left to do.", ("state",)),
+    "ingest.page": ("Records and cursor were committed.", ("source", "rows", "bytes", "seconds")),
+    "slice.claimed": ("A worker leased items.", ("items", "ranges")),
+    "slice.settled": ("Outcomes were committed.", ("items", "retried", "seconds")),
+    "slice.released": ("Ranges went back unstarted and uncharged.", ("ranges", "reason")),
+    "slice.failed": ("Claiming or settling failed for good; the worker ends.", ("error",)),
+    "place.failed": ("A place ended with an error of the engine.", ()),
+    "lease.lost": ("Nothing was written, as another holds the lease.", ("range_id", "error")),
+    "item.retried": ("An item is tried again.", ("seq", "code", "delay")),
+    "item.timeout": ("An item took too long.", ("seq", "seconds")),
+    "save.failed": ("A pipeline's domain rows could not be written.", ("error",)),
+    "discovery.complete": ("A source said that it ended.", ("source", "pages", "rows")),
+    "discovery.capped": ("A source was left at a cap.", ("source", "rows")),
+    "discovery.failed": ("A source cannot be walked further.", ("source", "error")),
+    "discovery.waits": ("A source is walked on later.", ("source", "error", "seconds")),
+    "gate.closed": ("Nobody passes a gate for a while.", ("gate", "seconds", "reason")),
+    "kill_switch.on": ("A kill switch was set.", ("scope", "by")),
+    "kill_switch.off": ("A kill switch was lifted.", ("scope", "by")),
+    "sweep.acted": ("The sweeper found something to do.", ("rescued", "cancelled", "announced")),
+    "relay.sent": ("A relay sent messages.", ("messages", "merged")),
+    "relay.failed": ("The broker did not take a message; later again.", ("message_id", "error")),
+    "message.repeated": ("A message came again and was not taken twice.", ("message_id", "type")),
+    "upkeep.failed": ("A periodic task failed and goes on.", ("task", "error")),
+    "schedule.fired": ("A schedule made a job.", ("schedule", "job_id")),
+    "schedule.failed": ("A schedule could not make a job.", ("schedule", "error")),
+    "worker.started": ("A worker began.", ("worker", "pipelines")),
+    "worker.stopping": ("A worker takes no more items.", ("worker",)),
+    "worker.stopped": ("A worker ended as it was told.", ("worker",)),
+    "worker.died": ("A worker process ended by itself.", ("worker", "exit_code")),
+    "process.died": ("A process of `holdfast up` ended; another starts.", ("process", "exit_code")),
+    "database.gone": ("The database cannot be reached.", ("error",)),
+    "broker.gone": ("The broker cannot be reached; it is tried again.", ("url", "use", "error")),
+    "broker.back": ("The broker can be reached.", ("url", "use")),
+    "broker.refused": (
+        "The broker does not let us in; it is tried again.",
+        ("url", "use", "error"),
+    ),
+    "queue.lost": ("A consumer lost its queue and takes it up again.", ("queue", "error")),
+    "message.unsettled": (
+        "A message was done with, but the broker could not be told: it will come again.",
+        ("queue", "message_id", "error"),
+    ),
+    "message.dead": ("A message was set aside.", ("queue", "message_id", "code", "reason")),
+    "dead.failed": (
+        "A dead message could not be kept; it is tried again.",
+        ("message_id", "error", "seconds"),
+    ),
+    "pace.decided": ("A controller chose a new value.", ("controller", "was", "became", "why")),
+    "request.failed": ("A request met an unexpected error.", ("path",)),
+    "intake.failed": ("Taking a stored file in met an unexpected error.", ()),
+    "page.slow": ("A page of a list took long to read.", ("list", "after", "seconds")),
+    "export.written": ("An export was written.", ("export", "rows")),
+    "export.failed": ("An export could not be written.", ("export",)),
+    "operation.ended": ("An operation came to its end.", ("operation", "items")),
+    "operation.failed": ("An operation met an unexpected error.", ("operation",)),
+    "operation.passed_over": ("An operation left out a job.", ("operation", "error")),
+    "library.logged": ("A library warned or failed.", ("library", "message")),
+}
+
+
+def get_logger() -> FilteringBoundLogger:
+    logger: FilteringBoundLogger = structlog.get_logger()
+    return logger
+
+
+@contextmanager
+def slice_context(*, job_id: int, pipeline: str, worker: str) -> Iterator[None]:
+    """Whatever is logged inside, tasks begun there included, names its slice."""
+    with structlog.contextvars.bound_contextvars(job_id=job_id, pipeline=pipeline, worker=worker):
+        yield
+
+
+def configure(
+    level: str = "warning",
+    format: str = "auto",
+    stream: TextIO | None = None,
+    clock: Clock | None = None,
+) -> None:
+    """Sends every log of this process to `stream` (standard error)."""
+    stream = stream or sys.stderr
+    threshold = logging.getLevelNamesMapping()[level.upper()]
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            _join_trace,
+            _stamp(clock or SystemClock()),
+            _without_trace_for_people,
+            *_renderer(format, stream),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(threshold),
+        logger_factory=structlog.WriteLoggerFactory(file=stream),
+        # A cached logger would keep the stream of an earlier call.
+        cache_logger_on_first_use=False,
+    )
+    _take_in_libraries(max(threshold, logging.WARNING))
+
+
+def _stamp(clock: Clock) -> Processor:
+    def stamp(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+        event["timestamp"] = clock.now().isoformat(timespec="milliseconds")
+        return event
+
+    return stamp
+
+
+def _join_trace(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    trace_id = current_trace_id()
+    if trace_id is not None:
+        event["trace_id"] = trace_id
+    return event
+
+
+def _without_trace_for_people(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """A UserError is a mistake to mend, not one to search the code for."""
+    error = _exception(event.get("exc_info"))
+    if isinstance(error, UserError):
+        del event["exc_info"]
+        event["error"] = error.message
+        if error.hint:
+            event["hint"] = error.hint
+    return event
+
+
+def _exception(exc_info: Any) -> BaseException | None:
+    if isinstance(exc_info, BaseException):
+        return exc_info
+    if isinstance(exc_info, tuple):
+        return exc_info[1] if len(exc_info) == 3 else None
+    return sys.exc_info()[1] if exc_info else None
+
+
+def _renderer(format: str, stream: TextIO) -> list[Processor]:
+    if format == "console" or (format == "auto" and stream.isatty()):
+        return [
+            structlog.dev.ConsoleRenderer(
+                colors=stream.isatty(),
+                pad_event_to=20,
+                # Values come from strangers: quoted, they cannot break a line or colour it.
+                repr_native_str=True,
+                # The default one prints the values of local variables, secrets among them.
+                exception_formatter=structlog.dev.plain_traceback,
+            )
+        ]
+    return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+
+
+class _LibraryHandler(logging.Handler):
+    """Passes on what libraries log, so that a JSON log holds nothing but JSON."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        logger = get_logger()
+        # Libraries have levels of their own between these two.
+        write = logger.error if record.levelno >= logging.ERROR else logger.warning
+        try:
+            message = record.getMessage()
+            write("library.logged", library=record.name, message=message, exc_info=record.exc_info)
+        except Exception:
+            self.handleError(record)
+
+
+def _take_in_libraries(threshold: int) -> None:
+    root = logging.getLogger()
+    for handler in [each for each in root.handlers if isinstance(each, _LibraryHandler)]:
+        root.removeHandler(handler)
+    root.addHandler(_LibraryHandler(threshold))
+    # It tells every failed reconnect with a trace; that the database is gone we say ourselves.
+    logging.getLogger("asyncpg.pool").setLevel(logging.ERROR)
+    # The same for the broker: whatever they find, `messaging` says once and in our words.
+    logging.getLogger("aiormq").setLevel(logging.CRITICAL)
+    logging.getLogger("aio_pika").setLevel(logging.CRITICAL)
+
+
+def reference() -> str:
+    """The reference page, in Markdown."""
+    carried = ", ".join(f"`{field}`" for field in SLICE_FIELDS)
+    lines = [
+        "# Log events",
+        "",
+        "Every line has `timestamp`, `level` and `event`; one that was written in a slice, or is",
+        f"about a job or a worker, also has {carried} as far as they apply, and `trace_id` where",
+        "the work belongs to a trace. Logs go to standard error, by `HOLDFAST_LOG_LEVEL` and",
+        "`HOLDFAST_LOG_FORMAT`.",
+        "",
+        "| Event | What happened | Fields |",
+        "|---|---|---|",
+    ]
+    for event, (description, fields) in EVENTS.items():
+        lines.append(f"| `{event}` | {description} | {', '.join(f'`{name}`' for name in fields)} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(reference(), end="")

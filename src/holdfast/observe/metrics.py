@@ -1,0 +1,271 @@
+"""Prometheus metrics of one process, in a registry of its own.
+
+Labels are bounded: pipelines, states, categories, names of operations; never a job, a key, a
+host or a code that a pipeline makes up. `python -m holdfast.observe.metrics` prints the
+reference page.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from math import nan
+from threading import Lock
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.metrics_core import HistogramMetricFamily
+
+#: upper bounds, inclusive, of the buckets of an item's seconds; one bucket more lies above
+ITEM_SECONDS_BOUNDS = (
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
+)  # fmt: skip
+SLICE_SECONDS_BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 7.5, 10.0, 30.0, 60.0, 300.0)
+DATABASE_SECONDS_BOUNDS = (
+    0.0005,
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.6,
+    1.0,
+    5.0,
+)
+WAIT_SECONDS_BOUNDS = (0.001, 0.01, 0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 60.0, 600.0)
+START_SECONDS_BOUNDS = (
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
+)  # fmt: skip
+CLAIM_BOUNDS = (1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2000.0, 5000.0, 10000.0)
+
+
+def item_bucket(seconds: float) -> int:
+    """The place of an item's seconds among `len(ITEM_SECONDS_BOUNDS) + 1` buckets."""
+    return bisect_left(ITEM_SECONDS_BOUNDS, seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """One metric, as it is documented."""
+
+    name: str
+    kind: str
+    labels: tuple[str, ...]
+    help: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueueReading:
+    """What the periodic reader found of one pipeline's open items."""
+
+    depth: int
+    oldest_seconds: float
+
+
+class ItemSeconds:
+    """A histogram that takes in a whole batch at once: an item costs its worker one list
+    increment instead of a lock and a walk over the buckets."""
+
+    def __init__(self, name: str, help: str) -> None:
+        self._name = name
+        self._help = help
+        self._lock = Lock()
+        self._counts: dict[str, list[int]] = {}
+        self._seconds: dict[str, float] = {}
+
+    def add(
+        self, pipeline: str, counts_by_bucket: Sequence[int], seconds: float, count: int
+    ) -> None:
+        if len(counts_by_bucket) != len(ITEM_SECONDS_BOUNDS) + 1 or sum(counts_by_bucket) != count:
+            raise ValueError(f"{counts_by_bucket} are not {count} items in the buckets")
+        with self._lock:
+            before = self._counts.get(pipeline, [0] * len(counts_by_bucket))
+            self._counts[pipeline] = [a + b for a, b in zip(before, counts_by_bucket, strict=True)]
+            self._seconds[pipeline] = self._seconds.get(pipeline, 0.0) + seconds
+
+    def describe(self) -> Iterable[HistogramMetricFamily]:
+        return [self._family()]
+
+    def collect(self) -> Iterable[HistogramMetricFamily]:
+        with self._lock:
+            rows = [(name, counts, self._seconds[name]) for name, counts in self._counts.items()]
+        family = self._family()
+        bounds = [*map(str, ITEM_SECONDS_BOUNDS), "+Inf"]
+        for pipeline, counts, seconds in rows:
+            buckets = list(zip(bounds, accumulate(counts), strict=True))
+            family.add_metric([pipeline], buckets, seconds)
+        return [family]
+
+    def _family(self) -> HistogramMetricFamily:
+        return HistogramMetricFamily(self._name, self._help, labels=["pipeline"])
+
+
+class Metrics:
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.described: list[Described] = []
+        self._queued: set[str] = set()
+        self._set_aside: set[str] = set()
+        self._work()
+        self._queue()
+        self._messages()
+        self._health()
+        self._waits()
+
+    def _work(self) -> None:
+        self.items = self._counter(
+            "items", "Items that reached a final status.", "pipeline", "status"
+        )
+        self.item_seconds = self._item_seconds("item_seconds", "Time to process one item.")
+        self.slice_seconds = self._histogram(
+            "slice_seconds", "Time of one slice.", SLICE_SECONDS_BOUNDS, "pipeline", "kind"
+        )
+        self.claim_items = self._histogram(
+            "claim_items", "Items that one claim took.", CLAIM_BOUNDS, "pipeline"
+        )
+        self.retries = self._counter(
+            "retries", "Tries that will be repeated, throttled ones apart.", "pipeline", "category"
+        )
+        self.throttles = self._counter(
+            "throttles", "Tries that a source put off; they use up no attempt.", "pipeline"
+        )
+        self.dead_letters = self._gauge(
+            "dead_letters", "Items set aside, until a person acts.", "pipeline"
+        )
+        self.ingest_rows = self._counter("ingest_rows", "Records committed as items.", "pipeline")
+
+    def _queue(self) -> None:
+        self.queue_depth = self._gauge("queue_depth", "Open items of running jobs.", "pipeline")
+        self.oldest_pending_age_seconds = self._gauge(
+            "oldest_pending_age_seconds", "Age of the oldest pending item.", "pipeline"
+        )
+
+        self.pending_items = self._gauge(
+            "pending_items", "Open items of all live jobs, as the pending list counts them."
+        )
+
+    def _messages(self) -> None:
+        self.outbox_depth = self._reading("outbox_depth", "Messages that wait to be published.")
+        self.outbox_oldest_seconds = self._reading(
+            "outbox_oldest_seconds", "How long the oldest due message has waited."
+        )
+        self.broker_queue_depth = self._gauge(
+            "broker_queue_depth", "Messages in a queue of the broker.", "queue"
+        )
+        self.relay_published = self._counter(
+            "relay_published", "Messages that the broker confirmed."
+        )
+        self.relay_failures = self._counter(
+            "relay_failures", "Messages that could not be published and stay in the outbox."
+        )
+        self.messages = self._counter(
+            "messages", "Messages taken from the broker.", "type", "outcome"
+        )
+        self.slice_start_seconds = self._histogram(
+            "slice_start_seconds",
+            "From the making of a message to the start of its work.",
+            START_SECONDS_BOUNDS,
+        )
+
+    def _health(self) -> None:
+        self.sweeper_age_seconds = self._reading(
+            "sweeper_age_seconds", "Time since a sweeper last acted."
+        )
+        self.oldest_transaction_seconds = self._reading(
+            "oldest_transaction_seconds", "Age of PostgreSQL's oldest open transaction."
+        )
+        self.backpressure = self._reading(
+            "backpressure", "1 while producers are told to slow down, else 0."
+        )
+
+    def _waits(self) -> None:
+        self.page_seconds = self._histogram(
+            "page_seconds", "Time to read one page of a list.", DATABASE_SECONDS_BOUNDS, "list"
+        )
+        self.database_seconds = self._histogram(
+            "database_seconds", "Time of one transaction.", DATABASE_SECONDS_BOUNDS, "operation"
+        )
+        self.pool_wait_seconds = self._histogram(
+            "pool_wait_seconds", "Wait for a database connection.", WAIT_SECONDS_BOUNDS
+        )
+        self.gate_wait_seconds = self._histogram(
+            "gate_wait_seconds", "Wait at a gate.", WAIT_SECONDS_BOUNDS
+        )
+
+    def observe_items(
+        self, pipeline: str, counts_by_bucket: Sequence[int], sum: float, count: int
+    ) -> None:
+        """Takes in the seconds of `count` items: how many fell in each `item_bucket`, and
+        their sum."""
+        self.item_seconds.add(pipeline, counts_by_bucket, sum, count)
+
+    def set_queue(self, readings: Mapping[str, QueueReading]) -> None:
+        """A pipeline that is no longer in the reading stays as a zero."""
+        self._queued |= set(readings)
+        for pipeline in self._queued:
+            reading = readings.get(pipeline, QueueReading(0, 0.0))
+            self.queue_depth.labels(pipeline).set(reading.depth)
+            self.oldest_pending_age_seconds.labels(pipeline).set(reading.oldest_seconds)
+
+    def set_dead_letters(self, counts: Mapping[str, int]) -> None:
+        """A pipeline that is no longer in the reading stays as a zero."""
+        self._set_aside |= set(counts)
+        for pipeline in self._set_aside:
+            self.dead_letters.labels(pipeline).set(counts.get(pipeline, 0))
+
+    def _counter(self, name: str, help: str, *labels: str) -> Counter:
+        self._describe(f"{name}_total", "counter", labels, help)
+        return Counter(f"holdfast_{name}", help, labels, registry=self.registry)
+
+    def _gauge(self, name: str, help: str, *labels: str) -> Gauge:
+        self._describe(name, "gauge", labels, help)
+        return Gauge(f"holdfast_{name}", help, labels, registry=self.registry)
+
+    def _reading(self, name: str, help: str) -> Gauge:
+        """A gauge that only some processes read. Elsewhere it is NaN, since a zero would claim
+        that all is well."""
+        gauge = self._gauge(name, help)
+        gauge.set(nan)
+        return gauge
+
+    def _histogram(self, name: str, help: str, bounds: Sequence[float], *labels: str) -> Histogram:
+        self._describe(name, "histogram", labels, help)
+        return Histogram(f"holdfast_{name}", help, labels, buckets=bounds, registry=self.registry)
+
+    def _item_seconds(self, name: str, help: str) -> ItemSeconds:
+        self._describe(name, "histogram", ("pipeline",), help)
+        collector = ItemSeconds(f"holdfast_{name}", help)
+        self.registry.register(collector)
+        return collector
+
+    def _describe(self, name: str, kind: str, labels: tuple[str, ...], help: str) -> None:
+        self.described.append(Described(f"holdfast_{name}", kind, labels, help))
+
+
+def reference() -> str:
+    """The reference page, in Markdown."""
+    lines = [
+        "# Metrics",
+        "",
+        "Served for Prometheus at `/metrics` by each long-running process; see",
+        "[watch it](../how-to/watch-it.md). Counters and histograms are of one process: add them",
+        "up. Gauges are read from the database or the broker: take the `max`, since every process",
+        "that reads them says the same and the others say `NaN`. `kind` is `discover` or",
+        "`process`, `category` that of the error code, `operation` a verb of the store, `type`",
+        "that of the message, `outcome` what was done with it, `list` is `items` or `pending`.",
+        "",
+        "| Metric | Type | Labels | Meaning |",
+        "|---|---|---|---|",
+    ]
+    for each in Metrics().described:
+        labels = ", ".join(f"`{label}`" for label in each.labels)
+        lines.append(f"| `{each.name}` | {each.kind} | {labels} | {each.help} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(reference(), end="")

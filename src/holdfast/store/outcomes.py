@@ -1,0 +1,260 @@
+"""Settle: outcomes, domain rows and counters in one transaction, under the fence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from holdfast.errors import HoldfastError
+from holdfast.model import (
+    ItemStatus,
+    JobState,
+    Lease,
+    Outcome,
+    SliceKind,
+    StreamState,
+    next_job_state,
+)
+from holdfast.store.announcements import announce
+from holdfast.store.counters import add_counts
+from holdfast.store.database import Database
+from holdfast.store.driver import Row, Transaction
+from holdfast.store.plans import Ending, conclude_streams, follow_up
+
+_AGAIN_RANGE_ITEMS = 500
+_COLUMNS = Outcome._fields.index("delay")
+_OUTCOME_COLUMNS = ("job_id", *Outcome._fields[:_COLUMNS], "range_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """Outcomes handed in under one lease; `last` when every item read under it was."""
+
+    lease: Lease
+    outcomes: list[Outcome]
+    last: bool
+
+
+class DecisionRow(NamedTuple):
+    what: str
+    was: float
+    became: float
+    why: str
+
+
+class SaveFailed(HoldfastError):
+    """The pipeline's `save` raised; the transaction was rolled back."""
+
+
+Save = Callable[[Transaction, Sequence[Settlement]], Awaitable[None]]
+
+
+class Outcomes:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def settle(
+        self,
+        job_id: int,
+        worker: str,
+        settlements: Sequence[Settlement],
+        *,
+        save: Save | None = None,
+        decisions: Sequence[DecisionRow] = (),
+    ) -> list[Lease]:
+        """Writes what the leases' holder found out; returns the leases that are lost, for
+        which nothing was written."""
+
+        async def body(tx: Transaction) -> list[Lease]:
+            held, lost = await _pass_fence(tx, settlements)
+            if held:
+                await _write_outcomes(tx, job_id, worker, held)
+                if save is not None:
+                    await _save(tx, save, held, self._database)
+                await _count(tx, job_id, worker, held)
+            for decision in decisions if held else ():
+                params = {"job_id": job_id, "worker": worker, **decision._asdict()}
+                await tx.run("add_decision", params)
+            return lost
+
+        return await self._database.write("settle", body)
+
+    async def complete(self, job_id: int, ending: Ending | None = None) -> JobState | None:
+        """Ends the job if nothing of it is left. One whose pipeline concludes ends only with its
+        `ending`, by a process that has the pipeline. Locks the job first and looks in the next
+        statement: in one statement, two last settlements would each see the other's range.
+
+        Most calls find open ranges by a look without a lock, and leave it to the settlement that
+        removes the last of them: its own look comes after its commit."""
+        if await self._database.fetch("open_range_exists", {"job_id": job_id}):
+            return None
+
+        async def body(tx: Transaction) -> JobState | None:
+            rows = await tx.fetch("job_state", {"job_id": job_id})
+            if not rows or rows[0][0] != JobState.RUNNING:
+                return None
+            if await tx.fetch("open_range_exists", {"job_id": job_id}):
+                return None
+            return await _end(tx, job_id, ending)
+
+        return await self._database.write("complete", body)
+
+
+async def _pass_fence(
+    tx: Transaction, settlements: Sequence[Settlement]
+) -> tuple[list[Settlement], list[Lease]]:
+    held, lost = [], []
+    for settlement in settlements:
+        lease = settlement.lease
+        fence: dict[str, Any] = {
+            "id": lease.range_id,
+            "token": lease.token,
+            "settled": lease.settled,
+        }
+        if settlement.last:
+            passed = await tx.take("settle_rest", fence)
+        else:
+            passed = await tx.take("settle_part", {**fence, "seconds": lease.seconds})
+        if passed:
+            held.append(settlement)
+        elif not await _was_settled(tx, lease):
+            lost.append(lease)
+    return held, lost
+
+
+async def _was_settled(tx: Transaction, lease: Lease) -> bool:
+    """A settlement sent again after a lost commit reply finds its own number taken."""
+    rows = await tx.fetch("settled_number", {"id": lease.range_id, "token": lease.token})
+    return bool(rows) and rows[0][0] == lease.settled + 1
+
+
+async def _write_outcomes(
+    tx: Transaction, job_id: int, worker: str, held: Sequence[Settlement]
+) -> None:
+    fresh: list[Row] = []
+    replaced: list[Row] = []
+    retried: list[Outcome] = []
+    for settlement in held:
+        rows = replaced if settlement.lease.again else fresh
+        for outcome in settlement.outcomes:
+            if outcome.status is ItemStatus.PENDING:
+                retried.append(outcome)
+            else:
+                rows.append((job_id, *outcome[:_COLUMNS], None))
+    if fresh:
+        # A fresh range's items have no outcomes yet, so nothing can conflict.
+        await tx.copy("outcomes", _OUTCOME_COLUMNS, fresh)
+    if retried:
+        replaced += await _again(tx, job_id, retried)
+        await announce(tx, job_id, SliceKind.PROCESS, min(one.delay for one in retried))
+        await tx.run_many("add_attempts", _attempts(job_id, worker, retried))
+    if replaced:
+        await tx.run_many("replace_outcomes", sorted(replaced, key=lambda row: row[1]))
+
+
+async def _again(tx: Transaction, job_id: int, retried: list[Outcome]) -> list[Row]:
+    rows: list[Row] = []
+    for group in _due_together(retried):
+        seqs = [outcome.seq for outcome in group]
+        params = {
+            "job_id": job_id,
+            "lo": min(seqs),
+            "hi": max(seqs),
+            "again": 1,
+            "delay": group[-1].delay,
+            "settled": 0,
+            "expiries": 0,
+            "item_bytes": 0,
+            "waiting_for": next(filter(None, map(_gate_of, group)), None),
+        }
+        range_id = (await tx.take("add_range", params))[0][0]
+        rows += [(job_id, *outcome[:_COLUMNS], range_id) for outcome in group]
+    return rows
+
+
+def _gate_of(outcome: Outcome) -> str | None:
+    """An item that gave its place up left no try behind, only the gate it waits for."""
+    return None if outcome.logged else outcome.error_message
+
+
+def _due_together(retried: list[Outcome]) -> Iterator[list[Outcome]]:
+    """Groups retries that are due within about a quarter of their delay of each other; none
+    comes before its time, since a group is due with its last."""
+    group: list[Outcome] = []
+    for outcome in sorted(retried, key=lambda outcome: outcome.delay):
+        too_late = group and outcome.delay > group[0].delay * 1.25 + 0.5
+        if too_late or len(group) == _AGAIN_RANGE_ITEMS:
+            yield group
+            group = []
+        group.append(outcome)
+    yield group
+
+
+def _attempts(job_id: int, worker: str, retried: list[Outcome]) -> list[Row]:
+    return [
+        (
+            job_id,
+            outcome.seq,
+            outcome.tries,
+            ItemStatus.NOT_FOUND if outcome.error_code == "NOT_FOUND" else ItemStatus.ERROR,
+            outcome.error_code,
+            outcome.error_message,
+            outcome.seconds,
+            worker,
+        )
+        for outcome in retried
+        if outcome.logged
+    ]
+
+
+async def _save(
+    tx: Transaction, save: Save, held: Sequence[Settlement], database: Database
+) -> None:
+    try:
+        await save(tx, held)
+        # PostgreSQL refuses everything after a statement that failed, even if `save` caught it.
+        await tx.fetch("select 1")
+    except Exception as error:
+        if database.driver.is_passing(error):
+            raise
+        raise SaveFailed(f"{type(error).__name__}: {error}") from error
+
+
+async def _count(tx: Transaction, job_id: int, worker: str, held: Sequence[Settlement]) -> None:
+    outcomes = [outcome for settlement in held for outcome in settlement.outcomes]
+    by_status = Counter(outcome.status for outcome in outcomes)
+    again: list[Outcome] = []
+    if by_status[ItemStatus.PENDING]:
+        again = [o for o in outcomes if o.status is ItemStatus.PENDING and o.logged]
+    await add_counts(
+        tx,
+        job_id,
+        worker,
+        done=by_status[ItemStatus.DONE],
+        not_found=by_status[ItemStatus.NOT_FOUND],
+        skipped=by_status[ItemStatus.SKIPPED],
+        error=by_status[ItemStatus.ERROR],
+        retried=len(again),
+        throttled=sum(1 for outcome in again if not outcome.charged),
+    )
+
+
+async def _end(tx: Transaction, job_id: int, ending: Ending | None) -> JobState | None:
+    concludes = (await tx.fetch("job_concludes", {"job_id": job_id}))[0][0]
+    if concludes and (ending is None or not await conclude_streams(tx, job_id, ending)):
+        return None
+    streams = await tx.fetch("stream_ends", {"job_id": job_id})
+    states = {row[0] for row in streams}
+    if StreamState.RUNNING in states:
+        return None
+    verb = "fail" if StreamState.FAILED in states else "finish"
+    errors = "; ".join(row[1] for row in streams if row[0] == StreamState.FAILED)
+    state = next_job_state(verb, JobState.RUNNING)
+    await tx.run("set_job_state", {"job_id": job_id, "state": state, "error": errors or None})
+    detail = {"actor": "engine", "action": verb, "job_id": job_id, "subject": "", "detail": "{}"}
+    await tx.run("add_audit", detail)
+    if concludes and ending is not None and state is JobState.DONE:
+        await follow_up(tx, job_id, ending)
+    return state

@@ -1,0 +1,1 @@
+"""Reading and writing tables: CSV, XLSX and JSON lines."""

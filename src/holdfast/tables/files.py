@@ -1,0 +1,137 @@
+"""Table files, read as batches of records: CSV and its kin, XLSX, JSON lines.
+
+file = TableFile(Path("products.csv"))
+for batch in file.pages(cursor=0, page_rows=lambda: 1000, max_page_bytes=4_000_000):
+    ...
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+
+from holdfast.errors import InputError
+from holdfast.tables.delimited import DelimitedReader
+from holdfast.tables.detect import (
+    BLOCK_BYTES,
+    find_text,
+    is_zip,
+    looks_like_json_lines,
+    read_head,
+    refuse_foreign,
+    refuse_markup,
+)
+from holdfast.tables.jsonlines import JsonLinesReader
+from holdfast.tables.spreadsheet import SpreadsheetReader
+from holdfast.tables.types import Detected, TableBatch, TableOptions, TableReader
+
+__all__ = ["Detected", "TableBatch", "TableFile", "TableOptions", "content_key"]
+
+_DEFAULTS = TableOptions()
+_FORMAT_NAMES = {"csv": "delimited text", "xlsx": "an XLSX workbook", "jsonl": "JSON lines"}
+_FORMAT_OF_SUFFIX = {
+    **dict.fromkeys((".csv", ".tsv"), "csv"),
+    **dict.fromkeys((".xlsx", ".xlsm"), "xlsx"),
+    **dict.fromkeys((".jsonl", ".ndjson"), "jsonl"),
+}
+
+
+def content_key(path: Path) -> str:
+    """The SHA-256 of the file's content: what finds its job again, whatever its name."""
+    read_head(path)
+    digest = hashlib.sha256()
+    with path.open("rb", buffering=0) as file:
+        while block := file.read(BLOCK_BYTES):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+class TableFile:
+    """A table file, opened: found out, checked, ready to be read from any row.
+
+    Opening raises InputError for whatever can be known before the first row. Plain blocking
+    code: run it in a thread. One iteration at a time.
+    """
+
+    def __init__(self, path: Path, options: TableOptions = _DEFAULTS) -> None:
+        self.path = path
+        self._reader = _open_reader(path, options)
+        self.detected = _with_name_note(path, self._reader.detected)
+
+    @property
+    def problems(self) -> Counter[str]:
+        """What had to be mended in the rows read so far, counted; the keys are for people."""
+        return self._reader.problems
+
+    def pages(
+        self, cursor: int, page_rows: Callable[[], int], max_page_bytes: int
+    ) -> Iterator[TableBatch]:
+        """The rows after the first `cursor`. Each batch has at most as many rows as
+        `page_rows` says before it, and ends with the row that reaches `max_page_bytes`."""
+        with closing(self._reader.records(skip=cursor)) as records:
+            position, end = cursor, False
+            while not end:
+                batch = _take(records, position, max(1, page_rows()), max_page_bytes)
+                position, end = batch.next_row, batch.end
+                if end and self._reader.progress.row < cursor:
+                    raise self._shrunk(cursor)
+                yield batch
+
+    def close(self) -> None:
+        self._reader.close()
+
+    def __enter__(self) -> TableFile:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _shrunk(self, cursor: int) -> InputError:
+        return InputError(
+            f"{self.path.name} has {self._reader.progress.row:,} rows, but {cursor:,} were read"
+            " from it before.",
+            "The file was changed. Start a new job for it.",
+        )
+
+
+def _open_reader(path: Path, options: TableOptions) -> TableReader:
+    head = read_head(path)
+    if is_zip(head):
+        return SpreadsheetReader(path, options)
+    refuse_foreign(path, head)
+    text = find_text(path, head, options.encoding)
+    refuse_markup(path, text)
+    if looks_like_json_lines(path, text):
+        return JsonLinesReader(path, text, options)
+    return DelimitedReader(path, text, options)
+
+
+def _with_name_note(path: Path, detected: Detected) -> Detected:
+    named = _FORMAT_OF_SUFFIX.get(path.suffix.lower(), detected.format)
+    if named == detected.format:
+        return detected
+    note = f"In spite of its name, {path.name} holds {_FORMAT_NAMES[detected.format]}."
+    return replace(detected, notes=(note, *detected.notes))
+
+
+def _take(records: Iterator[bytes], first_row: int, rows: int, max_bytes: int) -> TableBatch:
+    inputs: list[str] = []
+    size = 0
+    for encoded in itertools.islice(records, rows):
+        inputs.append(encoded.decode())
+        size += len(encoded)
+        if size >= max_bytes:
+            break
+    end = len(inputs) < rows and size < max_bytes
+    return TableBatch(inputs, first_row, first_row + len(inputs), end, size)
