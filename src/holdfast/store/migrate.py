@@ -58,6 +58,14 @@ class BranchStatus:
     def up_to_date(self) -> bool:
         return self.head is None or self.current == self.head
 
+    @property
+    def state(self) -> str:
+        if self.head is None:
+            return "not installed; its tables are kept"
+        if not self.known:
+            return "newer than this program"
+        return "up to date" if self.up_to_date else "run: holdfast migrate up"
+
 
 @dataclass(frozen=True, slots=True)
 class SchemaStatus:
@@ -66,6 +74,10 @@ class SchemaStatus:
     @property
     def up_to_date(self) -> bool:
         return all(branch.up_to_date for branch in self.branches)
+
+    @property
+    def is_empty(self) -> bool:
+        return all(branch.current is None for branch in self.branches)
 
     @property
     def newer(self) -> list[BranchStatus]:
@@ -137,9 +149,7 @@ def status(url: str, branches: tuple[Branch, ...] | None = None) -> SchemaStatus
     return compare(current, branches)
 
 
-def compare(
-    revisions: Iterable[str], branches: tuple[Branch, ...] | None = None
-) -> SchemaStatus:
+def compare(revisions: Iterable[str], branches: tuple[Branch, ...] | None = None) -> SchemaStatus:
     """What the database has, against what this program and its extensions have."""
     current = {_branch_name(revision): revision for revision in sorted(revisions)}
     branches = branches or installed_branches()

@@ -31,6 +31,7 @@ from holdfast.store.reads import Reads
 from holdfast.store.request_table import RequestTable
 from holdfast.store.samples import SampleTable
 from holdfast.store.sqlite import open_sqlite
+from holdfast.store.streams import StreamReads
 from holdfast.store.upkeep_table import UpkeepTable
 
 _DEFAULT_GATE = Gate("", concurrency=8)
@@ -48,6 +49,7 @@ class Store:
     upkeep: UpkeepTable
     plans: Plans
     reads: Reads
+    streams: StreamReads
     pages: Pages
     lists: Lists
     item_pages: ItemPages
@@ -99,6 +101,7 @@ async def open_store(
         upkeep=UpkeepTable(database),
         plans=Plans(database),
         reads=Reads(database),
+        streams=StreamReads(database),
         pages=Pages(database),
         lists=Lists(database),
         item_pages=ItemPages(database),

@@ -68,7 +68,9 @@ async def test_page_that_was_read_anew_is_updated_in_place_with_its_history(
     assert await town.fetch(
         "select id, text from meetings_pages where upstream_id = :id", id=changed.upstream_id
     ) == [(before[0], "read anew")]
-    history = await town.fetch("select upstream_id, text, page_id, state from meetings_page_history")
+    history = await town.fetch(
+        "select upstream_id, text, page_id, state from meetings_page_history"
+    )
     assert history == [(rows[0].upstream_id, rows[0].text, before[0], "SUPERSEDED")]
     site.replace("minutes", changed, text=rows[0].text)
     await town.backfill(mode="full")

@@ -100,17 +100,21 @@ async def test_page_of_more_rare_words_than_a_vector_holds_is_indexed_and_stops_
     assert len(await read.search("bridge")) == 2
 
 
-async def test_streams_are_listed_with_progress_and_slices(read: MeetingsReads) -> None:
-    streams = await read.streams(mode="full")
+async def test_streams_are_listed_with_progress_and_slices(
+    town: Town, read: MeetingsReads
+) -> None:
+    index = MeetingsStreams(town.store.streams).index
+    streams = await index(mode=Mode.FULL)
     assert {(one["subdomain"], one["document_type"]) for one in streams} == {
         ("alameda.ca", "agenda"),
         ("alameda.ca", "minutes"),
     }
     minutes = next(one for one in streams if one["document_type"] == "minutes")
     assert (minutes["expected"], minutes["actual"], minutes["job_state"]) == (4, 4, "DONE")
-    slices = await read.slices(minutes["id"])
-    assert slices and slices[0]["ended"] == "complete"
-    assert await read.streams(job_state="FAILED") == []
+    slices = await town.store.streams.slices(minutes["id"])
+    assert slices and slices[0].ended == "complete"
+    assert await index(job_state="FAILED") == []
+    assert [one["id"] for one in await index(document_type=DocumentType.MINUTES)] == [minutes["id"]]
     counts = await read.counts(minutes["job_id"])
     assert (counts["documents_created"], counts["pages_created"]) == (3, 4)
 

@@ -15,10 +15,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import orjson
-
 from holdfast.model import ItemStatus
 from holdfast.pipeline import Settled, Tx
+from holdfast.pipelines.meetings import searching
 from holdfast.pipelines.meetings.options import Collection
 from holdfast.pipelines.meetings.rows import Content, Place, content_of
 
@@ -132,7 +131,7 @@ class Saving:
     async def finish(self) -> None:
         counts = {name: getattr(self._counts, name) for name in _Counts.__slots__}
         await self._tx.take("meetings_add_counts", {"job_id": self._job_id, **counts})
-        await unindex(self._tx, self._collection, self._touched)
+        await searching.enqueue(self._tx, self._collection, self._touched)
 
     async def _documents(self, rows: Sequence[_Row]) -> dict[tuple[str, str], int]:
         wanted = sorted({(row.place.meeting, row.place.date) for row in rows})
@@ -144,7 +143,9 @@ class Saving:
             )
         }
         missing = [key for key in keys if (key[2], key[3]) not in found]
-        for document_id, meeting, day in await self._tx.take_many("meetings_add_documents", missing):
+        for document_id, meeting, day in await self._tx.take_many(
+            "meetings_add_documents", missing
+        ):
             found[meeting, day] = document_id
         self._counts.documents_created += len(missing)
         return found
@@ -278,11 +279,3 @@ def _differs(page: _Kept, rows: Sequence[_Row]) -> bool:
     return bool(page.vanished) or any(
         row.upstream_id != page.upstream_id or row.hash != page.content_hash for row in rows
     )
-
-
-async def unindex(tx: Tx, collection: tuple[int, str], upstream_ids: Sequence[str]) -> None:
-    """The words of these pages are not in the index as they are now; `searching` sees to it."""
-    if upstream_ids:
-        row = {"municipality_id": collection[0], "document_type": collection[1]}
-        ids = orjson.dumps(list(upstream_ids)).decode()
-        await tx.take("meetings_search_enqueue", {**row, "upstream_ids": ids})

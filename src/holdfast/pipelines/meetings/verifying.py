@@ -12,8 +12,8 @@ from typing import Any
 
 from holdfast.model import Job, Json, Standing
 from holdfast.pipeline import Conclusion, Reopen, Tx, Unproven, Verified
+from holdfast.pipelines.meetings import searching
 from holdfast.pipelines.meetings.options import Collection, MeetingsOptions, Mode
-from holdfast.pipelines.meetings.saving import unindex
 from holdfast.pipelines.meetings.walking import (
     Cursor,
     gaps_cursor,
@@ -163,8 +163,8 @@ class Verifier:
         job = {"job_id": self._job.id}
         collection = {**self._collection.params, **job}
         vanished = await self._tx.take("meetings_vanish_pages", job)
-        kept_as = (self._collection.municipality_id, self._collection.document_type.value)
-        await unindex(self._tx, kept_as, [row[0] for row in vanished])
+        place = (self._collection.municipality_id, self._collection.document_type.value)
+        await searching.enqueue(self._tx, place, [row[0] for row in vanished])
         await self._tx.take("meetings_mark_duplicates", collection)
         await self._tx.take("meetings_mark_superseded", collection)
         await self._tx.take("meetings_drop_differences", job)

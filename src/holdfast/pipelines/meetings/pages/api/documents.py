@@ -37,7 +37,8 @@ from holdfast.pipelines.meetings.pages.api.shapes import (
     pipeline_of,
     reads_of,
 )
-from holdfast.pipelines.meetings.reads import MeetingsReads, Part
+from holdfast.pipelines.meetings.reads import MeetingsReads
+from holdfast.text_search import Part
 
 router = APIRouter(prefix="/api/meetings", tags=["meetings"])
 

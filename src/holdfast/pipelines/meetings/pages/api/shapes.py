@@ -17,6 +17,7 @@ from holdfast.pipelines.meetings.municipalities import Municipality
 from holdfast.pipelines.meetings.options import DocumentType, Mode
 from holdfast.pipelines.meetings.pipeline import Meetings
 from holdfast.pipelines.meetings.reads import MeetingsReads
+from holdfast.pipelines.meetings.streams import MeetingsStreams
 
 Subdomain = Annotated[str, Path(min_length=1, max_length=190, examples=["alameda.ca"])]
 Words = Annotated[str, Query(max_length=300)]
@@ -228,6 +229,10 @@ def pipeline_of(parts: Parts) -> Meetings:
 
 def reads_of(parts: Parts) -> MeetingsReads:
     return MeetingsReads(parts.store.database.fetch)
+
+
+def streams_of(parts: Parts) -> MeetingsStreams:
+    return MeetingsStreams(parts.store.streams)
 
 
 async def find_municipality(subdomain: str, parts: Parts) -> Municipality:
