@@ -97,9 +97,11 @@ async def test_store_runs_the_queries_of_the_folders_it_is_given(
         await store.close()
 
 
-def test_rows_are_arrays_on_postgresql_and_one_row_on_sqlite() -> None:
+def test_rows_are_arrays_on_postgresql_and_json_on_sqlite() -> None:
     sql = "select * from @rows(a bigint,\n b double precision) k"
     assert compile_query("postgres", sql).sql == (
         "select * from unnest($1::bigint[], $2::double precision[]) k (a, b)"
     )
-    assert compile_query("sqlite", sql).sql == "select * from (select ? as a, ? as b) k"
+    assert compile_query("sqlite", sql).sql == (
+        "select * from (select value ->> 0 as a, value ->> 1 as b from json_each(:batch)) k"
+    )

@@ -9,7 +9,8 @@ A query may use these words, which each database spells in its own way:
 @now              the database's clock, finer than a second
 @after(x)         that clock, x seconds later
 @each(:list, t)   the values of a list parameter, for `in (...)`
-@rows(a t, b t)   the rows of a batch (`take_many`), as a table with these columns and types
+@rows(a t, b t)   the rows of a batch (`take_many`), as a table with these columns and types:
+                  numbers, texts without NUL, and null
 @for_update       lock the rows read
 @for_update_of(t) lock the rows read of one table
 @skip_locked      lock the rows read, passing over those that others hold
@@ -88,7 +89,7 @@ _SPELLINGS: dict[str, tuple[tuple[str, _Spelling], ...]] = {
         (r"@each\((:\w+), (\w+)\)", r"select value from json_each(\1)"),
         (
             r"@rows\(([^()]*)\)",
-            lambda m: f"(select {', '.join(f'? as {name}' for name in _columns(m[1]))})",
+            lambda m: f"(select {_json_columns(m[1])} from json_each(:batch))",
         ),
         (r"@for_update_of\((\w+)\)", ""),
         (r"@for_update\b", ""),
@@ -111,9 +112,12 @@ _PARAMETER = re.compile(r"'[^']*'|(?<![:\w]):([a-z_]\w*)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Query:
+    """`has_rows`: it takes the rows of a batch together (`@rows`)."""
+
     name: str
     sql: str
     parameters: tuple[str, ...]
+    has_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +171,7 @@ def _folder_queries(folder: SqlFolder, dialect: str) -> dict[str, tuple[Path, st
 
 @cache
 def compile_query(dialect: str, sql: str, name: str = "") -> Query:
+    has_rows = "@rows(" in sql
     for pattern, spelling in _SPELLINGS[dialect]:
         sql = re.sub(pattern, spelling, sql)
     names: list[str] = []
@@ -179,11 +184,15 @@ def compile_query(dialect: str, sql: str, name: str = "") -> Query:
             names.append(parameter)
         return f"${names.index(parameter) + 1}" if dialect == "postgres" else match.group(0)
 
-    return Query(name, _PARAMETER.sub(number, sql), tuple(names))
+    return Query(name, _PARAMETER.sub(number, sql), tuple(names), has_rows)
 
 
 def _columns(declared: str) -> list[str]:
     return [column.split()[0] for column in declared.split(",")]
+
+
+def _json_columns(declared: str) -> str:
+    return ", ".join(f"value ->> {at} as {name}" for at, name in enumerate(_columns(declared)))
 
 
 def _arrays(declared: str) -> str:

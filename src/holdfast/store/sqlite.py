@@ -181,7 +181,12 @@ class _SqliteTransaction:
 
     async def take_many(self, query: str, rows: Sequence[Row]) -> list[Row]:
         self._fault(self._verb, query)
-        sql = self._queries[query].sql
+        if not rows:
+            return []
+        compiled = self._queries[query]
+        sql = compiled.sql
+        if compiled.has_rows:
+            return await self._connection.execute(sql, {"batch": orjson.dumps(rows).decode()})
 
         def take(database: sqlite3.Connection) -> list[Row]:
             return [found for row in rows for found in database.execute(sql, row).fetchall()]

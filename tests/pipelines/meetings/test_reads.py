@@ -10,7 +10,10 @@ from collections.abc import Callable
 
 import pytest
 
-from holdfast.pipelines.meetings.reads import MeetingsReads, query_of
+from holdfast.pipelines.meetings.options import DocumentType, Mode
+from holdfast.pipelines.meetings.reads import MeetingsReads
+from holdfast.pipelines.meetings.streams import MeetingsStreams
+from holdfast.text_search import search_query
 from tests.pipelines.meetings.site import Row, Site, generated
 from tests.pipelines.meetings.town import HASTE, Town
 
@@ -100,9 +103,7 @@ async def test_page_of_more_rare_words_than_a_vector_holds_is_indexed_and_stops_
     assert len(await read.search("bridge")) == 2
 
 
-async def test_streams_are_listed_with_progress_and_slices(
-    town: Town, read: MeetingsReads
-) -> None:
+async def test_streams_are_listed_with_progress_and_slices(town: Town, read: MeetingsReads) -> None:
     index = MeetingsStreams(town.store.streams).index
     streams = await index(mode=Mode.FULL)
     assert {(one["subdomain"], one["document_type"]) for one in streams} == {
@@ -158,4 +159,4 @@ async def test_commands_add_backfill_list_and_export_every_page(
 
 
 def test_words_are_quoted_for_the_search() -> None:
-    assert query_of('bridge "city hall" -x') == '"bridge" "city hall" "-x"'
+    assert search_query('bridge "city hall" -x') == '"bridge" "city hall" "-x"'
