@@ -24,6 +24,7 @@ from holdfast.store import Store
 class ApiOptions:
     """Values, not settings: the composition root reads those."""
 
+    owner: str  # of jobs that no person asked for
     max_upload_bytes: int
     max_body_bytes: int
     max_input_bytes: int

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
+from holdfast.extension import installed
 from holdfast.store.queries import CORE_FOLDERS, SqlFolder, extension_sql
 
 
 @cache
 def extension_folders() -> Mapping[str, Path]:
     """Name -> the folder of its package, in order of name. Imports no part of an extension."""
-    points = sorted(set(entry_points(group="holdfast.pipelines")), key=lambda point: point.name)
-    return {point.name: _folder(point.module) for point in points}
+    return {name: _folder(extension.package) for name, extension in sorted(installed().items())}
 
 
 def all_sql() -> tuple[SqlFolder, ...]:

@@ -128,7 +128,9 @@ class PostgresDriver:
             async with self._pool.acquire(timeout=30) as connection:
                 started = self._clock.monotonic()
                 async with _transacting(connection, _BEGIN_RELAXED if relaxed else _BEGIN):
-                    yield self._transaction(connection, verb, self._announces)
+                    tx = self._transaction(connection, verb, self._announces)
+                    tx.waited_seconds = started - asked
+                    yield tx
                     self._fault(verb, "commit")
                 self._fault(verb, "committed")
                 self._observe(verb, self._clock.monotonic() - started, started - asked)
@@ -191,6 +193,7 @@ class _PostgresTransaction:
         self, connection: Any, queries: Queries, verb: str, announces: bool, fault: Fault
     ) -> None:
         self.announces = announces
+        self.waited_seconds = 0.0
         self._connection = connection
         self._queries = queries
         self._verb = verb

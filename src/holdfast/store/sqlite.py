@@ -63,11 +63,14 @@ class SqliteDriver:
         asked = self._clock.monotonic()
         async with self._turn:
             with _mapped_errors():
-                started = self._clock.monotonic()
                 try:
                     # Inside: one that is cancelled while it begins has begun nevertheless.
                     await self._writer.execute("begin immediate")
-                    yield self._transaction(self._writer, verb, self._announces)
+                    # Only now: another process may be the writer until here.
+                    started = self._clock.monotonic()
+                    tx = self._transaction(self._writer, verb, self._announces)
+                    tx.waited_seconds = started - asked
+                    yield tx
                     self._fault(verb, "commit")
                     await self._writer.execute("commit")
                 except BaseException:
@@ -158,6 +161,7 @@ class _SqliteTransaction:
         self, connection: _Connection, queries: Queries, verb: str, announces: bool, fault: Fault
     ) -> None:
         self.announces = announces
+        self.waited_seconds = 0.0
         self._connection = connection
         self._queries = queries
         self._verb = verb

@@ -17,7 +17,7 @@ from holdfast.model import Json
 from holdfast.pipelines.meetings.backfills import Aside, backfill_of
 from holdfast.pipelines.meetings.municipalities import Municipality
 from holdfast.pipelines.meetings.options import DocumentType, Mode
-from holdfast.pipelines.meetings.pages.api.shapes import (
+from holdfast.pipelines.meetings.web.api.shapes import (
     After,
     BackfillShape,
     Decisions,

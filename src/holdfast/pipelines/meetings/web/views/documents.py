@@ -7,10 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from holdfast.api.shapes import Id
-from holdfast.pipelines.meetings.pages.api import documents as api
-from holdfast.pipelines.meetings.pages.api.shapes import Words, find_municipality, reads_of
-from holdfast.pipelines.meetings.pages.views.wording import WORDS
 from holdfast.pipelines.meetings.saving import DUPLICATE
+from holdfast.pipelines.meetings.web.api import documents as api
+from holdfast.pipelines.meetings.web.api.shapes import Words, find_municipality, reads_of
+from holdfast.pipelines.meetings.web.views.wording import WORDS
 from holdfast.text_search import search_query
 from holdfast.web.text_diff import compare_versions
 from holdfast.web.visit import Visitor
