@@ -10,6 +10,7 @@ from pydantic import Field, StringConstraints
 
 from holdfast.api.parts import Parts
 from holdfast.api.shapes import Shape, Text
+from holdfast.api.streams import SliceShape
 from holdfast.errors import NotThere
 from holdfast.model import JobState, StreamState
 from holdfast.pipelines.meetings.backfills import BackfillState
@@ -182,18 +183,6 @@ class StreamShape(Shape):
 class StreamList(Shape):
     streams: list[StreamShape]
     next: str | None
-
-
-class SliceShape(Shape):
-    id: int
-    generation: int
-    job_id: int
-    worker: str
-    started_at: datetime
-    ended_at: datetime | None
-    pages: int | None
-    ended: str | None
-    error: str | None
 
 
 class CountsShape(Shape):

@@ -9,6 +9,7 @@ from holdfast.api.cursors import Cursors
 from holdfast.api.identity import Operator, PartsOf, Person, Someone
 from holdfast.api.parts import Parts
 from holdfast.api.shapes import Id, Shape
+from holdfast.api.streams import SliceShape
 from holdfast.errors import NotAllowed, NotThere, UnfitState
 from holdfast.model import JobState, Json
 from holdfast.pipelines.meetings.options import DocumentType, Mode
@@ -19,7 +20,6 @@ from holdfast.pipelines.meetings.web.api.shapes import (
     Decisions,
     DecisionShape,
     PageSize,
-    SliceShape,
     StreamDetail,
     StreamList,
     StreamShape,
@@ -73,7 +73,7 @@ async def index(
 @router.get("/{stream_id}", summary="Show a stream with its latest slices")
 async def show(stream_id: Id, person: Someone, parts: PartsOf) -> StreamDetail:
     stream = await _find(stream_id, person, parts)
-    slices = [_slice(each._asdict()) for each in await parts.store.streams.slices(stream_id)]
+    slices = [SliceShape(**each._asdict()) for each in await parts.store.streams.slices(stream_id)]
     counts = CountsShape(**await reads_of(parts).counts(stream.job_id))
     return StreamDetail(stream=stream, counts=counts, slices=slices)
 
@@ -122,10 +122,6 @@ async def _find(stream_id: int, person: Person, parts: Parts) -> StreamShape:
             f"there is no stream {stream_id} of meetings", "The list of streams has yours."
         )
     return shape_of(found[0])
-
-
-def _slice(each: Json) -> SliceShape:
-    return SliceShape(pages=each.pop("pages_count"), **each)
 
 
 def _again(stream: StreamShape) -> BackfillOrder:
