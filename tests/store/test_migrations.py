@@ -232,5 +232,6 @@ def test_both_databases_have_the_same_queries_with_the_same_parameters() -> None
     sqlite, postgres = load_queries("sqlite", all_sql()), load_queries("postgres", all_sql())
     assert set(sqlite) - {"add_items"} == set(postgres)
     batches = {"add_outcomes", "replace_outcomes", "add_attempts"}
+    batches |= {name for name, query in postgres.items() if query.has_rows}
     for name in set(postgres) - batches:
         assert set(sqlite[name].parameters) == set(postgres[name].parameters), name
