@@ -17,6 +17,7 @@ from holdfast.api.parts import Parts
 from holdfast.api.pipelines import pipeline_named
 from holdfast.api.shapes import Id, JobShape, Shape
 from holdfast.engine.control import Asked
+from holdfast.errors import NotThere
 from holdfast.model import Job, StreamState
 
 
@@ -107,9 +108,13 @@ async def index(
 
 @router.get("/api/streams/{stream_id}", summary="Show a stream with its latest slices")
 async def show(stream_id: Id, person: Someone, parts: PartsOf) -> StreamDetail:
-    stream, _ = await stream_with_job(stream_id, person, parts)
+    streams = await parts.store.lists.streams(person.scope, 1, stream_id + 1)
+    if not streams or streams[0]["id"] != stream_id:
+        raise NotThere(f"there is no stream {stream_id}", "GET /api/streams lists yours.")
     slices = await parts.store.streams.slices(stream_id)
-    return StreamDetail(stream=stream, slices=[SliceShape(**each._asdict()) for each in slices])
+    return StreamDetail(
+        stream=_shape(streams[0]), slices=[SliceShape(**each._asdict()) for each in slices]
+    )
 
 
 @router.get("/api/jobs/{jobId}/streams", summary="List a job's streams")
