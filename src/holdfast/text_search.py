@@ -28,6 +28,9 @@ from holdfast.model import Json
 from holdfast.pipeline import Tx
 
 _WORDS = re.compile(r'"[^"]*"|[^\s"]+')
+#: As much of a text as can be searched. Each place in it is compared with each form.
+_SEARCHED_CHARACTERS = 100_000
+_MOST_FORMS = 50
 #: What the database puts around a match. No text that people read has these characters.
 _MARKED = re.compile("\x02([^\x02\x03]*)\x03")
 
@@ -98,6 +101,9 @@ def highlighted_parts(text: str, marked: str) -> list[Part]:
     forms = {form for form in _MARKED.findall(marked) if form.strip()}
     if not forms:
         return [(text, False)]
-    longest_first = sorted(forms, key=len, reverse=True)
-    parts = re.split(rf"\b({'|'.join(map(re.escape, longest_first))})\b", text)
-    return [(part, bool(at % 2)) for at, part in enumerate(parts) if part]
+    longest_first = sorted(forms, key=len, reverse=True)[:_MOST_FORMS]
+    pattern = rf"\b({'|'.join(map(re.escape, longest_first))})\b"
+    parts = re.split(pattern, text[:_SEARCHED_CHARACTERS])
+    marked_parts = [(part, bool(at % 2)) for at, part in enumerate(parts) if part]
+    rest = text[_SEARCHED_CHARACTERS:]
+    return [*marked_parts, (rest, False)] if rest else marked_parts
