@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from holdfast.api.protection import AllowedNames
 from holdfast.clock import Clock
 from holdfast.engine.accounts import Accounts
 from holdfast.engine.control import Control
@@ -15,6 +16,7 @@ from holdfast.engine.operations import AttemptLimits
 from holdfast.engine.pace.backpressure import Backpressure
 from holdfast.engine.record.uploads import UploadParts
 from holdfast.engine.worker import Worker
+from holdfast.observe.health import MetricsAccess
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
@@ -24,6 +26,10 @@ from holdfast.store import Store
 class ApiOptions:
     """Values, not settings: the composition root reads those."""
 
+    allowed_hosts: AllowedNames
+    https: bool
+    hsts_seconds: int
+    metrics_access: MetricsAccess
     max_upload_bytes: int
     max_body_bytes: int
     max_input_bytes: int
