@@ -8,7 +8,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -183,9 +183,7 @@ def test_when_all_connections_are_busy_another_is_refused(start: Start) -> None:
 def _refused(api: Api) -> bytes | None:
     """The refusal, or nothing where it is answered."""
     with socket.create_connection(("127.0.0.1", api.port), 30) as client:
-        try:
+        with suppress(ConnectionResetError, BrokenPipeError):
             client.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        except (ConnectionResetError, BrokenPipeError):
-            pass
         said = everything(client)
     return said if said.startswith(b"HTTP/1.1 503 ") else None
