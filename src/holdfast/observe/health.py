@@ -103,13 +103,13 @@ class HealthServer:
         checks: Mapping[str, Check],
         loop: asyncio.AbstractEventLoop,
         *,
-        access: MetricsAccess,
+        access: MetricsAccess | None = None,
         host: str = "127.0.0.1",
         stall_seconds: float = 30.0,
         clock: Clock | None = None,
     ) -> None:
         self._metrics = metrics
-        self._access = access
+        self._access = access or MetricsAccess()
         self._checks = checks
         self._loop = loop
         self._heartbeat = Heartbeat(loop, stall_seconds, clock or SystemClock())
