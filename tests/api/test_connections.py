@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import resource
 import socket
 import subprocess
@@ -17,6 +16,7 @@ import pytest
 
 from tests.cli.desk import wait_until
 from tests.command import HoldfastCommand
+from tests.listening import listening
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
@@ -68,14 +68,7 @@ def start(holdfast_command: HoldfastCommand) -> Iterator[Start]:
         def start(open_files: int = 1024, **settings: str) -> Api:
             env = {f"HOLDFAST_{name.upper()}": value for name, value in settings.items()}
             process = holdfast_command.start("api", "--port", "0", env=env, open_files=open_files)
-            assert process.stderr is not None
-            found = None
-            while found is None:
-                line = process.stderr.readline()
-                assert line, "it ended without listening"
-                found = re.search(r":(\d+)/ \.", line)
-            api = Api(process, int(found[1]), stack)
-            wait_until(lambda: httpx2.get(f"{api.url}/healthz").status_code == 200)
+            api = Api(process, int(listening(process).rpartition(":")[2]), stack)
             return api
 
         yield start

@@ -42,9 +42,7 @@ class Served:
 
     def fetch(self, path: str, token: str | None = None) -> tuple[int, str]:
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        url = urllib.request.Request(
-            f"http://127.0.0.1:{self.server.port}{path}", headers=headers
-        )
+        url = urllib.request.Request(f"http://127.0.0.1:{self.server.port}{path}", headers=headers)
         try:
             with urllib.request.urlopen(url, timeout=20) as reply:
                 return reply.status, reply.read().decode()
