@@ -68,8 +68,7 @@ def start(holdfast_command: HoldfastCommand) -> Iterator[Start]:
         def start(open_files: int = 1024, **settings: str) -> Api:
             env = {f"HOLDFAST_{name.upper()}": value for name, value in settings.items()}
             process = holdfast_command.start("api", "--port", "0", env=env, open_files=open_files)
-            api = Api(process, int(listening(process).rpartition(":")[2]), stack)
-            return api
+            return Api(process, int(listening(process).rpartition(":")[2]), stack)
 
         yield start
 
