@@ -244,6 +244,7 @@ class Pipeline:
 
     def __init__(self) -> None:
         self.file: str | None = None  # where it was loaded from
+        self.extension: str | None = None  # the name of the extension that it belongs to
         self.name = self.name or _snake_case(type(self).__name__)
         self._check_process()
         self.threaded = not inspect.iscoroutinefunction(self.process)

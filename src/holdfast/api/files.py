@@ -25,11 +25,11 @@ from holdfast.api.parts import Parts
 from holdfast.api.problems import WrongType
 from holdfast.api.shapes import Id, Shape
 from holdfast.api.uploading import Received, received_form, the_file
-from holdfast.engine.record.discover import open_upload
 from holdfast.errors import InputError, NotAllowed, NotThere
 from holdfast.sources.images import MEDIA_TYPES, image_in
 from holdfast.store.file_table import NewFile, StoredFile
 from holdfast.store.request_table import RequestKey
+from holdfast.tables.files import content_key, open_table
 
 
 class _StoredOnce(AnsweredOnce):
@@ -191,7 +191,7 @@ async def refer(path: str, table: Mapping[str, str], person: Person, parts: Part
     detected, rows = await asyncio.to_thread(_look_into, place, table, parts)
     if not rows:
         raise InputError(f"{place.name} has a header and no rows", "Name a file with rows.")
-    sha256 = await asyncio.to_thread(_content_key, place)
+    sha256 = await asyncio.to_thread(content_key, place)
     size = place.stat().st_size
     return await _record(_new_file(person, REFERENCE, place, size, sha256, detected), parts)
 
@@ -222,12 +222,6 @@ async def require_in_place(file: StoredFile, parts: Parts) -> None:
             raise NotAllowed(f"{file.name} leads elsewhere now", "Refer to it anew.")
 
 
-def _content_key(path: Path) -> str:
-    from holdfast.tables.files import content_key
-
-    return content_key(path)
-
-
 def _new_file(
     person: Person, kind: str, place: Path, size: int, sha256: str, detected: dict[str, Any]
 ) -> NewFile:
@@ -242,7 +236,7 @@ def _look_into(
     path: Path, table: Mapping[str, Any], parts: Parts
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     limits = dict.fromkeys(("max_cell_bytes", "max_row_bytes"), parts.options.max_input_bytes)
-    with open_upload(path, {**table, **limits}) as file:
+    with open_table(path, {**table, **limits}) as file:
         batch = next(file.pages(0, lambda: _PREVIEW_ROWS, 1 << 20))
         rows = [orjson.loads(text) for text in islice(batch.inputs, _PREVIEW_ROWS)]
         return asdict(file.detected), rows

@@ -30,6 +30,7 @@ class ApiOptions:
     https: bool
     hsts_seconds: int
     metrics_access: MetricsAccess
+    owner: str  # of jobs that no person asked for
     max_upload_bytes: int
     max_body_bytes: int
     max_input_bytes: int

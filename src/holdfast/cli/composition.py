@@ -200,7 +200,6 @@ def worker_options(settings: Settings, only_job: int | None, until_idle: bool) -
         threads=settings.threads,
         discover=discover_limits(settings),
         claim=_claim_bounds(settings),
-        ingest=ingest_bounds(settings),
         concurrency=ConcurrencyBounds(
             minimum=settings.concurrency_min,
             maximum=settings.concurrency_max,

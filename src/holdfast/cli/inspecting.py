@@ -72,8 +72,9 @@ def ready_settings() -> Settings:
     if file is not None and not file.exists():
         raise UserError(
             f"there is no database at {file} yet",
-            "`holdfast run`, `holdfast up` or `holdfast meetings add` makes it. If you have one, "
-            "go to its folder, or name it with HOLDFAST_DATABASE_URL or HOLDFAST_DATA_DIR.",
+            "The first command that writes makes it, such as `holdfast run` or `holdfast up`. If "
+            "you have one, go to its folder, or name it with HOLDFAST_DATABASE_URL or "
+            "HOLDFAST_DATA_DIR.",
         )
     require_current(settings.database_url)
     return settings

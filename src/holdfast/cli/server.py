@@ -11,10 +11,8 @@ import signal
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from importlib import import_module
-from importlib.util import find_spec
 from types import FrameType
-from typing import Any, cast
+from typing import cast
 
 import structlog
 import uvicorn
@@ -42,9 +40,11 @@ from holdfast.clock import SystemClock, system_random
 from holdfast.engine.accounts import Accounts
 from holdfast.engine.operations import AttemptLimits
 from holdfast.engine.pace.backpressure import Backpressure
+from holdfast.engine.record.discover import WalkParts
 from holdfast.engine.record.uploads import UploadParts
-from holdfast.engine.worker import Worker
+from holdfast.engine.worker import Worker, WorkerParts
 from holdfast.errors import UserError
+from holdfast.extension import installed
 from holdfast.observe.health import MetricsAccess
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline
@@ -71,8 +71,7 @@ async def serve(
         await _refuse_open_door(parts.store, host)
         await reap_dead_workers(parts.store, settings.worker_lost_seconds * 10)
         app = create_app(parts)
-        _add_webhook(app, parts, settings)
-        add_pages(app, _page_packs(pipelines))
+        add_pages(app, page_packs(pipelines))
         connections = Connections(_connection_limits(settings), parts.clock, parts.log)
         server = Server(app, _config(app, settings, connections), connections)
         checks = store_checks(parts.store) | {"server": server.check}
@@ -82,25 +81,10 @@ async def serve(
             await server.serve(sockets=[listener])
 
 
-def _add_webhook(app: FastAPI, parts: Parts, settings: Settings) -> None:
-    """Where the sites of `meetings` tell that they changed."""
-    pipeline = parts.pipelines.get("meetings")
-    if pipeline is None or not pipeline.plans:
-        return
-    from holdfast.pipelines.meetings.webhook import webhook_router
-
-    async def ask(request: Mapping[str, Any]) -> Any:
-        return (await parts.control(settings.owner).request(pipeline, request, "webhook")).answer
-
-    app.include_router(webhook_router(ask, settings.webhook_secret))
-
-
-def _page_packs(pipelines: Mapping[str, Pipeline]) -> list[PagePack]:
-    """Of each built-in pipeline whose package has a module `pages`, what that calls PAGES."""
-    packages = {type(each).__module__.rpartition(".")[0] for each in pipelines.values()}
-    ours = sorted(name for name in packages if name.startswith("holdfast.pipelines."))
-    modules = [f"{name}.pages" for name in ours if find_spec(f"{name}.pages")]
-    return [import_module(name).PAGES for name in modules]
+def page_packs(pipelines: Mapping[str, Pipeline]) -> list[PagePack]:
+    """Those of the extensions whose pipelines are served."""
+    served = [installed()[each.extension] for each in pipelines.values() if each.extension]
+    return [extension.load("web") for extension in served if extension.web]
 
 
 def _stop_this_process() -> None:
@@ -182,13 +166,12 @@ async def opened_parts(
 
         def new_worker(job_id: int) -> Worker:
             options = worker_options(settings, job_id, until_idle=True)
-            return Worker(
-                store, worker_name(), pipelines, options, settings.owner, clock, rng, metrics, log
-            )
+            name, owner = worker_name(), settings.owner
+            parts = WorkerParts(store, name, owner, clock, rng, metrics, log)
+            return Worker(parts, pipelines, options)
 
-        uploads = UploadParts(
-            store, discover_limits(settings), ingest_bounds(settings), clock, metrics, log
-        )
+        walk = WalkParts(store, discover_limits(settings), clock, rng, metrics, log)
+        uploads = UploadParts(walk, ingest_bounds(settings))
         yield Parts(
             store=store,
             pipelines=pipelines,
@@ -213,6 +196,7 @@ def _api_options(settings: Settings, host: str) -> ApiOptions:
         https=settings.https,
         hsts_seconds=settings.hsts_seconds,
         metrics_access=MetricsAccess(settings.metrics_token, settings.metrics_open),
+        owner=settings.owner,
         max_upload_bytes=settings.max_upload_bytes,
         max_body_bytes=settings.max_body_bytes,
         max_input_bytes=settings.max_input_bytes,

@@ -29,7 +29,7 @@ from holdfast.cli.composition import (
 from holdfast.cli.loading import load_all
 from holdfast.cli.output import errors, tell
 from holdfast.clock import SystemClock, system_random
-from holdfast.engine.worker import Worker
+from holdfast.engine.worker import Worker, WorkerParts
 from holdfast.errors import UserError
 from holdfast.observe import tracing
 from holdfast.observe.metrics import Metrics
@@ -142,18 +142,10 @@ async def _work(
             hearing = broker_turns(settings, store, pipelines, options, metrics, log)
             turns, broker = await stack.enter_async_context(hearing)
             checks |= broker_check(broker)
-        worker = Worker(
-            store,
-            name,
-            pipelines,
-            options,
-            settings.owner,
-            SystemClock(),
-            system_random(),
-            metrics,
-            log,
-            turns,
+        parts = WorkerParts(
+            store, name, settings.owner, SystemClock(), system_random(), metrics, log
         )
+        worker = Worker(parts, pipelines, options, turns)
         _stop_on_demand(supervised, drain, worker)
         await worker.run()
 

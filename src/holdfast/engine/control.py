@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from holdfast.engine.planning import orders_of, plan_of
+from holdfast.engine.planning import PipelinePlanner
 from holdfast.errors import IllegalTransition, PipelineError, UnfitState, UserError
 from holdfast.model import FINAL, ItemStatus, Job, JobState, Lane
 from holdfast.observe.tracing import note, span
@@ -161,10 +161,9 @@ class Control:
     ) -> Carried:
         """Asks a pipeline that plans what is to be done, and does it."""
         await self.prepare(pipeline)
-        orders = orders_of(pipeline, self._owner, actor or self._owner)
-        plan = self._store.plans.plan(orders, plan_of(pipeline, request))
-        carried = await self._ordered(plan)
-        self._tell(pipeline, carried.job_ids, orders.actor)
+        planner = PipelinePlanner(pipeline, self._owner, actor or self._owner)
+        carried = await self._ordered(self._store.plans.plan(planner, request))
+        self._log_ordered(planner, carried.job_ids)
         return carried
 
     async def fire_plan(
@@ -172,15 +171,15 @@ class Control:
     ) -> int | None:
         """The same for a schedule, which is moved on with it; the last job that was ordered."""
         await self.prepare(pipeline)
-        orders = orders_of(pipeline, self._owner, f"schedule:{due.name}")
-        plan = plan_of(pipeline, due.options)
-        job_ids = await self._store.plans.fire_plan(due, next_at, orders, plan)
-        self._tell(pipeline, job_ids, orders.actor)
+        planner = PipelinePlanner(pipeline, self._owner, f"schedule:{due.name}")
+        job_ids = await self._store.plans.fire_plan(due, next_at, planner)
+        self._log_ordered(planner, job_ids)
         return job_ids[-1] if job_ids else None
 
-    def _tell(self, pipeline: Pipeline, job_ids: Sequence[int], actor: str) -> None:
+    def _log_ordered(self, planner: PipelinePlanner, job_ids: Sequence[int]) -> None:
+        name = planner.pipeline.name
         for job_id in job_ids:
-            self._log.info("job.ordered", job_id=job_id, pipeline=pipeline.name, by=actor)
+            self._log.info("job.ordered", job_id=job_id, pipeline=name, by=planner.actor)
 
     async def pause(self, job_id: int) -> JobState:
         state = await self._ordered(self._store.jobs.pause(job_id, self._owner))

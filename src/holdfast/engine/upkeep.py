@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from cronsim import CronSim, CronSimError
 
 from holdfast.engine.control import Control
-from holdfast.engine.planning import ending_of
+from holdfast.engine.planning import planner_at_end
 from holdfast.errors import DatabaseGone, UserError
 from holdfast.observe.metrics import Metrics, QueueReading
 from holdfast.observe.tracing import span
@@ -107,8 +107,8 @@ class Upkeep:
         for job_id in await self._store.upkeep.finishable_jobs():
             job = await self._store.reads.job(job_id)
             if job.pipeline in concluding:
-                ending = ending_of(self._pipelines[job.pipeline], job)
-                await self._store.outcomes.complete(job_id, ending)
+                planner = planner_at_end(self._pipelines[job.pipeline], job)
+                await self._store.outcomes.complete(job_id, planner)
 
     async def _announce(self) -> list[int]:
         messages = self._store.messages

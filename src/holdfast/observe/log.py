@@ -39,7 +39,11 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "slice.failed": ("Claiming or settling failed for good; the worker ends.", ("error",)),
     "place.failed": ("A place ended with an error of the engine.", ()),
     "lease.lost": ("Nothing was written, as another holds the lease.", ("range_id", "error")),
-    "item.retried": ("An item is tried again.", ("seq", "code", "delay")),
+    "item.retried": ("An item failed and is tried again.", ("seq", "code", "delay")),
+    "item.waits": (
+        "An item waits for a gate or a source that throttles; it uses up no attempt.",
+        ("seq", "code", "delay"),
+    ),
     "item.timeout": ("An item took too long.", ("seq", "seconds")),
     "save.failed": ("A pipeline's domain rows could not be written.", ("error",)),
     "discovery.complete": ("A source said that it ended.", ("source", "pages", "rows")),

@@ -23,6 +23,7 @@ class Transaction(Protocol):
     """One transaction. `run`, `run_many`, `take` and `copy` write; `fetch` reads."""
 
     announces: bool
+    waited_seconds: float  # for a connection, before it began
 
     async def fetch(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]: ...
 

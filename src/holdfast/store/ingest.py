@@ -16,6 +16,7 @@ from holdfast.pipeline import Dedupe
 from holdfast.store.announcements import announce
 from holdfast.store.counters import add_counts
 from holdfast.store.database import Database
+from holdfast.store.decisions import DecisionRow, add_decisions
 from holdfast.store.driver import Transaction
 
 
@@ -71,6 +72,7 @@ class Ingested:
     accepted: int
     known: int
     state: StreamState
+    waited_seconds: float = 0.0  # for a connection, or for SQLite's writer
 
 
 #: Writes what a page tells besides its records, in the transaction that moves the cursor.
@@ -109,6 +111,7 @@ class Ingest:
         seconds: float,
         dedupe: Dedupe | None = None,
         note: Note | None = None,
+        decisions: Sequence[DecisionRow] = (),
     ) -> Ingested:
         """Writes a page and moves the cursor past it; at a cap, past the part that fits."""
         first_seq = await self._take_sequence(stream.job_id, page.records_count)
@@ -128,10 +131,11 @@ class Ingest:
                 await announce(tx, stream.job_id, SliceKind.PROCESS)
             counts = {"accepted": chosen.count, "known": chosen.known}
             await add_counts(tx, stream.job_id, worker, **counts)
+            await add_decisions(tx, stream.job_id, worker, decisions)
             if advanced is not StreamState.RUNNING:
                 await _end_slice(tx, stream, advanced.lower())
                 await _end_discovery(tx, stream.job_id)
-            return Ingested(chosen.count, chosen.known, advanced)
+            return Ingested(chosen.count, chosen.known, advanced, tx.waited_seconds)
 
         try:
             return await self._database.write("ingest", body)

@@ -115,7 +115,9 @@ class PostgresDriver:
             async with self._pool.acquire(timeout=30) as connection:
                 started = self._clock.monotonic()
                 async with _transacting(connection, _BEGIN_RELAXED if relaxed else _BEGIN):
-                    yield _PostgresTransaction(connection, verb, self._announces, self._fault)
+                    tx = _PostgresTransaction(connection, verb, self._announces, self._fault)
+                    tx.waited_seconds = started - asked
+                    yield tx
                     self._fault(verb, "commit")
                 self._fault(verb, "committed")
                 self._observe(verb, self._clock.monotonic() - started, started - asked)
@@ -172,6 +174,7 @@ class PostgresDriver:
 class _PostgresTransaction:
     def __init__(self, connection: Any, verb: str, announces: bool, fault: Fault) -> None:
         self.announces = announces
+        self.waited_seconds = 0.0
         self._connection = connection
         self._queries = load_queries("postgres")
         self._verb = verb

@@ -61,11 +61,14 @@ class SqliteDriver:
         asked = self._clock.monotonic()
         async with self._turn:
             with _mapped_errors():
-                started = self._clock.monotonic()
                 try:
                     # Inside: one that is cancelled while it begins has begun nevertheless.
                     await self._writer.execute("begin immediate")
-                    yield _SqliteTransaction(self._writer, verb, self._announces, self._fault)
+                    # Only now: another process may be the writer until here.
+                    started = self._clock.monotonic()
+                    tx = _SqliteTransaction(self._writer, verb, self._announces, self._fault)
+                    tx.waited_seconds = started - asked
+                    yield tx
                     self._fault(verb, "commit")
                     await self._writer.execute("commit")
                 except BaseException:
@@ -149,6 +152,7 @@ class _Connection:
 class _SqliteTransaction:
     def __init__(self, connection: _Connection, verb: str, announces: bool, fault: Fault) -> None:
         self.announces = announces
+        self.waited_seconds = 0.0
         self._connection = connection
         self._queries = load_queries("sqlite")
         self._verb = verb

@@ -2,15 +2,15 @@ from pathlib import Path
 
 from fastapi import FastAPI
 
-from holdfast.pipelines.meetings.pages import PAGES
+from holdfast.pipelines.meetings.web import PACK
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "read-meetings.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "read-meetings.md"
 
 
 def test_every_route_of_meetings_is_documented() -> None:
     app = FastAPI()
-    assert PAGES.api is not None
-    app.include_router(PAGES.api)
+    assert PACK.api is not None
+    app.include_router(PACK.api)
     text = PAGE.read_text()
     routes = [
         f"`{method.upper()} {path}`"

@@ -7,10 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from holdfast.api.shapes import Id
-from holdfast.pipelines.meetings.pages.api import documents as api
-from holdfast.pipelines.meetings.pages.api.shapes import Words, find_municipality, reads_of
-from holdfast.pipelines.meetings.pages.views.wording import WORDS
 from holdfast.pipelines.meetings.reads import query_of
+from holdfast.pipelines.meetings.web.api import documents as api
+from holdfast.pipelines.meetings.web.api.shapes import Words, find_municipality, reads_of
+from holdfast.pipelines.meetings.web.views.wording import WORDS
 from holdfast.web.visit import Visitor
 
 router = APIRouter(prefix="/meetings")

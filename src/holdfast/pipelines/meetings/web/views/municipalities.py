@@ -11,10 +11,10 @@ from pydantic import ValidationError
 
 from holdfast.errors import NotAllowed, UserError
 from holdfast.pipelines.meetings.options import DocumentType, Mode
-from holdfast.pipelines.meetings.pages.api import documents as documents_api
-from holdfast.pipelines.meetings.pages.api import municipalities as api
-from holdfast.pipelines.meetings.pages.api.municipalities import BackfillOrder
-from holdfast.pipelines.meetings.pages.api.shapes import (
+from holdfast.pipelines.meetings.web.api import documents as documents_api
+from holdfast.pipelines.meetings.web.api import municipalities as api
+from holdfast.pipelines.meetings.web.api.municipalities import BackfillOrder
+from holdfast.pipelines.meetings.web.api.shapes import (
     DecisionShape,
     MunicipalityChange,
     NewMunicipality,
@@ -23,8 +23,8 @@ from holdfast.pipelines.meetings.pages.api.shapes import (
     find_municipality,
     reads_of,
 )
-from holdfast.pipelines.meetings.pages.api.streams import shape_of
-from holdfast.pipelines.meetings.pages.views.wording import WORDS
+from holdfast.pipelines.meetings.web.api.streams import shape_of
+from holdfast.pipelines.meetings.web.views.wording import WORDS
 from holdfast.web.visit import Changing, Governing, Visit, Visitor, fields
 
 router = APIRouter(prefix="/meetings")

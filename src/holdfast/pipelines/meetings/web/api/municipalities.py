@@ -17,7 +17,8 @@ from holdfast.model import Json
 from holdfast.pipelines.meetings.backfills import Aside, backfill_of
 from holdfast.pipelines.meetings.municipalities import Municipality
 from holdfast.pipelines.meetings.options import DocumentType, Mode
-from holdfast.pipelines.meetings.pages.api.shapes import (
+from holdfast.pipelines.meetings.reads import MeetingsReads
+from holdfast.pipelines.meetings.web.api.shapes import (
     After,
     BackfillShape,
     Decisions,
@@ -33,7 +34,6 @@ from holdfast.pipelines.meetings.pages.api.shapes import (
     pipeline_of,
     reads_of,
 )
-from holdfast.pipelines.meetings.reads import MeetingsReads
 
 router = APIRouter(prefix="/api/meetings/municipalities", tags=["meetings"])
 

@@ -1,29 +1,22 @@
-"""`meetings`: municipalities, their backfills and their pages."""
+"""`holdfast meetings`: municipalities, their backfills and their pages."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-import structlog
 import typer
 
-from holdfast.cli.composition import (
-    ensure_schema,
-    opened_store,
-    run_async,
-    settings_from_environment,
-)
+from holdfast.cli.composition import opened_store, run_async, settings_from_environment
 from holdfast.cli.inspecting import ready_settings
 from holdfast.cli.loading import load_pipeline
 from holdfast.cli.output import JSON_OPTION, errors, print_json, print_table
-from holdfast.cli.planned import run_planned
-from holdfast.engine.control import Control
+from holdfast.cli.planning import PlannedRun, ask_plan, run_planned
 from holdfast.errors import UserError
 from holdfast.model import Json
 from holdfast.pipelines.meetings.exporting import PageFormat, lines_of
@@ -33,21 +26,16 @@ from holdfast.tables.writers import open_writer
 SUBDOMAIN = typer.Argument(..., metavar="SUBDOMAIN", help="As in alameda.ca.")
 
 
+app = typer.Typer(no_args_is_help=True)
+
+
 class BackfillMode(StrEnum):
     AUTO = "auto"
     FULL = "full"
     INCREMENTAL = "incremental"
 
 
-def register(app: typer.Typer) -> None:
-    family = typer.Typer(no_args_is_help=True, help="Agendas and minutes of municipalities.")
-    family.command("add")(add)
-    family.command("list")(list_municipalities)
-    family.command("backfill")(backfill)
-    family.command("export")(export)
-    app.add_typer(family, name="meetings")
-
-
+@app.command("add")
 def add(
     subdomain: str = SUBDOMAIN,
     url: str | None = typer.Option(None, "--url", help="The site; else HOLDFAST_MEETINGS_URL."),
@@ -71,19 +59,12 @@ def add(
         "zone": zone,
     }
     settings = settings_from_environment()
-    pipeline = load_pipeline("meetings", settings)
-    ensure_schema(settings)
-
-    async def main() -> Any:
-        async with opened_store(settings) as store:
-            control = Control(store, settings.owner, structlog.get_logger())
-            return (await control.request(pipeline, {"add": given})).answer
-
-    made = run_async(main())
+    made = ask_plan(settings, load_pipeline("meetings", settings), {"add": given})
     errors.print(f"{made.subdomain} is registered, at {made.url}.", markup=False)
     errors.print(f"Fetch its pages with: holdfast meetings backfill {subdomain}", markup=False)
 
 
+@app.command("list")
 def list_municipalities(as_json: bool = JSON_OPTION) -> None:
     """List the municipalities, with how their streams stand."""
     settings = ready_settings()
@@ -117,6 +98,7 @@ def _when(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
 
 
+@app.command("backfill")
 def backfill(
     subdomain: str = SUBDOMAIN,
     mode: BackfillMode = typer.Option(
@@ -143,17 +125,24 @@ def backfill(
             "BACKFILL_ENABLED is false: no backfill runs", "Set BACKFILL_ENABLED=true to run it."
         )
     request = {"backfill": subdomain, "mode": mode.value, "force": force, "dry_run": dry_run}
-    code = run_planned(
-        settings,
+    run = PlannedRun(
+        "meetings",
         load_pipeline("meetings", settings),
         request,
         workers or settings.workers,
         work=work and not dry_run,
-        as_json=as_json,
+        show=print_json if as_json else _show_decisions,
     )
-    raise typer.Exit(code)
+    raise typer.Exit(run_planned(settings, run))
 
 
+def _show_decisions(decisions: Sequence[Json]) -> None:
+    names = ("subdomain", "document_type", "action", "why")
+    rows = [[decision[name] for name in names] for decision in decisions]
+    print_table(("municipality", "type", "decision", "why"), rows, "Nothing to do.")
+
+
+@app.command("export")
 def export(
     subdomain: str = SUBDOMAIN,
     format: PageFormat = typer.Option(PageFormat.JSONL, "--format", help="jsonl or csv."),

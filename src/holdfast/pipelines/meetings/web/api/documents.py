@@ -18,7 +18,8 @@ from holdfast.errors import NotThere
 from holdfast.model import Json
 from holdfast.pipelines.meetings.exporting import MEDIA_TYPES, PageFormat, lines_of
 from holdfast.pipelines.meetings.options import DocumentType
-from holdfast.pipelines.meetings.pages.api.shapes import (
+from holdfast.pipelines.meetings.reads import MeetingsReads, Part
+from holdfast.pipelines.meetings.web.api.shapes import (
     After,
     DocumentDetail,
     DocumentList,
@@ -37,7 +38,6 @@ from holdfast.pipelines.meetings.pages.api.shapes import (
     pipeline_of,
     reads_of,
 )
-from holdfast.pipelines.meetings.reads import MeetingsReads, Part
 
 router = APIRouter(prefix="/api/meetings", tags=["meetings"])
 

@@ -12,8 +12,8 @@ from holdfast.api.shapes import Id, Shape
 from holdfast.errors import NotAllowed, NotThere, UnfitState
 from holdfast.model import JobState, Json
 from holdfast.pipelines.meetings.options import DocumentType, Mode
-from holdfast.pipelines.meetings.pages.api.municipalities import BackfillOrder, order
-from holdfast.pipelines.meetings.pages.api.shapes import (
+from holdfast.pipelines.meetings.web.api.municipalities import BackfillOrder, order
+from holdfast.pipelines.meetings.web.api.shapes import (
     After,
     CountsShape,
     Decisions,

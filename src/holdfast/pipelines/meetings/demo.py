@@ -12,6 +12,8 @@ from html import escape
 from typing import Any
 
 from holdfast.demo.goods import fate
+from holdfast.demo.part import NOT_FOUND, Ask, DemoPart, Reply, Sample
+from holdfast.pipelines.meetings.reads import MeetingsReads
 
 TOWNS = {
     "oakmere.wa": {"name": "Oakmere", "state": "WA", "kind": "city", "zone": "America/Los_Angeles"},
@@ -21,6 +23,7 @@ BODIES = ("CityCouncil", "PlanningCommission", "ParksAndRecreationBoard", "Harbo
 TABLES = ("agendas", "minutes")
 _WEEKS = 104
 _LARGEST_PAGE = 1000
+_READ_AGAIN_SECONDS = 120  # then the sites have read their latest pages a second time
 _PEOPLE = ("Alvarez", "Brandt", "Chen", "Dubois", "Eze", "Fjeld", "Grant", "Hassan", "Ito")
 _MATTERS = (
     "the bike lane on Harbor Street", "the library's opening hours", "a permit for the boat yard",
@@ -38,8 +41,8 @@ Row = dict[str, Any]
 
 
 @cache
-def rows_of(town: str, table: str, today: date, read_anew: bool) -> Sequence[Row]:
-    """All rows of one table, in the order of their ids. Once `read_anew`, the latest pages are
+def rows_of(town: str, table: str, today: date, read_again: bool) -> Sequence[Row]:
+    """All rows of one table, in the order of their ids. Once `read_again`, the latest pages are
     without the slips of the first reading."""
     found = []
     for week in range(-2, _WEEKS):
@@ -48,7 +51,7 @@ def rows_of(town: str, table: str, today: date, read_anew: bool) -> Sequence[Row
         if table == "minutes" and day > today:
             continue  # nothing was said yet
         pages = 2 + fate(f"{town} {table} {day}", 4)
-        slips = not read_anew and week < 3
+        slips = not read_again and week < 3
         found += [_row(town, table, body, day, page, slips) for page in range(1, pages + 1)]
     return sorted(found, key=lambda row: row["id"])
 
@@ -88,7 +91,7 @@ def _text(town: str, table: str, body: str, day: date, page: int) -> str:
     return "\n".join(lines)
 
 
-def answer(rows: Sequence[Row], query: Mapping[str, str]) -> Row:
+def table_reply(rows: Sequence[Row], query: Mapping[str, str]) -> Row:
     """What Datasette 0.65 says to a request for a table."""
     wanted = [row for row in rows if _matches(row, query)]
     if query.get("_sort_desc") == "id":
@@ -113,7 +116,7 @@ def _matches(row: Row, query: Mapping[str, str]) -> bool:
     return query.get("date__gte", "") <= day <= query.get("date__lte", "9999")
 
 
-def image(text: str) -> str:
+def _image(text: str) -> str:
     """A page as it was scanned, more or less."""
     lines = "".join(
         f'<text x="40" y="{60 + 22 * at}">{escape(line)}</text>'
@@ -123,3 +126,46 @@ def image(text: str) -> str:
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 700 900" font-family="monospace"'
         f' font-size="14"><rect width="700" height="900" fill="#faf7ef"/>{lines}</svg>'
     )
+
+
+def environment(url: str) -> dict[str, str]:
+    # Another name of the same host, so that the towns have a gate of their own.
+    url = url.replace("127.0.0.1", "localhost")
+    return {
+        "HOLDFAST_MEETINGS_URL": f"{url}/sites/{{subdomain}}",
+        "HOLDFAST_MEETINGS_IMAGE_URL": f"{url}/images/{{subdomain}}{{path}}",
+    }
+
+
+def answer(ask: Ask) -> Reply:
+    """sites/TOWN/meetings/TABLE.json, as Datasette serves it, and images/TOWN/..."""
+    kind, _, rest = ask.path.partition("/")
+    town, _, path = rest.partition("/")
+    if town not in TOWNS:
+        return NOT_FOUND
+    read_again = ask.uptime_seconds > _READ_AGAIN_SECONDS
+    tables = {table: rows_of(town, table, ask.now.date(), read_again) for table in TABLES}
+    if kind == "images":
+        return _scan([row for rows in tables.values() for row in rows], f"/{path}")
+    table = path.rpartition("/")[2].removesuffix(".json")
+    if kind != "sites" or table not in tables:
+        return NOT_FOUND
+    return Reply(table_reply(tables[table], ask.query), delay_seconds=0.1)
+
+
+def _scan(rows: Sequence[Row], path: str) -> Reply:
+    texts = [row["text"] for row in rows if row["page_image"] == path]
+    return Reply(_image(texts[0]), content_type="image/svg+xml") if texts else NOT_FOUND
+
+
+async def fill(sample: Sample) -> None:
+    """Two towns, backfilled once; their sites move when the demo has another port."""
+    for subdomain, about in TOWNS.items():
+        known = await MeetingsReads(sample.fetch).municipality(subdomain)
+        fields = {"subdomain": subdomain, **about, "url": None}
+        await sample.control.request(sample.pipeline, {"change" if known else "add": fields})
+        if known is None:
+            await sample.control.request(sample.pipeline, {"backfill": subdomain})
+
+
+DEMO = DemoPart(answer, environment, fill)

@@ -1,24 +1,16 @@
-"""Every setting: its name, alias, default, bounds and help, in one class.
-
-`load_settings` reads them once, in the composition root; everybody else is given values.
-`python -m holdfast.settings` prints the reference page.
-"""
+"""Every setting of the core: its name, alias, default, bounds and help, in one class."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from holdfast.database_url import default_database_url, mask_password, sqlite_file
-from holdfast.environment import PREFIX, Setting, read_setting, setting, unknown_names
-from holdfast.errors import SettingsError
-
-#: Read by the fault points that the tests set off; no setting, but not refused either.
-TEST_NAMES = frozenset({"HOLDFAST_FAULT"})
+from holdfast.database_url import default_database_url, mask_password
+from holdfast.settings.declared import declared_by, setting
+from holdfast.settings.groups import ExtensionSettings, no_environment
 
 MIB = 1024 * 1024
 HOUR_MS = 3_600_000
@@ -238,40 +230,6 @@ class Settings:
         False, "Let `ctx.http` reach loopback and private addresses."
     )
 
-    api_page_size: int = setting(
-        1000, "Rows of a Datasette site that one request asks for.", 1, 100_000, aliased=True
-    )
-    full_backfill_batch_size: int = setting(
-        10, "Most API pages that one slice of a backfill walks.", 1, 1_000_000, aliased=True
-    )
-    incremental_backfill_months: int = setting(
-        6, "How many months back and ahead an incremental pass reads.", 1, 1200, aliased=True
-    )
-    meetings_url: str = setting(
-        "https://{subdomain}.civic.band", "Where a municipality's site is, if nobody says."
-    )
-    meetings_image_url: str = setting(
-        "https://cdn.civic.band/{subdomain}{path}", "Where a page's image is; empty: nowhere."
-    )
-    meetings_api_key: str = setting(
-        "", "The upstream's API key.", kind="header", secret=True, shown="none"
-    )
-    meetings_service_secret: str = setting(
-        "", "Sent as `X-Service-Secret` to the sites.", kind="header", secret=True, shown="none"
-    )
-    meetings_timeout_seconds: float = setting(60, "Longest wait for a page of a site.", 0.01, 3600)
-    meetings_rebuild_seconds: float = setting(
-        60, "How long a site is given to bring back a table or rows that are missing.", 0, 3600
-    )
-    webhook_secret: str = setting(
-        "",
-        "What a webhook has to send; without it, every webhook is refused.",
-        aliased=True,
-        kind="header",
-        secret=True,
-        shown="none",
-    )
-
     db_ingest_enabled: bool = setting(
         True, "Off refuses uploads over HTTP, as the flag `ingest` does.", aliased=True
     )
@@ -359,13 +317,11 @@ class Settings:
         "holdfast", "How this process is named in traces.", alias="OTEL_SERVICE_NAME"
     )
 
-    @property
-    def is_sqlite(self) -> bool:
-        return sqlite_file(self.database_url) is not None
+    extensions: ExtensionSettings = field(default_factory=no_environment, repr=False, compare=False)
 
-    @property
-    def is_default_database(self) -> bool:
-        return self.database_url == default_database_url(self.data_dir)
+    def of(self, extension: str) -> Any:
+        """The settings of an extension: its options, read when they are first wanted."""
+        return self.extensions.read(extension, self)
 
     @property
     def masked_database_url(self) -> str:
@@ -404,7 +360,7 @@ class Settings:
         return self.flush_ms / 1000
 
 
-SETTINGS = tuple(Setting(f.name, str(f.type), **f.metadata) for f in fields(Settings))
+SETTINGS = declared_by(Settings)
 
 #: pairs of which the first must not be above the second
 ORDERED = (
@@ -423,56 +379,6 @@ ORDERED = (
 )
 
 
-def load_settings(environ: Mapping[str, str]) -> Settings:
-    """The settings of this environment, or one SettingsError that lists all that is wrong."""
-    problems = unknown_names(SETTINGS, environ, TEST_NAMES)
-    given: dict[str, Any] = {}
-    faulty: set[str] = set()
-    for each in SETTINGS:
-        values, complaints = read_setting(each, environ)
-        if complaints:
-            faulty.add(each.field)
-        elif values:
-            given[each.field] = values[0]
-        problems += complaints
-    settings = Settings(**_worked_out(given))
-    problems += _disorder(settings, faulty, given)
-    if problems:
-        raise _error(problems)
-    return settings
-
-
-def _worked_out(given: dict[str, Any]) -> dict[str, Any]:
-    """Adds the defaults that depend on other settings."""
-    plain = Settings(**given)
-    defaults = {
-        "database_url": default_database_url(plain.data_dir),
-        "concurrency_start": max(
-            plain.concurrency_min, min(plain.concurrency_start, plain.concurrency_max)
-        ),
-    }
-    return defaults | given
-
-
-def _disorder(settings: Settings, faulty: set[str], given: Mapping[str, Any]) -> list[str]:
-    # A start that nobody gave is wrong only because the bounds are, and they say so themselves.
-    silent = faulty if "concurrency_start" in given else faulty | {"concurrency_start"}
-    return [
-        f"{PREFIX}{low.upper()} ({getattr(settings, low)}) must not be above "
-        f"{PREFIX}{high.upper()} ({getattr(settings, high)})"
-        for low, high in ORDERED
-        if not {low, high} & silent and getattr(settings, low) > getattr(settings, high)
-    ]
-
-
-def _error(problems: list[str]) -> SettingsError:
-    hint = "`holdfast settings` lists every setting."
-    if len(problems) == 1:
-        return SettingsError(problems[0], hint)
-    listed = "".join(f"\n  - {problem}" for problem in problems)
-    return SettingsError(f"{len(problems)} things are wrong with the settings:{listed}", hint)
-
-
 #: first setting under a heading of the reference page -> the heading
 HEADINGS = {
     "database_url": "Database and files",
@@ -484,34 +390,7 @@ HEADINGS = {
     "backfill_enabled": "Backfills and caps",
     "sweep_seconds": "Processes and upkeep",
     "http_user_agent": "HTTP",
-    "api_page_size": "Meetings",
     "db_ingest_enabled": "Serving",
     "log_level": "Logs",
     "health_port": "Health, metrics and traces",
 }
-
-
-def reference() -> str:
-    """The reference page, in Markdown."""
-    lines = [
-        "# Settings",
-        "",
-        "Read from the environment once, when a command starts. A name in the second column is",
-        "accepted too; given both with different values, the command refuses to start, as it",
-        "does for an unknown `HOLDFAST_` name and a value out of bounds. An empty value counts",
-        "as not given.",
-    ]
-    for each in SETTINGS:
-        if each.field in HEADINGS:
-            lines += ["", f"## {HEADINGS[each.field]}", ""]
-            lines += [
-                "| Setting | Also read as | Default | Accepts | Meaning |",
-                "|---|---|---|---|---|",
-            ]
-        alias = f"`{each.also}`" if each.also else ""
-        lines.append(f"| `{each.name}` | {alias} | {each.shown} | {each.accepts} | {each.help} |")
-    return "\n".join(lines) + "\n"
-
-
-if __name__ == "__main__":
-    print(reference(), end="")

@@ -1,10 +1,11 @@
-"""Runs of a pipeline that plans: whatever its plan orders, until nothing of it is left to do."""
+"""Asks a pipeline that plans, and works off the jobs that its plan orders."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
@@ -13,58 +14,74 @@ from holdfast.cli.composition import ensure_schema, opened_store, run_async
 from holdfast.cli.output import errors, print_json, print_table
 from holdfast.cli.supervising import Supervisor, reap_dead_workers
 from holdfast.engine.control import Control
-from holdfast.model import JobState, Standing
+from holdfast.model import Job, JobState, Standing
 from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
 from holdfast.store import Store
 
 SOME_ITEMS_FAILED = 3
-_LOOK_SECONDS = 0.5
 _LINE_SECONDS = (2.0, 60.0)
+_JOBS_AT_ONCE = 200
 
 
-def run_planned(
-    settings: Settings,
-    pipeline: Pipeline,
-    request: Mapping[str, Any],
-    workers: int,
-    *,
-    work: bool = True,
-    as_json: bool = False,
-) -> int:
-    """Asks the pipeline, tells what it decided, and works it off; gives the exit code."""
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """What to ask, and how to work off what is ordered."""
+
+    reference: str  # as the user named the pipeline: workers are started with it
+    pipeline: Pipeline
+    request: Mapping[str, Any]
+    workers: int
+    work: bool = True  # False: leave it to workers that run already
+    show: Callable[[Any], None] | None = None  # shows the plan's answer; None: as a table
+
+
+def ask_plan(settings: Settings, pipeline: Pipeline, request: Mapping[str, Any]) -> Any:
+    """The answer of the pipeline's plan, whose orders are given in the same transaction."""
     ensure_schema(settings)
-    return run_async(_PlannedRun(settings, pipeline, workers).run(request, work, as_json))
+
+    async def ask() -> Any:
+        async with opened_store(settings) as store:
+            control = Control(store, settings.owner, structlog.get_logger())
+            return (await control.request(pipeline, request)).answer
+
+    return run_async(ask())
 
 
-class _PlannedRun:
-    def __init__(self, settings: Settings, pipeline: Pipeline, workers: int) -> None:
+def run_planned(settings: Settings, run: PlannedRun) -> int:
+    """Asks the pipeline, shows its answer and works off what it ordered; gives the exit code."""
+    ensure_schema(settings)
+    return run_async(_Run(settings, run).run())
+
+
+class _Run:
+    def __init__(self, settings: Settings, run: PlannedRun) -> None:
         self._settings = settings
-        self._pipeline = pipeline
-        self._workers = workers
+        self._run = run
+        self._pipeline = run.pipeline
         self._log = structlog.get_logger()
         self._signal: signal.Signals | None = None
         self._supervisor: Supervisor | None = None
 
-    async def run(self, request: Mapping[str, Any], work: bool, as_json: bool) -> int:
+    async def run(self) -> int:
         async with opened_store(self._settings) as store:
-            control = Control(store, self._settings.owner, self._log)
-            carried = await control.request(self._pipeline, request)
-            tell_decisions(carried.answer, as_json)
-            if not work:
-                return 0
             before = await self._newest(store)
+            control = Control(store, self._settings.owner, self._log)
+            planned = await control.request(self._pipeline, self._run.request)
+            (self._run.show or show_answer)(planned.answer)
+            if not self._run.work:
+                return 0
             await reap_dead_workers(store, self._settings.worker_lost_seconds * 10)
             if await store.reads.running_jobs([self._pipeline.name]):
                 await self._work(store)
-            return await self._conclude(store, carried.job_ids, before)
+            return await self._conclude(store, planned.job_ids, before)
 
     async def _work(self, store: Store) -> None:
-        arguments = [self._pipeline.name, "--until-idle"]
+        arguments = [self._run.reference, "--until-idle"]
         folder = self._settings.data_dir / "logs"
         drain_seconds = self._settings.drain_seconds
         self._supervisor = Supervisor(
-            store, arguments, self._workers, drain_seconds, folder, self._log
+            store, arguments, self._run.workers, drain_seconds, folder, self._log
         )
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -99,11 +116,25 @@ class _PlannedRun:
         jobs = await store.reads.jobs(1)
         return jobs[0].id if jobs else 0
 
+    async def _followers(self, store: Store, before: int) -> list[int]:
+        """The jobs of this pipeline and owner that were made since."""
+        followers: list[int] = []
+        oldest: int | None = None
+        while jobs := await store.reads.jobs(_JOBS_AT_ONCE, oldest):
+            followers += [job.id for job in jobs if job.id > before and self._is_ours(job)]
+            oldest = jobs[-1].id
+            if oldest <= before:
+                break
+        return followers
+
+    def _is_ours(self, job: Job) -> bool:
+        return job.pipeline == self._pipeline.name and job.owner_id == self._settings.owner
+
     async def _conclude(self, store: Store, job_ids: Sequence[int], before: int) -> int:
         """Of the jobs that were ordered, and of those that followed them."""
-        followed = [job.id for job in await store.reads.jobs(1000) if job.id > before]
+        followers = await self._followers(store, before)
         failed = some_items = False
-        for job_id in sorted({*job_ids, *followed}):
+        for job_id in sorted({*job_ids, *followers}):
             job = await store.reads.job(job_id)
             counters = await store.reads.counters(job_id)
             errors.print(
@@ -134,10 +165,13 @@ def _standing_line(standing: Standing) -> str:
     return f"{far}; tried again soon: {standing.error}" if standing.error else far
 
 
-def tell_decisions(answer: Any, as_json: bool) -> None:
-    if as_json:
+def show_answer(answer: Any) -> None:
+    """A table where the answer has rows, each a mapping; else as JSON."""
+    rows = answer if isinstance(answer, list | tuple) else None
+    if answer is None or rows == []:
+        errors.print("Nothing to do.")
+    elif rows is None or not all(isinstance(row, Mapping) for row in rows):
         print_json(answer)
-        return
-    names = ("subdomain", "document_type", "action", "why")
-    rows = [[one[name] for name in names] for one in answer or []]
-    print_table(("municipality", "type", "decision", "why"), rows, "Nothing to do.")
+    else:
+        columns = list(dict.fromkeys(str(name) for row in rows for name in row))
+        print_table(columns, [[row.get(name) for name in columns] for row in rows], "")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import builtins
 import difflib
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from holdfast import broker_url
 from holdfast.database_url import ACCEPTED, read_database_url
+from holdfast.errors import PipelineError
 
 PREFIX = "HOLDFAST_"
 
@@ -27,11 +29,18 @@ def setting(
     choices: tuple[str, ...] = (),
     kind: str | None = None,
     secret: bool = False,
+    follows: str | None = None,
     shown: str | None = None,
 ) -> Any:
-    """A field of `Settings`. `kind` is a key of KINDS where the annotation says too little;
-    `aliased` reads it without the prefix too, `alias` under a name that others gave it;
-    `shown` stands in the docs for a default that is worked out; a secret is never printed."""
+    """A field of a group of settings: of `Settings`, or of an extension's options.
+
+    `kind` is a key of KINDS where the annotation says too little. `aliased` reads it under its
+    field's name without the prefix too, `alias` under any other name. `follows` names a core
+    setting whose value is the default. `shown` documents a default that is worked out. A secret
+    is never printed.
+    """
+    if follows is not None and shown is None:
+        shown = f"that of `{PREFIX}{follows.upper()}`"
     about = {
         "help": help,
         "low": low,
@@ -41,6 +50,7 @@ def setting(
         "choices": choices,
         "kind": kind,
         "secret": secret,
+        "follows": follows,
         "shown": shown or f"`{_written(default)}`",
     }
     if callable(default):
@@ -123,11 +133,13 @@ class Setting:
     choices: tuple[str, ...]
     kind: str | None
     secret: bool
+    follows: str | None
     shown: str
+    prefix: str = PREFIX
 
     @property
     def name(self) -> str:
-        return PREFIX + self.field.upper()
+        return self.prefix + self.field.upper()
 
     @property
     def also(self) -> str | None:
@@ -156,20 +168,33 @@ class Setting:
         return value
 
 
-def unknown_names(
-    settings: Sequence[Setting], environ: Mapping[str, str], allowed: frozenset[str]
-) -> list[str]:
-    """A complaint for each prefixed name that is neither a setting nor allowed besides."""
-    known = allowed.union(each.name for each in settings)
-    unknown = sorted(name for name in environ if name.startswith(PREFIX) and name not in known)
-    return [f"{name} is not a setting{_suggestion(name, settings)}" for name in unknown]
+def declared_by(kind: type[Any], prefix: str = PREFIX) -> tuple[Setting, ...]:
+    """The settings that a dataclass declares; its other fields are not read."""
+    declared = tuple(
+        Setting(each.name, _annotation(each.type), prefix=prefix, **each.metadata)
+        for each in fields(kind)
+        if "help" in each.metadata
+    )
+    for each in declared:
+        if not each.choices and (each.kind or each.annotation) not in KINDS:
+            raise PipelineError(
+                f"the setting {each.name} cannot be a {each.kind or each.annotation}",
+                f"It can be: {', '.join(KINDS)}.",
+            )
+    return declared
 
 
-def _suggestion(name: str, settings: Sequence[Setting]) -> str:
+def _annotation(type: Any) -> str:
+    """As it is written, whether or not the module postpones its annotations."""
+    return type.__name__ if isinstance(type, builtins.type) else str(type)
+
+
+def nearest(name: str, known: Sequence[str], cutoff: float) -> str | None:
+    """The known name that looks most like it."""
     # Compared without the prefix, which would make any two names look alike.
-    fields = [each.field for each in settings]
-    nearest = difflib.get_close_matches(name.removeprefix(PREFIX).lower(), fields, 1, cutoff=0.5)
-    return f"; did you mean {PREFIX}{nearest[0].upper()}?" if nearest else ""
+    bare = [each.removeprefix(PREFIX).lower() for each in known]
+    found = difflib.get_close_matches(name.removeprefix(PREFIX).lower(), bare, 1, cutoff)
+    return PREFIX + found[0].upper() if found else None
 
 
 def read_setting(each: Setting, environ: Mapping[str, str]) -> tuple[list[Any], list[str]]:

@@ -10,9 +10,9 @@ from holdfast.api.shapes import Id
 from holdfast.errors import NotAllowed
 from holdfast.model import JobState
 from holdfast.pipelines.meetings.options import DocumentType, Mode
-from holdfast.pipelines.meetings.pages.api import streams as api
-from holdfast.pipelines.meetings.pages.api.shapes import find_municipality
-from holdfast.pipelines.meetings.pages.views.municipalities import told_of
+from holdfast.pipelines.meetings.web.api import streams as api
+from holdfast.pipelines.meetings.web.api.shapes import find_municipality
+from holdfast.pipelines.meetings.web.views.municipalities import told_of
 from holdfast.web.visit import Changing, Visitor, fields
 
 router = APIRouter(prefix="/meetings/streams")

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import expect
 
-from holdfast.pipelines.meetings import Meetings, MeetingsOptions
-from holdfast.pipelines.meetings.pages import PAGES
+from holdfast.pipelines.meetings.options import MeetingsOptions
+from holdfast.pipelines.meetings.pipeline import Meetings
 from holdfast.pipelines.meetings.reads import MeetingsReads
+from holdfast.pipelines.meetings.web import PACK
 from holdfast.store.migrate import upgrade
 from tests.conftest import sqlite_url_of
 from tests.pipelines.meetings.site import Datasette, Row
@@ -41,7 +42,7 @@ def site(tmp_path_factory: pytest.TempPathFactory, datasette: Datasette) -> Iter
     url = sqlite_url_of(folder / "holdfast.db")
     upgrade(url)
     pipelines = {"meetings": Meetings(MeetingsOptions(rebuild_seconds=0.05))}
-    with Site(url, folder, packs=[PAGES], pipelines=pipelines) as site:
+    with Site(url, folder, packs=[PACK], pipelines=pipelines) as site:
         yield site
 
 
