@@ -147,6 +147,20 @@ def installed() -> Mapping[str, Extension]:
     return MappingProxyType(gathered(entry_points(group=GROUP)))
 
 
+def merged_events(core: Events, extensions: Iterable[Extension]) -> dict[str, Any]:
+    """The log events of the core and of extensions; no two have one name."""
+    events = dict(core)
+    for extension in extensions:
+        for event, description in extension.events.items():
+            if event in events:
+                raise PipelineError(
+                    f"the event {event} of the extension {extension.name} exists already",
+                    "Rename the extension.",
+                )
+            events[event] = description
+    return events
+
+
 def gathered(points: Iterable[EntryPoint]) -> dict[str, Extension]:
     extensions: dict[str, Extension] = {}
     for point in sorted(set(points), key=lambda point: (point.name, point.value)):

@@ -1,7 +1,7 @@
 from pathlib import Path
 
+from holdfast.cli.references import settings_page
 from holdfast.settings import every_setting, installed_groups
-from holdfast.settings.reference import reference
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
@@ -14,6 +14,6 @@ def test_every_setting_and_alias_is_documented() -> None:
 
 
 def test_the_page_is_what_the_settings_say() -> None:
-    assert PAGE.read_text(encoding="utf-8") == reference(installed_groups()), (
-        "run: python -m holdfast.settings > docs/reference/settings.md"
+    assert PAGE.read_text(encoding="utf-8") == settings_page(), (
+        "run: python -m holdfast.cli.references settings > docs/reference/settings.md"
     )

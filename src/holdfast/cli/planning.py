@@ -13,6 +13,7 @@ import structlog
 from holdfast.cli.composition import ensure_schema, opened_store, run_async
 from holdfast.cli.output import errors, print_json, print_table
 from holdfast.cli.supervising import Supervisor, reap_dead_workers
+from holdfast.console import open_console
 from holdfast.engine.control import Control
 from holdfast.model import Job, JobState, Standing
 from holdfast.pipeline import Pipeline
@@ -113,14 +114,16 @@ class _Run:
             wait = min(_LINE_SECONDS[1], wait * 1.5)
 
     async def _newest(self, store: Store) -> int:
-        jobs = await store.reads.jobs(1)
-        return jobs[0].id if jobs else 0
+        jobs = await open_console(store).jobs.page(None, 1)
+        return jobs[0].job.id if jobs else 0
 
     async def _followers(self, store: Store, before: int) -> list[int]:
         """The jobs of this pipeline and owner that were made since."""
         followers: list[int] = []
         oldest: int | None = None
-        while jobs := await store.reads.jobs(_JOBS_AT_ONCE, oldest):
+        console = open_console(store)
+        while newest := await console.jobs.page(None, _JOBS_AT_ONCE, oldest):
+            jobs = [job for job, _, _ in newest]
             followers += [job.id for job in jobs if job.id > before and self._is_ours(job)]
             oldest = jobs[-1].id
             if oldest <= before:

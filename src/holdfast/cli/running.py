@@ -31,11 +31,12 @@ from holdfast.cli.request import Request, open_table, parse_options, refuse_unfi
 from holdfast.cli.supervising import Supervisor, reap_dead_workers
 from holdfast.cli.working import worker_name
 from holdfast.clock import SystemClock, system_random
+from holdfast.console import open_console
+from holdfast.console.grid import write_export
+from holdfast.console.why import why_not_running
 from holdfast.engine.control import Caps, Control, discovery_key, options_of
-from holdfast.engine.grid import write_export
 from holdfast.engine.record.discover import WalkParts
 from holdfast.engine.record.uploads import Upload, UploadParts
-from holdfast.engine.why import why_not_running
 from holdfast.errors import DatabaseGone, InputError, UserError
 from holdfast.model import Job, JobState
 from holdfast.observe.metrics import Metrics
@@ -362,13 +363,16 @@ class _Run:
         counters = await store.reads.counters(job_id)
         out = self._request.out if self._request.work and not self._signal else None
         if out is not None:
-            for note in await write_export(store, job, out, format_of(out, None)):
+            for note in await write_export(open_console(store), job, out, format_of(out, None)):
                 errors.print(note, markup=False)
         self._summarize(job.state, job_id, counters, seconds)
         if out is not None:
             errors.print(f"Results: {out}", markup=False)
         reason = await why_not_running(
-            store, job, self._settings.worker_lost_seconds, self._settings.backfill_enabled
+            open_console(store),
+            job,
+            self._settings.worker_lost_seconds,
+            self._settings.backfill_enabled,
         )
         if self._signal is not None:
             errors.print("Stopped. The same command continues where it stopped.")

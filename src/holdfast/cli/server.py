@@ -8,11 +8,11 @@ import os
 import resource
 import secrets
 import signal
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from types import FrameType
-from typing import cast
+from typing import Any, cast
 
 import structlog
 import uvicorn
@@ -20,13 +20,15 @@ from fastapi import FastAPI
 
 from holdfast.api.app import create_app
 from holdfast.api.connections import ConnectionLimits, Connections, GuardedConnection
+from holdfast.api.flags import FLAGS
 from holdfast.api.live import Feed
-from holdfast.api.parts import ApiOptions, Parts
+from holdfast.api.parts import ApiOptions, Parts, ServedFlag
 from holdfast.api.protection import hosts_of
 from holdfast.cli.composition import (
     backlog_bounds,
     discover_limits,
     ingest_bounds,
+    metrics_of,
     opened_store,
     serving_health,
     store_checks,
@@ -37,18 +39,18 @@ from holdfast.cli.output import errors
 from holdfast.cli.supervising import reap_dead_workers
 from holdfast.cli.working import stop_with_supervisor, worker_name
 from holdfast.clock import SystemClock, system_random
-from holdfast.engine.accounts import Accounts
-from holdfast.engine.operations import AttemptLimits
+from holdfast.console import open_console
+from holdfast.console.accounts import Accounts
+from holdfast.console.operation_runner import AttemptLimits
 from holdfast.engine.pace.backpressure import Backpressure
 from holdfast.engine.record.discover import WalkParts
 from holdfast.engine.record.uploads import UploadParts
 from holdfast.engine.worker import Worker, WorkerParts
 from holdfast.errors import UserError
-from holdfast.extension import installed
+from holdfast.extension import FlagSpec, installed
 from holdfast.observe.health import MetricsAccess
-from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline
-from holdfast.settings import Settings
+from holdfast.settings import SETTINGS, Group, Setting, Settings
 from holdfast.store import Store
 from holdfast.web.app import add_pages
 from holdfast.web.navigation import PagePack
@@ -160,8 +162,9 @@ async def opened_parts(
     settings: Settings, pipelines: Mapping[str, Pipeline], host: str = "127.0.0.1"
 ) -> AsyncIterator[Parts]:
     """Everything that the API needs, from the settings."""
-    metrics = Metrics()
+    metrics = metrics_of(pipelines.values())
     async with opened_store(settings, metrics) as store:
+        console = open_console(store)
         clock, rng, log = SystemClock(), system_random(), structlog.get_logger()
 
         def new_worker(job_id: int) -> Worker:
@@ -174,11 +177,12 @@ async def opened_parts(
         uploads = UploadParts(walk, ingest_bounds(settings))
         yield Parts(
             store=store,
+            console=console,
             pipelines=pipelines,
-            accounts=Accounts(store, settings.session_hours * 3600.0),
-            options=_api_options(settings, host),
+            accounts=Accounts(console.people, settings.session_hours * 3600.0),
+            options=_api_options(settings, host, served_flags(settings, pipelines)),
             files=settings.data_dir / "files",
-            secret=bytes.fromhex(await store.requests.secret("signing", secrets.token_hex(32))),
+            secret=bytes.fromhex(await console.secrets.secret("signing", secrets.token_hex(32))),
             uploads=uploads,
             new_worker=new_worker,
             backpressure=Backpressure(store, backlog_bounds(settings), clock, metrics),
@@ -190,7 +194,7 @@ async def opened_parts(
         )
 
 
-def _api_options(settings: Settings, host: str) -> ApiOptions:
+def _api_options(settings: Settings, host: str, flags: Sequence[ServedFlag]) -> ApiOptions:
     return ApiOptions(
         allowed_hosts=hosts_of(settings.allowed_hosts, host),
         https=settings.https,
@@ -200,21 +204,40 @@ def _api_options(settings: Settings, host: str) -> ApiOptions:
         max_upload_bytes=settings.max_upload_bytes,
         max_body_bytes=settings.max_body_bytes,
         max_input_bytes=settings.max_input_bytes,
+        max_workbook_bytes=settings.max_workbook_bytes,
         file_roots=settings.file_roots,
         kickoff_max_seconds=settings.kickoff_max_seconds,
         session_seconds=settings.session_hours * 3600.0,
         worker_lost_seconds=settings.worker_lost_seconds,
         backfill_enabled=settings.backfill_enabled,
         attempt_limits=AttemptLimits(settings.max_attempts_error, settings.max_attempts_not_found),
-        flags={"ingest": settings.db_ingest_enabled, "pending": settings.pending_enabled},
+        flags={flag.name: flag for flag in flags},
     )
+
+
+def served_flags(settings: Settings, pipelines: Mapping[str, Pipeline]) -> list[ServedFlag]:
+    """The core's, and those of the extensions whose pipelines are served."""
+    flags = [_served(each, settings, {s.field: s for s in SETTINGS}) for each in FLAGS]
+    for name in [each.extension for each in pipelines.values() if each.extension]:
+        extension = installed()[name]
+        declared = {each.field: each for each in Group(extension).settings}
+        flags += [_served(each, settings.of(name), declared) for each in extension.flags]
+    return flags
+
+
+def _served(flag: FlagSpec, group: Any, declared: Mapping[str, Setting]) -> ServedFlag:
+    if flag.setting is None:
+        return ServedFlag(flag.name, flag.help, None, True)
+    setting = declared[flag.setting]
+    name = setting.also or setting.name
+    return ServedFlag(flag.name, flag.help, name, bool(getattr(group, flag.setting)))
 
 
 async def _refuse_open_door(store: Store, host: str) -> None:
     """Beyond this host only where people have to say who they are, and can."""
     if _is_loopback(host):
         return
-    users = await store.people.users()
+    users = await open_console(store).people.users()
     if not any(user.has_password and not user.disabled for user in users):
         raise UserError(
             f"{host} can be reached by others, and no account has a password",

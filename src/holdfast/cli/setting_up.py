@@ -130,7 +130,7 @@ def _examine_broker(settings: Settings) -> list[Finding]:
     if settings.broker_url is None:
         return [Finding("broker", True, "none set; workers poll the database")]
     # Not above: the commands that need no broker start without it.
-    from holdfast.messaging.examination import check
+    from holdfast.messaging.queue_checks import check
 
     return run_async(check(settings.broker_url, settings.queue_prefix))
 

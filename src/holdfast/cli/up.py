@@ -24,13 +24,14 @@ from holdfast.cli.loading import load_all
 from holdfast.cli.output import errors
 from holdfast.cli.supervising import Supervisor
 from holdfast.clock import SystemClock
+from holdfast.console import open_console
+from holdfast.console.files import NewFile
 from holdfast.demo.part import Sample, demo_parts
 from holdfast.engine.control import NO_CAPS, Asked, Control
 from holdfast.errors import UserError
 from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
 from holdfast.store import Store
-from holdfast.store.file_table import NewFile
 from holdfast.tables.files import content_key
 
 _DEMO_DIR = ".holdfast/demo"
@@ -148,7 +149,7 @@ async def _fill(store: Store, loaded: dict[str, Pipeline], settings: Settings, l
     write_shopping_list(path)
     errors.print(f"A list to upload yourself: {path}", markup=False)
     control = Control(store, "admin", log)
-    if not await store.reads.jobs(1):
+    if not await open_console(store).jobs.page(None, 1):
         await _start_jobs(store, control, loaded, path)
     for name, part in demo_parts().items():
         await part.fill(Sample(control, loaded[name], store.database.fetch))
@@ -160,7 +161,7 @@ async def _start_jobs(
     key = content_key(path)
     detected = {"format": "csv", "columns": list(_DEMO_NAMES), "notes": []}
     new = NewFile("admin", path.name, "upload", str(path), path.stat().st_size, key, detected)
-    asked = Asked(file_id=await store.files.add_file(new))
+    asked = Asked(file_id=await open_console(store).files.add_file(new))
     table = {"names": _DEMO_NAMES}
     await control.start_upload(loaded["prices"], path, key, table, {}, NO_CAPS, asked=asked)
     await control.start_discovery(loaded["catalogue"], {})

@@ -19,6 +19,7 @@ import typer
 from holdfast.cli.composition import (
     broker_awaited,
     ensure_schema,
+    metrics_of,
     opened_store,
     run_async,
     serving_health,
@@ -32,7 +33,6 @@ from holdfast.clock import SystemClock, system_random
 from holdfast.engine.worker import Worker, WorkerParts
 from holdfast.errors import UserError
 from holdfast.observe import tracing
-from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
 
@@ -129,7 +129,7 @@ async def _work(
 ) -> None:
     # A worker for one job needs no messages: it polls, and nobody else is told of its work.
     listens = settings.broker_url is not None and job is None
-    metrics, log = Metrics(), structlog.get_logger()
+    metrics, log = metrics_of(pipelines.values()), structlog.get_logger()
     options = worker_options(settings, job, until_idle)
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(opened_store(settings, metrics, listens))

@@ -8,7 +8,7 @@ from functools import partial
 
 from holdfast.engine.record.discover import Discovery, WalkEnd, WalkParts
 from holdfast.engine.turns import Turn, Turns
-from holdfast.errors import DatabaseGone
+from holdfast.errors import DatabaseGone, NotThere
 from holdfast.pipeline import Pipeline
 
 
@@ -67,7 +67,10 @@ class Walks:
         walked = False
         try:
             while not self._stopping:
-                job = await self._store.reads.job(turn.job_id)
+                try:
+                    job = await self._store.reads.job(turn.job_id)
+                except NotThere:  # deleted since the turn was given
+                    break
                 pipeline = self._pipelines[job.pipeline]
                 end = await self._discovery.walk(pipeline, job, lambda: self._stopping)
                 walked = walked or end is not None

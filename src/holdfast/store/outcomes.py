@@ -21,7 +21,7 @@ from holdfast.store.announcements import announce
 from holdfast.store.counters import add_counts
 from holdfast.store.database import Database
 from holdfast.store.decisions import DecisionRow, add_decisions
-from holdfast.store.driver import Row, Transaction
+from holdfast.store.driver import Transaction, Values
 from holdfast.store.plans import Planner, conclude_streams, follow_up
 
 _AGAIN_RANGE_ITEMS = 500
@@ -125,8 +125,8 @@ async def _was_settled(tx: Transaction, lease: Lease) -> bool:
 async def _write_outcomes(
     tx: Transaction, job_id: int, worker: str, held: Sequence[Settlement]
 ) -> None:
-    fresh: list[Row] = []
-    replaced: list[Row] = []
+    fresh: list[Values] = []
+    replaced: list[Values] = []
     retried: list[Outcome] = []
     for settlement in held:
         rows = replaced if settlement.lease.again else fresh
@@ -146,8 +146,8 @@ async def _write_outcomes(
         await tx.run_many("replace_outcomes", sorted(replaced, key=lambda row: row[1]))
 
 
-async def _again(tx: Transaction, job_id: int, retried: list[Outcome]) -> list[Row]:
-    rows: list[Row] = []
+async def _again(tx: Transaction, job_id: int, retried: list[Outcome]) -> list[Values]:
+    rows: list[Values] = []
     for group in _due_together(retried):
         seqs = [outcome.seq for outcome in group]
         params = {
@@ -184,7 +184,7 @@ def _due_together(retried: list[Outcome]) -> Iterator[list[Outcome]]:
     yield group
 
 
-def _attempts(job_id: int, worker: str, retried: list[Outcome]) -> list[Row]:
+def _attempts(job_id: int, worker: str, retried: list[Outcome]) -> list[Values]:
     return [
         (
             job_id,

@@ -13,7 +13,7 @@ import asyncpg
 
 from holdfast.clock import Clock
 from holdfast.errors import DatabaseGone, UserError
-from holdfast.store.driver import Conflict, Fault, Observe, Row, Transaction
+from holdfast.store.driver import Conflict, Fault, Observe, Row, Transaction, Values
 from holdfast.store.queries import Query, compile_query, load_queries
 
 # Batches always go through the index. The planner cannot know how many outcomes a range has, and
@@ -192,12 +192,12 @@ class _PostgresTransaction:
         compiled = self._queries[query]
         await self._connection.execute(compiled.sql, *_arguments(compiled, params))
 
-    async def run_many(self, query: str, rows: Sequence[Row]) -> None:
+    async def run_many(self, query: str, rows: Sequence[Values]) -> None:
         self._fault(self._verb, query)
         if rows:
             await self._connection.execute(self._queries[query].sql, *zip(*rows, strict=True))
 
-    async def take_many(self, query: str, rows: Sequence[Row]) -> list[Row]:
+    async def take_many(self, query: str, rows: Sequence[Values]) -> list[Row]:
         self._fault(self._verb, query)
         if not rows:
             return []
@@ -205,7 +205,7 @@ class _PostgresTransaction:
         found: list[Row] = await self._connection.fetch(sql, *zip(*rows, strict=True))
         return found
 
-    async def copy(self, table: str, columns: Sequence[str], rows: Iterable[Row]) -> None:
+    async def copy(self, table: str, columns: Sequence[str], rows: Iterable[Values]) -> None:
         self._fault(self._verb, f"copy {table}")
         await self._connection.copy_records_to_table(table, records=rows, columns=list(columns))
 

@@ -28,7 +28,7 @@ from holdfast.errors import (
 from holdfast.json_depth import DEEPEST, is_too_deep
 from holdfast.model import Item, ItemStatus, Job, Outcome
 from holdfast.pipeline import Context, Http, Pipeline
-from holdfast.store.driver import Row
+from holdfast.store.driver import Values
 from holdfast.store.storable import storable_text
 
 _MESSAGE_CHARACTERS = 2000
@@ -90,7 +90,7 @@ class Execute:
             self._gates = lambda name: blocking_gate(parts.gates(name), loop)
             self._process = self._in_thread
 
-    async def __call__(self, row: Row) -> Outcome:
+    async def __call__(self, row: Values) -> Outcome:
         seq, text, tries, attempts, misses = row
         started = self._clock.monotonic()
         normalized = None
@@ -118,11 +118,11 @@ class Execute:
         seconds = self._clock.monotonic() - started
         return self._failed(Item(*row), error)._replace(seconds=seconds, normalized=normalized)
 
-    def cancelled(self, row: Row) -> Outcome:
+    def cancelled(self, row: Values) -> Outcome:
         """The outcome of an item that raised CancelledError by itself."""
         return self._failed(Item(*row), ItemError("UNKNOWN_ERROR", "CancelledError"))
 
-    def timed_out(self, row: Row) -> Outcome:
+    def timed_out(self, row: Values) -> Outcome:
         """The outcome of an item that was cancelled after its timeout."""
         if self.pipeline.threaded:
             self._threads.stuck()

@@ -10,7 +10,7 @@ import asyncio
 import math
 import random
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +23,7 @@ from holdfast.engine.record.settle import FlushLimits, HeldLease, SettleParts, S
 from holdfast.errors import DatabaseGone
 from holdfast.model import JobState, Outcome
 from holdfast.store import Store
-from holdfast.store.driver import Row
+from holdfast.store.driver import Values
 from holdfast.tasks import end_tasks
 
 _YIELD_SECONDS = 0.005
@@ -49,7 +49,7 @@ class _Place:
     timed_out: bool = False
     cancels: int = 0
     given_up: bool = False
-    item: tuple[HeldLease, Row] | None = None
+    item: tuple[HeldLease, Values] | None = None
     task: asyncio.Task[None] | None = None
 
 
@@ -77,7 +77,7 @@ class ProcessingSlice:
         self._job_id = execute.job.id
         self._pace = pace
         self._log = log
-        self._ready: deque[tuple[HeldLease, Row]] = deque()
+        self._ready: deque[tuple[HeldLease, Values]] = deque()
         self._places: set[_Place] = set()
         self._running = 0
         settling = SettleParts(
@@ -91,7 +91,7 @@ class ProcessingSlice:
         self._exhausted = False
         self.claimed_any = False
         self._deadline = math.inf
-        self._alone: tuple[HeldLease, list[Row]] | None = None
+        self._alone: tuple[HeldLease, Sequence[Values]] | None = None
         self._stopping = ""
         self._wait_seconds = 0.0
         self._waiting_for: str | None = None
@@ -240,7 +240,7 @@ class ProcessingSlice:
             if not isinstance(error, DatabaseGone):
                 self._failure = error
 
-    def _make_ready(self, held: HeldLease, rows: list[Row]) -> None:
+    def _make_ready(self, held: HeldLease, rows: Sequence[Values]) -> None:
         self._ready.extend((held, row) for row in rows)
         self._pace.claimed(len(rows))
 
@@ -330,7 +330,7 @@ class ProcessingSlice:
     def _may_start(self) -> bool:
         return bool(self._ready) and not self._settler.behind(self._backlog)
 
-    def _stopped_outcome(self, place: _Place, row: Row) -> Outcome:
+    def _stopped_outcome(self, place: _Place, row: Values) -> Outcome:
         task = asyncio.current_task()
         assert task is not None
         if place.timed_out:

@@ -24,6 +24,9 @@ _FIRST_DAY, _LAST_DAY, _LAST_ID = "", "9999-99-99", 2**62
 _EXCERPT = 4000  # characters of a page that a document shows
 _VERSIONS = 20
 _WORDS = re.compile(r'"[^"]*"|[^\s"]+')
+#: As much of a page as can be searched. Each place in it is compared with each form.
+_SEARCHED_CHARACTERS = 100_000
+_MOST_FORMS = 50
 _FOUND = re.compile("\x02([^\x02\x03]*)\x03")
 
 #: A stretch of a text, and whether it is what was searched for.
@@ -205,10 +208,12 @@ class MeetingsReads:
         forms = {form for row in rows for form in _FOUND.findall(row[0]) if form.strip()}
         if not forms:
             return [(text, False)]
-        longest_first = sorted(forms, key=len, reverse=True)
+        longest_first = sorted(forms, key=len, reverse=True)[:_MOST_FORMS]
         pattern = rf"\b({'|'.join(map(re.escape, longest_first))})\b"
-        parts = re.split(pattern, text)
-        return [(part, bool(at % 2)) for at, part in enumerate(parts) if part]
+        parts = re.split(pattern, text[:_SEARCHED_CHARACTERS])
+        marked = [(part, bool(at % 2)) for at, part in enumerate(parts) if part]
+        rest = text[_SEARCHED_CHARACTERS:]
+        return [*marked, (rest, False)] if rest else marked
 
     async def every_page(self, municipality_id: int) -> AsyncGenerator[list[Json]]:
         """All pages that are shown, in order of date, document and number."""
