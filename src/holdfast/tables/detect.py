@@ -85,21 +85,22 @@ class Flaw:
 def read_head(path: Path) -> bytes:
     if path.exists() and not path.is_file() and not path.is_dir():
         raise InputError(
-            f"{path} is not a regular file.", "Save the content to a file first: it is read twice."
+            f"{path.name} is not a regular file.",
+            "Save the content to a file first: it is read twice.",
         )
     try:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
     except FileNotFoundError:
         raise InputError(
-            f"{path} does not exist.", "Check the name and the folder you are in."
+            f"{path.name} does not exist.", "Check the name and the folder you are in."
         ) from None
     except IsADirectoryError:
-        raise InputError(f"{path} is a folder.", "Give a file inside it.") from None
+        raise InputError(f"{path.name} is a folder.", "Give a file inside it.") from None
     except OSError as error:
-        raise InputError(f"{path} cannot be opened: {error.strerror}.") from error
+        raise InputError(f"{path.name} cannot be opened: {error.strerror}.") from error
     if not head:
-        raise InputError(f"{path} is empty.", "The first line must name the columns.")
+        raise InputError(f"{path.name} is empty.", "The first line must name the columns.")
     return head
 
 
