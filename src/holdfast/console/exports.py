@@ -132,8 +132,8 @@ async def insert_export(tx: Transaction, new: NewExport) -> int:
         "with_input": int(new.with_input),
     }
     export_id = int((await tx.take("add_export", params))[0][0])
-    told = {"format": new.format, "statuses": list(new.statuses), **new.narrowed}
-    await add_audit(tx, new.owner_id, "export", new.job_id, str(export_id), told)
+    detail = {"format": new.format, "statuses": list(new.statuses), **new.narrowed}
+    await add_audit(tx, new.owner_id, "export", new.job_id, str(export_id), detail)
     return export_id
 
 

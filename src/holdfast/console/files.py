@@ -60,8 +60,8 @@ class Files:
             "detected": orjson.dumps(dict(new.detected)).decode(),
         }
         rows = await tx.take("add_file", params)
-        told = {"name": new.name, "size": new.size, "sha256": new.sha256}
-        await add_audit(tx, new.owner_id, "file.stored", None, str(rows[0][0]), told)
+        detail = {"name": new.name, "size": new.size, "sha256": new.sha256}
+        await add_audit(tx, new.owner_id, "file.stored", None, str(rows[0][0]), detail)
         await note_made(tx, new.request, rows[0][0])
         return int(rows[0][0])
 

@@ -98,7 +98,7 @@ class People:
             "disabled": None if disabled is None else int(disabled),
             "password_hash": password_hash,
         }
-        told = {"role": role, "disabled": disabled, "password": bool(password_hash)}
+        detail = {"role": role, "disabled": disabled, "password": bool(password_hash)}
         demoted = disabled is True or role not in (None, "admin")
         rows = await tx.fetch("user", {"name": name})
         if not rows:
@@ -109,7 +109,7 @@ class People:
         await tx.run("change_user", params)
         if disabled or password_hash:
             await tx.run("end_other_sessions", {"user_name": name, "hash": keep_session})
-        await add_audit(tx, actor, "user.changed", None, name, told)
+        await add_audit(tx, actor, "user.changed", None, name, detail)
 
     # Sessions and links.
 
