@@ -217,7 +217,7 @@ def pipeline_of(parts: Parts) -> Meetings:
 
 
 def reads_of(parts: Parts) -> MeetingsReads:
-    return MeetingsReads(parts.store.database.fetch)
+    return MeetingsReads(parts.fetch)
 
 
 def streams_of(parts: Parts) -> MeetingsStreams:
