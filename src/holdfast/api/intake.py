@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from holdfast.api.dependencies import Parts
 from holdfast.api.files import require_in_place, table_limits
-from holdfast.api.parts import Parts
 from holdfast.engine.record.uploads import Upload
 from holdfast.errors import InputError, NotAllowed, NotThere, UserError
 from holdfast.model import Job

@@ -113,25 +113,8 @@ class Worker:
         self._upkeep = _upkeep(parts, pipelines, options)
         self._turns = turns or PollingTurns(parts.store, pipelines, options.may_run, parts.clock)
         self._walks = self._make_walks()
-        self._execute_parts = ExecuteParts(
-            http=self._http,
-            gates=self._gates.passing,
-            retry=options.retry,
-            limits=options.execute,
-            threads=Threads(options.threads),
-            clock=parts.clock,
-            rng=parts.rng,
-        )
-        self._slice_parts = SliceParts(
-            store=parts.store,
-            worker=parts.name,
-            limits=options.work,
-            clock=parts.clock,
-            rng=parts.rng,
-            pressure=self._pressure,
-            may_run_alone=lambda: not self._finishing,
-            in_work=self._in_work,
-        )
+        self._execute_parts = self._make_execute_parts()
+        self._slice_parts = self._make_slice_parts()
         self._paces: dict[str, PipelinePace] = {}
         self._executes: dict[int, Execute] = {}
         self._tails: set[asyncio.Task[None]] = set()
@@ -305,6 +288,29 @@ class Worker:
         waiting.cancel()
 
     # Parts.
+
+    def _make_execute_parts(self) -> ExecuteParts:
+        return ExecuteParts(
+            http=self._http,
+            gates=self._gates.passing,
+            retry=self._options.retry,
+            limits=self._options.execute,
+            threads=Threads(self._options.threads),
+            clock=self._clock,
+            rng=self._rng,
+        )
+
+    def _make_slice_parts(self) -> SliceParts:
+        return SliceParts(
+            store=self._store,
+            worker=self._name,
+            limits=self._options.work,
+            clock=self._clock,
+            rng=self._rng,
+            pressure=self._pressure,
+            may_run_alone=lambda: not self._finishing,
+            in_work=self._in_work,
+        )
 
     def _make_walks(self) -> Walks:
         options = self._options

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from holdfast.clock import Clock, SystemClock, system_random
 from holdfast.database_url import sqlite_file
-from holdfast.pipeline import Gate
+from holdfast.pipeline import Fetch, Gate
 from holdfast.store.database import Database
 from holdfast.store.driver import Driver, Fault, Observe, no_fault, no_observe
 from holdfast.store.extension_folders import all_sql
@@ -46,6 +46,11 @@ class Store:
     reads: Reads
     streams: StreamReads
     samples: Samples
+
+    @property
+    def fetch(self) -> Fetch:
+        """Reads with a named query: how extensions read their own tables."""
+        return self.database.fetch
 
     async def close(self) -> None:
         await self.database.driver.close()
