@@ -47,7 +47,7 @@ class NewSchedule(Shape):
 
 @router.get("", summary="List the schedules")
 async def index(person: Someone, parts: PartsOf) -> ScheduleList:
-    found = await parts.store.reads.schedules()
+    found = await parts.store.schedules.all()
     return ScheduleList(schedules=[_shape(each) for each in found])
 
 

@@ -23,9 +23,10 @@ from holdfast.store.postgres import open_postgres
 from holdfast.store.queries import SqlFolder, load_queries
 from holdfast.store.reads import Reads
 from holdfast.store.samples import Samples
+from holdfast.store.schedules import Schedules
 from holdfast.store.sqlite import open_sqlite
 from holdfast.store.streams import StreamReads
-from holdfast.store.upkeep_table import UpkeepTable
+from holdfast.store.workers import Workers
 
 _DEFAULT_GATE = Gate("", concurrency=8)
 
@@ -39,7 +40,8 @@ class Store:
     outcomes: Outcomes
     gates: GateTable
     messages: Messages
-    upkeep: UpkeepTable
+    workers: Workers
+    schedules: Schedules
     plans: Plans
     reads: Reads
     streams: StreamReads
@@ -89,7 +91,8 @@ async def open_store(
         outcomes=Outcomes(database),
         gates=GateTable(database, rng, default_gate),
         messages=Messages(database),
-        upkeep=UpkeepTable(database),
+        workers=Workers(database),
+        schedules=Schedules(database),
         plans=Plans(database),
         reads=Reads(database),
         streams=StreamReads(database),

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import Path, Query
 from pydantic import Field, StringConstraints
 
-from holdfast.api.parts import Parts
+from holdfast.api.dependencies import Parts
 from holdfast.api.shapes import Shape, Text
 from holdfast.api.streams import SliceShape
 from holdfast.errors import NotThere
