@@ -8,6 +8,7 @@ from holdfast.console import open_console
 from holdfast.errors import IllegalTransition, LeaseLost, UserError
 from holdfast.model import ItemStatus, JobState
 from holdfast.store import NewJob, NewStream, Store
+from holdfast.store.chunks import FinishedItems
 from tests.store.checks import (
     assert_takes_no_page,
     claim,
@@ -176,7 +177,7 @@ async def test_illegal_transition_is_refused_and_changes_nothing(
     audited = len(await open_console(store).audit.of_job(job_id))
     with pytest.raises(IllegalTransition, match=f"cannot {verb} a job that is {state}"):
         if verb == "reprocess":
-            await store.jobs.reprocess(job_id, DONE, await store.jobs.now(), "tester")
+            await store.jobs.reprocess(job_id, FinishedItems(DONE), "tester")
         else:
             await getattr(store.jobs, verb)(job_id, "tester")
     assert await state_of(store, job_id) == state
@@ -231,7 +232,7 @@ async def test_every_state_change_is_in_the_audit_log(store: Store) -> None:
     await store.jobs.resume(job_id, "ben")
     await work_off(store, job_id)
     await store.outcomes.complete(job_id)
-    await store.jobs.reprocess(job_id, DONE, await store.jobs.now(), "carl")
+    await store.jobs.reprocess(job_id, FinishedItems(DONE), "carl")
     await store.jobs.cancel(job_id, "dora")
     audit = [
         (entry["actor"], entry["action"])

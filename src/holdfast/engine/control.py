@@ -15,6 +15,7 @@ from holdfast.observe.tracing import note, span
 from holdfast.options import whole_options
 from holdfast.pipeline import Pipeline
 from holdfast.store import Carried, NewJob, NewStream, Store
+from holdfast.store.chunks import FinishedItems, NamedItems, Reprocessed
 from holdfast.store.idempotency import RequestKey
 from holdfast.store.schedules import DueSchedule
 
@@ -208,32 +209,43 @@ class Control:
             raise UserError(
                 f"{unfinished[0]} items are still open", f"Choose among {', '.join(sorted(FINAL))}."
             )
-        before = await self._store.jobs.now()
+        now = await self._store.jobs.now()
         total = 0
         for status in statuses:
-            while opened := await self._ordered(
-                self._store.jobs.reprocess(job_id, status, before, self._owner, reset_attempts)
-            ):
-                total += opened
+            chunk: FinishedItems | None = FinishedItems(status, until=now)
+            while chunk is not None:
+                step = await self._reprocess(job_id, chunk, reset_attempts)
+                total, chunk = total + step.opened, step.next
         self._log.info("job.reprocessed", job_id=job_id, items=total, by=self._owner)
         return total
 
     async def reprocess_items(
         self, job_id: int, seqs: Sequence[int], reset_attempts: bool = True
     ) -> int:
-        return await self._ordered(
-            self._store.jobs.reprocess_items(job_id, seqs, self._owner, reset_attempts)
-        )
+        """Opens those of the items that are finished; it is an error if none is."""
+        step = await self._reprocess(job_id, NamedItems(seqs), reset_attempts)
+        if not step.opened:
+            name = f"item {seqs[0]}" if len(seqs) == 1 else f"these {len(seqs)} items"
+            raise UnfitState(
+                f"{name} of job {job_id}: open still, or not there",
+                "Only finished items can be reprocessed; see `holdfast items`.",
+            )
+        return step.opened
+
+    async def _reprocess(
+        self, job_id: int, chunk: NamedItems | FinishedItems, reset: bool
+    ) -> Reprocessed:
+        return await self._ordered(self._store.jobs.reprocess(job_id, chunk, self._owner, reset))
 
     async def skip_items(self, job_id: int, seqs: Sequence[int], reason: str = "") -> int:
         """Skips the items that are open and not being processed; returns how many."""
         message = reason or f"skipped by {self._owner}"
-        skipped = await self._ordered(
-            self._store.jobs.skip_items(job_id, seqs, self._owner, message)
+        step = await self._ordered(
+            self._store.jobs.skip(job_id, NamedItems(seqs), self._owner, message)
         )
         await self._store.outcomes.complete(job_id)
-        self._log.info("job.items_skipped", job_id=job_id, items=skipped, by=self._owner)
-        return skipped
+        self._log.info("job.items_skipped", job_id=job_id, items=step.skipped, by=self._owner)
+        return step.skipped
 
     async def replay(self, letter_id: int) -> None:
         await self._ordered(self._store.jobs.act_on_dead_letter(letter_id, True, self._owner))

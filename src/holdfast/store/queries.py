@@ -4,6 +4,9 @@ A folder holds files of queries that read the same on both databases, and `sqlit
 `postgres.sql` with those that differ. An extension has `common.sql`, `sqlite.sql` and
 `postgres.sql`, each where it needs one, and every name in them begins with its own.
 
+A part that several queries of a folder share is written once, as `-- fragment: name` before them,
+and used as `@name`.
+
 A query may use these words, which each database spells in its own way:
 
 @now              the database's clock, finer than a second
@@ -107,6 +110,8 @@ _SPELLINGS: dict[str, tuple[tuple[str, _Spelling], ...]] = {
         (r"@highlight\((\w+), [\w.]+, :\w+\)", r"highlight(\1, 0, char(2), char(3))"),
     ),
 }
+_HEADING = re.compile(r"^-- (name|fragment): (\w+) *\n", re.MULTILINE)
+_WORD = re.compile(r"@(\w+)")
 _PARAMETER = re.compile(r"'[^']*'|(?<![:\w]):([a-z_]\w*)", re.IGNORECASE)
 
 
@@ -157,15 +162,16 @@ def load_queries(dialect: str, folders: tuple[SqlFolder, ...]) -> Mapping[str, Q
 def _folder_queries(folder: SqlFolder, dialect: str) -> dict[str, tuple[Path, str]]:
     """Name -> its file and text; a query of the dialect takes the place of the common one."""
     queries: dict[str, tuple[Path, str]] = {}
+    fragments = _fragments(folder.path)
     common = [path for path in sorted(folder.path.glob("*.sql")) if path.stem not in _SPELLINGS]
     for file in common:
-        for name, sql in _read(file, folder.owner):
+        for name, sql in _read(file, folder.owner, fragments):
             if name in queries:
                 raise PipelineError(f"{file}: the query {name} is defined twice")
             queries[name] = (file, sql)
     overlay = folder.path / f"{dialect}.sql"
     if overlay.exists():
-        queries |= {name: (overlay, sql) for name, sql in _read(overlay, folder.owner)}
+        queries |= {name: (overlay, sql) for name, sql in _read(overlay, folder.owner, fragments)}
     return queries
 
 
@@ -200,14 +206,25 @@ def _arrays(declared: str) -> str:
     return ", ".join(f"${number}::{kind.strip()}[]" for number, kind in enumerate(types, 1))
 
 
-def _read(file: Path, owner: str | None) -> Iterator[tuple[str, str]]:
-    for part in re.split(r"^-- name: ", file.read_text(), flags=re.MULTILINE)[1:]:
-        name, _, body = part.partition("\n")
-        name = name.strip()
+def _fragments(folder: Path) -> dict[str, str]:
+    parts = (part for file in sorted(folder.glob("*.sql")) for part in _parts(file))
+    return {name: sql for kind, name, sql in parts if kind == "fragment"}
+
+
+def _read(file: Path, owner: str | None, fragments: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for kind, name, sql in _parts(file):
+        if kind == "fragment":
+            continue
         if owner is not None and not name.startswith(f"{owner}_"):
             raise PipelineError(
                 f"{file}: the query {name} does not begin with {owner}_",
                 f"Name it {owner}_{name}: the names of an extension's queries begin with its own.",
             )
+        yield name, _WORD.sub(lambda word: fragments.get(word[1], word[0]), sql)
+
+
+def _parts(file: Path) -> Iterator[tuple[str, str, str]]:
+    pieces = _HEADING.split(file.read_text())[1:]
+    for kind, name, body in zip(pieces[::3], pieces[1::3], pieces[2::3], strict=True):
         lines = [line for line in body.splitlines() if not line.startswith("--")]
-        yield name, "\n".join(lines).strip().rstrip(";")
+        yield kind, name, "\n".join(lines).strip().rstrip(";")
