@@ -59,15 +59,15 @@ class Option:
 def checked_options(
     pipeline: str, declared: Sequence[Option], given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What was given, in the declared types. A pipeline that declares none takes anything."""
-    if not declared:
-        return _storable(given)
+    """What was given, in the declared types; what is not declared is refused."""
     known = {option.name: option for option in declared}
     unknown = [name for name in given if name not in known]
     if unknown:
         raise UserError(
             f"the pipeline {pipeline} has no option {unknown[0]!r}",
-            f"Options: {'; '.join(option.told for option in declared)}.",
+            f"Options: {'; '.join(option.told for option in declared)}."
+            if declared
+            else "It declares none.",
         )
     return _storable({name: known[name].taken(value) for name, value in given.items()})
 

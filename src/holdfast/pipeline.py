@@ -239,7 +239,7 @@ class Pipeline:
     name: str = ""
     columns: Sequence[str] = ()
     inputs: Sequence[str] = ()  # fields that a row should have, for pages that map columns to them
-    options: Sequence[Option] = ()  # what can be set about a job; none declared: anything
+    options: Sequence[Option] = ()  # what can be set about a job; nothing else can
     timeout: float | None = None  # seconds for one item; None: the setting ITEM_TIMEOUT_SECONDS
     min_concurrency: int = 1
     max_concurrency: int | None = None  # None: the setting CONCURRENCY_MAX

@@ -7,7 +7,28 @@ from typing import Any
 
 import orjson
 
+from holdfast.store.database import Database
 from holdfast.store.driver import Transaction
+
+
+class Audit:
+    """For what changes nothing else in the database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(
+        self,
+        actor: str,
+        action: str,
+        job_id: int | None,
+        subject: str,
+        detail: Mapping[str, Any] | None = None,
+    ) -> None:
+        async def body(tx: Transaction) -> None:
+            await add_audit(tx, actor, action, job_id, subject, detail)
+
+        await self._database.write("add_audit", body)
 
 
 async def add_audit(

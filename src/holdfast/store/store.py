@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from holdfast.clock import Clock, SystemClock, system_random
 from holdfast.database_url import sqlite_file
 from holdfast.pipeline import Gate
+from holdfast.store.audit import Audit
 from holdfast.store.database import Database
 from holdfast.store.driver import Driver, Fault, Observe, no_fault, no_observe
 from holdfast.store.extension_folders import all_sql
@@ -44,6 +45,7 @@ class Store:
     reads: Reads
     streams: StreamReads
     samples: Samples
+    audit: Audit
 
     async def close(self) -> None:
         await self.database.driver.close()
@@ -89,6 +91,7 @@ async def open_store(
         reads=Reads(database),
         streams=StreamReads(database),
         samples=Samples(database),
+        audit=Audit(database),
     )
 
 

@@ -160,8 +160,8 @@ class FoundList(Shape):
 class StreamShape(Shape):
     id: int
     subdomain: str
-    document_type: DocumentType
-    mode: Mode
+    document_type: str = Field(description="Empty where the stored source is of no known type.")
+    mode: str = Field(description="`full` or `incremental`; whatever is stored is shown.")
     job_id: int
     job_state: JobState
     owner_id: str
