@@ -22,11 +22,11 @@ from holdfast.api import (
     gates,
     health,
     items,
+    job_actions,
     job_details,
     jobs,
     kill_switches,
     operations,
-    orders,
     overview,
     pending,
     pipelines,
@@ -36,23 +36,23 @@ from holdfast.api import (
     tokens,
     users,
 )
+from holdfast.api.dependencies import Parts
 from holdfast.api.identity import Someone
 from holdfast.api.intake import Intake
 from holdfast.api.leftovers import clear_leftovers
 from holdfast.api.live import Feed
-from holdfast.api.parts import Parts
+from holdfast.api.middleware import AllowedHosts, CarefulHeaders, Encrypted, RequestLimits
 from holdfast.api.pending import PendingCounts
 from holdfast.api.problems import RESPONSES, Problem, add_handlers
-from holdfast.api.protection import AllowedHosts, CarefulHeaders, Encrypted, RequestLimits
 from holdfast.api.rates import Rates
 from holdfast.console.export_writer import ExportWriter
 from holdfast.console.operation_runner import OperationRunner
 from holdfast.engine.upkeep import every
 
 ROUTERS = (
-    session, users, tokens, files, pipelines, jobs, job_details, orders, items, pending, exports,
-    operations, streams, gates, dead_letters, schedules, kill_switches, flags, audit, events,
-    overview, health,
+    session, users, tokens, files, pipelines, jobs, job_details, job_actions, items, pending,
+    exports, operations, streams, gates, dead_letters, schedules, kill_switches, flags, audit,
+    events, overview, health,
 )  # fmt: skip
 
 _LOOK_SECONDS = 0.5

@@ -140,7 +140,7 @@ class _Run:
             await reap_dead_workers(store, self._settings.worker_lost_seconds * 10)
             job_id = await self._find_or_start(store)
             self._catch_signals()
-            await store.upkeep.add_worker(self._name, socket.gethostname(), os.getpid(), [])
+            await store.workers.add_worker(self._name, socket.gethostname(), os.getpid(), [])
             try:
                 if (await store.reads.job(job_id)).state is not JobState.DONE:
                     await self._ingest_and_work(store, job_id)
@@ -153,7 +153,7 @@ class _Run:
 
     async def _leave(self, store: Store) -> None:
         await store.leases.return_leases(self._name)
-        await store.upkeep.stop_worker(self._name)
+        await store.workers.stop_worker(self._name)
 
     async def _patiently(self, action: Callable[[], Awaitable[T]]) -> T:
         """Waits for a database that is gone, unless the user does not want to."""

@@ -20,10 +20,10 @@ from fastapi import FastAPI
 
 from holdfast.api.app import create_app
 from holdfast.api.connections import ConnectionLimits, Connections, GuardedConnection
+from holdfast.api.dependencies import ApiOptions, Parts, ServedFlag
 from holdfast.api.flags import FLAGS
 from holdfast.api.live import Feed
-from holdfast.api.parts import ApiOptions, Parts, ServedFlag
-from holdfast.api.protection import hosts_of
+from holdfast.api.middleware import hosts_of
 from holdfast.cli.composition import (
     backlog_bounds,
     discover_limits,

@@ -141,7 +141,7 @@ class Supervisor:
         """Whether the worker held any."""
         try:
             held = await self._store.leases.return_leases(name)
-            await self._store.upkeep.stop_worker(name)
+            await self._store.workers.stop_worker(name)
         except DatabaseGone as error:
             self._log.warning("database.gone", error=str(error))
             return False
@@ -157,10 +157,10 @@ async def reap_dead_workers(store: Store, lost_seconds: float) -> None:
     """Frees what processes of this host held that are no more: after kill -9 or a power cut,
     nobody has to wait for their leases to run out."""
     host = socket.gethostname()
-    for worker in await store.reads.live_workers(lost_seconds):
+    for worker in await store.workers.live(lost_seconds):
         if worker["host"] == host and not _is_ours(worker["pid"]):
             await store.leases.return_leases(worker["name"])
-            await store.upkeep.stop_worker(worker["name"])
+            await store.workers.stop_worker(worker["name"])
 
 
 def _is_ours(pid: int) -> bool:

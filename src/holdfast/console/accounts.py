@@ -1,4 +1,4 @@
-"""Who may come in: accounts, passwords, sessions, one-time links and tokens."""
+"""Who may log in: accounts, passwords, sessions, one-time links and tokens."""
 
 from __future__ import annotations
 

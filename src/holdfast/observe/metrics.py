@@ -279,9 +279,13 @@ def reference(described: Iterable[Described]) -> str:
         "`process`, `category` that of the error code, `operation` a verb of the store, `type`",
         "that of the message, `outcome` what was done with it, `list` is `items` or `pending`.",
         "",
-        "| Metric | Type | Labels | Meaning |",
-        "|---|---|---|---|",
+        "",
     ]
+    return "\n".join(lines) + table(described)
+
+
+def table(described: Iterable[Described]) -> str:
+    lines = ["| Metric | Type | Labels | Meaning |", "|---|---|---|---|"]
     for each in described:
         labels = ", ".join(f"`{label}`" for label in each.labels)
         lines.append(f"| `{each.name}` | {each.kind} | {labels} | {each.help} |")

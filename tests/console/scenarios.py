@@ -1,4 +1,4 @@
-"""The same for the verbs of people, files, exports and operations."""
+"""The scenarios of the verbs of people, files, exports and operations."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.api.protection import AllowedNames
+from holdfast.api.middleware import AllowedNames
 from holdfast.clock import Clock
 from holdfast.console import Console
 from holdfast.console.accounts import Accounts
@@ -19,7 +19,7 @@ from holdfast.engine.record.uploads import UploadParts
 from holdfast.engine.worker import Worker
 from holdfast.observe.health import MetricsAccess
 from holdfast.observe.metrics import Metrics
-from holdfast.pipeline import Pipeline
+from holdfast.pipeline import Fetch, Pipeline
 from holdfast.store import Store
 
 
@@ -72,6 +72,11 @@ class Parts:
     rng: random.Random
     metrics: Metrics
     log: Any
+
+    @property
+    def fetch(self) -> Fetch:
+        """Reads with a named query: how the pages of an extension read its tables."""
+        return self.store.fetch
 
     def control(self, name: str) -> Control:
         """What the person of that name may order."""
