@@ -15,6 +15,8 @@ from holdfast.cli.composition import (
 )
 from holdfast.cli.inspecting import ready_settings
 from holdfast.cli.output import JSON_OPTION, console, errors, print_json, print_table
+from holdfast.cli.people_parts import accounts_of, second_factors_of
+from holdfast.clock import SystemClock
 from holdfast.console import open_console
 from holdfast.console.accounts import Accounts, Role
 from holdfast.errors import NotThere
@@ -31,6 +33,7 @@ def register(app: typer.Typer) -> None:
     user.command("list")(user_list)
     user.command("disable")(user_disable)
     user.command("link")(user_link)
+    user.command("reset-second-factor")(user_reset_second_factor)
     app.add_typer(user, name="user")
     token = typer.Typer(no_args_is_help=True, help="Tokens with which programs use the API.")
     token.command("create")(token_create)
@@ -45,7 +48,7 @@ def _with_accounts(action: Callable[[Accounts, Store, str], Awaitable[T]]) -> T:
 
     async def main() -> T:
         async with opened_store(settings) as store:
-            accounts = Accounts(open_console(store).people, settings.session_hours * 3600.0)
+            accounts = accounts_of(open_console(store), settings, SystemClock())
             return await action(accounts, store, settings.owner)
 
     return run_async(main())
@@ -116,6 +119,18 @@ def user_link(
 
     link = _with_accounts(action)
     console.print(f"{url.rstrip('/')}/login/{link}", markup=False, soft_wrap=True)
+
+
+def user_reset_second_factor(name: str = _NAME) -> None:
+    """Take an account's second factor away, for somebody who lost app and recovery codes."""
+
+    async def action(accounts: Accounts, store: Store, actor: str) -> bool:
+        factors = second_factors_of(open_console(store), SystemClock())
+        return await factors.remove_second_factor(name, actor)
+
+    if not _with_accounts(action):
+        raise NotThere(f"{name} has no second factor", "`holdfast user list` lists the accounts.")
+    errors.print(f"User {name} has no second factor any more.", markup=False)
 
 
 def token_create(

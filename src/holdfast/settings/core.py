@@ -255,6 +255,27 @@ class Settings:
     )
     kickoff_max_seconds: float = setting(30, "Longest slice of work within one request.", 0.1, 3600)
     session_hours: float = setting(168, "How long a login lasts.", 0.01, 24 * 366)
+    session_idle_hours: float = setting(
+        24, "A login that was not used for so long is over.", 0.01, 24 * 366
+    )
+    quota_files: int = setting(10_000, "Most stored files of one owner.", 0, 10**12)
+    quota_bytes: int = setting(
+        100 * 1024 * MIB, "Most bytes of one owner's files and exports.", 0, 2**62
+    )
+    quota_exports: int = setting(1_000, "Most exports of one owner.", 0, 10**12)
+    quota_jobs: int = setting(
+        1_000, "Most unfinished jobs that one owner has made over HTTP.", 0, 10**12
+    )
+    quota_tokens: int = setting(50, "Most live tokens of one owner.", 0, 10**12)
+    message_key: str = setting(
+        "",
+        "Shared with programs that send messages: those signed with it may name an owner.",
+        secret=True,
+        shown="none",
+    )
+    message_signatures: bool = setting(
+        False, "Refuse messages that start jobs and are not signed with `HOLDFAST_MESSAGE_KEY`."
+    )
     trusted_proxies: str = setting(
         "",
         "Addresses of proxies, parted by commas, whose X-Forwarded headers are believed.",

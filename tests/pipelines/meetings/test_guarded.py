@@ -1,5 +1,5 @@
-"""What an operator tries in order to get around the rules of meetings: forged records, the service's
-secrets at a server of their own, streams that break pages."""
+"""What an operator tries to get around the rules of meetings: forged records, the service's secrets
+at a server of their own, streams that break pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which sites receive the service's secrets: those that settings name, wherever a town says it is."""
+"""Which sites receive the service's secrets: those that settings name."""
 
 from __future__ import annotations
 

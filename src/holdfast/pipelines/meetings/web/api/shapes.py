@@ -15,7 +15,7 @@ from holdfast.errors import NotThere
 from holdfast.model import JobState, StreamState
 from holdfast.pipelines.meetings.backfills import BackfillState
 from holdfast.pipelines.meetings.municipalities import Municipality
-from holdfast.pipelines.meetings.options import DocumentType, Mode
+from holdfast.pipelines.meetings.options import DocumentType
 from holdfast.pipelines.meetings.pipeline import Meetings
 from holdfast.pipelines.meetings.reads import MeetingsReads
 from holdfast.pipelines.meetings.streams import MeetingsStreams
