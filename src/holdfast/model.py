@@ -261,3 +261,13 @@ class Counters:
     @property
     def open(self) -> int:
         return self.accepted - self.finished
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The result of one check by `holdfast doctor`."""
+
+    what: str
+    ok: bool
+    text: str
+    fix: str | None = None

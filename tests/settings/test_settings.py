@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.database_url import mask_password, sqlite_file
 from holdfast.errors import SettingsError, UserError
 from holdfast.settings import SETTINGS, Settings, load_settings
 from holdfast.settings.core import HEADINGS, ORDERED
 from holdfast.settings.declared import KINDS
+from holdfast.urls import mask_password, sqlite_file
 
 
 def problems_of(environ: dict[str, str]) -> str:

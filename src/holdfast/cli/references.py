@@ -1,6 +1,6 @@
-"""Reference pages over the core and every installed extension, in Markdown.
+"""Generates the reference pages of the core and every installed extension, in Markdown.
 
-`python -m holdfast.cli.references settings` prints one; so do `events` and `metrics`.
+Run `python -m holdfast.cli.references settings`, `events` or `metrics`.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from holdfast.database_url import default_database_url, mask_password
 from holdfast.settings.declared import declared_by, setting
 from holdfast.settings.groups import ExtensionSettings, no_environment
+from holdfast.urls import default_database_url, mask_password
 
 MIB = 1024 * 1024
 HOUR_MS = 3_600_000

@@ -11,9 +11,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from holdfast import broker_url
-from holdfast.database_url import ACCEPTED, read_database_url
 from holdfast.errors import PipelineError
+from holdfast.urls import (
+    ACCEPTED_BROKER,
+    ACCEPTED_DATABASE,
+    ACCEPTED_PREFIX,
+    read_broker_url,
+    read_database_url,
+    read_prefix,
+)
 
 PREFIX = "HOLDFAST_"
 
@@ -113,9 +119,9 @@ KINDS: dict[str, tuple[Callable[[str], Any], str]] = {
     "web address": (_read_web_address, "an address such as `http://collector:4318`"),
     "folders": (_read_folders, "folders"),
     "header": (_read_header, "printable ASCII text"),
-    "database URL": (read_database_url, ACCEPTED),
-    "broker URL": (broker_url.read_broker_url, broker_url.ACCEPTED),
-    "queue prefix": (broker_url.read_prefix, broker_url.ACCEPTED_PREFIX),
+    "database URL": (read_database_url, ACCEPTED_DATABASE),
+    "broker URL": (read_broker_url, ACCEPTED_BROKER),
+    "queue prefix": (read_prefix, ACCEPTED_PREFIX),
 }
 
 

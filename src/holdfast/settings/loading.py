@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.database_url import default_database_url
 from holdfast.errors import PipelineError
 from holdfast.settings.core import ORDERED, SETTINGS, Settings
 from holdfast.settings.declared import PREFIX, Setting, nearest, read_setting
@@ -16,6 +15,7 @@ from holdfast.settings.groups import (
     installed_groups,
     settings_error,
 )
+from holdfast.urls import default_database_url
 
 #: Read by the fault points that the tests set off; not a setting, but not refused either.
 TEST_NAMES = frozenset({"HOLDFAST_FAULT"})

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import asyncpg
 
-from holdfast.database_url import check_files, sqlite_file
 from holdfast.errors import DatabaseGone, SchemaError, UserError
 from holdfast.store.extension_folders import extension_folders
 from holdfast.store.postgres import mapped_errors
+from holdfast.urls import check_files, sqlite_file
 
 CORE = "core"
 _CORE_VERSIONS = Path(__file__).parent / "migrations" / "versions"

@@ -7,7 +7,6 @@ import secrets
 from dataclasses import dataclass
 
 from holdfast.clock import Clock, SystemClock, system_random
-from holdfast.database_url import sqlite_file
 from holdfast.pipeline import Gate
 from holdfast.store.database import Database
 from holdfast.store.driver import Driver, Fault, Observe, no_fault, no_observe
@@ -26,6 +25,7 @@ from holdfast.store.samples import Samples
 from holdfast.store.sqlite import open_sqlite
 from holdfast.store.streams import StreamReads
 from holdfast.store.upkeep_table import UpkeepTable
+from holdfast.urls import sqlite_file
 
 _DEFAULT_GATE = Gate("", concurrency=8)
 
