@@ -141,7 +141,7 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
             raise ItemError(
                 "PRIVATE_ADDRESS",
                 f"{host} is at {addresses[0]}, which is not a public address; "
-                "set HOLDFAST_ALLOW_PRIVATE_ADDRESSES=true if it is meant to be asked",
+                "set HOLDFAST_ALLOW_PRIVATE_ADDRESSES=true if you want to reach it",
             )
         if not allowed:
             raise ItemError("DNS_ERROR", f"{host}: the name has no address")

@@ -1,4 +1,4 @@
-"""How a setting is declared, and read from an environment."""
+"""How a setting is declared, and read from the environment."""
 
 from __future__ import annotations
 
@@ -191,13 +191,13 @@ def declared_by(kind: type[Any], prefix: str = PREFIX) -> tuple[Setting, ...]:
 
 
 def _annotation(type: Any) -> str:
-    """As it is written, whether or not the module postpones its annotations."""
+    """As written in the source, whether or not the module postpones annotations."""
     return type.__name__ if isinstance(type, builtins.type) else str(type)
 
 
 def nearest(name: str, known: Sequence[str], cutoff: float) -> str | None:
-    """The known name that looks most like it."""
-    # Compared without the prefix, which would make any two names look alike.
+    """The known name that is most similar."""
+    # Compared without the prefix, which would make all names similar.
     bare = [each.removeprefix(PREFIX).lower() for each in known]
     found = difflib.get_close_matches(name.removeprefix(PREFIX).lower(), bare, 1, cutoff)
     return PREFIX + found[0].upper() if found else None
@@ -220,7 +220,7 @@ def read_setting(each: Setting, environ: Mapping[str, str]) -> tuple[list[Any], 
     if len(values) == 2 and values[0] != values[1]:
         first, second = texts.items()
         complaints.append(
-            f"{first[0]} ({first[1]}) and {second[0]} ({second[1]}) are one setting, "
+            f"{first[0]} ({first[1]}) and {second[0]} ({second[1]}) are the same setting, "
             "but have different values"
         )
     return values, complaints

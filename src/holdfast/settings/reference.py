@@ -1,4 +1,4 @@
-"""The reference page of the settings, in Markdown: the core's, then each extension's."""
+"""The reference page of the settings, in Markdown: first the core, then each extension."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from holdfast.settings.loading import every_setting
 _INTRODUCTION = """\
 # Settings
 
-Read from the environment once, when a command starts. A name in the second column is
-accepted too; given both with different values, the command refuses to start, as it
-does for an unknown `HOLDFAST_` name and a value out of bounds. An empty value counts
-as not given. The settings of an extension are `HOLDFAST_<EXTENSION>_<NAME>`."""
+Settings are read from the environment once, when a command starts. The names in the second
+column are accepted as well. A command refuses to start if both names are given with different
+values, if a `HOLDFAST_` name is unknown, or if a value is out of bounds. An empty value counts
+as not set. The settings of an extension are called `HOLDFAST_<EXTENSION>_<NAME>`.
+
+`holdfast settings` lists the values that apply."""
 
 
 def reference(groups: Mapping[str, Group]) -> str:
