@@ -188,8 +188,8 @@ class Act:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What a pipeline decides on a request: orders, an answer for the caller, and further entries for
-    the audit log."""
+    """What a pipeline decides on a request: orders, an answer for the caller, and further entries
+    for the audit log."""
 
     orders: Sequence[Order] = ()
     answer: Any = None
@@ -279,7 +279,7 @@ class Pipeline:
         except TypeError:
             raise PipelineError(
                 f"the pipeline {self.name} must take two arguments: row and ctx",
-                "Write: async def prices(row, ctx), or in a class: async def process(self, row, ctx).",
+                "Write async def prices(row, ctx), or in a class async def process(self, row, ctx).",
             ) from None
 
     def sources(self, options: Mapping[str, Any]) -> Sequence[str]:
@@ -287,7 +287,7 @@ class Pipeline:
         return (self.name,)
 
     def fingerprint(self, source: str, options: Mapping[str, Any]) -> str:
-        """Identifies the query behind the cursor: a stored cursor is refused if this has changed."""
+        """Identifies the query behind the cursor: a stored cursor is refused if this changed."""
         return source
 
     def discover(self, source: str, cursor: Any, ctx: Context) -> AsyncIterator[Page]:

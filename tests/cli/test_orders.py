@@ -52,7 +52,7 @@ def test_pause_resume_and_cancel_while_a_worker_runs(desk: Desk) -> None:
     ("order", "said"),
     [
         ("pause", "Not finished: paused; continue with: holdfast resume 1"),
-        ("cancel", "Job 1 was cancelled; the same command starts a new one."),
+        ("cancel", "Job 1 was cancelled; run the same command to start a new one."),
     ],
     ids=["pause", "cancel"],
 )

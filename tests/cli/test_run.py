@@ -92,7 +92,7 @@ def test_job_is_found_by_the_content_of_its_input(desk: Desk) -> None:
     shutil.move(desk.folder / "in.csv", desk.folder / "renamed.csv")
     done = desk.holdfast("run", "upper.py", "renamed.csv", "--out", "out.csv")
     assert done.returncode == 0
-    assert "Job 1 is done already; --new makes a fresh one." in done.stderr
+    assert "Job 1 is already done; use --new to start another one." in done.stderr
     assert (desk.folder / "out.csv").exists()
 
     desk.write_rows("renamed.csv", 4)

@@ -46,7 +46,7 @@ def test_stops_soon_with_items_in_work_and_continues(
     returncode, said = stop(process, number)
     assert returncode == code
     assert "Traceback" not in said
-    assert "Stopped. The same command continues where it stopped." in said
+    assert "Stopped. Run the same command to continue." in said
     assert not (desk.folder / "out.csv").exists()
     told = desk.show()
     assert told["counters"]["open"] == 30

@@ -21,7 +21,7 @@ PROGRAM: Any = typer.main.get_command(app)
 SETTING_NAMES = {each.name for each in SETTINGS}
 FILES = sorted(path for path in DEPLOY.rglob("*") if path.is_file())
 HOW_TOS = [
-    ROOT / "docs" / "how-to" / name for name in ("run-a-fleet.md", "deploy.md", "watch-it.md")
+    ROOT / "docs" / "how-to" / name for name in ("run-a-fleet.md", "deploy.md", "monitoring.md")
 ]
 
 

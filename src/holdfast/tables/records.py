@@ -74,7 +74,7 @@ class _FreeNames:
 
 
 def renamed(columns: Sequence[str], names: Mapping[str, str]) -> tuple[str, ...]:
-    """The columns under the names that a person chose; two columns with the same name would lose cells."""
+    """The columns under the names that a person chose. Duplicates are refused: they lose cells."""
     called = tuple(names.get(name, name) for name in columns)
     for name, count in Counter(called).items():
         if count > 1:
