@@ -279,7 +279,7 @@ class Pipeline:
         except TypeError:
             raise PipelineError(
                 f"the pipeline {self.name} must take two arguments: row and ctx",
-                "Write async def prices(row, ctx), or in a class async def process(self, row, ctx).",
+                "Write async def NAME(row, ctx), or in a class async def process(self, row, ctx).",
             ) from None
 
     def sources(self, options: Mapping[str, Any]) -> Sequence[str]:
