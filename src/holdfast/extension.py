@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP = "holdfast.pipelines"
+CORE = "core"  # what the program has without extensions, in lists of both
 PARTS = ("pipeline", "options", "commands", "web", "metrics", "demo")
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
@@ -79,10 +80,10 @@ class Extension:
     flags: tuple[FlagSpec, ...] = ()
 
     def __post_init__(self) -> None:
-        if not _NAME.match(self.name):
+        if not _NAME.match(self.name) or self.name == CORE:
             raise PipelineError(
                 f"an extension cannot be named {self.name!r}",
-                "A name is lower-case letters, digits and _, and begins with a letter.",
+                "A name is lower-case letters, digits and _, begins with a letter and is not core.",
             )
         for part in PARTS:
             reference = getattr(self, part)

@@ -95,6 +95,15 @@ class Tx(Protocol):
         """Runs a named query for a batch and returns all resulting rows."""
 
 
+class Fetch(Protocol):
+    """Reads with a named query. Given to the commands, pages and sample data of an extension, whose
+    queries read its own tables."""
+
+    async def __call__(
+        self, query: str, params: Mapping[str, Any] | None = None, /
+    ) -> list[Row]: ...
+
+
 class Context:
     """What `process` is given besides the row."""
 

@@ -21,7 +21,7 @@ import httpx2
 import uvicorn
 
 from holdfast.api.app import create_app
-from holdfast.api.parts import Parts
+from holdfast.api.dependencies import Parts
 from holdfast.cli.server import opened_parts
 from holdfast.errors import ItemError, NotFound
 from holdfast.model import Page, Record

@@ -91,6 +91,7 @@ async def test_a_private_address_is_refused_in_every_spelling(world: World, host
             await client.get(world.url("/", host))
     assert caught.value.code == "PRIVATE_ADDRESS"
     assert "HOLDFAST_ALLOW_PRIVATE_ADDRESSES" in caught.value.message
+    assert "127.0.0.1" not in caught.value.message.replace(host.strip("[]"), "")
     assert world.connections == 0
 
 

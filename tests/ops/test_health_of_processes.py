@@ -124,11 +124,15 @@ def test_what_a_real_worker_serves_satisfies_promtool(
     desk.write_rows("in.csv", 3)
     desk.succeed("run", "upper.py", "in.csv", "--no-work")
     port = free_port()
-    worker = desk.start("work", "upper.py", "--health-port", str(port))
+    guarded = {"HOLDFAST_METRICS_TOKEN": "sesame"}
+    worker = desk.start("work", "upper.py", "--health-port", str(port), env=guarded)
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port}/metrics", headers={"Authorization": "Bearer sesame"}
+    )
 
     def scraped() -> str:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as reply:
+            with urllib.request.urlopen(request, timeout=10) as reply:
                 return str(reply.read().decode())
         except OSError:
             return ""
@@ -138,4 +142,5 @@ def test_what_a_real_worker_serves_satisfies_promtool(
         [promtool, "check", "metrics"], input=text, capture_output=True, text=True
     )
     assert (done.returncode, done.stderr) == (0, "")
+    assert probe(port, "/metrics")[0] == 401
     assert stop(worker, signal.SIGTERM)[0] == 0

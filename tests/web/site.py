@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 import uvicorn
 
 from holdfast.api.app import create_app
-from holdfast.api.parts import Parts
+from holdfast.api.dependencies import Parts
 from holdfast.cli.composition import worker_options
 from holdfast.cli.server import opened_parts
 from holdfast.engine.worker import Worker, WorkerParts

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from holdfast.api.answered_once import AnsweredOnce
 from holdfast.api.cursors import Cursors
+from holdfast.api.idempotency import AnsweredOnce
 from holdfast.api.identity import Operator, PartsOf, Someone
 from holdfast.api.shapes import Id, Shape
 from holdfast.model import LetterState

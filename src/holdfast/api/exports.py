@@ -10,8 +10,8 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import FileResponse
 from pydantic import Field
 
-from holdfast.api.answered_once import AnsweredOnce, request_key
 from holdfast.api.cursors import Cursors
+from holdfast.api.idempotency import AnsweredOnce, request_key
 from holdfast.api.identity import PartsOf, Person, Someone, parts_of
 from holdfast.api.items import Code, From, Statuses, To, Values, in_utc, statuses_of
 from holdfast.api.jobs import ScopedJob

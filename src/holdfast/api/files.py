@@ -16,15 +16,15 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import FileResponse
 from pydantic import Field
 
-from holdfast.api.answered_once import AnsweredOnce, request_key
 from holdfast.api.cursors import Cursors
+from holdfast.api.dependencies import Parts
 from holdfast.api.flags import Flag, require_flag
+from holdfast.api.idempotency import AnsweredOnce, request_key
 from holdfast.api.identity import Operator, PartsOf, Person, Someone, parts_of
 from holdfast.api.images import detected_image, is_image, row_of
-from holdfast.api.parts import Parts
+from holdfast.api.multipart import Received, received_form, the_file
 from holdfast.api.problems import WrongType
 from holdfast.api.shapes import Id, Shape
-from holdfast.api.uploading import Received, received_form, the_file
 from holdfast.console.files import NewFile, StoredFile
 from holdfast.errors import InputError, NotAllowed, NotThere
 from holdfast.sources.images import MEDIA_TYPES, image_in

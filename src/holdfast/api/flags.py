@@ -10,8 +10,8 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from pydantic import Field
 
+from holdfast.api.dependencies import Parts
 from holdfast.api.identity import Admin, PartsOf, Someone
-from holdfast.api.parts import Parts
 from holdfast.api.problems import SwitchedOff
 from holdfast.api.shapes import Shape
 from holdfast.errors import NotThere

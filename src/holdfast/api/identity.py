@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import Depends, Request, Response
 from itsdangerous import BadSignature, Signer
 
-from holdfast.api.parts import Parts
+from holdfast.api.dependencies import Parts
 from holdfast.console.accounts import Role
 from holdfast.errors import NotAllowed
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import orjson
 
+from holdfast.api.dependencies import Parts
 from holdfast.api.identity import Person
-from holdfast.api.parts import Parts
-from holdfast.api.uploading import ARRIVING, Received
+from holdfast.api.multipart import ARRIVING, Received
 from holdfast.console.files import NewFile, StoredFile
 from holdfast.errors import UserError
 from holdfast.sources.images import Image

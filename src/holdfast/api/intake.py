@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from holdfast.api.dependencies import Parts
 from holdfast.api.files import require_in_place, table_limits
-from holdfast.api.parts import Parts
 from holdfast.engine.record.uploads import Upload
 from holdfast.errors import InputError, NotAllowed, NotThere, UserError
 from holdfast.model import Job
@@ -50,7 +50,7 @@ class Intake:
         parts = self._parts
         name = parts.new_name()
         # Known as a worker, so that its lease is free at once when this process is gone.
-        await parts.store.upkeep.add_worker(name, socket.gethostname(), os.getpid(), [])
+        await parts.store.workers.add_worker(name, socket.gethostname(), os.getpid(), [])
         try:
             job = await parts.store.reads.job(job_id)
             try:
@@ -66,7 +66,7 @@ class Intake:
                 await upload.take_in()
         finally:
             await parts.store.leases.return_leases(name)
-            await parts.store.upkeep.stop_worker(name)
+            await parts.store.workers.stop_worker(name)
 
     async def _check_place(self, job: Job) -> None:
         if job.file_id is not None:

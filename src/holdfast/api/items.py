@@ -12,9 +12,9 @@ from fastapi import APIRouter, Path, Query
 from pydantic import Field
 
 from holdfast.api.cursors import Cursors
+from holdfast.api.dependencies import Parts
 from holdfast.api.identity import PartsOf, Someone
 from holdfast.api.jobs import ScopedJob
-from holdfast.api.parts import Parts
 from holdfast.api.problems import Malformed
 from holdfast.api.shapes import LARGEST_ID, Shape, Why
 from holdfast.api.timing import timed_page

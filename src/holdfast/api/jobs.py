@@ -12,18 +12,18 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import Field, ValidationError
 
-from holdfast.api.answered_once import AnsweredOnce, request_key
 from holdfast.api.cursors import Cursors
+from holdfast.api.dependencies import Parts
 from holdfast.api.files import TABLE_OPTIONS, keep, refer, require_in_place, require_readable
 from holdfast.api.flags import Flag, is_on
+from holdfast.api.idempotency import AnsweredOnce, request_key
 from holdfast.api.identity import Operator, PartsOf, Person, Someone, ip_of, parts_of
 from holdfast.api.images import IMAGE_LIST, rows_of
-from holdfast.api.parts import Parts
+from holdfast.api.multipart import received_form, the_file
 from holdfast.api.pipelines import pipeline_named
 from holdfast.api.problems import Malformed, SwitchedOff, WrongType
 from holdfast.api.rates import Rates
 from holdfast.api.shapes import Counts, Id, JobList, JobShape, Name, Shape, Text, Why
-from holdfast.api.uploading import received_form, the_file
 from holdfast.console.files import StoredFile
 from holdfast.console.jobs import CountedJob
 from holdfast.console.why import why_not_running

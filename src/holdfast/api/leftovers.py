@@ -6,8 +6,8 @@ import asyncio
 import shutil
 from pathlib import Path
 
-from holdfast.api.parts import Parts
-from holdfast.api.uploading import ARRIVING
+from holdfast.api.dependencies import Parts
+from holdfast.api.multipart import ARRIVING
 from holdfast.tables.writers import UNFINISHED
 
 #: Whatever still comes in or is written is touched all the time.

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.api.parts import Parts
+from holdfast.api.dependencies import Parts
 from holdfast.api.rates import Rates
 from holdfast.console.jobs import CountedJob
 from holdfast.errors import Throttled

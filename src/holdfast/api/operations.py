@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Request
 from pydantic import Field
 
-from holdfast.api.answered_once import AnsweredOnce, request_key
 from holdfast.api.cursors import Cursors
+from holdfast.api.dependencies import Parts
+from holdfast.api.idempotency import AnsweredOnce, request_key
 from holdfast.api.identity import Operator, PartsOf, Person, Someone, parts_of
 from holdfast.api.items import in_utc
-from holdfast.api.parts import Parts
 from holdfast.api.shapes import Id, Shape, Text
 from holdfast.console.items import ItemFilter
 from holdfast.console.operations import NewOperation, Operation

@@ -46,7 +46,7 @@ class Overview(Shape):
 
 @router.get("/workers", summary="List the live workers")
 async def workers(person: Someone, parts: PartsOf) -> WorkerList:
-    found = await parts.store.reads.live_workers(parts.options.worker_lost_seconds)
+    found = await parts.store.workers.live(parts.options.worker_lost_seconds)
     return WorkerList(workers=[WorkerShape(**each) for each in found])
 
 
@@ -62,8 +62,8 @@ async def overview(request: Request, person: Someone, parts: PartsOf) -> Overvie
     return Overview(
         points=[asdict(point) for point in feed.points],
         backlog=backlog,
-        workers=len(await reads.live_workers(parts.options.worker_lost_seconds)),
+        workers=len(await parts.store.workers.live(parts.options.worker_lost_seconds)),
         dead_letters=sum((await reads.count_dead_letters()).values()),
-        gates_closed=sum(1 for gate in await reads.gates() if gate["closed"]),
+        gates_closed=sum(1 for gate in await parts.store.gates.all() if gate["closed"]),
         kill_switches=len(await reads.kill_switches()),
     )

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from pydantic import Field
 
 from holdfast.api.cursors import Cursors
+from holdfast.api.dependencies import Parts
 from holdfast.api.flags import Flag, require_flag
 from holdfast.api.identity import PartsOf, Person, Someone
 from holdfast.api.items import (
@@ -23,7 +24,6 @@ from holdfast.api.items import (
     statuses_of,
     summary,
 )
-from holdfast.api.parts import Parts
 from holdfast.api.shapes import Id, Shape
 from holdfast.api.timing import timed_page
 from holdfast.clock import Clock

@@ -8,8 +8,8 @@ from typing import Any, Literal, cast
 from fastapi import APIRouter
 from pydantic import Field
 
+from holdfast.api.dependencies import Parts
 from holdfast.api.identity import PartsOf, Someone
-from holdfast.api.parts import Parts
 from holdfast.api.shapes import Shape
 from holdfast.errors import UserError
 from holdfast.options import Option

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Request, Response
 from pydantic import Field, StringConstraints
 
+from holdfast.api.dependencies import Parts
 from holdfast.api.identity import (
     COOKIE,
     PartsOf,
@@ -16,7 +17,6 @@ from holdfast.api.identity import (
     ip_of,
     set_cookie,
 )
-from holdfast.api.parts import Parts
 from holdfast.api.shapes import Shape
 from holdfast.console.accounts import Role
 from holdfast.errors import NotAllowed

@@ -9,11 +9,11 @@ import orjson
 from fastapi import APIRouter, Query, Request
 from pydantic import Field
 
-from holdfast.api.answered_once import AnsweredOnce, request_key
 from holdfast.api.cursors import Cursors
+from holdfast.api.dependencies import Parts
+from holdfast.api.idempotency import AnsweredOnce, request_key
 from holdfast.api.identity import Operator, PartsOf, Person, Someone, ip_of, parts_of
 from holdfast.api.jobs import ScopedJob, tell
-from holdfast.api.parts import Parts
 from holdfast.api.pipelines import pipeline_named
 from holdfast.api.shapes import Id, JobShape, Shape
 from holdfast.engine.control import Asked

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from holdfast.api.parts import Parts
+from holdfast.api.dependencies import Parts
 
 _SLOW_SECONDS = 0.25
 

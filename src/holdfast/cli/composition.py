@@ -25,7 +25,7 @@ from holdfast.errors import DatabaseGone, PipelineError, UserError
 from holdfast.extension import Extension, installed
 from holdfast.http import HttpOptions
 from holdfast.observe import tracing
-from holdfast.observe.health import Check, HealthServer
+from holdfast.observe.health import Check, HealthServer, MetricsAccess
 from holdfast.observe.log import configure
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Gate, Pipeline
@@ -143,6 +143,7 @@ def serving_health(
         metrics,
         checks,
         asyncio.get_running_loop(),
+        access=MetricsAccess(settings.metrics_token, settings.metrics_open),
         host=settings.health_host,
         stall_seconds=settings.health_stall_seconds,
     )

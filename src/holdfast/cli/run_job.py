@@ -80,7 +80,7 @@ class JobRun:
             await reap_dead_workers(store, self._settings.worker_lost_seconds * 10)
             job_id = await self._find_or_start(store)
             self._foreground.catch_signals()
-            await store.upkeep.add_worker(self._name, socket.gethostname(), os.getpid(), [])
+            await store.workers.add_worker(self._name, socket.gethostname(), os.getpid(), [])
             try:
                 if (await store.reads.job(job_id)).state is not JobState.DONE:
                     await self._ingest_and_work(store, job_id)
@@ -93,7 +93,7 @@ class JobRun:
 
     async def _leave(self, store: Store) -> None:
         await store.leases.return_leases(self._name)
-        await store.upkeep.stop_worker(self._name)
+        await store.workers.stop_worker(self._name)
 
     async def _unless_stopped(self, conclusion: Coroutine[Any, Any, int]) -> int:
         """A long export can be stopped too; it leaves no incomplete file."""

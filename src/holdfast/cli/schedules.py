@@ -53,7 +53,7 @@ def add(
 
     async def main() -> None:
         async with opened_store(settings) as store:
-            await store.upkeep.set_schedule(
+            await store.schedules.set_schedule(
                 name, recipe.name, cron, zone, options, next_at, settings.owner
             )
 
@@ -71,7 +71,7 @@ def list_schedules(as_json: bool = JSON) -> None:
 
     async def main() -> None:
         async with opened_store(settings) as store:
-            schedules = await store.reads.schedules()
+            schedules = await store.schedules.all()
         if as_json:
             print_json(schedules)
             return
@@ -95,7 +95,7 @@ def remove(
 
     async def main() -> bool:
         async with opened_store(settings) as store:
-            return await store.upkeep.remove_schedule(name, settings.owner)
+            return await store.schedules.remove_schedule(name, settings.owner)
 
     if not run_async(main()):
         raise UserError(f"there is no schedule {name!r}", "List them with: holdfast schedule list")

@@ -12,6 +12,10 @@ from holdfast.cli.composition import ensure_schema, run_async, settings_from_env
 from holdfast.cli.pipelines import load_all
 from holdfast.errors import UserError
 
+#: Connections are accepted before the first can be refused, so this must stay well below the limit
+#: on open files.
+BACKLOG = 256
+
 
 def register(app: typer.Typer) -> None:
     app.command("api")(api)
@@ -38,7 +42,7 @@ def api(
 def listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=2048)
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except (OSError, OverflowError) as error:
         in_use = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
         raise UserError(

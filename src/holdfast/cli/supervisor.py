@@ -217,7 +217,7 @@ class WorkerChild:
         """Whether the worker held any."""
         try:
             leases = await self._store.leases.return_leases(self._name)
-            await self._store.upkeep.stop_worker(self._name)
+            await self._store.workers.stop_worker(self._name)
         except DatabaseGone as error:
             self._log.warning("database.gone", error=str(error))
             return False
@@ -237,10 +237,10 @@ async def reap_dead_workers(store: Store, lost_seconds: float) -> None:
     """Frees what dead processes of this host held, so that after kill -9 or a power cut nobody
     has to wait until their leases expire."""
     host = socket.gethostname()
-    for worker in await store.reads.live_workers(lost_seconds):
+    for worker in await store.workers.live(lost_seconds):
         if worker["host"] == host and not _is_ours(worker["pid"]):
             await store.leases.return_leases(worker["name"])
-            await store.upkeep.stop_worker(worker["name"])
+            await store.workers.stop_worker(worker["name"])
 
 
 def _is_ours(pid: int) -> bool:

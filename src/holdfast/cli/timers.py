@@ -68,7 +68,7 @@ async def _run_upkeep(
             loops = [asyncio.create_task(task) for task in upkeep.loops()]
             await ended.wait()
             await end_tasks(loops)
-            await store.upkeep.stop_worker(holder)
+            await store.workers.stop_worker(holder)
 
         if supervised:
             stop_with_supervisor(asyncio.get_running_loop(), ended.set)

@@ -154,7 +154,7 @@ async def _fill(store: Store, loaded: dict[str, Pipeline], settings: Settings, l
     if not await open_console(store).jobs.page(None, 1):
         await _start_jobs(store, control, loaded, path)
     for name, part in demo_parts().items():
-        await part.fill(Sample(control, loaded[name], store.database.fetch))
+        await part.fill(Sample(control, loaded[name], store.fetch))
 
 
 async def _start_jobs(

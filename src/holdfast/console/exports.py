@@ -11,7 +11,7 @@ import orjson
 
 from holdfast.errors import NotThere
 from holdfast.store.audit import add_audit
-from holdfast.store.database import Database
+from holdfast.store.database import Database, verb
 from holdfast.store.driver import Row, Transaction
 from holdfast.store.idempotency import RequestKey, note_made
 from holdfast.store.rows import LAST_ID, fields_of
@@ -65,13 +65,11 @@ class Exports:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def add_export(self, new: NewExport) -> int:
-        async def body(tx: Transaction) -> int:
-            export_id = await insert_export(tx, new)
-            await note_made(tx, new.request, export_id)
-            return export_id
-
-        return await self._database.write("add_export", body)
+    @verb
+    async def add_export(self, tx: Transaction, new: NewExport) -> int:
+        export_id = await insert_export(tx, new)
+        await note_made(tx, new.request, export_id)
+        return export_id
 
     async def export(self, export_id: int, scope: str | None = None) -> Export:
         rows = await self._database.fetch("export", {"id": export_id, "scope": scope})
@@ -91,24 +89,25 @@ class Exports:
     async def to_do(self) -> list[int]:
         return [row[0] for row in await self._database.fetch("exports_to_do")]
 
-    async def lease_export(self, export_id: int, worker: str, seconds: float) -> Export | None:
+    @verb
+    async def lease_export(
+        self, tx: Transaction, export_id: int, worker: str, seconds: float
+    ) -> Export | None:
         params = {"id": export_id, "worker": worker, "seconds": seconds}
+        rows = await tx.take("lease_export", params)
+        return _export(rows[0]) if rows else None
 
-        async def body(tx: Transaction) -> Export | None:
-            rows = await tx.take("lease_export", params)
-            return _export(rows[0]) if rows else None
-
-        return await self._database.write("lease_export", body)
-
-    async def renew_export(self, export_id: int, worker: str, rows: int, seconds: float) -> bool:
+    @verb(relaxed=True)
+    async def renew_export(
+        self, tx: Transaction, export_id: int, worker: str, rows: int, seconds: float
+    ) -> bool:
         params = {"id": export_id, "worker": worker, "rows": rows, "seconds": seconds}
+        return bool(await tx.take("renew_export", params))
 
-        async def body(tx: Transaction) -> bool:
-            return bool(await tx.take("renew_export", params))
-
-        return await self._database.write("renew_export", body, relaxed=True)
-
-    async def finish_export(self, export_id: int, worker: str, written: Written) -> bool:
+    @verb
+    async def finish_export(
+        self, tx: Transaction, export_id: int, worker: str, written: Written
+    ) -> bool:
         """False when another took it over."""
         params = {
             "id": export_id,
@@ -120,11 +119,7 @@ class Exports:
             "notes": orjson.dumps(list(written.notes)).decode(),
             "error": written.error,
         }
-
-        async def body(tx: Transaction) -> bool:
-            return bool(await tx.take("finish_export", params))
-
-        return await self._database.write("finish_export", body)
+        return bool(await tx.take("finish_export", params))
 
 
 async def insert_export(tx: Transaction, new: NewExport) -> int:

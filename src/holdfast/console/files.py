@@ -11,7 +11,7 @@ import orjson
 
 from holdfast.errors import NotThere
 from holdfast.store.audit import add_audit
-from holdfast.store.database import Database
+from holdfast.store.database import Database, verb
 from holdfast.store.driver import Row, Transaction
 from holdfast.store.idempotency import RequestKey, note_made
 from holdfast.store.rows import LAST_ID, fields_of
@@ -48,7 +48,8 @@ class Files:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def add_file(self, new: NewFile) -> int:
+    @verb
+    async def add_file(self, tx: Transaction, new: NewFile) -> int:
         params = {
             "owner_id": new.owner_id,
             "name": new.name,
@@ -58,15 +59,11 @@ class Files:
             "sha256": new.sha256,
             "detected": orjson.dumps(dict(new.detected)).decode(),
         }
-
-        async def body(tx: Transaction) -> int:
-            rows = await tx.take("add_file", params)
-            told = {"name": new.name, "size": new.size, "sha256": new.sha256}
-            await add_audit(tx, new.owner_id, "file.stored", None, str(rows[0][0]), told)
-            await note_made(tx, new.request, rows[0][0])
-            return int(rows[0][0])
-
-        return await self._database.write("add_file", body)
+        rows = await tx.take("add_file", params)
+        told = {"name": new.name, "size": new.size, "sha256": new.sha256}
+        await add_audit(tx, new.owner_id, "file.stored", None, str(rows[0][0]), told)
+        await note_made(tx, new.request, rows[0][0])
+        return int(rows[0][0])
 
     async def file(self, file_id: int, scope: str | None = None) -> StoredFile:
         rows = await self._database.fetch("file", {"id": file_id, "scope": scope})

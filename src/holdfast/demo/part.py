@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from holdfast.extension import installed
-from holdfast.pipeline import Pipeline
+from holdfast.pipeline import Fetch, Pipeline
 
 if TYPE_CHECKING:
     from holdfast.engine.control import Control
@@ -42,7 +42,7 @@ class Sample:
 
     control: Control
     pipeline: Pipeline
-    fetch: Callable[..., Awaitable[Sequence[Any]]]  # reads with a query of the extension
+    fetch: Fetch
 
 
 @dataclass(frozen=True, slots=True)

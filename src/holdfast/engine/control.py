@@ -16,7 +16,7 @@ from holdfast.options import whole_options
 from holdfast.pipeline import Pipeline
 from holdfast.store import Carried, NewJob, NewStream, Store
 from holdfast.store.idempotency import RequestKey
-from holdfast.store.upkeep_table import DueSchedule
+from holdfast.store.schedules import DueSchedule
 
 T = TypeVar("T")
 
@@ -264,12 +264,12 @@ class Control:
         options: Mapping[str, Any],
         next_at: datetime,
     ) -> None:
-        await self._store.upkeep.set_schedule(
+        await self._store.schedules.set_schedule(
             name, pipeline, cron, zone, options, next_at, self._owner
         )
 
     async def remove_schedule(self, name: str) -> bool:
-        return await self._store.upkeep.remove_schedule(name, self._owner)
+        return await self._store.schedules.remove_schedule(name, self._owner)
 
     async def kill_switches(self) -> list[dict[str, Any]]:
         return await self._store.reads.kill_switches()

@@ -140,7 +140,8 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
         if addresses and not allowed:
             raise ItemError(
                 "PRIVATE_ADDRESS",
-                f"{host} is at {addresses[0]}, which is not a public address; "
+                # Not which one: it may be a secret of the internal network.
+                f"{host} is not at a public address; "
                 "set HOLDFAST_ALLOW_PRIVATE_ADDRESSES=true if you want to reach it",
             )
         if not allowed:

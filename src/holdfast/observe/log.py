@@ -98,6 +98,11 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "pace.decided": ("A controller chose a new value.", ("controller", "was", "became", "why")),
     "request.failed": ("A request failed with an unexpected error.", ("path",)),
+    "connections.full": (
+        "The API has reached its connection limit: idle connections were closed or new ones "
+        "refused.",
+        ("limit", "closed", "refused"),
+    ),
     "intake.failed": ("Reading an uploaded file in failed with an unexpected error.", ()),
     "page.slow": ("A page of a list was slow to read.", ("list", "after", "seconds")),
     "export.written": ("An export was written.", ("export", "rows")),

@@ -280,6 +280,35 @@ class Settings:
         "Addresses of proxies, separated by commas, whose X-Forwarded headers are trusted.",
         shown="none",
     )
+    https: bool = setting(
+        False,
+        "All clients use TLS, which ends at a proxy in front of this server; cookies require it.",
+    )
+    hsts_seconds: int = setting(
+        365 * DAY_SECONDS, "How long browsers must use TLS after a first visit over TLS.", 0, 10**9
+    )
+    allowed_hosts: str = setting(
+        "",
+        "Host names that requests may use, separated by commas: `a.org`, `*.a.org`, `*` for any.",
+        shown="loopback and the address it listens on",
+    )
+    max_connections: int = setting(
+        1000,
+        "Maximum number of connections at once; at most half of the limit on open files.",
+        1,
+        1_000_000,
+    )
+    head_timeout_seconds: float = setting(10, "Time limit for the head of a request.", 0.1, 3600)
+    keep_alive_seconds: int = setting(5, "How long an idle connection is kept open.", 1, 3600)
+    progress_seconds: float = setting(
+        20, "Period over which the speed of a body is measured.", 0.1, 3600
+    )
+    progress_bytes: int = setting(
+        512,
+        "Minimum speed of a request body or of a client reading a response, in bytes a second.",
+        1,
+        MIB,
+    )
 
     log_level: str = setting(
         "warning", "Lowest level that is logged.", choices=("debug", "info", "warning", "error")
@@ -304,6 +333,14 @@ class Settings:
     health_stall_seconds: float = setting(
         30, "A process whose event loop is blocked for this long is reported as not alive.", 1, 3600
     )
+    metrics_token: str = setting(
+        "",
+        "Token that `/metrics` requires: `Authorization: Bearer TOKEN`.",
+        kind="header",
+        secret=True,
+        shown="none",
+    )
+    metrics_open: bool = setting(False, "Serve `/metrics` without a token.")
     otlp_endpoint: str | None = setting(
         None,
         "Address that traces are sent to (OTLP over HTTP).",

@@ -85,7 +85,7 @@ class Flaw:
 def read_head(path: Path) -> bytes:
     if path.exists() and not path.is_file() and not path.is_dir():
         raise InputError(
-            f"{path} is not a regular file.",
+            f"{path.name} is not a regular file.",
             "Save the content to a file first, because it is read twice.",
         )
     try:
@@ -93,14 +93,14 @@ def read_head(path: Path) -> bytes:
             head = file.read(HEAD_BYTES)
     except FileNotFoundError:
         raise InputError(
-            f"{path} does not exist.", "Check the name and the current folder."
+            f"{path.name} does not exist.", "Check the name and the current folder."
         ) from None
     except IsADirectoryError:
-        raise InputError(f"{path} is a folder.", "Give a file inside it.") from None
+        raise InputError(f"{path.name} is a folder.", "Give a file inside it.") from None
     except OSError as error:
-        raise InputError(f"{path} cannot be opened: {error.strerror}.") from error
+        raise InputError(f"{path.name} cannot be opened: {error.strerror}.") from error
     if not head:
-        raise InputError(f"{path} is empty.", "The first line must name the columns.")
+        raise InputError(f"{path.name} is empty.", "The first line must name the columns.")
     return head
 
 

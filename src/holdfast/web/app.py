@@ -25,23 +25,23 @@ from holdfast.web import (
     gates,
     item,
     job,
+    job_actions,
     jobs,
     login,
     new_job,
     operations,
-    orders,
     overview,
     pending,
     schedules,
-    settings,
+    settings_page,
     streams,
 )
 from holdfast.web.navigation import Entry, PagePack
 from holdfast.web.visit import Site, Visit, login_path, site_of
 
 VIEWS = (
-    login, overview, jobs, job, orders, exports, operations, item, new_job, pending, streams,
-    gates, dead_letters, schedules, audit, settings, account,
+    login, overview, jobs, job, job_actions, exports, operations, item, new_job, pending, streams,
+    gates, dead_letters, schedules, audit, settings_page, account,
 )  # fmt: skip
 #: Paths that answer as the API does, to people too; packs add theirs.
 _MACHINES = ("/api/", "/healthz", "/readyz", "/metrics")

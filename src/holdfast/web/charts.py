@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
-from holdfast.api.parts import Parts
+from holdfast.api.dependencies import Parts
 from holdfast.errors import error_code
 
 _DECISIONS = 500

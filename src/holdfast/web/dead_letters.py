@@ -10,8 +10,8 @@ from fastapi import APIRouter, Response
 from holdfast.api import dead_letters as api
 from holdfast.api.shapes import Id
 from holdfast.model import LetterState
+from holdfast.web.formatting import pretty
 from holdfast.web.visit import Changing, Visitor
-from holdfast.web.wording import pretty
 
 router = APIRouter(prefix="/dead-letters")
 

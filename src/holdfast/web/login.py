@@ -11,6 +11,7 @@ import secrets
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
+from holdfast.api.dependencies import Parts
 from holdfast.api.identity import (
     COOKIE,
     PartsOf,
@@ -20,7 +21,6 @@ from holdfast.api.identity import (
     ip_of,
     set_cookie,
 )
-from holdfast.api.parts import Parts
 from holdfast.errors import NotAllowed, Throttled, UserError
 from holdfast.web.visit import Posting, fields, site_of
 

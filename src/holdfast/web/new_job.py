@@ -24,7 +24,7 @@ from holdfast.engine.control import options_of as job_options
 from holdfast.errors import NotAllowed, UserError
 from holdfast.model import ItemStatus, Job, JobState, Outcome
 from holdfast.pipeline import Pipeline
-from holdfast.web.columns import Guess, guesses
+from holdfast.web.column_guess import Guess, guesses
 from holdfast.web.forms import whole_number
 from holdfast.web.visit import Changing, Visit, Visitor, fields
 

@@ -48,7 +48,7 @@ async def _standing(visit: Visit) -> dict[str, Any]:
     ended = (await jobs.index(request, person, parts, _ENDED, "", _JOBS, None)).jobs
     ids = [job.id for job in (*live, *ended)]
     backlog = await parts.store.reads.queue_depth()
-    duties = await parts.store.upkeep.duties()
+    duties = await parts.store.workers.duties()
     letters = await parts.store.reads.count_dead_letters()
     return {
         "live": live,

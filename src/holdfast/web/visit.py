@@ -15,14 +15,14 @@ from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, P
 from starlette.datastructures import FormData
 
 from holdfast import __version__
+from holdfast.api.dependencies import Parts
 from holdfast.api.flags import Flag, is_on
 from holdfast.api.identity import CSRF_HEADER, Person, check_csrf, csrf_token, find_person, parts_of
-from holdfast.api.parts import Parts
 from holdfast.api.problems import Malformed
 from holdfast.errors import NotAllowed
 from holdfast.web.filtering import column_word
+from holdfast.web.formatting import FILTERS, GLOBALS, TESTS
 from holdfast.web.navigation import Entry, PagePack, rail
-from holdfast.web.wording import FILTERS, GLOBALS, TESTS
 
 _NOTE_COOKIE = "holdfast_note"
 _NOTE_SECONDS = 30

@@ -140,7 +140,7 @@ async def test_402_closes_the_gate_and_uses_up_no_attempt(
     await town.backfill(types=["minutes"])
     assert await town.pages() == site.rows("minutes")
     await town.assert_verified()
-    (gate,) = await town.store.reads.gates()
+    (gate,) = await town.store.gates.all()
     assert "402" in gate["reason"] and "rate_limit_exceeded" in gate["reason"]
 
 

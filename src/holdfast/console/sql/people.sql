@@ -1,13 +1,13 @@
 -- Accounts, sessions, login links, tokens and failed logins.
 
 -- name: users
-select   name, role, case when password_hash is null then 0 else 1 end, disabled, created_at,
+select   name, role, case when password_hash is null then 0 else 1 end as has_password, disabled, created_at,
          updated_at
 from     users
 order by name;
 
 -- name: user
-select name, role, case when password_hash is null then 0 else 1 end, disabled, created_at,
+select name, role, case when password_hash is null then 0 else 1 end as has_password, disabled, created_at,
        updated_at
 from   users
 where  name = :name;
@@ -44,7 +44,7 @@ insert into sessions (hash, user_name, ip, created_at, seen_at, expires_at)
 values (:hash, :user_name, cast(:ip as text), @now, @now, @after(:seconds));
 
 -- name: session
-select u.name, u.role, s.seen_at, @now
+select u.name, u.role, @seconds_since(s.seen_at) as unseen_seconds
 from   sessions s
        join users u on u.name = s.user_name
 where  s.hash = :hash and s.expires_at > @now and u.disabled = 0;
@@ -79,14 +79,10 @@ delete from login_links
 where  user_name = :user_name;
 
 -- name: tokens
+-- Of one person, or of all.
 select   id, user_name, name, created_at, expires_at, last_used_at, revoked_at
 from     tokens
-order by id;
-
--- name: tokens_of_user
-select   id, user_name, name, created_at, expires_at, last_used_at, revoked_at
-from     tokens
-where    user_name = :user_name
+where    user_name = coalesce(cast(:user_name as text), user_name)
 order by id;
 
 -- name: add_token
@@ -96,7 +92,7 @@ values (:user_name, :name, :hash, @now,
 returning id;
 
 -- name: token
-select t.id, u.name, u.role, t.last_used_at, @now
+select t.id, u.name, u.role, @seconds_since(t.last_used_at) as unused_seconds
 from   tokens t
        join users u on u.name = t.user_name
 where  t.hash = :hash and t.revoked_at is null and u.disabled = 0
@@ -114,8 +110,7 @@ where  id = :id and revoked_at is null
 returning user_name, name;
 
 -- name: login_block
--- Seconds are counted by the caller; both instants are the database's.
-select subject, blocked_until, @now
+select subject, @seconds_until(blocked_until) as seconds
 from   login_failures
 where  subject in (@each(:subjects, text)) and blocked_until > @now;
 

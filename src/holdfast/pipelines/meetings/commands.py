@@ -76,7 +76,7 @@ def list_municipalities(as_json: bool = JSON) -> None:
 
     async def main() -> list[dict[str, Any]]:
         async with opened_store(settings) as store:
-            reads = MeetingsReads(store.database.fetch)
+            reads = MeetingsReads(store.fetch)
             return await overview(reads, MeetingsStreams(store.streams))
 
     found = run_async(main())
@@ -158,7 +158,7 @@ def export(
 
     async def main() -> None:
         async with opened_store(settings) as store:
-            reads = MeetingsReads(store.database.fetch)
+            reads = MeetingsReads(store.fetch)
             municipality = await reads.municipality(subdomain)
             if municipality is None:
                 raise UserError(

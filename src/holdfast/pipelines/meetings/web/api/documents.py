@@ -11,8 +11,8 @@ from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
 
 from holdfast.api.cursors import Cursors
+from holdfast.api.dependencies import Parts
 from holdfast.api.identity import PartsOf, Someone
-from holdfast.api.parts import Parts
 from holdfast.api.shapes import Id
 from holdfast.errors import NotThere
 from holdfast.model import Json

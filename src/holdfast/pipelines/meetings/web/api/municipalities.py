@@ -9,8 +9,8 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 
 from holdfast.api.cursors import Cursors
+from holdfast.api.dependencies import Parts
 from holdfast.api.identity import Admin, Operator, PartsOf, Person, Someone
-from holdfast.api.parts import Parts
 from holdfast.api.shapes import Shape
 from holdfast.errors import NotAllowed, UnfitState
 from holdfast.model import Json

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import Path, Query
 from pydantic import Field, StringConstraints
 
-from holdfast.api.parts import Parts
+from holdfast.api.dependencies import Parts
 from holdfast.api.shapes import Shape, Text
 from holdfast.api.streams import SliceShape
 from holdfast.errors import NotThere
@@ -217,7 +217,7 @@ def pipeline_of(parts: Parts) -> Meetings:
 
 
 def reads_of(parts: Parts) -> MeetingsReads:
-    return MeetingsReads(parts.store.database.fetch)
+    return MeetingsReads(parts.fetch)
 
 
 def streams_of(parts: Parts) -> MeetingsStreams:

@@ -6,8 +6,8 @@ import orjson
 from fastapi import APIRouter
 
 from holdfast.api.cursors import Cursors
+from holdfast.api.dependencies import Parts
 from holdfast.api.identity import Operator, PartsOf, Person, Someone
-from holdfast.api.parts import Parts
 from holdfast.api.shapes import Id, Shape
 from holdfast.api.streams import SliceShape
 from holdfast.errors import NotAllowed, NotThere, UnfitState

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from holdfast.api.middleware import AllowedNames
 from holdfast.clock import Clock
 from holdfast.console import Console
 from holdfast.console.accounts import Accounts
@@ -16,8 +17,9 @@ from holdfast.engine.control import Control
 from holdfast.engine.pace.backpressure import Backpressure
 from holdfast.engine.record.uploads import UploadParts
 from holdfast.engine.worker import Worker
+from holdfast.observe.health import MetricsAccess
 from holdfast.observe.metrics import Metrics
-from holdfast.pipeline import Pipeline
+from holdfast.pipeline import Fetch, Pipeline
 from holdfast.store import Store
 
 
@@ -35,6 +37,10 @@ class ServedFlag:
 class ApiOptions:
     """Values, not settings: the composition root reads those."""
 
+    allowed_hosts: AllowedNames
+    https: bool
+    hsts_seconds: int
+    metrics_access: MetricsAccess
     owner: str  # of jobs that no person asked for
     max_upload_bytes: int
     max_body_bytes: int
@@ -66,6 +72,11 @@ class Parts:
     rng: random.Random
     metrics: Metrics
     log: Any
+
+    @property
+    def fetch(self) -> Fetch:
+        """Reads with a named query: how the pages of an extension read its tables."""
+        return self.store.fetch
 
     def control(self, name: str) -> Control:
         """What the person of that name may order."""

@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Request
 from pydantic import Field
 
-from holdfast.api.answered_once import AnsweredOnce, request_key
+from holdfast.api.dependencies import Parts
+from holdfast.api.idempotency import AnsweredOnce, request_key
 from holdfast.api.identity import Operator, PartsOf, Person, parts_of
 from holdfast.api.jobs import ScopedJob, tell
 from holdfast.api.operations import (
@@ -18,7 +19,6 @@ from holdfast.api.operations import (
     begin,
     operation_shape,
 )
-from holdfast.api.parts import Parts
 from holdfast.api.shapes import Counts, Id, JobShape, Shape, Text
 from holdfast.engine.control import Caps
 from holdfast.errors import Throttled, UnfitState, UserError

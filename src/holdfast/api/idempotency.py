@@ -11,8 +11,8 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
 from holdfast.api.identity import Person, find_person, parts_of
+from holdfast.api.multipart import received_form
 from holdfast.api.problems import Malformed
-from holdfast.api.uploading import received_form
 from holdfast.console.idempotency import Answered, Idempotency
 from holdfast.errors import UnfitState, UserError
 from holdfast.store.idempotency import RequestKey

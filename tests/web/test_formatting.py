@@ -9,10 +9,10 @@ import pytest
 from holdfast.console.value_search import Value
 from holdfast.errors import UserError
 from holdfast.model import ItemStatus
-from holdfast.web.columns import guesses, kind_of
+from holdfast.web.column_guess import guesses, kind_of
 from holdfast.web.filtering import column_word, wanted
+from holdfast.web.formatting import cell, duration, instant, number, size
 from holdfast.web.new_job import options_of
-from holdfast.web.wording import cell, duration, instant, number, size
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Response
 
+from holdfast.api import job_actions as api
 from holdfast.api import job_details, operations
-from holdfast.api import orders as api
 from holdfast.api.operations import Filter, NewOperationBody
 from holdfast.console.operation_runner import permanent_codes
 from holdfast.errors import UserError
