@@ -65,9 +65,7 @@ class FlagSpec:
 class Extension:
     """A pipeline and its parts, for built-in and installed packages alike."""
 
-    name: (
-        str  # also the name of its pipeline and the prefix of its tables, queries, settings, events
-    )
+    name: str  # also of its pipeline; prefix of its tables, queries, settings and events
     package: str
     help: str  # for `holdfast --help`, which does not import the commands
     pipeline: str  # the Pipeline class; called with the options, if it has any

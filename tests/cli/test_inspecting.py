@@ -72,7 +72,7 @@ def test_piped_table_is_wide_and_whole_and_harmless(echoed: Desk) -> None:
 
 def test_items_are_listed_by_status_and_limit(echoed: Desk) -> None:
     assert len(echoed.json("items", "1", "--limit", "3")) == 3
-    assert "The first 3; --limit 0 shows all." in echoed.holdfast(
+    assert "Only the first 3 are shown; --limit 0 shows all." in echoed.holdfast(
         "items", "1", "--limit", "3"
     ).stderr  # fmt: skip
     done = echoed.json("items", "1", "--status", "done", "--limit", "0")
@@ -89,7 +89,7 @@ def test_items_are_listed_by_status_and_limit(echoed: Desk) -> None:
 
 
 def test_export_says_what_it_needs(echoed: Desk) -> None:
-    assert "say which format" in echoed.fail("export", "1")
+    assert "no format is given" in echoed.fail("export", "1")
     assert "no export format 'pdf'" in echoed.fail("export", "1", "--format", "pdf")
     assert "cannot be written" in echoed.fail("export", "1", "--out", "nowhere/out.csv")
     assert echoed.succeed("export", "1", "--format", "xlsx", "--out", "out.dat") == ""
