@@ -76,7 +76,8 @@ class Row(Sequence[Any], ABC):
 class Tx(Protocol):
     """The settling transaction, as `save` sees it. Parameters are written `:name`.
 
-    An extension gives the name of a query in its `sql` folder instead of SQL.
+    `fetch`, `take` and `take_many` take the name of a query in the extension's `sql`
+    folder.
     """
 
     async def execute(self, sql: str, params: Mapping[str, Any] | None = None) -> None: ...
