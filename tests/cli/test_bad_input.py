@@ -46,7 +46,7 @@ def write_bytes(desk: Desk, name: str, content: bytes) -> Path:
         (b"a,b\n1,\xff\xfe\x81\n", "cannot be decoded"),
         (b"\x1f\x8b\x08", "a gzip archive"),
         (b"<html><body>log in", "HTML or XML"),
-        (b"PK\x03\x04 and no zip", "a damaged zip archive"),
+        (b"PK\x03\x04 and no zip", "The workbook is damaged"),
     ],
     ids=["missing", "empty", "nul", "no-text", "gzip", "html", "broken-zip"],
 )

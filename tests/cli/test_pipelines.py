@@ -51,7 +51,7 @@ def test_declared_options_are_checked_before_anything_is_done(desk: Desk) -> Non
     desk.succeed("run", "said.py", "titles.csv", "--option", "times=3")
     desk.succeed("run", "said.py", "titles.csv")
     other = desk.holdfast("run", "said.py", "titles.csv", "--option", "end=!")
-    assert other.returncode == 1 and "other options" in other.stderr
+    assert other.returncode == 1 and "different options" in other.stderr
 
 
 MEETINGS = """

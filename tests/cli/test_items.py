@@ -105,7 +105,7 @@ def test_jobs_and_show_tell_the_same_to_people_and_scripts(echoed: Desk) -> None
     shown = echoed.succeed("show", "1", "--verify")
     assert "Job 1 DONE · echo · in.jsonl" in shown
     assert f"accepted {len(HARD)} · done {len(HARD)}" in shown
-    assert "Verified: the counters equal the rows" in shown
+    assert "Verified: the counters match the rows" in shown
     assert "upload-1  COMPLETE" in shown
     told = echoed.show()
     assert (told["why"], told["ranges"], told["problems"]) == (None, [], [])
