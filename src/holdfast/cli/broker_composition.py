@@ -1,4 +1,4 @@
-"""Builds what speaks to the broker from the settings; imported only where one is set."""
+"""Builds what talks to the broker from the settings; imported only if a broker is set."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from holdfast.store import Store
 
 @asynccontextmanager
 async def opened_broker(settings: Settings, log: Any) -> AsyncIterator[Broker]:
-    """Waits for a broker that is not there."""
+    """Waits until the broker can be reached."""
     if settings.broker_url is None:
         raise UserError(
-            "no broker is set",
+            "no broker is configured",
             "Set HOLDFAST_BROKER_URL, e.g. amqp://user:password@host:5672/, or do without: "
             "workers then poll the database.",
         )
@@ -70,15 +70,14 @@ async def broker_turns(
 
 
 async def keep_dead_letters(broker: Broker, store: Store, log: Any) -> None:
-    """What the broker set aside becomes a dead letter in the database, until stopped."""
-
+    """Stores messages that the broker set aside as dead letters, until cancelled."""
     consumer = await broker.consume(DEAD_QUEUE, prefetch=10)
     keep = store.messages.keep_dead
     await keep_dead_messages(consumer, broker.topology, keep, log, system_random())
 
 
 async def read_depths(broker: Broker, metrics: Metrics) -> None:
-    """How many messages wait in each queue, for whoever scales the workers."""
+    """Reports the length of each queue, for scaling the workers."""
     with suppress(BrokerGone):
         for queue in QUEUES:
             metrics.broker_queue_depth.labels(queue).set(await broker.depth(queue))
