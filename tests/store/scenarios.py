@@ -206,7 +206,7 @@ async def _all_done(store: Store, state: tuple[int, Any]) -> None:
 
 
 SCENARIOS.append(Scenario("reprocess", _failed, _reprocess, _all_done))
-SCENARIOS.append(Scenario("reprocess_items", _failed, _reprocess_items, _all_done))
+SCENARIOS.append(Scenario("reprocess", _failed, _reprocess_items, _all_done))
 
 
 @scenario("act_on_dead_letter")

@@ -36,7 +36,7 @@ async def test_new_job_runs_with_its_streams_and_is_audited(store: Store) -> Non
     job = await store.reads.job(job_id)
     assert job.state is JobState.RUNNING
     assert job.started_at is not None and job.finished_at is None
-    assert [stream.source for stream in await store.reads.streams(job_id)] == ["north", "south"]
+    assert [stream.source for stream in await store.streams.of_job(job_id)] == ["north", "south"]
     audit = await open_console(store).audit.of_job(job_id)
     assert [(entry["actor"], entry["action"]) for entry in audit] == [("tester", "start")]
 
@@ -61,7 +61,7 @@ async def test_job_keeps_what_it_was_given(store: Store) -> None:
     )  # fmt: skip
     assert (job.reference, job.input_key, job.max_items) == ("prices.py:prices", "abc", 7)
     assert job.columns == ("title", "price") and job.options == {"market": "VN"}
-    assert (await store.reads.streams(job_id))[0].source == f"file {job_id}"
+    assert (await store.streams.of_job(job_id))[0].source == f"file {job_id}"
     assert await store.reads.job_by_input("prices", "abc", job.owner_id) == job_id
     assert await store.reads.job_by_input("prices", "abc", "another") is None
 

@@ -341,7 +341,7 @@ async def test_source_goes_to_one_of_two_new_jobs(
         job_id = await other.go_on()
         with pytest.raises(UserError, match="another job is walking"):
             await mine
-    assert [stream.source for stream in await store.reads.streams(job_id)] == ["site"]
+    assert [stream.source for stream in await store.streams.of_job(job_id)] == ["site"]
 
 
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
@@ -370,7 +370,7 @@ async def test_source_is_not_taken_from_a_job_that_took_it_a_moment_ago(
         second.close()
     winners = [job_id for job_id in jobs if job_id is not None]
     assert len(winners) == 1
-    assert len(await store.reads.streams(winners[0])) == 1
+    assert len(await store.streams.of_job(winners[0])) == 1
 
 
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)

@@ -120,7 +120,7 @@ async def show(stream_id: Id, person: Someone, parts: PartsOf) -> StreamDetail:
 @router.get("/api/jobs/{jobId}/streams", summary="List a job's streams")
 async def of_job(job: ScopedJob, parts: PartsOf) -> StreamList:
     extra = {"pipeline": job.pipeline, "job_id": job.id, "owner_id": job.owner_id}
-    found = await parts.store.reads.streams(job.id)
+    found = await parts.store.streams.of_job(job.id)
     shapes = [_shape({**each._asdict(), **extra, "full_completed_at": None}) for each in found]
     return StreamList(streams=shapes, next=None)
 

@@ -12,13 +12,15 @@ from holdfast.console.flags import Flags
 from holdfast.console.idempotency import Idempotency
 from holdfast.console.items import Items
 from holdfast.console.jobs import JobReads
+from holdfast.console.nonces import Nonces
 from holdfast.console.operations import Operations
 from holdfast.console.people import People
+from holdfast.console.quotas import NO_LIMITS, Amounts, Quotas
 from holdfast.console.ranges import RangeReads
 from holdfast.console.samples import SampleReads
 from holdfast.console.secrets import Secrets
-from holdfast.console.streams import StreamReads
 from holdfast.store import Store
+from holdfast.store.streams import StreamReads
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,25 +40,29 @@ class Console:
     flags: Flags
     secrets: Secrets
     idempotency: Idempotency
+    quotas: Quotas
+    nonces: Nonces
 
 
-def open_console(store: Store) -> Console:
+def open_console(store: Store, limits: Amounts = NO_LIMITS) -> Console:
     """On the store's connections: whoever closes the store closes it."""
     database = store.database
     return Console(
         store=store,
-        people=People(database),
+        people=People(database, limits),
         jobs=JobReads(store),
         items=Items(database),
         ranges=RangeReads(database),
-        streams=StreamReads(database),
+        streams=store.streams,
         dead_letters=DeadLetters(database),
         audit=AuditLog(database),
         samples=SampleReads(database),
-        files=Files(database),
-        exports=Exports(database),
+        files=Files(database, limits),
+        exports=Exports(database, limits),
         operations=Operations(database),
         flags=Flags(database),
         secrets=Secrets(database),
         idempotency=Idempotency(database),
+        quotas=Quotas(database, limits),
+        nonces=Nonces(database),
     )

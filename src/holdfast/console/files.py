@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from holdfast.console.quotas import NO_LIMITS, Amounts, require_room
 from holdfast.errors import NotThere
 from holdfast.store.audit import add_audit
 from holdfast.store.database import Database, verb
@@ -45,11 +46,14 @@ class StoredFile:
 class Files:
     """A scope is an owner's name; None means everybody's."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, limits: Amounts = NO_LIMITS) -> None:
         self._database = database
+        self._limits = limits
 
     @verb
     async def add_file(self, tx: Transaction, new: NewFile) -> int:
+        size = new.size if new.kind != "reference" else 0
+        await require_room(tx, self._limits, new.owner_id, files=1, bytes=size)
         params = {
             "owner_id": new.owner_id,
             "name": new.name,

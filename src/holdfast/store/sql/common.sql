@@ -302,7 +302,7 @@ where  j.state = 'CANCELLED';
 -- What a worker has to know of the jobs it works on: their states and whether they may run.
 select j.id, j.state,
        (select k.scope from kill_switches k
-        where k.scope in ('all', 'pipeline:' || j.pipeline) limit 1)
+        where k.scope in ('all', 'pipeline:' || j.pipeline) limit 1) as kill_switch
 from   jobs j
 where  j.id in (@each(:job_ids, bigint));
 
