@@ -16,7 +16,7 @@ from holdfast.api.identity import Operator, PartsOf, Person, Someone, ip_of, par
 from holdfast.api.jobs import ScopedJob, tell
 from holdfast.api.pipelines import pipeline_named
 from holdfast.api.shapes import Id, JobShape, Shape
-from holdfast.engine.control import Asked
+from holdfast.engine.control import Origin
 from holdfast.errors import NotThere
 from holdfast.model import Job, StreamState
 
@@ -147,8 +147,8 @@ async def force_full(
     stream, job = await stream_with_job(stream_id, person, parts)
     pipeline = pipeline_named(job.pipeline, parts)
     control = parts.control(person.name)
-    asked = Asked(ip_of(request), request=request_key(request))
-    job_ids = await control.force_full(pipeline, job, stream.source, asked)
+    origin = Origin(ip_of(request), request=request_key(request))
+    job_ids = await control.force_full(pipeline, job, stream.source, origin)
     if not job_ids:
         return ForcedShape(job=None, follows_job_id=job.id)
     made = await parts.store.reads.job(job_ids[-1])

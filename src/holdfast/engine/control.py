@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,7 +32,7 @@ NO_CAPS = Caps()
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Origin:
     """Where a job came from, if over HTTP: the address, the stored file, the request's key."""
 
     ip: str | None = None
@@ -40,7 +40,22 @@ class Asked:
     request: RequestKey | None = None
 
 
-_NOT_OVER_HTTP = Asked()
+_NOT_OVER_HTTP = Origin()
+
+
+@dataclass(frozen=True, slots=True)
+class NewUpload:
+    """A job over a file's rows. The file must stay where it is until all rows are ingested; with
+    `images`, its rows name stored images, which must stay for good."""
+
+    pipeline: Pipeline
+    path: Path
+    key: str  # the file's content
+    table: Mapping[str, Any] = field(default_factory=dict)  # how the file is read
+    options: Mapping[str, Any] = field(default_factory=dict)
+    caps: Caps = NO_CAPS
+    origin: Origin = _NOT_OVER_HTTP
+    images: bool = False
 
 
 class Control:
@@ -49,42 +64,29 @@ class Control:
         self._owner = owner
         self._log = log
 
-    async def start_upload(
-        self,
-        pipeline: Pipeline,
-        path: Path,
-        key: str,
-        table: Mapping[str, Any],
-        options: Mapping[str, Any],
-        caps: Caps,
-        only_first: bool = False,
-        asked: Asked = _NOT_OVER_HTTP,
-        images: bool = False,
-    ) -> int:
-        """A job over a file's rows. The file must stay where it is until all rows are ingested;
-        with `images`, its rows name stored images, which must stay for good."""
+    async def start_upload(self, upload: NewUpload, only_first: bool = False) -> int:
+        """With `only_first`, a job on the same file that came first is returned instead."""
+        pipeline, origin = upload.pipeline, upload.origin
         refuse_planning(pipeline)
-        options = options_of(pipeline, options)
+        options = options_of(pipeline, upload.options)
         await self.prepare(pipeline)
+        own: dict[str, Any] = {"_table": dict(upload.table), "_file": pipeline.file}
+        if upload.images:
+            own["_images"] = True
         job = NewJob(
             pipeline=pipeline.name,
-            name=path.name,
-            streams=[NewStream("upload-{job}", key, caps.max_items_per_source)],
+            name=upload.path.name,
+            streams=[NewStream("upload-{job}", upload.key, upload.caps.max_items_per_source)],
             owner_id=self._owner,
             lane=Lane.UPLOAD,
-            reference=str(path.resolve()),
-            input_key=key,
+            reference=str(upload.path.resolve()),
+            input_key=upload.key,
             columns=pipeline.columns,
-            options={
-                **options,
-                "_table": dict(table),
-                "_file": pipeline.file,
-                **({"_images": True} if images else {}),
-            },
-            max_items=caps.max_items,
-            ip=asked.ip,
-            file_id=asked.file_id,
-            request=asked.request,
+            options=options | own,
+            max_items=upload.caps.max_items,
+            ip=origin.ip,
+            file_id=origin.file_id,
+            request=origin.request,
         )
         return await self._create(job, self._owner, only_first)
 
@@ -95,10 +97,10 @@ class Control:
         actor: str | None = None,
         caps: Caps = NO_CAPS,
         only_first: bool = False,
-        asked: Asked = _NOT_OVER_HTTP,
+        origin: Origin = _NOT_OVER_HTTP,
     ) -> int:
         """A job whose records the pipeline discovers."""
-        job = await self.discovery_job(pipeline, options, caps, asked=asked)
+        job = await self.discovery_job(pipeline, options, caps, origin=origin)
         return await self._create(job, actor or self._owner, only_first)
 
     async def discovery_job(
@@ -107,7 +109,7 @@ class Control:
         options: Mapping[str, Any],
         caps: Caps = NO_CAPS,
         owner: str | None = None,
-        asked: Asked = _NOT_OVER_HTTP,
+        origin: Origin = _NOT_OVER_HTTP,
     ) -> NewJob:
         """A discovery job, ready to be created."""
         refuse_planning(pipeline)
@@ -134,12 +136,12 @@ class Control:
             options={**options, "_file": pipeline.file},
             max_items=caps.max_items,
             concludes=pipeline.concludes,
-            ip=asked.ip,
-            request=asked.request,
+            ip=origin.ip,
+            request=origin.request,
         )
 
     async def force_full(
-        self, pipeline: Pipeline, job: Job, source: str, asked: Asked = _NOT_OVER_HTTP
+        self, pipeline: Pipeline, job: Job, source: str, origin: Origin = _NOT_OVER_HTTP
     ) -> list[int]:
         """Reads one stream of a job again from its beginning; returns the jobs that do it. There
         are none yet if the pipeline waits for the job that walks the stream now."""
@@ -149,7 +151,7 @@ class Control:
             )
         if pipeline.plans:
             return (await self.request(pipeline, {"force_full": source})).job_ids
-        whole = await self.discovery_job(pipeline, job.given_options, asked=asked)
+        whole = await self.discovery_job(pipeline, job.given_options, origin=origin)
         streams = [stream for stream in whole.streams if stream.source == source]
         if not streams:
             raise UnfitState(
