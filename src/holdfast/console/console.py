@@ -45,7 +45,7 @@ class Console:
 
 
 def open_console(store: Store, limits: Amounts = NO_LIMITS) -> Console:
-    """On the store's connections: whoever closes the store closes it."""
+    """Uses the store's connections: closing the store closes it."""
     database = store.database
     return Console(
         store=store,

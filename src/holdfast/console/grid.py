@@ -75,9 +75,9 @@ class Chosen:
         # Nothing that is not needed is read.
         sizes = WHOLE if inputs or self.sift else RESULTS_ONLY
         async for items in console.items.every(job, self.filter, sizes=sizes):
-            kept = items if self.sift is None else await self.sift(items)
-            if kept:
-                yield kept
+            matching = items if self.sift is None else await self.sift(items)
+            if matching:
+                yield matching
 
 
 EVERYTHING = Chosen()
@@ -107,7 +107,7 @@ async def write_export(
     tell: Told = _told_nobody,
 ) -> list[str]:
     """Writes the job's items to a file; returns what the format could not hold, in sentences.
-    Whoever serves requests meanwhile is not held up: rows are written in a thread."""
+    Rows are written in a thread, so that requests are served at the same time."""
     grid = await _whole_grid(console, job, chosen, with_input)
     written = 0
     with open_writer(path, format, grid.columns) as writer:
@@ -119,8 +119,8 @@ async def write_export(
 
 
 def _input_of(item: ItemView) -> dict[str, Any]:
-    found: dict[str, Any] = orjson.loads(item.input)
-    return found
+    row: dict[str, Any] = orjson.loads(item.input)
+    return row
 
 
 def result_of(item: ItemView) -> dict[str, Any]:

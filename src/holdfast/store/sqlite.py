@@ -62,7 +62,7 @@ class SqliteDriver:
 
     @asynccontextmanager
     async def transaction(self, verb: str, *, relaxed: bool = False) -> AsyncIterator[Transaction]:
-        asked = self._clock.monotonic()
+        requested = self._clock.monotonic()
         async with self._turn:
             with _mapped_errors():
                 try:
@@ -71,7 +71,7 @@ class SqliteDriver:
                     # Only now: another process may be the writer until here.
                     started = self._clock.monotonic()
                     tx = self._transaction(self._writer, verb, self._announces)
-                    tx.waited_seconds = started - asked
+                    tx.waited_seconds = started - requested
                     yield tx
                     self._fault(verb, "commit")
                     await self._writer.execute("commit")
@@ -79,7 +79,7 @@ class SqliteDriver:
                     await self._writer.roll_back()
                     raise
                 self._fault(verb, "committed")
-                self._observe(verb, self._clock.monotonic() - started, started - asked)
+                self._observe(verb, self._clock.monotonic() - started, started - requested)
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[Transaction]:
@@ -104,7 +104,7 @@ class SqliteDriver:
             return await tx.fetch(query, params)
 
     async def listen(self, channel: str, heard: Callable[[], None]) -> None:
-        """SQLite tells nobody; who waits for news polls."""
+        """SQLite gives no notices; callers poll."""
         await asyncio.Event().wait()
 
     def is_passing(self, error: Exception) -> bool:
@@ -207,7 +207,7 @@ class _SqliteTransaction:
             return await self._connection.execute(sql, {"batch": orjson.dumps(rows).decode()})
 
         def take(database: sqlite3.Connection) -> list[Row]:
-            return [found for row in rows for found in database.execute(sql, row).fetchall()]
+            return [written for row in rows for written in database.execute(sql, row).fetchall()]
 
         return await self._connection.call(take)
 

@@ -208,7 +208,7 @@ where  job_id = :job_id
 limit  1;
 
 -- name: drop_ranges
--- Removes a cancelled job's ranges. Repeated until none is left: it waits for whoever holds a
+-- Removes a cancelled job's ranges. Repeated until none is left: it waits for a process that holds a
 -- range, and what that one put in its place shows only in the next statement.
 delete from ranges
 where  job_id = :job_id;
@@ -218,7 +218,7 @@ delete from ranges
 where  id = :id;
 
 -- name: free_range
--- A lease that ran out: the range is free again, with one expiry more.
+-- An expired lease: the range is free again, with one expiry more.
 update ranges
 set    token = null, worker = null, expires_at = null, expiries = :expiries,
        lone_expiries = :lone_expiries
