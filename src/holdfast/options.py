@@ -62,15 +62,15 @@ class Option:
 def checked_options(
     pipeline: str, declared: Sequence[Option], given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The given options in their declared types. A pipeline that declares none accepts any."""
-    if not declared:
-        return _storable(given)
+    """The given options in their declared types; what is not declared is refused."""
     known = {option.name: option for option in declared}
     unknown = [name for name in given if name not in known]
     if unknown:
         raise UserError(
             f"the pipeline {pipeline} has no option {unknown[0]!r}",
-            f"Options: {'; '.join(option.description for option in declared)}.",
+            f"Options: {'; '.join(option.description for option in declared)}."
+            if declared
+            else "It declares none.",
         )
     return _storable({name: known[name].convert(value) for name, value in given.items()})
 

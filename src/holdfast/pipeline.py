@@ -249,7 +249,7 @@ class Pipeline:
     name: str = ""
     columns: Sequence[str] = ()
     inputs: Sequence[str] = ()  # fields that rows should have; pages let people map columns to them
-    options: Sequence[Option] = ()  # what can be set per job; if none are declared, anything
+    options: Sequence[Option] = ()  # what can be set per job; anything else is refused
     timeout: float | None = None  # seconds per item; None: HOLDFAST_ITEM_TIMEOUT_SECONDS
     min_concurrency: int = 1
     max_concurrency: int | None = None  # None: HOLDFAST_CONCURRENCY_MAX

@@ -55,12 +55,13 @@ def test_declared_options_are_checked_before_anything_is_done(desk: Desk) -> Non
 
 
 MEETINGS = """
-    from holdfast import Dedupe, Failed, Gate, Pipeline
+    from holdfast import Dedupe, Failed, Gate, Option, Pipeline
     from holdfast.errors import Category, ErrorCode, RetryClass
     from holdfast.sources.cursor_api import CursorApi, NextToken
 
     class Meetings(Pipeline):
         columns = ["id", "title"]
+        options = [Option("url"), Option("day")]
         gates = [Gate("office", concurrency=2)]
         dedupe = Dedupe("meetings", changed="skip")
         error_codes = {
@@ -182,9 +183,9 @@ async def test_plain_function_runs_in_threads_with_a_blocking_client(
         """
         import threading
         import time
-        from holdfast import NotFound, pipeline
+        from holdfast import NotFound, Option, pipeline
 
-        @pipeline(columns=["title", "size", "main"])
+        @pipeline(columns=["title", "size", "main"], options=[Option("shop")])
         def blocking(row, ctx):
             time.sleep(0.01)
             reply = ctx.http.get(ctx.options["shop"], params={"q": row["title"]})
@@ -209,9 +210,9 @@ async def test_closed_gate_is_shown_and_the_private_address_setting_is_named(
     desk.write(
         "shop.py",
         """
-        from holdfast import pipeline
+        from holdfast import Option, pipeline
 
-        @pipeline
+        @pipeline(options=[Option("shop")])
         async def shop(row, ctx):
             return (await ctx.http.get(ctx.options["shop"])).json()
         """,
@@ -299,9 +300,9 @@ def test_options_of_a_job_are_not_changed_in_silence(desk: Desk) -> None:
     desk.write(
         "greet.py",
         """
-        from holdfast import pipeline
+        from holdfast import Option, pipeline
 
-        @pipeline
+        @pipeline(options=[Option("word")])
         async def greet(row, ctx):
             return {"text": ctx.options["word"] + " " + row["title"]}
         """,

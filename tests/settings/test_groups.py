@@ -12,7 +12,7 @@ from holdfast.errors import PipelineError, SettingsError
 from holdfast.extension import Extension, installed
 from holdfast.settings import Group, Settings, every_setting, load_settings
 from holdfast.settings.groups import Groups
-from holdfast.settings.reference import reference
+from holdfast.settings.reference import extension_table
 
 OPTIONS = """
 from __future__ import annotations
@@ -166,9 +166,8 @@ def test_options_that_are_not_a_dataclass_are_refused(groups_of: Callable[..., G
         load_settings({}, groups_of(odd="Options = 7")).of("odd")
 
 
-def test_reference_has_a_section_for_each_extension(weather: Groups) -> None:
-    page = reference(weather())
-    assert "## Extension: weather" in page
+def test_reference_of_an_extension_has_its_settings(weather: Groups) -> None:
+    page = extension_table(weather()["weather"])
     assert "| `HOLDFAST_WEATHER_PAGE_SIZE` | `STATION_PAGE_SIZE` | `100` |" in page
     assert "that of `HOLDFAST_MAX_INPUT_BYTES`" in page
 

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import typer
 
+from holdfast.cli.account_composition import accounts_of, second_factors_of
 from holdfast.cli.arguments import JSON
 from holdfast.cli.composition import (
     ensure_schema,
@@ -16,6 +17,7 @@ from holdfast.cli.composition import (
     settings_from_environment,
 )
 from holdfast.cli.output import console, errors, print_json, print_table
+from holdfast.clock import SystemClock
 from holdfast.console import open_console
 from holdfast.console.accounts import Accounts, Role
 from holdfast.errors import NotThere
@@ -32,6 +34,7 @@ def register(app: typer.Typer) -> None:
     user.command("list")(user_list)
     user.command("disable")(user_disable)
     user.command("link")(user_link)
+    user.command("reset-second-factor")(user_reset_second_factor)
     app.add_typer(user, name="user")
     token = typer.Typer(no_args_is_help=True, help="Manage API tokens.")
     token.command("create")(token_create)
@@ -46,7 +49,7 @@ def _with_accounts(action: Callable[[Accounts, Store, str], Awaitable[T]]) -> T:
 
     async def main() -> T:
         async with opened_store(settings) as store:
-            accounts = Accounts(open_console(store).people, settings.session_hours * 3600.0)
+            accounts = accounts_of(open_console(store), settings, SystemClock())
             return await action(accounts, store, settings.owner)
 
     return run_async(main())
@@ -117,6 +120,18 @@ def user_link(
 
     link = _with_accounts(action)
     console.print(f"{url.rstrip('/')}/login/{link}", markup=False, soft_wrap=True)
+
+
+def user_reset_second_factor(name: str = _NAME) -> None:
+    """Remove the second factor of a user who lost the app and the recovery codes."""
+
+    async def action(accounts: Accounts, store: Store, actor: str) -> bool:
+        factors = second_factors_of(open_console(store), SystemClock())
+        return await factors.remove_second_factor(name, actor)
+
+    if not _with_accounts(action):
+        raise NotThere(f"{name} has no second factor", "`holdfast user list` lists the accounts.")
+    errors.print(f"User {name} no longer has a second factor.", markup=False)
 
 
 def token_create(

@@ -24,6 +24,7 @@ from holdfast.api.dependencies import ApiOptions, Parts, ServedFlag
 from holdfast.api.flags import FLAGS
 from holdfast.api.live import Feed
 from holdfast.api.middleware import hosts_of
+from holdfast.cli.account_composition import accounts_of, limits_of, second_factors_of
 from holdfast.cli.composition import (
     backlog_bounds,
     discover_limits,
@@ -40,7 +41,6 @@ from holdfast.cli.signals import stop_with_supervisor
 from holdfast.cli.supervisor import reap_dead_workers, worker_name
 from holdfast.clock import SystemClock, system_random
 from holdfast.console import open_console
-from holdfast.console.accounts import Accounts
 from holdfast.console.operation_runner import AttemptLimits
 from holdfast.engine.pace.backpressure import Backpressure
 from holdfast.engine.record.discover import WalkParts
@@ -165,7 +165,7 @@ async def opened_parts(
     """Everything that the API needs, built from the settings."""
     metrics = metrics_of(pipelines.values())
     async with opened_store(settings, metrics) as store:
-        console = open_console(store)
+        console = open_console(store, limits_of(settings))
         clock, rng, log = SystemClock(), system_random(), structlog.get_logger()
 
         def new_worker(job_id: int) -> Worker:
@@ -180,7 +180,8 @@ async def opened_parts(
             store=store,
             console=console,
             pipelines=pipelines,
-            accounts=Accounts(console.people, settings.session_hours * 3600.0),
+            accounts=accounts_of(console, settings, clock),
+            second_factors=second_factors_of(console, clock),
             options=_api_options(settings, host, served_flags(settings, pipelines)),
             files=settings.data_dir / "files",
             secret=bytes.fromhex(await console.secrets.secret("signing", secrets.token_hex(32))),

@@ -230,9 +230,13 @@ def reference(events: Mapping[str, tuple[str, tuple[str, ...]]]) -> str:
         "the work belongs to a trace. Logs go to standard error, by `HOLDFAST_LOG_LEVEL` and",
         "`HOLDFAST_LOG_FORMAT`.",
         "",
-        "| Event | What happened | Fields |",
-        "|---|---|---|",
+        "",
     ]
+    return "\n".join(lines) + table(events)
+
+
+def table(events: Mapping[str, tuple[str, tuple[str, ...]]]) -> str:
+    lines = ["| Event | What happened | Fields |", "|---|---|---|"]
     for event, (description, fields) in events.items():
         lines.append(f"| `{event}` | {description} | {', '.join(f'`{name}`' for name in fields)} |")
     return "\n".join(lines) + "\n"

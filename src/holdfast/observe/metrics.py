@@ -285,9 +285,13 @@ def reference(described: Iterable[Described]) -> str:
         "the store, `type` the type of the message, `outcome` its result, and `list` is `items` or",
         "`pending`.",
         "",
-        "| Metric | Type | Labels | Meaning |",
-        "|---|---|---|---|",
+        "",
     ]
+    return "\n".join(lines) + table(described)
+
+
+def table(described: Iterable[Described]) -> str:
+    lines = ["| Metric | Type | Labels | Meaning |", "|---|---|---|---|"]
     for each in described:
         labels = ", ".join(f"`{label}`" for label in each.labels)
         lines.append(f"| `{each.name}` | {each.kind} | {labels} | {each.help} |")

@@ -275,6 +275,27 @@ class Settings:
         30, "Longest slice of work within one HTTP request.", 0.1, 3600
     )
     session_hours: float = setting(168, "Hours that a login lasts.", 0.01, 24 * 366)
+    session_idle_hours: float = setting(
+        24, "A login ends after this many hours without use.", 0.01, 24 * 366
+    )
+    quota_files: int = setting(10_000, "Maximum number of stored files per owner.", 0, 10**12)
+    quota_bytes: int = setting(
+        100 * 1024 * MIB, "Maximum size of the files and exports of one owner, in bytes.", 0, 2**62
+    )
+    quota_exports: int = setting(1_000, "Maximum number of exports per owner.", 0, 10**12)
+    quota_jobs: int = setting(
+        1_000, "Maximum number of unfinished jobs per owner that were made over HTTP.", 0, 10**12
+    )
+    quota_tokens: int = setting(50, "Maximum number of valid tokens per owner.", 0, 10**12)
+    message_key: str = setting(
+        "",
+        "Key shared with programs that send messages; a message signed with it may name an owner.",
+        secret=True,
+        shown="none",
+    )
+    message_signatures: bool = setting(
+        False, "Refuse messages that start jobs unless they are signed with `HOLDFAST_MESSAGE_KEY`."
+    )
     trusted_proxies: str = setting(
         "",
         "Addresses of proxies, separated by commas, whose X-Forwarded headers are trusted.",

@@ -1,15 +1,17 @@
-"""The same for the verbs of people, files, exports and operations."""
+"""The scenarios of the verbs of people, files, exports and operations."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from typing import Any
 
+from holdfast.clock import FixedClock
 from holdfast.console import open_console
 from holdfast.console.exports import NewExport, Written
 from holdfast.console.files import NewFile
 from holdfast.console.items import ItemFilter
 from holdfast.console.operations import Hold, NewOperation
+from holdfast.console.second_factors import SecondFactors
 from holdfast.errors import LeaseLost, NotThere, UnfitState
 from holdfast.model import ItemStatus
 from holdfast.pipeline import Gate
@@ -67,7 +69,7 @@ async def _revoke(store: Store, name: str) -> None:
 
 async def _fail(store: Store, name: str) -> None:
     for _ in range(5):
-        await open_console(store).people.fail_login([name])
+        await open_console(store).people.fail_login([name], name, None, "password")
 
 
 async def _set_flag(store: Store, name: str) -> None:
@@ -90,7 +92,7 @@ simple_scenario(
 simple_scenario("add_session", _add_session, *SESSION, _add_user)
 simple_scenario(
     "see_session",
-    lambda store, name: open_console(store).people.session(name),
+    lambda store, name: open_console(store).people.session(name, 86_400),
     *SESSION, _add_user, _add_session, _use_old,
 )  # fmt: skip
 simple_scenario(
@@ -153,6 +155,45 @@ simple_scenario(
     "order_gate",
     lambda store, name: store.gates.order(name, 60.0, "tired", "tester"),
     "gates", "name", 1, lambda store, name: store.gates.declare(Gate(name)),
+)  # fmt: skip
+
+
+def _factors(store: Store) -> SecondFactors:
+    return SecondFactors(store.database, FixedClock())
+
+
+async def _enrol(store: Store, name: str) -> None:
+    with suppress(UnfitState):
+        await _factors(store)._begin_second_factor(name, "GEZDGNBV", [RECOVERY])
+
+
+async def _confirm(store: Store, name: str) -> None:
+    await _factors(store)._confirm_second_factor(name, 1)
+
+
+RECOVERY = "00ff"
+FACTOR = ("second_factors", "user_name", 1)
+simple_scenario("begin_second_factor", _enrol, *FACTOR)
+simple_scenario("confirm_second_factor", _confirm, *FACTOR, _enrol)
+simple_scenario(
+    "use_code",
+    lambda store, name: _factors(store)._use_code(name, 2),
+    *FACTOR, _enrol, _confirm,
+)  # fmt: skip
+simple_scenario(
+    "use_recovery_code",
+    lambda store, name: _factors(store).accept(name, RECOVERY),
+    "recovery_codes", "user_name", 0, _enrol, _confirm,
+)  # fmt: skip
+simple_scenario(
+    "remove_second_factor",
+    lambda store, name: _factors(store).remove_second_factor(name, "tester"),
+    "second_factors", "user_name", 0, _enrol, _confirm,
+)  # fmt: skip
+simple_scenario(
+    "use_nonce",
+    lambda store, name: open_console(store).nonces.use_nonce("test", name),
+    "nonces", "nonce", 1,
 )  # fmt: skip
 
 
