@@ -24,6 +24,7 @@ from holdfast.api.dependencies import ApiOptions, Parts, ServedFlag
 from holdfast.api.flags import FLAGS
 from holdfast.api.live import Feed
 from holdfast.api.middleware import hosts_of
+from holdfast.cli.account_composition import accounts_of, limits_of, second_factors_of
 from holdfast.cli.composition import (
     backlog_bounds,
     discover_limits,
@@ -35,7 +36,6 @@ from holdfast.cli.composition import (
     worker_options,
 )
 from holdfast.cli.output import errors
-from holdfast.cli.people_parts import accounts_of, limits_of, second_factors_of
 from holdfast.cli.serve import BACKLOG, listen
 from holdfast.cli.signals import stop_with_supervisor
 from holdfast.cli.supervisor import reap_dead_workers, worker_name
