@@ -27,7 +27,7 @@ from holdfast.api.shapes import Counts, Id, JobList, JobShape, Name, Shape, Text
 from holdfast.console.files import StoredFile
 from holdfast.console.jobs import CountedJob
 from holdfast.console.why import why_not_running
-from holdfast.engine.control import Asked, Caps
+from holdfast.engine.control import Caps, NewUpload, Origin
 from holdfast.errors import Throttled, UserError
 from holdfast.model import Job, JobState
 
@@ -128,20 +128,21 @@ async def make(request: Request, person: Operator, parts: PartsOf) -> JobShape:
         pipeline = pipeline_named(body.pipeline, parts)
         control = parts.control(person.name)
         caps = Caps(body.max_items, body.max_per_source)
-        asked = Asked(ip_of(request), None if file is None else file.id, request_key(request))
+        origin = Origin(ip_of(request), None if file is None else file.id, request_key(request))
         if file is None:
-            job_id = await control.start_discovery(pipeline, body.options, caps=caps, asked=asked)
+            job_id = await control.start_discovery(pipeline, body.options, caps=caps, origin=origin)
         else:
-            job_id = await control.start_upload(
-                pipeline,
-                FilePath(file.path),
-                file.sha256,
-                body.table,
-                body.options,
-                caps,
-                asked=asked,
+            upload = NewUpload(
+                pipeline=pipeline,
+                path=FilePath(file.path),
+                key=file.sha256,
+                table=body.table,
+                options=body.options,
+                caps=caps,
+                origin=origin,
                 images=file.kind == IMAGE_LIST,
             )
+            job_id = await control.start_upload(upload)
     return await tell(await parts.console.jobs.job(job_id, None), person, parts, request)
 
 

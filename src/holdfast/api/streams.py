@@ -16,7 +16,7 @@ from holdfast.api.identity import Operator, PartsOf, Person, Someone, ip_of, par
 from holdfast.api.jobs import ScopedJob, tell
 from holdfast.api.pipelines import pipeline_named
 from holdfast.api.shapes import Id, JobShape, Shape
-from holdfast.engine.control import Asked
+from holdfast.engine.control import Origin
 from holdfast.errors import NotThere
 from holdfast.model import Job, StreamState
 
@@ -120,7 +120,7 @@ async def show(stream_id: Id, person: Someone, parts: PartsOf) -> StreamDetail:
 @router.get("/api/jobs/{jobId}/streams", summary="List a job's streams")
 async def of_job(job: ScopedJob, parts: PartsOf) -> StreamList:
     extra = {"pipeline": job.pipeline, "job_id": job.id, "owner_id": job.owner_id}
-    found = await parts.store.reads.streams(job.id)
+    found = await parts.store.streams.of_job(job.id)
     shapes = [_shape({**each._asdict(), **extra, "full_completed_at": None}) for each in found]
     return StreamList(streams=shapes, next=None)
 
@@ -147,8 +147,8 @@ async def force_full(
     stream, job = await stream_with_job(stream_id, person, parts)
     pipeline = pipeline_named(job.pipeline, parts)
     control = parts.control(person.name)
-    asked = Asked(ip_of(request), request=request_key(request))
-    job_ids = await control.force_full(pipeline, job, stream.source, asked)
+    origin = Origin(ip_of(request), request=request_key(request))
+    job_ids = await control.force_full(pipeline, job, stream.source, origin)
     if not job_ids:
         return ForcedShape(job=None, follows_job_id=job.id)
     made = await parts.store.reads.job(job_ids[-1])

@@ -19,7 +19,7 @@ from holdfast.api.jobs import refuse_under_pressure
 from holdfast.api.pipelines import pipeline_named
 from holdfast.api.shapes import Id
 from holdfast.console.files import StoredFile
-from holdfast.engine.control import Asked, Caps, refuse_planning
+from holdfast.engine.control import Caps, NewUpload, Origin, refuse_planning
 from holdfast.engine.control import options_of as job_options
 from holdfast.engine.dry_run import dry_run
 from holdfast.errors import NotAllowed, UserError
@@ -158,19 +158,20 @@ async def start(visit: Changing) -> Response:
     file = await _taken_in(visit, order)
     if file is None:
         job_id = await control.start_discovery(
-            order.pipeline, order.options, caps=caps, asked=Asked(ip)
+            order.pipeline, order.options, caps=caps, origin=Origin(ip)
         )
         return visit.go(f"/jobs/{job_id}")
-    job_id = await control.start_upload(
-        order.pipeline,
-        Path(file.path),
-        file.sha256,
-        order.table,
-        order.options,
-        caps,
-        asked=Asked(ip, file.id),
+    upload = NewUpload(
+        pipeline=order.pipeline,
+        path=Path(file.path),
+        key=file.sha256,
+        table=order.table,
+        options=order.options,
+        caps=caps,
+        origin=Origin(ip, file.id),
         images=file.kind == IMAGE_LIST,
     )
+    job_id = await control.start_upload(upload)
     return visit.go(f"/jobs/{job_id}")
 
 
