@@ -1,4 +1,4 @@
-"""What a pipeline declares that can be set about a job: names, types, defaults, choices."""
+"""The options of a job that a pipeline declares: names, types, defaults, choices."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """`Option("currency", choices=["EUR", "USD"], default="EUR", help="Prices are told in it.")`
+    """`Option("currency", choices=["EUR", "USD"], default="EUR", help="Currency of the prices.")`
 
-    An option without a default may be left out; `ctx.options` then lacks it.
+    An option without a default may be left out, and is then missing in `ctx.options`, unless it is
+    `required`: then a job cannot start without it.
     """
 
     name: str
@@ -28,12 +29,18 @@ class Option:
     default: Any = None
     help: str = ""
     choices: Sequence[Any] = ()
+    required: bool = False
 
     def __post_init__(self) -> None:
         if self.type not in _KINDS or not self.name or self.name.startswith("_"):
             raise PipelineError(
-                f"the option {self.name!r} cannot be declared so",
-                "Its type is str, int, float or bool, and its name does not begin with _.",
+                f"the option {self.name!r} is not valid",
+                "Its type must be str, int, float or bool, and its name must not start with _.",
+            )
+        if self.required and self.default is not None:
+            raise PipelineError(
+                f"the option {self.name!r} is required and has a default",
+                "Give it one or the other.",
             )
         for value in (*self.choices, *([] if self.default is None else [self.default])):
             self.taken(value)
@@ -88,7 +95,13 @@ def whole_options(
 ) -> dict[str, Any]:
     """The same, with the defaults of what was not given."""
     defaults = {option.name: option.default for option in declared if option.default is not None}
-    return defaults | checked_options(pipeline, declared, given)
+    options = defaults | checked_options(pipeline, declared, given)
+    missing = [option for option in declared if option.required and option.name not in options]
+    if missing:
+        raise UserError(
+            f"the pipeline {pipeline} needs the option {missing[0].name}", f"{missing[0].told}."
+        )
+    return options
 
 
 def _read(wanted: type, value: Any) -> Any:

@@ -12,7 +12,6 @@ import json
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -22,7 +21,7 @@ import uvicorn
 
 from holdfast.api.app import create_app
 from holdfast.api.dependencies import Parts
-from holdfast.cli.server import opened_parts
+from holdfast.cli.api_parts import opened_parts
 from holdfast.errors import ItemError, NotFound
 from holdfast.model import Page, Record
 from holdfast.options import Option
@@ -184,7 +183,3 @@ async def taken_in(client: httpx2.AsyncClient, job_id: int) -> dict[str, Any]:
         if job["discoveredAt"] or job["state"] != "RUNNING":
             return job
         await asyncio.sleep(0.05)
-
-
-def with_options(parts: Parts, **changes: Any) -> Parts:
-    return replace(parts, options=replace(parts.options, **changes))
