@@ -25,7 +25,7 @@ from holdfast.cli.api_parts import opened_parts
 from holdfast.errors import ItemError, NotFound
 from holdfast.model import Page, Record
 from holdfast.options import Option
-from holdfast.pipeline import Pipeline, pipeline
+from holdfast.pipeline import Pipeline, Planned, pipeline
 from holdfast.settings import load_settings
 from holdfast.web.app import add_pages
 
@@ -84,11 +84,46 @@ class Shelves(Pipeline):
         return row
 
 
+class Regional(Pipeline):
+    """The records of one region, which has to be named."""
+
+    name = "regional"
+    options = (Option("region", help="For example north.", required=True),)
+
+    def sources(self, options: Mapping[str, Any]) -> Sequence[str]:
+        return (options["region"],)
+
+    async def discover(self, source: str, cursor: Any, ctx: Any) -> AsyncIterator[Page]:
+        yield Page([Record({"region": source})], end=True)
+
+    async def process(self, row: dict[str, Any], ctx: Any) -> Any:
+        return row
+
+
+class Undeclared(Regional):
+    """The same, without a declaration of its option."""
+
+    name = "undeclared"
+    options = ()
+
+
+class Planning(Regional):
+    """Plans its own jobs."""
+
+    name = "planning"
+
+    async def plan(self, tx: Any, request: Any, standings: Any, now: Any) -> Any:
+        return Planned()
+
+
 PIPELINES: dict[str, Pipeline] = {
     "lengths": lengths,
     "repeated": repeated,
     "pictures": pictures,
     "shelves": Shelves(),
+    "regional": Regional(),
+    "undeclared": Undeclared(),
+    "planning": Planning(),
 }
 
 
