@@ -59,7 +59,9 @@ def extension(**changes: object) -> Extension:
     return Extension(**(values | changes))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["", "Weather", "9lives", "_weather", "we-ather", "wetter\n", "ä"])
+@pytest.mark.parametrize(
+    "name", ["", "core", "Weather", "9lives", "_weather", "we-ather", "wetter\n", "ä"]
+)
 def test_name_is_checked(name: str) -> None:
     with pytest.raises(PipelineError, match="cannot be named"):
         extension(name=name)

@@ -1,6 +1,6 @@
 """Every write boundary of the store and the console, read from its source.
 
-For each `write("verb", body)`: the queries that its transaction may write, through whatever
+For each method that is a `@verb`: the queries that its transaction may write, through whatever
 functions it hands the transaction to, then "commit" and "committed". These are exactly the
 pairs (verb, point) that the fault hook of `open_store` is called with.
 
@@ -57,14 +57,13 @@ def _extension_writes(call: ast.Call) -> set[str]:
 
 def _transactions(tree: ast.Module) -> Iterator[tuple[str, _Function]]:
     for method in ast.walk(tree):
-        if not isinstance(method, ast.AsyncFunctionDef):
-            continue
-        bodies = {node.name: node for node in method.body if isinstance(node, _Function)}
-        for call in ast.walk(method):
-            if isinstance(call, ast.Call) and _attribute(call) == "write" and bodies:
-                verb, body = call.args[:2]
-                assert isinstance(verb, ast.Constant) and isinstance(body, ast.Name)
-                yield str(verb.value), bodies[body.id]
+        if isinstance(method, ast.AsyncFunctionDef):
+            for decorator in method.decorator_list:
+                call = decorator if isinstance(decorator, ast.Call) else None
+                name = call.func if call else decorator
+                if isinstance(name, ast.Name) and name.id == "verb":
+                    given = _constants(call.args[0]) if call and call.args else {method.name}
+                    yield given.pop().lstrip("_"), method
 
 
 def _points(

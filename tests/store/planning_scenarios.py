@@ -118,11 +118,11 @@ class Plan:
 class FirePlan:
     async def prepare(store: Store) -> Sources:
         sources = await _sources(store)
-        await store.upkeep.set_schedule(sources.new, "demo", "0 3 * * *", "UTC", {}, PAST)
+        await store.schedules.set_schedule(sources.new, "demo", "0 3 * * *", "UTC", {}, PAST)
         return sources
 
     async def act(store: Store, sources: Sources) -> None:
-        for due in await store.upkeep.due_schedules():
+        for due in await store.schedules.due_schedules():
             await store.plans.fire_plan(due, FUTURE, DemoPlanner(Demo(sources)))
 
     async def check(store: Store, sources: Sources) -> None:

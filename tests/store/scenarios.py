@@ -169,7 +169,7 @@ async def _half_done(store: Store) -> int:
 async def _cancel(store: Store, job_id: int) -> None:
     with suppress(IllegalTransition):
         await store.jobs.cancel(job_id, "tester")
-    for left in await store.upkeep.cancelled_jobs_with_ranges():
+    for left in await store.reads.cancelled_jobs_with_ranges():
         await store.jobs.drop_ranges(left)
 
 
@@ -445,7 +445,7 @@ class Complete:
         return job_id
 
     async def act(store: Store, job_id: int) -> None:
-        for found in await store.upkeep.finishable_jobs():
+        for found in await store.reads.finishable_jobs():
             await store.outcomes.complete(found)
 
     async def check(store: Store, job_id: int) -> None:

@@ -219,9 +219,9 @@ async def test_job_is_runnable_while_something_of_it_is_due(store: Store) -> Non
     await expire(store)
     assert [row[0] for row in await store.reads.runnable_jobs(["demo"])] == [job_id]
     assert await settle(store, held) == []
-    assert await store.upkeep.finishable_jobs() == [job_id]
+    assert await store.reads.finishable_jobs() == [job_id]
     assert await store.outcomes.complete(job_id) is JobState.DONE
-    assert await store.upkeep.finishable_jobs() == []
+    assert await store.reads.finishable_jobs() == []
 
 
 async def test_items_of_a_cancelled_job_never_come_to_another_one(store: Store) -> None:

@@ -66,7 +66,7 @@ async def test_closed_gate_lets_nobody_through_and_says_why(store: Store) -> Non
         refused = await _reserve(store, worker)
         assert refused.starts is None and refused.slots is None
         assert 90 < refused.wait <= 100 and refused.reason == "429 with Retry-After"
-    assert [(gate["name"], gate["closed"]) for gate in await store.reads.gates()] == [("api", 1)]
+    assert [(gate["name"], gate["closed"]) for gate in await store.gates.all()] == [("api", 1)]
 
 
 async def test_later_closing_wins_over_a_shorter_one(store: Store) -> None:
@@ -117,7 +117,7 @@ async def test_worker_that_finds_no_place_gets_a_share_soon(store: Store) -> Non
 async def test_places_of_a_worker_that_stopped_or_vanished_are_free(store: Store) -> None:
     await store.gates.declare(Gate("api", concurrency=4))
     await _reserve(store, "one", want=4)
-    await store.upkeep.stop_worker("one")
+    await store.workers.stop_worker("one")
     assert (await _reserve(store, "two", want=4)).slots == 4
     await execute(store, "update gate_holds set expires_at = @after(-1.0)")
     assert (await _reserve(store, "three", want=4)).slots == 4
@@ -141,4 +141,4 @@ async def test_host_may_only_slow_a_gate_down(store: Store) -> None:
     await store.gates.declare(Gate("api", spacing=1.0))
     await store.gates.slow_down("api", 3.0)
     await store.gates.slow_down("api", 2.0)
-    assert [gate["spacing"] for gate in await store.reads.gates()] == [3.0]
+    assert [gate["spacing"] for gate in await store.gates.all()] == [3.0]

@@ -294,9 +294,9 @@ async def test_sweeper_finds_what_a_killed_cancel_left(store: Store) -> None:
         lambda tx: tx.run("set_job_state", {"job_id": job_id, "state": "CANCELLED", "error": None}),
     )
     assert await claim(store, job_id) == []
-    assert await store.upkeep.cancelled_jobs_with_ranges() == [job_id]
+    assert await store.reads.cancelled_jobs_with_ranges() == [job_id]
     await store.jobs.drop_ranges(job_id)
-    assert await store.upkeep.cancelled_jobs_with_ranges() == []
+    assert await store.reads.cancelled_jobs_with_ranges() == []
 
 
 async def test_ingest_into_a_job_that_is_gone_is_a_lost_lease(store: Store) -> None:

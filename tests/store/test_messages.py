@@ -14,6 +14,7 @@ from holdfast.console import open_console
 from holdfast.errors import UserError
 from holdfast.model import ItemStatus, Lane, SliceKind
 from holdfast.store import NewJob, NewStream, OutboxRow, Store, open_store
+from holdfast.store.messages import Relayed
 from tests.store.checks import (
     MEGABYTES,
     claim,
@@ -212,7 +213,7 @@ async def test_refused_message_waits_and_is_sent_later(store: Store) -> None:
     job_id = await filled_job(store, 2)
     relayed = await store.messages.relay(refused)
     assert list(relayed.failed.values()) == ["unroutable"]
-    assert (await store.messages.relay(sent)).count == 0
+    assert await store.messages.relay(sent) == Relayed()
     await execute(store, "update outbox set available_at = created_at")
     assert (await store.messages.relay(sent)).sent == 1
     assert await out(store, job_id)
@@ -305,7 +306,7 @@ async def test_dropped_message_is_not_sent(store: Store) -> None:
     await store.messages.keep_dead(dead(str(uuid4())))
     letter = (await open_console(store).dead_letters.oldest("OPEN", 10))[0]
     await store.jobs.act_on_dead_letter(letter["id"], False, "tester")
-    assert (await store.messages.relay(sent)).count == 0
+    assert await store.messages.relay(sent) == Relayed()
     with pytest.raises(UserError):
         await store.jobs.act_on_dead_letter(letter["id"], True, "tester")
 
@@ -335,13 +336,13 @@ async def test_owner_has_at_most_so_many_workers(store: Store, database_url: str
 
 
 async def test_duty_is_one_process_until_its_time_runs_out(store: Store) -> None:
-    assert await store.upkeep.hold_duty("sweep", "one", 60)
-    assert not await store.upkeep.hold_duty("sweep", "two", 60)
-    assert await store.upkeep.hold_duty("sweep", "one", 60)
+    assert await store.workers.hold_duty("sweep", "one", 60)
+    assert not await store.workers.hold_duty("sweep", "two", 60)
+    assert await store.workers.hold_duty("sweep", "one", 60)
     await execute(store, "update duties set expires_at = acted_at")
-    assert await store.upkeep.hold_duty("sweep", "two", 60)
-    await store.upkeep.stop_worker("two")
-    assert await store.upkeep.hold_duty("sweep", "one", 60)
+    assert await store.workers.hold_duty("sweep", "two", 60)
+    await store.workers.stop_worker("two")
+    assert await store.workers.hold_duty("sweep", "one", 60)
 
 
 async def test_other_kind_of_slice_has_its_own_message(store: Store) -> None:

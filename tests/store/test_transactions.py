@@ -23,10 +23,8 @@ async def write(store: Store) -> None:
 
 
 async def read(store: Store) -> None:
-    async def body(tx: Transaction) -> None:
+    async with store.database.driver.reading() as tx:
         await tx.fetch("select 1")
-
-    await store.database.read(body)
 
 
 @pytest.mark.parametrize("use", [write, read])

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from holdfast.console import open_console
 from holdfast.store import Store
-from holdfast.store.upkeep_table import DueSchedule
+from holdfast.store.schedules import DueSchedule
 from tests.store.checks import execute, fetch
 from tests.store.scenarios import SCHEDULED
 
@@ -16,31 +16,31 @@ FUTURE = datetime(2100, 1, 1, tzinfo=UTC)
 
 
 async def test_worker_is_alive_until_it_stops_or_is_not_seen(store: Store) -> None:
-    await store.upkeep.add_worker("one", "host", 42, ["prices", "posts"])
-    await store.upkeep.add_worker("two", "host", 43, [])
-    alive = await store.reads.live_workers(30)
+    await store.workers.add_worker("one", "host", 42, ["prices", "posts"])
+    await store.workers.add_worker("two", "host", 43, [])
+    alive = await store.workers.live(30)
     assert [(worker["name"], worker["pipelines"]) for worker in alive] == [
         ("one", ["prices", "posts"]), ("two", []),
     ]  # fmt: skip
-    await store.upkeep.stop_worker("two")
+    await store.workers.stop_worker("two")
     await execute(store, "update workers set seen_at = @after(-60.0)")
-    assert await store.reads.live_workers(30) == []
-    await store.upkeep.see_worker("one")
-    assert [worker["name"] for worker in await store.reads.live_workers(30)] == ["one"]
+    assert await store.workers.live(30) == []
+    await store.workers.see_worker("one")
+    assert [worker["name"] for worker in await store.workers.live(30)] == ["one"]
 
 
 async def test_workers_of_yesterday_are_forgotten(store: Store) -> None:
     for name in ("alive", "stopped", "vanished"):
-        await store.upkeep.add_worker(name, "host", 1, [])
-    await store.upkeep.stop_worker("stopped")
+        await store.workers.add_worker(name, "host", 1, [])
+    await store.workers.stop_worker("stopped")
     await execute(store, "update workers set stopped_at = @after(-90000.0) where name = 'stopped'")
     await execute(store, "update workers set seen_at = @after(-90000.0) where name = 'vanished'")
-    await store.upkeep.forget_workers()
+    await store.workers.forget_workers()
     assert [row[0] for row in await fetch(store, "select name from workers")] == ["alive"]
 
 
 async def _schedule(store: Store, name: str, next_at: datetime) -> None:
-    await store.upkeep.set_schedule(
+    await store.schedules.set_schedule(
         name, "prices.py:prices", "0 3 * * *", "Asia/Ho_Chi_Minh", {"market": "VN"}, next_at
     )
 
@@ -48,12 +48,12 @@ async def _schedule(store: Store, name: str, next_at: datetime) -> None:
 async def test_due_schedule_carries_what_it_was_set_with(store: Store) -> None:
     await _schedule(store, "nightly", PAST)
     await _schedule(store, "later", FUTURE)
-    due = await store.upkeep.due_schedules()
+    due = await store.schedules.due_schedules()
     assert [(one.name, one.cron, one.zone, one.options) for one in due] == [
         ("nightly", "0 3 * * *", "Asia/Ho_Chi_Minh", {"market": "VN"})
     ]
     assert due[0].now > PAST
-    listed = await store.reads.schedules()
+    listed = await store.schedules.all()
     assert [(one["name"], one["next_at"]) for one in listed] == [
         ("later", FUTURE), ("nightly", PAST),
     ]  # fmt: skip
@@ -61,32 +61,32 @@ async def test_due_schedule_carries_what_it_was_set_with(store: Store) -> None:
 
 async def test_schedule_fires_once_under_two_sweepers(store: Store, other_store: Store) -> None:
     await _schedule(store, "nightly", PAST)
-    one, two = await store.upkeep.due_schedules(), await other_store.upkeep.due_schedules()
+    one, two = await store.schedules.due_schedules(), await other_store.schedules.due_schedules()
 
     async def fire(opened: Store, due: DueSchedule) -> int | None:
-        return await opened.upkeep.fire_schedule(due, FUTURE, SCHEDULED)
+        return await opened.schedules.fire_schedule(due, FUTURE, SCHEDULED)
 
     fired = await asyncio.gather(fire(store, one[0]), fire(other_store, two[0]))
     jobs = [job_id for job_id in fired if job_id is not None]
     assert len(jobs) == 1
     assert [row.job.id for row in await open_console(store).jobs.page(None, 10)] == jobs
-    assert await store.upkeep.due_schedules() == []
-    schedule = (await store.reads.schedules())[0]
+    assert await store.schedules.due_schedules() == []
+    schedule = (await store.schedules.all())[0]
     assert (schedule["next_at"], schedule["last_job_id"]) == (FUTURE, jobs[0])
 
 
 async def test_failed_firing_is_kept_until_the_schedule_is_set_again(store: Store) -> None:
     await _schedule(store, "nightly", PAST)
-    due = (await store.upkeep.due_schedules())[0]
-    assert await store.upkeep.skip_schedule(due, PAST + timedelta(days=1), "no such file")
-    assert not await store.upkeep.skip_schedule(due, PAST + timedelta(days=2), "no such file")
-    assert (await store.reads.schedules())[0]["error"] == "no such file"
+    due = (await store.schedules.due_schedules())[0]
+    assert await store.schedules.skip_schedule(due, PAST + timedelta(days=1), "no such file")
+    assert not await store.schedules.skip_schedule(due, PAST + timedelta(days=2), "no such file")
+    assert (await store.schedules.all())[0]["error"] == "no such file"
     await _schedule(store, "nightly", FUTURE)
-    assert (await store.reads.schedules())[0]["error"] is None
+    assert (await store.schedules.all())[0]["error"] is None
 
 
 async def test_removed_schedule_is_gone(store: Store) -> None:
     await _schedule(store, "nightly", PAST)
-    assert await store.upkeep.remove_schedule("nightly") is True
-    assert await store.upkeep.remove_schedule("nightly") is False
-    assert await store.upkeep.due_schedules() == []
+    assert await store.schedules.remove_schedule("nightly") is True
+    assert await store.schedules.remove_schedule("nightly") is False
+    assert await store.schedules.due_schedules() == []

@@ -45,21 +45,21 @@ async def _reserve(store: Store, name: str) -> None:
 
 async def _add_worker(store: Store, name: str) -> None:
     if not await fetch(store, "select 1 from workers where name = :name", name=name):
-        await store.upkeep.add_worker(name, "host", 1, [])
+        await store.workers.add_worker(name, "host", 1, [])
 
 
 async def _set_schedule(store: Store, name: str) -> None:
-    await store.upkeep.set_schedule(name, "demo", "0 3 * * *", "UTC", {}, PAST)
+    await store.schedules.set_schedule(name, "demo", "0 3 * * *", "UTC", {}, PAST)
 
 
 async def _fire(store: Store, name: str) -> None:
-    for due in await store.upkeep.due_schedules():
-        assert await store.upkeep.fire_schedule(due, FUTURE, SCHEDULED)
+    for due in await store.schedules.due_schedules():
+        assert await store.schedules.fire_schedule(due, FUTURE, SCHEDULED)
 
 
 async def _skip(store: Store, name: str) -> None:
-    for due in await store.upkeep.due_schedules():
-        assert await store.upkeep.skip_schedule(due, FUTURE, "no such file")
+    for due in await store.schedules.due_schedules():
+        assert await store.schedules.skip_schedule(due, FUTURE, "no such file")
 
 
 GATE = ("gates", "name", 1)
@@ -77,13 +77,13 @@ simple_scenario(
 )
 simple_scenario("add_worker", _add_worker, *WORKER)
 simple_scenario(
-    "see_worker", lambda store, name: store.upkeep.see_worker(name), *WORKER, _add_worker
+    "see_worker", lambda store, name: store.workers.see_worker(name), *WORKER, _add_worker
 )
 simple_scenario(
-    "stop_worker", lambda store, name: store.upkeep.stop_worker(name), *WORKER, _add_worker
+    "stop_worker", lambda store, name: store.workers.stop_worker(name), *WORKER, _add_worker
 )
 simple_scenario(
-    "forget_workers", lambda store, _: store.upkeep.forget_workers(), *WORKER, _add_worker
+    "forget_workers", lambda store, _: store.workers.forget_workers(), *WORKER, _add_worker
 )
 simple_scenario("set_schedule", _set_schedule, *SCHEDULE)
 simple_scenario("fire_schedule", _fire, *SCHEDULE, _set_schedule)
@@ -99,8 +99,8 @@ class FireOnASourceWalkedBefore:
 
     async def act(store: Store, source: str) -> None:
         new = NewJob("demo", source, [NewStream(source, "v1")], lane=Lane.BACKFILL)
-        for due in await store.upkeep.due_schedules():
-            await store.upkeep.fire_schedule(due, FUTURE, new)
+        for due in await store.schedules.due_schedules():
+            await store.schedules.fire_schedule(due, FUTURE, new)
 
     async def check(store: Store, source: str) -> None:
         jobs = await fetch(store, "select id from jobs where name = :n", n=source)
@@ -111,7 +111,7 @@ class FireOnASourceWalkedBefore:
 simple_scenario("skip_schedule", _skip, *SCHEDULE, _set_schedule)
 simple_scenario(
     "remove_schedule",
-    lambda store, name: store.upkeep.remove_schedule(name),
+    lambda store, name: store.schedules.remove_schedule(name),
     "schedules", "name", 0, _set_schedule,
 )  # fmt: skip
 

@@ -32,6 +32,7 @@ from holdfast.api import (
     session,
     streams,
     tokens,
+    usage,
     users,
 )
 from holdfast.api.dependencies import Parts
@@ -41,7 +42,7 @@ from holdfast.api.problems import RESPONSES, Problem, add_handlers
 from holdfast.engine.upkeep import every
 
 ROUTERS = (
-    session, users, tokens, files, pipelines, jobs, job_actions, items, pending, exports,
+    session, usage, users, tokens, files, pipelines, jobs, job_actions, items, pending, exports,
     operations, streams, gates, dead_letters, schedules, kill_switches, flags, audit, events,
     overview, health,
 )  # fmt: skip

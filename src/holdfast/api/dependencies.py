@@ -20,12 +20,13 @@ from holdfast.console.item_lists import ItemLists
 from holdfast.console.live import Feed, Rates
 from holdfast.console.new_jobs import NewJobs
 from holdfast.console.operation_runner import OperationRunner
+from holdfast.console.second_factors import SecondFactors
 from holdfast.console.upload_runner import UploadRunner
 from holdfast.engine.control import Control
 from holdfast.engine.worker import Worker
 from holdfast.observe.health import MetricsAccess
 from holdfast.observe.metrics import Metrics
-from holdfast.pipeline import Pipeline
+from holdfast.pipeline import Fetch, Pipeline
 from holdfast.store import Store
 
 
@@ -61,6 +62,7 @@ class Parts:
     console: Console
     pipelines: Mapping[str, Pipeline]
     accounts: Accounts
+    second_factors: SecondFactors
     flags: FeatureFlags
     library: FileLibrary
     new_jobs: NewJobs
@@ -78,6 +80,11 @@ class Parts:
     rng: random.Random
     metrics: Metrics
     log: Any
+
+    @property
+    def fetch(self) -> Fetch:
+        """Reads with a named query: how the pages of an extension read its tables."""
+        return self.store.fetch
 
     def control(self, name: str) -> Control:
         """Orders on behalf of the person of that name."""

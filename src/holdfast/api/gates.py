@@ -38,7 +38,7 @@ class Closing(Shape):
 
 @router.get("", summary="List the gates")
 async def index(person: Someone, parts: PartsOf) -> GateList:
-    gates = await parts.store.reads.gates()
+    gates = await parts.store.gates.all()
     return GateList(gates=[GateShape(**gate | {"closed": bool(gate["closed"])}) for gate in gates])
 
 

@@ -42,7 +42,7 @@ async def look_up(request: Request) -> Person | None:
     kind, _, token = request.headers.get("Authorization", "").partition(" ")
     if kind.lower() == "bearer":
         user = await accounts.by_token(token.strip())
-        return None if user is None else Person(user.name, Role(user.role))
+        return None if user is None else Person(user.name, Role(user.role), token=user)
     session = _session_of(request)
     if session is None:
         return None
@@ -108,6 +108,12 @@ async def someone(request: Request) -> Person:
     if request.method not in SAFE_METHODS:
         check_csrf(parts_of(request), person, request.headers.get(CSRF_HEADER, ""))
     return person
+
+
+def require_session(person: Person, action: str) -> None:
+    """For changes that would outlive a stolen token."""
+    if person.session is None:
+        raise NotAllowed(f"a token cannot {action}", "Log in with a password or a link.")
 
 
 async def operator(person: Annotated[Person, Depends(someone)]) -> Person:

@@ -94,6 +94,7 @@ async def kickoff(
         raise UnfitState(f"job {job.id} is {job.state}", "Only a RUNNING job can be processed.")
     if job.pipeline not in parts.pipelines:
         raise UserError(f"this server does not have the pipeline {job.pipeline}")
+    await parts.store.audit.add(person.name, "kickoff", job.id, "", {"milliseconds": duration_ms})
     before = await parts.store.reads.counters(job.id)
     await _work(job, parts, duration_ms / 1000)
     shape = await _described(job, person, parts)

@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError
 from holdfast.api.cursors import Cursors
 from holdfast.api.dependencies import Parts
 from holdfast.api.idempotency import IdempotentRoute, request_key
-from holdfast.api.identity import Operator, PartsOf, Someone, ip_of, parts_of
+from holdfast.api.identity import Operator, PartsOf, Someone, find_person, ip_of, parts_of
 from holdfast.api.multipart import received_form, require_file
 from holdfast.api.problems import Malformed, WrongType
 from holdfast.api.shapes import Counts, Id, JobList, JobShape, Name, Shape, Text, Why
@@ -120,9 +120,9 @@ class PaceChanges(Shape):
     decisions: list[PaceChange]
 
 
-async def require_capacity(parts: PartsOf) -> None:
+async def require_capacity(request: Request, parts: PartsOf) -> None:
     """Checked before the body is read."""
-    await parts.new_jobs.require_capacity()
+    await parts.new_jobs.require_capacity(await find_person(request))
 
 
 async def scoped_job(

@@ -45,7 +45,7 @@ class Overview(Shape):
 
 @router.get("/workers", summary="List the live workers")
 async def workers(person: Someone, parts: PartsOf) -> WorkerList:
-    workers = await parts.store.reads.live_workers(parts.options.worker_lost_seconds)
+    workers = await parts.store.workers.live(parts.options.worker_lost_seconds)
     return WorkerList(workers=[WorkerShape(**worker) for worker in workers])
 
 
@@ -60,8 +60,8 @@ async def overview(person: Someone, parts: PartsOf) -> Overview:
     return Overview(
         points=[asdict(point) for point in parts.feed.points],
         backlog=backlog,
-        workers=len(await reads.live_workers(parts.options.worker_lost_seconds)),
+        workers=len(await parts.store.workers.live(parts.options.worker_lost_seconds)),
         dead_letters=sum((await reads.count_dead_letters()).values()),
-        gates_closed=sum(1 for gate in await reads.gates() if gate["closed"]),
+        gates_closed=sum(1 for gate in await parts.store.gates.all() if gate["closed"]),
         kill_switches=len(await reads.kill_switches()),
     )

@@ -36,7 +36,7 @@ class ScheduleList(Shape):
 
 
 class NewSchedule(Shape):
-    pipeline: Name = Field(examples=["meetings"])
+    pipeline: Name = Field(examples=["prices"])
     cron: Annotated[str, Field(max_length=200)] = Field(examples=["0 6 * * *"])
     zone: Annotated[str, Field(max_length=100)] = "UTC"
     options: dict[str, Any] = Field(default_factory=dict)
@@ -44,7 +44,7 @@ class NewSchedule(Shape):
 
 @router.get("", summary="List the schedules")
 async def index(person: Someone, parts: PartsOf) -> ScheduleList:
-    schedules = await parts.store.reads.schedules()
+    schedules = await parts.store.schedules.all()
     return ScheduleList(schedules=[_shape(schedule) for schedule in schedules])
 
 

@@ -47,7 +47,7 @@ async def index(person: Someone, parts: PartsOf) -> TokenList:
 
 @router.post("", status_code=201, summary="Create a token for yourself")
 async def make(body: NewToken, person: Someone, parts: PartsOf) -> MadeToken:
-    """It has your permissions."""
+    """It has your permissions. Created with a token, it expires with that one at the latest."""
     account = OwnAccount(parts.console, parts.accounts, person)
     token = await account.make_token(body.name, body.days)
     return MadeToken(id=token.id, token=token.value)

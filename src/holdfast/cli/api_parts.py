@@ -20,10 +20,10 @@ from holdfast.cli.composition import (
     opened_store,
     worker_options,
 )
-from holdfast.cli.working import worker_name
+from holdfast.cli.people_parts import accounts_of, limits_of, second_factors_of
+from holdfast.cli.supervisor import worker_name
 from holdfast.clock import SystemClock, system_random
 from holdfast.console import Console, open_console
-from holdfast.console.accounts import Accounts
 from holdfast.console.bulk import Bulk
 from holdfast.console.export_writer import ExportWriter
 from holdfast.console.feature_flags import FLAGS, FeatureFlags, ServedFlag
@@ -51,11 +51,11 @@ async def opened_parts(
 ) -> AsyncIterator[Parts]:
     metrics = metrics_of(pipelines.values())
     async with opened_store(settings, metrics) as store:
-        console = open_console(store)
+        console = open_console(store, limits_of(settings))
         clock, rng, log = SystemClock(), system_random(), structlog.get_logger()
         walk = WalkParts(store, discover_limits(settings), clock, rng, metrics, log)
         backpressure = Backpressure(store, backlog_bounds(settings), clock, metrics)
-        library = FileLibrary(console.files, settings.data_dir / "files", _file_limits(settings))
+        library = FileLibrary(console, settings.data_dir / "files", _file_limits(settings))
         flags = FeatureFlags(console, {flag.name: flag for flag in _flags(settings, pipelines)})
         new_worker = _worker_factory(settings, pipelines, walk)
         rates = Rates(clock)
@@ -63,7 +63,8 @@ async def opened_parts(
             store=store,
             console=console,
             pipelines=pipelines,
-            accounts=Accounts(console.people, settings.session_hours * 3600.0),
+            accounts=accounts_of(console, settings, clock),
+            second_factors=second_factors_of(console, clock),
             flags=flags,
             library=library,
             new_jobs=NewJobs(console, pipelines, library, flags, backpressure, new_worker, log),

@@ -1,4 +1,4 @@
-"""Runs the HTTP server. Imported only by the commands that serve."""
+"""The HTTP server. Imported only by processes that serve HTTP."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from holdfast.cli.composition import (
     serving_health,
     store_checks,
 )
-from holdfast.cli.listening import BACKLOG, listening
 from holdfast.cli.output import errors
-from holdfast.cli.supervising import reap_dead_workers
-from holdfast.cli.working import stop_with_supervisor
+from holdfast.cli.serve import BACKLOG, listen
+from holdfast.cli.signals import stop_with_supervisor
+from holdfast.cli.supervisor import reap_dead_workers
 from holdfast.console import open_console
 from holdfast.console.live import Feed
 from holdfast.errors import UserError
@@ -52,7 +52,7 @@ async def serve(
     if supervised:
         stop_with_supervisor(asyncio.get_running_loop(), _stop_this_process)
     async with opened_parts(settings, pipelines, host) as parts:
-        await _refuse_open_door(parts.store, host)
+        await _refuse_unprotected(parts.store, host)
         await reap_dead_workers(parts.store, settings.worker_lost_seconds * 10)
         app = create_app(parts)
         add_pages(app, page_packs(pipelines))
@@ -60,13 +60,13 @@ async def serve(
         server = Server(parts.feed, _config(app, settings, connections), connections)
         checks = store_checks(parts.store) | {"server": server.check}
         health = serving_health(settings, settings.health_port, parts.metrics, checks)
-        with listening(host, port) as listener, health as server.drain:
+        with listen(host, port) as listener, health as server.drain:
             await _announce(parts, host, listener.getsockname()[1])
             await server.serve(sockets=[listener])
 
 
 def page_packs(pipelines: Mapping[str, Pipeline]) -> list[PagePack]:
-    """Those of the extensions whose pipelines are served."""
+    """The pages of the extensions whose pipelines are served."""
     served = [installed()[each.extension] for each in pipelines.values() if each.extension]
     return [extension.load("web") for extension in served if extension.web]
 
@@ -77,15 +77,16 @@ def _stop_this_process() -> None:
 
 async def _announce(parts: Parts, host: str, port: int) -> None:
     shown = f"[{host}]" if ":" in host else host
-    errors.print(f"Holdfast listens at http://{shown}:{port}/ . Ctrl-C stops.", markup=False)
+    url = f"http://{shown}:{port}/"
+    errors.print(f"Holdfast is running at {url} . Press Ctrl-C to stop.", markup=False)
     link = await parts.accounts.first_admin()
     if link is not None:
-        errors.print(f"Log in once with: http://{shown}:{port}/login/{link}", markup=False)
+        errors.print(f"Log in (once) with: {url}login/{link}", markup=False)
 
 
 class Server(uvicorn.Server):
-    """One that is not ready before it listens, nor from the moment it is told to stop. Then it
-    lets live pages go, which would keep it waiting."""
+    """Reports that it is ready only while it listens and is not stopping. On stopping it closes
+    the live pages, which would otherwise keep it waiting."""
 
     drain: Callable[[], None]
 
@@ -105,8 +106,8 @@ class Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self.drain()
         self._feed.close()
-        # Uvicorn's own would raise the signal again at the end and cut off what follows it: the
-        # store that closes, the last traces.
+        # Uvicorn's own handler raises the signal again at the end, which would cut off what
+        # follows: closing the store, sending the last traces.
         self.force_exit = self.should_exit
         self.should_exit = True
 
@@ -139,15 +140,15 @@ def _connection_limits(settings: Settings) -> ConnectionLimits:
     )
 
 
-async def _refuse_open_door(store: Store, host: str) -> None:
-    """Beyond this host only where people have to say who they are, and can."""
+async def _refuse_unprotected(store: Store, host: str) -> None:
+    """Serves other hosts only if people have to log in, and can."""
     if _is_loopback(host):
         return
     users = await open_console(store).people.users()
     if not any(user.has_password and not user.disabled for user in users):
         raise UserError(
-            f"{host} can be reached by others, and no account has a password",
-            "Make one first: holdfast user add NAME --role admin",
+            f"{host} can be reached from other hosts, and no account has a password",
+            "Create one first: holdfast user add NAME --role admin",
         )
 
 

@@ -78,6 +78,8 @@ class Bulk:
             "reason": request.reason,
         }
         ids = [job.id for job in jobs]
+        if request.kind == "export":
+            await self.console.quotas.require(person.name, exports=len(ids))
         new = NewOperation(person.name, request.kind, target, ids, matches.count, key)
         operations = self.console.operations
         return await operations.operation(await operations.add(new))

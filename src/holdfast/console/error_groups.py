@@ -6,10 +6,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from holdfast.model import Counters
 from holdfast.store.database import Database
 from holdfast.store.driver import Row, Transaction
 from holdfast.store.instants import parse_instant
+from holdfast.store.reads import counters_of
+from holdfast.store.rows import fields_of
 
 _COUNTED = 10_000
 _COUNTED_OF_RARE = 500
@@ -38,7 +39,7 @@ async def errors_by_code(database: Database, job_id: int) -> list[CodeGroup]:
 
 async def _estimated(tx: Transaction, job_id: int, latest: list[CodeGroup]) -> list[CodeGroup]:
     """As the latest errors are spread, so are all; other codes are added."""
-    counters = Counters(*(await tx.fetch("counters", {"job_id": job_id}))[0])
+    counters = counters_of((await tx.fetch("counters", {"job_id": job_id}))[0])
     total = max(_COUNTED, counters.error)
     codes = {row[0] for row in await tx.fetch("codes_of_job", {"job_id": job_id})}
     groups = []
@@ -60,6 +61,12 @@ async def _estimated(tx: Transaction, job_id: int, latest: list[CodeGroup]) -> l
 
 
 def _group(row: Row, limit: int) -> CodeGroup:
-    code, count, first_at, last_at, sample = row
-    exact = count < limit
-    return CodeGroup(code, count, exact, parse_instant(first_at), parse_instant(last_at), sample)
+    fields = fields_of(row)
+    return CodeGroup(
+        fields["error_code"],
+        fields["count"],
+        fields["count"] < limit,
+        fields["first_at"],
+        fields["last_at"],
+        fields["sample"],
+    )

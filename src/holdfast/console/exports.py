@@ -9,9 +9,10 @@ from typing import Any
 
 import orjson
 
+from holdfast.console.quotas import NO_LIMITS, Amounts, require_room
 from holdfast.errors import NotThere
 from holdfast.store.audit import add_audit
-from holdfast.store.database import Database
+from holdfast.store.database import Database, verb
 from holdfast.store.driver import Row, Transaction
 from holdfast.store.idempotency import RequestKey, note_made
 from holdfast.store.rows import LAST_ID, fields_of
@@ -62,16 +63,16 @@ class Written:
 class Exports:
     """A scope is an owner's name; None means everybody's."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, limits: Amounts = NO_LIMITS) -> None:
         self._database = database
+        self._limits = limits
 
-    async def add_export(self, new: NewExport) -> int:
-        async def body(tx: Transaction) -> int:
-            export_id = await insert_export(tx, new)
-            await note_made(tx, new.request, export_id)
-            return export_id
-
-        return await self._database.write("add_export", body)
+    @verb
+    async def add_export(self, tx: Transaction, new: NewExport) -> int:
+        await require_room(tx, self._limits, new.owner_id, exports=1, bytes=1)
+        export_id = await insert_export(tx, new)
+        await note_made(tx, new.request, export_id)
+        return export_id
 
     async def export(self, export_id: int, scope: str | None = None) -> Export:
         rows = await self._database.fetch("export", {"id": export_id, "scope": scope})
@@ -91,24 +92,25 @@ class Exports:
     async def to_do(self) -> list[int]:
         return [row[0] for row in await self._database.fetch("exports_to_do")]
 
-    async def lease_export(self, export_id: int, worker: str, seconds: float) -> Export | None:
+    @verb
+    async def lease_export(
+        self, tx: Transaction, export_id: int, worker: str, seconds: float
+    ) -> Export | None:
         params = {"id": export_id, "worker": worker, "seconds": seconds}
+        rows = await tx.take("lease_export", params)
+        return _export(rows[0]) if rows else None
 
-        async def body(tx: Transaction) -> Export | None:
-            rows = await tx.take("lease_export", params)
-            return _export(rows[0]) if rows else None
-
-        return await self._database.write("lease_export", body)
-
-    async def renew_export(self, export_id: int, worker: str, rows: int, seconds: float) -> bool:
+    @verb(relaxed=True)
+    async def renew_export(
+        self, tx: Transaction, export_id: int, worker: str, rows: int, seconds: float
+    ) -> bool:
         params = {"id": export_id, "worker": worker, "rows": rows, "seconds": seconds}
+        return bool(await tx.take("renew_export", params))
 
-        async def body(tx: Transaction) -> bool:
-            return bool(await tx.take("renew_export", params))
-
-        return await self._database.write("renew_export", body, relaxed=True)
-
-    async def finish_export(self, export_id: int, worker: str, written: Written) -> bool:
+    @verb
+    async def finish_export(
+        self, tx: Transaction, export_id: int, worker: str, written: Written
+    ) -> bool:
         """False when another took it over."""
         params = {
             "id": export_id,
@@ -120,11 +122,7 @@ class Exports:
             "notes": orjson.dumps(list(written.notes)).decode(),
             "error": written.error,
         }
-
-        async def body(tx: Transaction) -> bool:
-            return bool(await tx.take("finish_export", params))
-
-        return await self._database.write("finish_export", body)
+        return bool(await tx.take("finish_export", params))
 
 
 async def insert_export(tx: Transaction, new: NewExport) -> int:
@@ -137,8 +135,8 @@ async def insert_export(tx: Transaction, new: NewExport) -> int:
         "with_input": int(new.with_input),
     }
     export_id = int((await tx.take("add_export", params))[0][0])
-    told = {"format": new.format, "statuses": list(new.statuses), **new.narrowed}
-    await add_audit(tx, new.owner_id, "export", new.job_id, str(export_id), told)
+    detail = {"format": new.format, "statuses": list(new.statuses), **new.narrowed}
+    await add_audit(tx, new.owner_id, "export", new.job_id, str(export_id), detail)
     return export_id
 
 

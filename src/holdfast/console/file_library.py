@@ -16,7 +16,8 @@ from typing import Any
 
 import orjson
 
-from holdfast.console.files import Files, NewFile, StoredFile
+from holdfast.console import Console
+from holdfast.console.files import NewFile, StoredFile
 from holdfast.console.images import IMAGE_LIST, detected_image, image_row, is_image
 from holdfast.errors import InputError, NotAllowed, UserError
 from holdfast.file_store import place_of
@@ -78,8 +79,9 @@ class FileLimits:
 
 
 class FileLibrary:
-    def __init__(self, files: Files, folder: Path, limits: FileLimits) -> None:
-        self._files = files
+    def __init__(self, console: Console, folder: Path, limits: FileLimits) -> None:
+        self._files = console.files
+        self._quotas = console.quotas
         self.folder = folder
         self.limits = limits
 
@@ -94,6 +96,7 @@ class FileLibrary:
         path = received.path.with_name(received.name)
         received.path.rename(path)
         detected = await look(self._detect, path, table)
+        await self._quotas.require(owner, files=1, bytes=received.size)
         complete = Received(received.name, path, received.size, received.sha256)
         place = await asyncio.to_thread(complete.move_to, self.folder)
         return await self._add(complete, place, "upload", owner, detected, request)

@@ -9,9 +9,10 @@ from typing import Any
 
 import orjson
 
+from holdfast.console.quotas import NO_LIMITS, Amounts, require_room
 from holdfast.errors import NotThere
 from holdfast.store.audit import add_audit
-from holdfast.store.database import Database
+from holdfast.store.database import Database, verb
 from holdfast.store.driver import Row, Transaction
 from holdfast.store.idempotency import RequestKey, note_made
 from holdfast.store.rows import LAST_ID, fields_of
@@ -45,10 +46,14 @@ class StoredFile:
 class Files:
     """A scope is an owner's name; None means everybody's."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, limits: Amounts = NO_LIMITS) -> None:
         self._database = database
+        self._limits = limits
 
-    async def add_file(self, new: NewFile) -> int:
+    @verb
+    async def add_file(self, tx: Transaction, new: NewFile) -> int:
+        size = new.size if new.kind != "reference" else 0
+        await require_room(tx, self._limits, new.owner_id, files=1, bytes=size)
         params = {
             "owner_id": new.owner_id,
             "name": new.name,
@@ -58,15 +63,11 @@ class Files:
             "sha256": new.sha256,
             "detected": orjson.dumps(dict(new.detected)).decode(),
         }
-
-        async def body(tx: Transaction) -> int:
-            rows = await tx.take("add_file", params)
-            told = {"name": new.name, "size": new.size, "sha256": new.sha256}
-            await add_audit(tx, new.owner_id, "file.stored", None, str(rows[0][0]), told)
-            await note_made(tx, new.request, rows[0][0])
-            return int(rows[0][0])
-
-        return await self._database.write("add_file", body)
+        rows = await tx.take("add_file", params)
+        detail = {"name": new.name, "size": new.size, "sha256": new.sha256}
+        await add_audit(tx, new.owner_id, "file.stored", None, str(rows[0][0]), detail)
+        await note_made(tx, new.request, rows[0][0])
+        return int(rows[0][0])
 
     async def file(self, file_id: int, scope: str | None = None) -> StoredFile:
         rows = await self._database.fetch("file", {"id": file_id, "scope": scope})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.store.audit import add_audit
-from holdfast.store.database import Database
+from holdfast.store.database import Database, verb
 from holdfast.store.driver import Transaction
 from holdfast.store.instants import parse_instant
 
@@ -18,15 +18,16 @@ class Flags:
         """The flags that somebody set, by name."""
         rows = await self._database.fetch("flags")
         return {
-            name: {"enabled": bool(enabled), "actor": actor, "at": parse_instant(at)}
-            for name, enabled, actor, at in rows
+            row["name"]: {
+                "enabled": bool(row["enabled"]),
+                "actor": row["actor"],
+                "at": parse_instant(row["at"]),
+            }
+            for row in rows
         }
 
-    async def set_flag(self, name: str, enabled: bool, actor: str) -> None:
+    @verb
+    async def set_flag(self, tx: Transaction, name: str, enabled: bool, actor: str) -> None:
         params = {"name": name, "enabled": int(enabled), "actor": actor}
-
-        async def body(tx: Transaction) -> None:
-            await tx.run("set_flag", params)
-            await add_audit(tx, actor, "flag.set", None, name, {"enabled": enabled})
-
-        await self._database.write("set_flag", body)
+        await tx.run("set_flag", params)
+        await add_audit(tx, actor, "flag.set", None, name, {"enabled": enabled})

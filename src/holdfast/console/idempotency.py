@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from holdfast.store.database import Database
+from holdfast.store.database import Database, verb
 from holdfast.store.driver import Row, Transaction
 
 
@@ -23,44 +23,37 @@ class Idempotency:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def begin_request(self, user_name: str, key: str, fingerprint: str) -> Answered | None:
+    @verb
+    async def begin_request(
+        self, tx: Transaction, user_name: str, key: str, fingerprint: str
+    ) -> Answered | None:
         """None: the caller answers it. Otherwise the earlier request and its answer."""
         params = {"user_name": user_name, "key": key, "fingerprint": fingerprint}
+        if await tx.take("begin_request", params):
+            return None
+        rows = await tx.fetch("request", params)
+        return _answered(rows[0]) if rows else Answered(fingerprint, "", None, None, None)
 
-        async def body(tx: Transaction) -> Answered | None:
-            if await tx.take("begin_request", params):
-                return None
-            rows = await tx.fetch("request", params)
-            return _answered(rows[0]) if rows else Answered(fingerprint, "", None, None, None)
-
-        return await self._database.write("begin_request", body)
-
-    async def answer_request(self, user_name: str, key: str, status: int, text: str) -> None:
+    @verb
+    async def answer_request(
+        self, tx: Transaction, user_name: str, key: str, status: int, text: str
+    ) -> None:
         params = {"user_name": user_name, "key": key, "status": status, "body": text}
+        await tx.run("answer_request", params)
 
-        async def body(tx: Transaction) -> None:
-            await tx.run("answer_request", params)
-
-        await self._database.write("answer_request", body)
-
-    async def drop_request(self, user_name: str, key: str) -> None:
+    @verb
+    async def drop_request(self, tx: Transaction, user_name: str, key: str) -> None:
         """The request may be sent again, unless it made something before it failed."""
+        await tx.run("drop_request", {"user_name": user_name, "key": key})
 
-        async def body(tx: Transaction) -> None:
-            await tx.run("drop_request", {"user_name": user_name, "key": key})
-
-        await self._database.write("drop_request", body)
-
-    async def forget_requests(self) -> None:
-        async def body(tx: Transaction) -> None:
-            await tx.run("forget_requests", {})
-
-        await self._database.write("forget_requests", body)
+    @verb
+    async def forget_requests(self, tx: Transaction) -> None:
+        await tx.run("forget_requests", {})
 
 
 def _answered(row: Row) -> Answered:
-    fingerprint, _, content = row[0].partition(" ")
-    status, text = row[1:]
+    fingerprint, _, content = row["fingerprint"].partition(" ")
+    status, text = row["status"], row["body"]
     if status is None and text is not None:
         return Answered(fingerprint, content, None, None, int(text))
     return Answered(fingerprint, content, status, text, None)

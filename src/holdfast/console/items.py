@@ -230,7 +230,7 @@ async def _in_order(taking: _Taking, at: Position, query: str) -> Position | Non
     assert taking.job is not None
     job = {"job_id": taking.job.id}
     params = {**job, **taking.sizes, "after": at.get("seq", 0), "limit": taking.room + 1}
-    rows = await taking.tx.fetch(query, params)
+    rows = await taking.tx.scan(query, params)
     leased = await taking.tx.fetch("leased_ranges", job)
     return _took(taking, [_item(row, taking.job, leased) for row in rows])
 
@@ -265,7 +265,7 @@ async def _changed(
         "until": taking.instant(filter.until or _LATEST),
         "limit": taking.room + 1,
     }
-    rows = await taking.tx.fetch(query, params)
+    rows = await taking.tx.scan(query, params)
     leased = await taking.tx.fetch("leased_ranges", {"job_id": taking.job.id})
     return [_item(row, taking.job, leased) for row in rows]
 
@@ -381,7 +381,7 @@ async def _open_items(
     return [(each, _open_item(each, *row[1:])) for each, row in found]
 
 
-async def _rows_of_one(taking: _Taking, each: _OpenRange, place: Position) -> list[Row]:
+async def _rows_of_one(taking: _Taking, each: _OpenRange, place: Position) -> Sequence[Values]:
     after = place["seq"] if each.id == place["range"] else 0
     params = {
         **taking.sizes,
@@ -391,7 +391,7 @@ async def _rows_of_one(taking: _Taking, each: _OpenRange, place: Position) -> li
         "after": max(after, each.lo - 1),
         "limit": taking.room + 1,
     }
-    return await taking.tx.fetch("page_of_again" if each.again else "page_of_fresh", params)
+    return await taking.tx.scan("page_of_again" if each.again else "page_of_fresh", params)
 
 
 async def _rows_of_several(taking: _Taking, group: Sequence[_OpenRange]) -> list[Values]:
@@ -399,7 +399,7 @@ async def _rows_of_several(taking: _Taking, group: Sequence[_OpenRange]) -> list
     for query, again in (("open_of_fresh_ranges", 0), ("open_of_again_ranges", 1)):
         range_ids = [each.id for each in group if each.again == again]
         if range_ids:
-            rows += await taking.tx.fetch(query, {**taking.sizes, "range_ids": range_ids})
+            rows += await taking.tx.scan(query, {**taking.sizes, "range_ids": range_ids})
     return rows
 
 
@@ -422,7 +422,7 @@ def _open_item(
     )
 
 
-def _item(row: Row, job: Job, leased: Sequence[Row]) -> ItemView:
+def _item(row: Values, job: Job, leased: Sequence[Row]) -> ItemView:
     """An item without an outcome is PENDING; under a live lease PROCESSING; in a cancelled job
     SKIPPED."""
     status, code, message, worker = row[2], row[4], row[5], None

@@ -15,7 +15,8 @@ from holdfast.console.file_library import FileLibrary
 from holdfast.console.files import StoredFile
 from holdfast.console.images import IMAGE_LIST, image_row, is_image
 from holdfast.console.person import Person
-from holdfast.engine.control import NO_CAPS, Asked, Caps, Control, options_of
+from holdfast.engine.control import NO_CAPS, Asked, Caps, Control, options_of, refuse_planning
+from holdfast.engine.dry_run import dry_run
 from holdfast.engine.pace.backpressure import Backpressure
 from holdfast.engine.worker import Worker
 from holdfast.errors import Throttled, UserError
@@ -62,8 +63,11 @@ class NewJobs:
         """Those that a person can start a job of; the others plan their jobs themselves."""
         return [pipeline for pipeline in self.pipelines.values() if not pipeline.plans]
 
-    async def require_capacity(self) -> None:
-        """The one place where new work is refused while too much is waiting."""
+    async def require_capacity(self, person: Person | None) -> None:
+        """The one place where new work is refused: while too much is waiting, or if the person
+        has too many jobs."""
+        if person is not None:
+            await self.console.quotas.require(person.name, jobs=1)
         seconds = await self.backpressure.wait_seconds()
         if seconds is not None:
             raise Throttled("too many items are waiting already", seconds, "Try again later.")
@@ -106,16 +110,13 @@ class NewJobs:
         )
         await Control(self.console.store, person.name, self.log).prepare(pipeline)
         texts = [orjson.dumps(row).decode() for row in rows]
-        outcomes = await self.new_worker(_NO_JOB).try_out(job, texts)
+        worker = self.new_worker(_NO_JOB)
+        outcomes = await dry_run(self.console.store, worker, pipeline, job, texts)
         return list(zip(rows, outcomes, strict=True))
 
     def startable_pipeline(self, name: str) -> Pipeline:
         pipeline = self.pipeline(name)
-        if pipeline.plans:
-            raise UserError(
-                f"the pipeline {name} plans its own jobs",
-                "Start them with its own pages, routes or commands.",
-            )
+        refuse_planning(pipeline)
         return pipeline
 
     async def _input_file(self, request: JobRequest, person: Person) -> StoredFile | None:

@@ -1,5 +1,5 @@
-"""Operations on everything that matches a filter. Each step changes a chunk of items and says so
-in the operation's row in one transaction: whoever goes on after a crash counts nothing twice."""
+"""Bulk operations on everything that matches a filter. Each step changes a chunk of items and the
+operation's row in one transaction: a process that continues after a crash counts nothing twice."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from holdfast.errors import LeaseLost, NotThere, UnfitState
 from holdfast.model import ItemStatus
 from holdfast.store.audit import add_audit
 from holdfast.store.counters import add_counts
-from holdfast.store.database import Database
+from holdfast.store.database import Database, verb
 from holdfast.store.driver import Row, Transaction
 from holdfast.store.idempotency import RequestKey, note_made
 from holdfast.store.instants import instant_parameter, parse_instant
 from holdfast.store.jobs import open_again, require
+from holdfast.store.rows import LAST_ID, fields_of
 from holdfast.store.skips import skip_named
 
-_LAST_ID = 2**62
 _CHUNK = 500
 _SKIP_CHUNK = 2000
 _COUNT_LIMIT = 100_000
@@ -35,7 +35,7 @@ _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
 class NewOperation:
     owner_id: str
     kind: str  # reprocess, skip, cancel, export
-    target: Mapping[str, Any]  # filter and options, as they were asked for
+    target: Mapping[str, Any]  # filter and options of the request
     job_ids: Sequence[int]
     expected_count: int
     request: RequestKey | None = None
@@ -51,7 +51,7 @@ class Operation:
     state: str  # QUEUED, RUNNING, DONE, FAILED, CANCELLED
     expected_count: int
     done_count: int
-    left_count: int  # looked at and left alone
+    left_count: int  # looked at and not changed
     position: Mapping[str, Any] | None
     result: tuple[int, ...]  # ids of what it made
     error: str | None
@@ -75,7 +75,7 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Who goes on with an operation, and for how long without a word."""
+    """The process that carries out an operation, and how long its lease lasts."""
 
     operation: Operation
     worker: str
@@ -86,7 +86,8 @@ class Operations:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def add(self, new: NewOperation) -> int:
+    @verb("add_operation")
+    async def add(self, tx: Transaction, new: NewOperation) -> int:
         params = {
             "owner_id": new.owner_id,
             "kind": new.kind,
@@ -94,17 +95,13 @@ class Operations:
             "job_ids": orjson.dumps(list(new.job_ids)).decode(),
             "expected": new.expected_count,
         }
-
-        async def body(tx: Transaction) -> int:
-            rows = await tx.take("add_operation", params)
-            told = {"target": dict(new.target), "expected": new.expected_count}
-            only = new.job_ids[0] if len(new.job_ids) == 1 else None
-            action = f"operation.{new.kind}"
-            await add_audit(tx, new.owner_id, action, only, str(rows[0][0]), told)
-            await note_made(tx, new.request, rows[0][0])
-            return int(rows[0][0])
-
-        return await self._database.write("add_operation", body)
+        rows = await tx.take("add_operation", params)
+        detail = {"target": dict(new.target), "expected": new.expected_count}
+        only = new.job_ids[0] if len(new.job_ids) == 1 else None
+        action = f"operation.{new.kind}"
+        await add_audit(tx, new.owner_id, action, only, str(rows[0][0]), detail)
+        await note_made(tx, new.request, rows[0][0])
+        return int(rows[0][0])
 
     async def operation(self, operation_id: int, scope: str | None = None) -> Operation:
         rows = await self._database.fetch("operation", {"id": operation_id, "scope": scope})
@@ -117,7 +114,7 @@ class Operations:
     async def page(
         self, scope: str | None, limit: int, before: int | None = None
     ) -> list[Operation]:
-        params = {"limit": limit, "before_id": before or _LAST_ID}
+        params = {"limit": limit, "before_id": before or LAST_ID}
         if scope is None:
             rows = await self._database.fetch("operations", params)
         else:
@@ -127,65 +124,54 @@ class Operations:
     async def to_do(self) -> list[int]:
         return [row[0] for row in await self._database.fetch("operations_to_do")]
 
-    async def lease(self, operation_id: int, worker: str, seconds: float) -> Hold | None:
+    @verb("lease_operation")
+    async def lease(
+        self, tx: Transaction, operation_id: int, worker: str, seconds: float
+    ) -> Hold | None:
         params = {"id": operation_id, "worker": worker, "seconds": seconds}
+        rows = await tx.take("lease_operation", params)
+        return Hold(_operation(rows[0]), worker, seconds) if rows else None
 
-        async def body(tx: Transaction) -> Hold | None:
-            rows = await tx.take("lease_operation", params)
-            return Hold(_operation(rows[0]), worker, seconds) if rows else None
+    @verb("release_operation")
+    async def release(self, tx: Transaction, hold: Hold) -> None:
+        params = {"id": hold.operation.id, "worker": hold.worker}
+        await tx.run("release_operation", params)
 
-        return await self._database.write("lease_operation", body)
-
-    async def release(self, hold: Hold) -> None:
-        async def body(tx: Transaction) -> None:
-            params = {"id": hold.operation.id, "worker": hold.worker}
-            await tx.run("release_operation", params)
-
-        await self._database.write("release_operation", body)
-
-    async def cancel(self, operation_id: int, actor: str) -> None:
+    @verb("cancel_operation")
+    async def cancel(self, tx: Transaction, operation_id: int, actor: str) -> None:
         """What it did stays done."""
+        if not await tx.take("cancel_operation", {"id": operation_id}):
+            raise UnfitState(f"operation {operation_id} has ended already")
+        await add_audit(tx, actor, "operation.cancelled", None, str(operation_id))
 
-        async def body(tx: Transaction) -> None:
-            if not await tx.take("cancel_operation", {"id": operation_id}):
-                raise UnfitState(f"operation {operation_id} has ended already")
-            await add_audit(tx, actor, "operation.cancelled", None, str(operation_id))
-
-        await self._database.write("cancel_operation", body)
-
-    async def finish(self, hold: Hold, state: str, error: str | None = None) -> None:
+    @verb("finish_operation")
+    async def finish(
+        self, tx: Transaction, hold: Hold, state: str, error: str | None = None
+    ) -> None:
         operation = hold.operation
         params = {"id": operation.id, "worker": hold.worker, "state": state, "error": error}
+        if not await tx.take("finish_operation", params):
+            return
+        detail = {"state": state, "done": operation.done_count, "left": operation.left_count}
+        await add_audit(tx, operation.owner_id, "operation.ended", None, str(operation.id), detail)
 
-        async def body(tx: Transaction) -> None:
-            if not await tx.take("finish_operation", params):
-                return
-            told = {"state": state, "done": operation.done_count, "left": operation.left_count}
-            await add_audit(
-                tx, operation.owner_id, "operation.ended", None, str(operation.id), told
-            )
-
-        await self._database.write("finish_operation", body)
-
-    async def note(self, hold: Hold, position: Mapping[str, Any]) -> Hold:
+    @verb("note_operation")
+    async def note(self, tx: Transaction, hold: Hold, position: Mapping[str, Any]) -> Hold:
         """A step that was done elsewhere: one job cancelled."""
+        return await _step(tx, hold, position, 1, 0, hold.operation.result)
 
-        async def body(tx: Transaction) -> Hold:
-            return await _step(tx, hold, position, 1, 0, hold.operation.result)
-
-        return await self._database.write("note_operation", body)
-
-    async def export(self, hold: Hold, position: Mapping[str, Any], new: NewExport) -> Hold:
+    @verb("export_step")
+    async def export(
+        self, tx: Transaction, hold: Hold, position: Mapping[str, Any], new: NewExport
+    ) -> Hold:
         """Asks for one export."""
+        made = await insert_export(tx, new)
+        return await _step(tx, hold, position, 1, 0, (*hold.operation.result, made))
 
-        async def body(tx: Transaction) -> Hold:
-            made = await insert_export(tx, new)
-            return await _step(tx, hold, position, 1, 0, (*hold.operation.result, made))
-
-        return await self._database.write("export_step", body)
-
+    @verb("reprocess_step")
     async def reprocess(
         self,
+        tx: Transaction,
         hold: Hold,
         job_id: int,
         status: ItemStatus,
@@ -197,25 +183,22 @@ class Operations:
         place = hold.operation.position or {}
         params = {**self._matching(job_id, status, filter), **self._after(place, filter)}
         params |= {"before": hold.operation.before, "limit": _CHUNK}
+        await require(tx, job_id, "reprocess")
+        rows = await tx.fetch("matching_outcomes", params)
+        if not rows:
+            return hold, False
+        found = [_candidate(row) for row in rows]
+        chosen = [(each.seq, each.status) for each in found if fits(each)]
+        await open_again(tx, job_id, chosen, hold.operation.owner_id, reset)
+        last = parse_instant(rows[-1]["updated_at"]) or _EARLIEST
+        moved = {**place, "at": last.isoformat(), "seq": rows[-1]["seq"]}
+        left = len(rows) - len(chosen)
+        result = hold.operation.result
+        return await _step(tx, hold, moved, len(chosen), left, result), True
 
-        async def body(tx: Transaction) -> tuple[Hold, bool]:
-            await require(tx, job_id, "reprocess")
-            rows = await tx.fetch("matching_outcomes", params)
-            if not rows:
-                return hold, False
-            found = [Candidate(r[0], ItemStatus(r[1]), r[3], r[4], r[5]) for r in rows]
-            chosen = [(each.seq, each.status) for each in found if fits(each)]
-            await open_again(tx, job_id, chosen, hold.operation.owner_id, reset)
-            last = parse_instant(rows[-1][2]) or _EARLIEST
-            moved = {**place, "at": last.isoformat(), "seq": rows[-1][0]}
-            left = len(rows) - len(chosen)
-            result = hold.operation.result
-            return await _step(tx, hold, moved, len(chosen), left, result), True
-
-        return await self._database.write("reprocess_step", body)
-
+    @verb("skip_step")
     async def skip(
-        self, hold: Hold, job_id: int, filter: ItemFilter, reason: str
+        self, tx: Transaction, hold: Hold, job_id: int, filter: ItemFilter, reason: str
     ) -> tuple[Hold, bool]:
         """Skips what is open in the next range that nobody works on."""
         place = hold.operation.position or {}
@@ -227,24 +210,22 @@ class Operations:
             "until": self._instant(filter.until or _LATEST),
             "only_again": int(filter.code is not None),
         }
+        await require(tx, job_id, "cancel")
+        rows = await tx.fetch("skippable_range", params)
+        if not rows:
+            return hold, False
+        skipped, emptied = await _skip_range(tx, job_id, rows[0], filter.code, reason)
+        await add_counts(tx, job_id, "operation", skipped=skipped)
+        since = parse_instant(rows[0]["since"]) or _EARLIEST
+        # A range that still has items is looked at again: from just before it.
+        number = rows[0]["id"] if emptied else rows[0]["id"] - 1
+        moved = {**place, "at": since.isoformat(), "range": number}
+        return await _step(tx, hold, moved, skipped, 0, hold.operation.result), True
 
-        async def body(tx: Transaction) -> tuple[Hold, bool]:
-            await require(tx, job_id, "cancel")
-            rows = await tx.fetch("skippable_range", params)
-            if not rows:
-                return hold, False
-            skipped, emptied = await _skip_range(tx, job_id, rows[0], filter.code, reason)
-            await add_counts(tx, job_id, "operation", skipped=skipped)
-            since = parse_instant(rows[0][4]) or _EARLIEST
-            # A range that still has items is looked at again: from just before it.
-            number = rows[0][0] if emptied else rows[0][0] - 1
-            moved = {**place, "at": since.isoformat(), "range": number}
-            return await _step(tx, hold, moved, skipped, 0, hold.operation.result), True
-
-        return await self._database.write("skip_step", body)
-
+    @verb("reprocess_chosen_step")
     async def reprocess_chosen(
         self,
+        tx: Transaction,
         hold: Hold,
         job_id: int,
         seqs: Sequence[int],
@@ -254,20 +235,18 @@ class Operations:
     ) -> Hold:
         """Opens those of the items that fit: they were found by what their columns hold."""
         params = {"job_id": job_id, "seqs": list(seqs), "before": hold.operation.before}
+        await require(tx, job_id, "reprocess")
+        rows = await tx.fetch("chosen_outcomes", params) if seqs else []
+        found = [_candidate(row) for row in rows]
+        chosen = [(each.seq, each.status) for each in found if fits(each)]
+        await open_again(tx, job_id, chosen, hold.operation.owner_id, reset)
+        left = len(seqs) - len(chosen)
+        return await _step(tx, hold, position, len(chosen), left, hold.operation.result)
 
-        async def body(tx: Transaction) -> Hold:
-            await require(tx, job_id, "reprocess")
-            rows = await tx.fetch("chosen_outcomes", params) if seqs else []
-            found = [Candidate(r[0], ItemStatus(r[1]), r[3], r[4], r[5]) for r in rows]
-            chosen = [(each.seq, each.status) for each in found if fits(each)]
-            await open_again(tx, job_id, chosen, hold.operation.owner_id, reset)
-            left = len(seqs) - len(chosen)
-            return await _step(tx, hold, position, len(chosen), left, hold.operation.result)
-
-        return await self._database.write("reprocess_chosen_step", body)
-
+    @verb("skip_chosen_step")
     async def skip_chosen(
         self,
+        tx: Transaction,
         hold: Hold,
         job_id: int,
         seqs: Sequence[int],
@@ -275,14 +254,10 @@ class Operations:
         position: Mapping[str, Any],
     ) -> Hold:
         """Skips those of the items that nobody works on."""
-
-        async def body(tx: Transaction) -> Hold:
-            await require(tx, job_id, "cancel")
-            skipped = await skip_named(tx, job_id, sorted(seqs), reason) if seqs else 0
-            left = len(seqs) - skipped
-            return await _step(tx, hold, position, skipped, left, hold.operation.result)
-
-        return await self._database.write("skip_chosen_step", body)
+        await require(tx, job_id, "cancel")
+        skipped = await skip_named(tx, job_id, sorted(seqs), reason) if seqs else 0
+        left = len(seqs) - skipped
+        return await _step(tx, hold, position, skipped, left, hold.operation.result)
 
     async def count(self, job_id: int, status: ItemStatus, filter: ItemFilter) -> int:
         """How many match, exactly up to a hundred thousand."""
@@ -362,10 +337,20 @@ async def _skip_range(
     return len(seqs), False
 
 
+def _candidate(row: Row) -> Candidate:
+    return Candidate(
+        row["seq"], ItemStatus(row["status"]), row["error_code"], row["attempts"], row["misses"]
+    )
+
+
 def _operation(row: Row) -> Operation:
-    values = [*row]
-    values[3], values[10] = orjson.loads(row[3]), tuple(orjson.loads(row[10]))
-    values[4] = tuple(orjson.loads(row[4]))
-    values[9] = None if row[9] is None else orjson.loads(row[9])
-    values[13], values[14] = parse_instant(row[13]), parse_instant(row[14])
-    return Operation(*values)
+    fields = fields_of(row)
+    return Operation(
+        **fields
+        | {
+            "target": orjson.loads(fields["target"]),
+            "job_ids": tuple(orjson.loads(fields["job_ids"])),
+            "position": orjson.loads(fields["position"] or "null"),
+            "result": tuple(orjson.loads(fields["result"])),
+        }
+    )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from holdfast.console import Console
 from holdfast.console.accounts import Accounts, Secret
+from holdfast.console.passwords import check_password
 from holdfast.console.person import Person
 from holdfast.errors import NotAllowed, NotThere, UserError
 
@@ -22,6 +23,7 @@ class OwnAccount:
 
     async def set_password(self, current: str | None, password: str, ip: str | None) -> None:
         """Ends the person's other sessions."""
+        check_password(password, self.person.name)
         name = self.person.name
         if (await self.console.people.user(name)).has_password:
             await self._check_current(current, ip)
@@ -32,7 +34,8 @@ class OwnAccount:
         if not name or len(name) > LONGEST_NAME or not name.isprintable():
             raise UserError("the token needs a name", "Say what it is for.")
         seconds = None if days is None else days * _DAY_SECONDS
-        return await self.accounts.make_token(self.person.name, name, seconds, self.person.name)
+        owner = self.person.name
+        return await self.accounts.make_token(owner, name, seconds, owner, self.person.token)
 
     async def revoke_token(self, token_id: int) -> None:
         """One's own; an admin may revoke anybody's."""
@@ -43,9 +46,7 @@ class OwnAccount:
         await people.revoke_token(token_id, self.person.name)
 
     async def _check_current(self, current: str | None, ip: str | None) -> None:
-        """By a login, so that guesses are throttled like those of logins."""
         try:
-            session = await self.accounts.log_in(self.person.name, current or "", ip)
+            await self.accounts.require_password(self.person.name, current or "", ip)
         except NotAllowed:
             raise NotAllowed("the current password is wrong", "Give it as `current`.") from None
-        await self.accounts.log_out(session)

@@ -9,15 +9,18 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from holdfast.console.quotas import NO_LIMITS, Amounts, require_room
 from holdfast.errors import NotThere, UnfitState
 from holdfast.store.audit import add_audit
-from holdfast.store.database import Database
+from holdfast.store.database import Database, verb
 from holdfast.store.driver import Row, Transaction
-from holdfast.store.instants import parse_instant, seconds_between
+from holdfast.store.rows import fields_of
 
 _SEEN_SECONDS = 60.0
-_FREE_FAILURES = 5
-_LONGEST_BLOCK_SECONDS = 900.0
+#: Failures that are free, and the longest block in seconds. A name alone is blocked late and
+#: shortly: else anybody could shut its owner out.
+_IMPATIENCE = (5, 900.0)
+_PATIENCE = {"name": (20, 30.0)}
 
 
 class UserView(NamedTuple):
@@ -44,11 +47,14 @@ class Known(NamedTuple):
 
     name: str
     role: str
+    token_id: int | None = None
+    seconds_left: float | None = None  # of a token; None: no end
 
 
 class People:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, limits: Amounts = NO_LIMITS) -> None:
         self._database = database
+        self._limits = limits
 
     # Accounts.
 
@@ -64,20 +70,24 @@ class People:
     async def password_hash(self, name: str) -> str | None:
         """None where nobody of that name may log in with a password."""
         rows = await self._database.fetch("password_hash", {"name": name})
-        return str(rows[0][0]) if rows and rows[0][0] and not rows[0][1] else None
+        if not rows or rows[0]["disabled"]:
+            return None
+        hash: str | None = rows[0]["password_hash"]
+        return hash
 
-    async def add_user(self, name: str, role: str, password_hash: str | None, actor: str) -> None:
+    @verb
+    async def add_user(
+        self, tx: Transaction, name: str, role: str, password_hash: str | None, actor: str
+    ) -> None:
         params = {"name": name, "role": role, "password_hash": password_hash}
+        if not await tx.take("add_user", params):
+            raise UnfitState(f"there is a user {name!r} already", "Choose another name.")
+        await add_audit(tx, actor, "user.added", None, name, {"role": role})
 
-        async def body(tx: Transaction) -> None:
-            if not await tx.take("add_user", params):
-                raise UnfitState(f"there is a user {name!r} already", "Choose another name.")
-            await add_audit(tx, actor, "user.added", None, name, {"role": role})
-
-        await self._database.write("add_user", body)
-
+    @verb
     async def change_user(
         self,
+        tx: Transaction,
         name: str,
         actor: str,
         *,
@@ -87,171 +97,170 @@ class People:
         keep_session: str = "",
     ) -> None:
         """Changes what is given. The last admin stays one; a new password or a disabled account
-        ends the person's sessions, except the one that asked."""
+        ends the person's sessions, except the one that asked, and their login links; a new
+        password also revokes their tokens."""
         params = {
             "name": name,
             "role": role,
             "disabled": None if disabled is None else int(disabled),
             "password_hash": password_hash,
         }
-        told = {"role": role, "disabled": disabled, "password": bool(password_hash)}
+        detail = {"role": role, "disabled": disabled, "password": bool(password_hash)}
         demoted = disabled is True or role not in (None, "admin")
-
-        async def body(tx: Transaction) -> None:
-            rows = await tx.fetch("user", {"name": name})
-            if not rows:
-                raise NotThere(f"there is no user {name!r}", "`holdfast user list` lists them.")
-            is_admin = rows[0][1] == "admin" and not rows[0][3]
-            if demoted and is_admin and not (await tx.fetch("other_admins", {"name": name}))[0][0]:
-                raise UnfitState(f"{name} is the only admin", "Make somebody else admin first.")
-            await tx.run("change_user", params)
-            if disabled or password_hash:
-                await tx.run("end_other_sessions", {"user_name": name, "hash": keep_session})
-            await add_audit(tx, actor, "user.changed", None, name, told)
-
-        await self._database.write("change_user", body)
+        rows = await tx.fetch("user", {"name": name})
+        if not rows:
+            raise NotThere(f"there is no user {name!r}", "`holdfast user list` lists them.")
+        is_admin = rows[0]["role"] == "admin" and not rows[0]["disabled"]
+        if demoted and is_admin and not (await tx.fetch("other_admins", {"name": name}))[0][0]:
+            raise UnfitState(f"{name} is the only admin", "Make somebody else admin first.")
+        await tx.run("change_user", params)
+        if disabled or password_hash:
+            await tx.run("end_other_sessions", {"user_name": name, "hash": keep_session})
+            await tx.run("drop_login_links", {"user_name": name})
+        if password_hash:
+            await tx.run("revoke_tokens_of_user", {"user_name": name})
+        await add_audit(tx, actor, "user.changed", None, name, detail)
 
     # Sessions and links.
 
+    @verb
     async def add_session(
-        self, hash: str, user_name: str, ip: str | None, seconds: float, how: str
+        self, tx: Transaction, hash: str, user_name: str, ip: str | None, seconds: float, how: str
     ) -> None:
         params = {"hash": hash, "user_name": user_name, "ip": ip, "seconds": seconds}
+        await tx.run("add_session", params)
+        await add_audit(tx, user_name, "session.begun", None, how, {"ip": ip})
 
-        async def body(tx: Transaction) -> None:
-            await tx.run("add_session", params)
-            await add_audit(tx, user_name, "session.begun", None, how, {"ip": ip})
-
-        await self._database.write("add_session", body)
-
-    async def session(self, hash: str) -> Known | None:
-        rows = await self._database.fetch("session", {"hash": hash})
+    async def session(self, hash: str, idle_seconds: float) -> Known | None:
+        """None once it is over, or was left alone for too long."""
+        rows = await self._database.fetch("session", {"hash": hash, "idle": -idle_seconds})
         if not rows:
             return None
-        if seconds_between(rows[0][2], rows[0][3]) > _SEEN_SECONDS:
+        if rows[0]["unseen_seconds"] > _SEEN_SECONDS:
             await self._see_session(hash)
-        return Known(rows[0][0], rows[0][1])
+        return Known(rows[0]["name"], rows[0]["role"])
 
-    async def _see_session(self, hash: str) -> None:
-        async def body(tx: Transaction) -> None:
-            await tx.run("see_session", {"hash": hash})
+    @verb(relaxed=True)
+    async def _see_session(self, tx: Transaction, hash: str) -> None:
+        await tx.run("see_session", {"hash": hash})
 
-        await self._database.write("see_session", body, relaxed=True)
+    @verb
+    async def end_session(self, tx: Transaction, hash: str) -> None:
+        for row in await tx.take("end_session", {"hash": hash}):
+            await add_audit(tx, row["user_name"], "session.ended", None, "")
 
-    async def end_session(self, hash: str) -> None:
-        async def body(tx: Transaction) -> None:
-            await tx.run("end_session", {"hash": hash})
-
-        await self._database.write("end_session", body)
-
-    async def add_login_link(self, hash: str, user_name: str, seconds: float, actor: str) -> None:
+    @verb
+    async def add_login_link(
+        self, tx: Transaction, hash: str, user_name: str, seconds: float, actor: str
+    ) -> None:
         params = {"hash": hash, "user_name": user_name, "seconds": seconds}
+        await tx.run("drop_login_links", {"user_name": user_name})
+        await tx.run("add_login_link", params)
+        await add_audit(tx, actor, "link.made", None, user_name)
 
-        async def body(tx: Transaction) -> None:
-            await tx.run("drop_login_links", {"user_name": user_name})
-            await tx.run("add_login_link", params)
-            await add_audit(tx, actor, "link.made", None, user_name)
+    async def link_owner(self, hash: str) -> str | None:
+        rows = await self._database.fetch("link_owner", {"hash": hash})
+        return str(rows[0]["user_name"]) if rows else None
 
-        await self._database.write("add_login_link", body)
-
-    async def use_login_link(self, hash: str) -> str | None:
+    @verb
+    async def use_login_link(self, tx: Transaction, hash: str) -> str | None:
         """Whose link it was, once and in time."""
-
-        async def body(tx: Transaction) -> str | None:
-            rows = await tx.take("use_login_link", {"hash": hash})
-            return str(rows[0][0]) if rows and rows[0][1] else None
-
-        return await self._database.write("use_login_link", body)
+        rows = await tx.take("use_login_link", {"hash": hash})
+        return str(rows[0][0]) if rows and rows[0][1] else None
 
     # Tokens.
 
     async def tokens(self, user_name: str | None = None) -> list[TokenView]:
         """Of one person, or of all."""
-        if user_name is None:
-            rows = await self._database.fetch("tokens")
-        else:
-            rows = await self._database.fetch("tokens_of_user", {"user_name": user_name})
-        return [TokenView(*row[:3], *map(parse_instant, row[3:])) for row in rows]
+        rows = await self._database.fetch("tokens", {"user_name": user_name})
+        return [TokenView(**fields_of(row)) for row in rows]
 
+    @verb
     async def add_token(
-        self, user_name: str, name: str, hash: str, seconds: float | None, actor: str
+        self,
+        tx: Transaction,
+        user_name: str,
+        name: str,
+        hash: str,
+        seconds: float | None,
+        actor: str,
+        *,
+        parent_id: int | None = None,
     ) -> int:
+        await require_room(tx, self._limits, user_name, tokens=1)
         params = {
+            "parent_id": parent_id,
             "user_name": user_name,
             "name": name,
             "hash": hash,
             "expires": int(seconds is not None),
             "seconds": seconds or 0.0,
         }
-
-        async def body(tx: Transaction) -> int:
-            rows = await tx.take("add_token", params)
-            await add_audit(tx, actor, "token.made", None, user_name, {"name": name})
-            return int(rows[0][0])
-
-        return await self._database.write("add_token", body)
+        rows = await tx.take("add_token", params)
+        await add_audit(tx, actor, "token.made", None, user_name, {"name": name})
+        return int(rows[0][0])
 
     async def token(self, hash: str) -> Known | None:
         rows = await self._database.fetch("token", {"hash": hash})
         if not rows:
             return None
-        token_id, name, role, used_at, now = rows[0]
-        if used_at is None or seconds_between(used_at, now) > _SEEN_SECONDS:
-            await self._use_token(token_id)
-        return Known(name, role)
+        unused_seconds = rows[0]["unused_seconds"]
+        if unused_seconds is None or unused_seconds > _SEEN_SECONDS:
+            await self._use_token(rows[0]["id"])
+        row = rows[0]
+        return Known(row["name"], row["role"], row["id"], row["seconds_left"])
 
-    async def _use_token(self, token_id: int) -> None:
-        async def body(tx: Transaction) -> None:
-            await tx.run("use_token", {"id": token_id})
+    @verb(relaxed=True)
+    async def _use_token(self, tx: Transaction, token_id: int) -> None:
+        await tx.run("use_token", {"id": token_id})
 
-        await self._database.write("use_token", body, relaxed=True)
-
-    async def revoke_token(self, token_id: int, actor: str) -> None:
-        async def body(tx: Transaction) -> None:
-            rows = await tx.take("revoke_token", {"id": token_id})
-            if not rows:
-                raise NotThere(f"there is no live token {token_id}", "See the list of tokens.")
-            await add_audit(tx, actor, "token.revoked", None, rows[0][0], {"name": rows[0][1]})
-
-        await self._database.write("revoke_token", body)
+    @verb
+    async def revoke_token(self, tx: Transaction, token_id: int, actor: str) -> None:
+        rows = await tx.take("revoke_token", {"id": token_id})
+        if not rows:
+            raise NotThere(f"there is no live token {token_id}", "See the list of tokens.")
+        for row in rows:
+            detail = {"name": row["name"]}
+            await add_audit(tx, actor, "token.revoked", None, row["user_name"], detail)
 
     # Throttling.
 
     async def login_blocked(self, subjects: Sequence[str]) -> float:
         """Seconds until any of them may try again; 0 if now."""
         rows = await self._database.fetch("login_block", {"subjects": list(subjects)})
-        return max((seconds_between(row[2], row[1]) for row in rows), default=0.0)
+        return max((float(row["seconds"]) for row in rows), default=0.0)
 
-    async def fail_login(self, subjects: Sequence[str]) -> None:
-        """A few failures are free; each further one blocks twice as long."""
+    @verb
+    async def fail_login(
+        self, tx: Transaction, subjects: Sequence[str], name: str, ip: str | None, what: str
+    ) -> None:
+        """A few failures are free; each further one blocks twice as long. What was typed as a name
+        is kept only where it is one: it may be a password in the wrong field."""
+        for subject in sorted(subjects):
+            rows = await tx.take("add_login_failure", {"subject": subject})
+            free, longest = _PATIENCE.get(subject.partition(":")[0], _IMPATIENCE)
+            surplus = rows[0][0] - free
+            if surplus >= 0:
+                seconds = min(longest, 2.0 ** min(surplus, 10))
+                await tx.run("block_login", {"subject": subject, "seconds": seconds})
+        known = bool(await tx.fetch("user", {"name": name}))
+        actor = name if known else "unknown"
+        await add_audit(tx, actor, "session.refused", None, what, {"ip": ip})
 
-        async def body(tx: Transaction) -> None:
-            for subject in sorted(subjects):
-                rows = await tx.take("add_login_failure", {"subject": subject})
-                surplus = rows[0][0] - _FREE_FAILURES
-                if surplus >= 0:
-                    seconds = min(_LONGEST_BLOCK_SECONDS, 2.0 ** min(surplus, 10))
-                    await tx.run("block_login", {"subject": subject, "seconds": seconds})
+    @verb
+    async def clear_login_failures(self, tx: Transaction, subject: str) -> None:
+        await tx.run("clear_login_failures", {"subject": subject})
 
-        await self._database.write("fail_login", body)
-
-    async def clear_login_failures(self, subject: str) -> None:
-        async def body(tx: Transaction) -> None:
-            await tx.run("clear_login_failures", {"subject": subject})
-
-        await self._database.write("clear_login_failures", body)
-
-    async def forget_expired(self) -> None:
+    @verb
+    async def forget_expired(self, tx: Transaction) -> None:
         """Sessions, links and failures whose time is over."""
-
-        async def body(tx: Transaction) -> None:
-            await tx.run("forget_sessions", {})
-            await tx.run("forget_login_links", {})
-            await tx.run("forget_login_failures", {})
-
-        await self._database.write("forget_expired", body)
+        await tx.run("forget_sessions", {})
+        await tx.run("forget_login_links", {})
+        await tx.run("forget_login_failures", {})
+        await tx.run("forget_nonces", {})
 
 
 def _user(row: Row) -> UserView:
-    created_at, updated_at = map(parse_instant, row[4:6])
-    return UserView(row[0], row[1], bool(row[2]), bool(row[3]), created_at, updated_at)
+    fields = fields_of(row)
+    flags = {name: bool(fields[name]) for name in ("has_password", "disabled")}
+    return UserView(**fields | flags)

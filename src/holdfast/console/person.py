@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from holdfast.console.accounts import Role
+from holdfast.console.people import Known
 from holdfast.errors import NotAllowed
 
 
@@ -13,6 +14,7 @@ class Person:
     name: str
     role: Role
     session: str | None = None  # None: authenticated with a token
+    token: Known | None = None
 
     @property
     def scope(self) -> str | None:

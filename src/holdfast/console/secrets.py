@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.store.database import Database
+from holdfast.store.database import Database, verb
 from holdfast.store.driver import Transaction
 
 
@@ -18,8 +18,6 @@ class Secrets:
             rows = await self._database.fetch("secret", {"name": name})
         return str(rows[0][0])
 
-    async def _add_secret(self, name: str, value: str) -> None:
-        async def body(tx: Transaction) -> None:
-            await tx.run("add_secret", {"name": name, "value": value})
-
-        await self._database.write("add_secret", body)
+    @verb
+    async def _add_secret(self, tx: Transaction, name: str, value: str) -> None:
+        await tx.run("add_secret", {"name": name, "value": value})

@@ -62,7 +62,7 @@ class UploadRunner:
         parts, store = self._parts, self._store
         name = parts.new_name()
         # Registered as a worker, so that its lease is free at once when this process is gone.
-        await store.upkeep.add_worker(name, socket.gethostname(), os.getpid(), [])
+        await store.workers.add_worker(name, socket.gethostname(), os.getpid(), [])
         try:
             job = await store.reads.job(job_id)
             try:
@@ -78,7 +78,7 @@ class UploadRunner:
                 await upload.take_in()
         finally:
             await store.leases.return_leases(name)
-            await store.upkeep.stop_worker(name)
+            await store.workers.stop_worker(name)
 
     async def _require_in_place(self, job: Job) -> None:
         if job.file_id is not None:

@@ -88,7 +88,7 @@ async def _waiting(console: Console, job: Job, lost_seconds: float) -> Reason | 
 
 
 async def _no_live_worker(console: Console, job: Job, lost_seconds: float) -> Reason | None:
-    workers = await console.store.reads.live_workers(lost_seconds)
+    workers = await console.store.workers.live(lost_seconds)
     if any(job.pipeline in worker["pipelines"] for worker in workers):
         return None
     text = f"no live worker has the pipeline {job.pipeline}; start one: holdfast work FILE.py"

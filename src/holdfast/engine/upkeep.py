@@ -20,7 +20,7 @@ from holdfast.observe.tracing import span
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
 from holdfast.store.leases import InWork
-from holdfast.store.upkeep_table import DueSchedule
+from holdfast.store.schedules import DueSchedule
 
 
 async def every(seconds: float, action: Callable[[], Awaitable[None]], log: Any, name: str) -> None:
@@ -84,16 +84,16 @@ class Upkeep:
         """Expired leases, finished jobs that nobody ended, ranges of cancelled jobs, work without
         a message. Does nothing while another process has the duty."""
         term = self._limits.sweep_seconds * _TERM_SWEEPS
-        if not await self._store.upkeep.hold_duty("sweep", self._holder, term):
+        if not await self._store.workers.hold_duty("sweep", self._holder, term):
             return
         rescued = await self._store.leases.rescue(in_work)
-        finished = await self._store.upkeep.finishable_jobs()
+        finished = await self._store.reads.finishable_jobs()
         for job_id in {*rescued, *finished}:
             await self._store.outcomes.complete(job_id)
-        cancelled = await self._store.upkeep.cancelled_jobs_with_ranges()
+        cancelled = await self._store.reads.cancelled_jobs_with_ranges()
         for job_id in cancelled:
             await self._store.jobs.drop_ranges(job_id)
-        await self._store.upkeep.forget_workers()
+        await self._store.workers.forget_workers()
         await self._store.samples.take_samples()
         announced = await self._announce() if self._limits.announces else []
         if rescued or cancelled or announced:
@@ -105,7 +105,7 @@ class Upkeep:
         concluding = {name for name, pipeline in self._pipelines.items() if pipeline.concludes}
         if not concluding:
             return
-        for job_id in await self._store.upkeep.finishable_jobs():
+        for job_id in await self._store.reads.finishable_jobs():
             job = await self._store.reads.job(job_id)
             if job.pipeline in concluding:
                 planner = planner_at_end(self._pipelines[job.pipeline], job)
@@ -118,7 +118,7 @@ class Upkeep:
         return await messages.announce_silent(listened, self._limits.message_lost_seconds)
 
     async def fire_schedules(self) -> None:
-        for due in await self._store.upkeep.due_schedules():
+        for due in await self._store.schedules.due_schedules():
             if due.reference in self._pipelines:
                 await self._fire(due)
 
@@ -132,7 +132,7 @@ class Upkeep:
         count, age, _ = await self._store.messages.reading()
         self._metrics.outbox_depth.set(count)
         self._metrics.outbox_oldest_seconds.set(age)
-        duties = await self._store.upkeep.duties()
+        duties = await self._store.workers.duties()
         if "sweep" in duties:
             self._metrics.sweeper_age_seconds.set(duties["sweep"][1])
         oldest = await self._store.reads.oldest_transaction_seconds()
@@ -147,7 +147,7 @@ class Upkeep:
             raise
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
-            if await self._store.upkeep.skip_schedule(due, next_at, reason):
+            if await self._store.schedules.skip_schedule(due, next_at, reason):
                 self._log.error("schedule.failed", schedule=due.name, error=reason)
             return
         if job_id is not None:
@@ -160,7 +160,9 @@ class Upkeep:
             return await self._control.fire_plan(pipeline, due, next_at)
         with span("job.create", pipeline=pipeline.name) as trace:
             new = await self._control.discovery_job(pipeline, dict(due.options))
-            return await self._store.upkeep.fire_schedule(due, next_at, replace(new, trace=trace))
+            return await self._store.schedules.fire_schedule(
+                due, next_at, replace(new, trace=trace)
+            )
 
     async def tend(self) -> None:
         """One step of each pipeline's background work."""

@@ -113,25 +113,8 @@ class Worker:
         self._upkeep = _upkeep(parts, pipelines, options)
         self._turns = turns or PollingTurns(parts.store, pipelines, options.may_run, parts.clock)
         self._walks = self._make_walks()
-        self._execute_parts = ExecuteParts(
-            http=self._http,
-            gates=self._gates.passing,
-            retry=options.retry,
-            limits=options.execute,
-            threads=Threads(options.threads),
-            clock=parts.clock,
-            rng=parts.rng,
-        )
-        self._slice_parts = SliceParts(
-            store=parts.store,
-            worker=parts.name,
-            limits=options.work,
-            clock=parts.clock,
-            rng=parts.rng,
-            pressure=self._pressure,
-            may_run_alone=lambda: not self._finishing,
-            in_work=self._in_work,
-        )
+        self._execute_parts = self._make_execute_parts()
+        self._slice_parts = self._make_slice_parts()
         self._paces: dict[str, PipelinePace] = {}
         self._executes: dict[int, Execute] = {}
         self._tails: set[asyncio.Task[None]] = set()
@@ -306,6 +289,29 @@ class Worker:
 
     # Parts.
 
+    def _make_execute_parts(self) -> ExecuteParts:
+        return ExecuteParts(
+            http=self._http,
+            gates=self._gates.passing,
+            retry=self._options.retry,
+            limits=self._options.execute,
+            threads=Threads(self._options.threads),
+            clock=self._clock,
+            rng=self._rng,
+        )
+
+    def _make_slice_parts(self) -> SliceParts:
+        return SliceParts(
+            store=self._store,
+            worker=self._name,
+            limits=self._options.work,
+            clock=self._clock,
+            rng=self._rng,
+            pressure=self._pressure,
+            may_run_alone=lambda: not self._finishing,
+            in_work=self._in_work,
+        )
+
     def _make_walks(self) -> Walks:
         options = self._options
         parts = WalkParts(
@@ -373,7 +379,7 @@ class Worker:
         }
 
     async def _register(self) -> None:
-        await self._store.upkeep.add_worker(
+        await self._store.workers.add_worker(
             self._name,
             socket.gethostname(),
             os.getpid(),
@@ -382,7 +388,7 @@ class Worker:
         )
 
     async def _heartbeat(self) -> None:
-        if not await self._store.upkeep.see_worker(self._name):
+        if not await self._store.workers.see_worker(self._name):
             await self._register()
 
     async def _drain(self) -> None:
@@ -404,7 +410,7 @@ class Worker:
     async def _leave(self) -> None:
         try:
             async with asyncio.timeout(1.0):
-                await self._store.upkeep.stop_worker(self._name)
+                await self._store.workers.stop_worker(self._name)
         except (TimeoutError, DatabaseGone) as error:
             self._log.warning("database.gone", error=str(error))
         self._log.info("worker.stopped", worker=self._name)

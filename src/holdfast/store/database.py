@@ -1,16 +1,18 @@
-"""Runs transactions on a driver, again where another was in the way."""
+"""Runs transactions on a driver, again after a conflict with another one."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
 
 from holdfast.errors import DatabaseGone
 from holdfast.store.driver import Conflict, Driver, Row, Transaction
 
 T = TypeVar("T")
+P = ParamSpec("P")
 _TRIES = 12
 
 
@@ -22,7 +24,7 @@ class Database:
     async def write(
         self, verb: str, body: Callable[[Transaction], Awaitable[T]], *, relaxed: bool = False
     ) -> T:
-        """One transaction, named by the verb of the engine that it carries out."""
+        """One transaction, named by the verb that it carries out."""
         for number in range(_TRIES):
             try:
                 async with self.driver.transaction(verb, relaxed=relaxed) as tx:
@@ -33,9 +35,52 @@ class Database:
                 await asyncio.sleep(self._rng.uniform(0, 0.01 * 2 ** min(number, 6)))
         raise AssertionError("unreachable")
 
-    async def read(self, body: Callable[[Transaction], Awaitable[T]]) -> T:
-        async with self.driver.reading() as tx:
-            return await body(tx)
-
     async def fetch(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]:
         return await self.driver.fetch(query, params)
+
+
+class _HasDatabase(Protocol):
+    """A class whose methods are verbs."""
+
+    _database: Database
+
+
+Owner = TypeVar("Owner", bound=_HasDatabase)
+_Method = Callable[Concatenate[Owner, Transaction, P], Awaitable[T]]
+_Verb = Callable[Concatenate[Owner, P], Coroutine[Any, Any, T]]
+
+
+@overload
+def verb(method: _Method[Owner, P, T], /) -> _Verb[Owner, P, T]: ...
+
+
+@overload
+def verb(
+    name: str | None = None, /, *, relaxed: bool = False
+) -> Callable[[_Method[Owner, P, T]], _Verb[Owner, P, T]]: ...
+
+
+def verb(named: Any = None, /, *, relaxed: bool = False) -> Any:
+    """Makes a method one transaction, which it gets as `tx` and its callers do not pass. It runs
+    again after a conflict, so it does nothing but read and write the database.
+
+    The method's name names the transaction in metrics and in fault tests; a name is given where
+    the method's own would be another's too. `relaxed`: see `Driver.transaction`."""
+    if callable(named):
+        return _transacted(named, named.__name__.lstrip("_"), relaxed)
+
+    def decorate(method: Any) -> Any:
+        return _transacted(method, named or method.__name__.lstrip("_"), relaxed)
+
+    return decorate
+
+
+def _transacted(method: _Method[Owner, P, T], name: str, relaxed: bool) -> _Verb[Owner, P, T]:
+    @wraps(method)
+    async def call(self: Owner, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        async def body(tx: Transaction) -> T:
+            return await method(self, tx, *args, **kwargs)
+
+        return await self._database.write(name, body, relaxed=relaxed)
+
+    return call

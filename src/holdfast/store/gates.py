@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from typing import Any
 
 from holdfast.errors import NotThere
 from holdfast.pipeline import Gate
 from holdfast.store.audit import add_audit
-from holdfast.store.database import Database
+from holdfast.store.database import Database, verb
 from holdfast.store.driver import Row, Transaction
 from holdfast.store.instants import seconds_between
+from holdfast.store.rows import fields_of
 
 _LEAST_SLACK = 0.01
 _SLACK_SHARE = 0.1
@@ -34,14 +36,17 @@ class GateTable:
         self._rng = rng
         self._default = default
 
-    async def declare(self, gate: Gate) -> None:
-        async def body(tx: Transaction) -> None:
-            await tx.run("declare_gate", _limits(gate.name, gate))
+    async def all(self) -> list[dict[str, Any]]:
+        return [fields_of(row) for row in await self._database.fetch("gates")]
 
-        await self._database.write("declare_gate", body)
+    @verb("declare_gate")
+    async def declare(self, tx: Transaction, gate: Gate) -> None:
+        await tx.run("declare_gate", _limits(gate.name, gate))
 
+    @verb("reserve_gate")
     async def reserve(
         self,
+        tx: Transaction,
         name: str,
         worker: str,
         want: int,
@@ -56,29 +61,25 @@ class GateTable:
         Starts lie a tenth of the spacing further apart, at most `slack`: a start may come that
         much late and still keep its distance to the next.
         """
-
-        async def body(tx: Transaction) -> Reservation:
-            gate = await _gate(tx, name, self._default)
-            spacing, jitter, concurrency, next_at, closed_until, reason, now, killed = gate
-            if killed:
-                return Reservation(wait=horizon, reason=f"kill switch {killed}")
-            if closed_until is not None and seconds_between(now, closed_until) > 0:
-                return Reservation(wait=seconds_between(now, closed_until), reason=reason)
-            slots = await _hold(tx, name, worker, want, busy, concurrency, hold)
-            if slots == 0:
-                return Reservation(wait=min(1.0, hold), reason="all places are taken")
-            if not spacing:
-                return Reservation(slots=slots)
-            late = min(slack, max(_LEAST_SLACK, spacing * _SLACK_SHARE))
-            starts = self._starts(
-                max(0.0, seconds_between(now, next_at)), want, horizon, spacing + late, jitter
-            )
-            if len(starts) == 1:
-                return Reservation(wait=starts[0], reason=f"spacing of {spacing:g} s")
-            await tx.run("reserve_gate", {"name": name, "seconds": starts[-1]})
-            return Reservation(starts=starts[:-1], slots=slots, slack=late)
-
-        return await self._database.write("reserve_gate", body)
+        gate = await _gate(tx, name, self._default)
+        spacing, jitter, concurrency, next_at, closed_until, reason, now, killed = gate
+        if killed:
+            return Reservation(wait=horizon, reason=f"kill switch {killed}")
+        if closed_until is not None and seconds_between(now, closed_until) > 0:
+            return Reservation(wait=seconds_between(now, closed_until), reason=reason)
+        slots = await _hold(tx, name, worker, want, busy, concurrency, hold)
+        if slots == 0:
+            return Reservation(wait=min(1.0, hold), reason="all places are taken")
+        if not spacing:
+            return Reservation(slots=slots)
+        late = min(slack, max(_LEAST_SLACK, spacing * _SLACK_SHARE))
+        starts = self._starts(
+            max(0.0, seconds_between(now, next_at)), want, horizon, spacing + late, jitter
+        )
+        if len(starts) == 1:
+            return Reservation(wait=starts[0], reason=f"spacing of {spacing:g} s")
+        await tx.run("reserve_gate", {"name": name, "seconds": starts[-1]})
+        return Reservation(starts=starts[:-1], slots=slots, slack=late)
 
     def _starts(
         self, first: float, want: int, horizon: float, step: float, jitter: float
@@ -89,41 +90,35 @@ class GateTable:
             starts.append(starts[-1] + step + self._rng.uniform(0, jitter))
         return starts
 
-    async def close(self, name: str, seconds: float, reason: str) -> None:
-        async def body(tx: Transaction) -> None:
-            await tx.run("default_gate", _limits(name, self._default))
-            await tx.run("close_gate", {"name": name, "seconds": seconds, "reason": reason})
+    @verb("close_gate")
+    async def close(self, tx: Transaction, name: str, seconds: float, reason: str) -> None:
+        await tx.run("default_gate", _limits(name, self._default))
+        await tx.run("close_gate", {"name": name, "seconds": seconds, "reason": reason})
 
-        await self._database.write("close_gate", body)
-
-    async def order(self, name: str, seconds: float, reason: str, actor: str) -> None:
+    @verb("order_gate")
+    async def order(
+        self, tx: Transaction, name: str, seconds: float, reason: str, actor: str
+    ) -> None:
         """A person closes a gate for so long, or with 0 opens it."""
         params = {"name": name, "seconds": seconds, "reason": reason or None}
+        if not await tx.take("order_gate", params):
+            raise NotThere(f"there is no gate {name!r}", "GET /api/gates lists them.")
+        action = "gate.closed" if seconds else "gate.opened"
+        told = {"seconds": seconds, "reason": reason}
+        await add_audit(tx, actor, action, None, name, told)
 
-        async def body(tx: Transaction) -> None:
-            if not await tx.take("order_gate", params):
-                raise NotThere(f"there is no gate {name!r}", "GET /api/gates lists them.")
-            action = "gate.closed" if seconds else "gate.opened"
-            told = {"seconds": seconds, "reason": reason}
-            await add_audit(tx, actor, action, None, name, told)
+    @verb("slow_gate")
+    async def slow_down(self, tx: Transaction, name: str, spacing: float) -> None:
+        await tx.run("default_gate", _limits(name, self._default))
+        await tx.run("slow_gate", {"name": name, "spacing": spacing})
 
-        await self._database.write("order_gate", body)
-
-    async def slow_down(self, name: str, spacing: float) -> None:
-        async def body(tx: Transaction) -> None:
-            await tx.run("default_gate", _limits(name, self._default))
-            await tx.run("slow_gate", {"name": name, "spacing": spacing})
-
-        await self._database.write("slow_gate", body)
-
-    async def keep_slots(self, name: str, worker: str, slots: int, seconds: float) -> None:
+    @verb
+    async def keep_slots(
+        self, tx: Transaction, name: str, worker: str, slots: int, seconds: float
+    ) -> None:
         """Holds places that are in use for longer; with 0 seconds, gives them back."""
-
-        async def body(tx: Transaction) -> None:
-            params = {"gate": name, "worker": worker, "slots": slots, "seconds": seconds}
-            await tx.run("hold_slots", params)
-
-        await self._database.write("keep_slots", body)
+        params = {"gate": name, "worker": worker, "slots": slots, "seconds": seconds}
+        await tx.run("hold_slots", params)
 
 
 async def _gate(tx: Transaction, name: str, default: Gate) -> Row:

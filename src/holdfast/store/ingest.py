@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -15,9 +15,10 @@ from holdfast.model import ItemStatus, JobState, SliceKind, StreamState
 from holdfast.pipeline import Dedupe
 from holdfast.store.announcements import announce
 from holdfast.store.counters import add_counts
-from holdfast.store.database import Database
+from holdfast.store.database import Database, verb
 from holdfast.store.decisions import DecisionRow, add_decisions
-from holdfast.store.driver import Transaction
+from holdfast.store.driver import Row, Transaction
+from holdfast.store.rows import fields_of
 
 
 @dataclass(slots=True)
@@ -84,24 +85,23 @@ class Ingest:
         self._database = database
         self._new_token = new_token
 
-    async def lease_stream(self, job_id: int, worker: str, seconds: float) -> StreamLease | None:
+    @verb
+    async def lease_stream(
+        self, tx: Transaction, job_id: int, worker: str, seconds: float
+    ) -> StreamLease | None:
         """Takes a stream of the job that has more pages and that nobody holds."""
         token = self._new_token()
-
-        async def body(tx: Transaction) -> StreamLease | None:
-            found = await tx.fetch("leasable_stream", {"job_id": job_id})
-            if not found:
-                return None
-            hold = {"id": found[0][0], "token": token, "worker": worker, "seconds": seconds}
-            rows = await tx.take("lease_stream", hold)
-            if not rows:
-                return None
-            begun = {"stream_id": found[0][0], "worker": worker}
-            await tx.run("end_lost_slices", begun)
-            slice_id = (await tx.take("add_slice", begun))[0][0]
-            return _stream_lease(rows[0], token, slice_id)
-
-        return await self._database.write("lease_stream", body)
+        found = await tx.fetch("leasable_stream", {"job_id": job_id})
+        if not found:
+            return None
+        hold = {"id": found[0][0], "token": token, "worker": worker, "seconds": seconds}
+        rows = await tx.take("lease_stream", hold)
+        if not rows:
+            return None
+        begun = {"stream_id": found[0][0], "worker": worker}
+        await tx.run("end_lost_slices", begun)
+        slice_id = (await tx.take("add_slice", begun))[0][0]
+        return _stream_lease(rows[0], token, slice_id)
 
     async def ingest(
         self,
@@ -115,82 +115,84 @@ class Ingest:
     ) -> Ingested:
         """Writes a page and moves the cursor past it; at a cap, past the part that fits."""
         first_seq, waited = await self._take_sequence(stream.job_id, page.records_count)
-
-        async def body(tx: Transaction) -> Ingested:
-            room = await _room(tx, stream)
-            chosen = await _choose(tx, stream.job_id, first_seq, page, room, dedupe)
-            advanced = await _advance(tx, stream, page, chosen, seconds)
-            if not await _remember_cursor(tx, stream, page, chosen):
-                raise DiscoveryError(
-                    f"{stream.source} gave the same cursor twice: {page.next_cursor!r}"
-                )
-            await _add_items(tx, stream.job_id, chosen)
-            if note is not None:
-                await note(tx)
-            if chosen.count:
-                await announce(tx, stream.job_id, SliceKind.PROCESS)
-            counts = {"accepted": chosen.count, "known": chosen.known}
-            await add_counts(tx, stream.job_id, worker, **counts)
-            await add_decisions(tx, stream.job_id, worker, decisions)
-            if advanced is not StreamState.RUNNING:
-                await _end_slice(tx, stream, advanced.lower())
-                await _end_discovery(tx, stream.job_id)
-            return Ingested(chosen.count, chosen.known, advanced, waited + tx.waited_seconds)
-
         try:
-            return await self._database.write("ingest", body)
+            ingested = await self._ingest(
+                stream, page, worker, seconds, first_seq, dedupe, note, decisions
+            )
+            return replace(ingested, waited_seconds=ingested.waited_seconds + waited)
         except _TakenBefore as taken:
             return Ingested(0, 0, taken.state)
 
-    async def renew_stream(self, stream: StreamLease, seconds: float) -> None:
+    @verb
+    async def _ingest(
+        self,
+        tx: Transaction,
+        stream: StreamLease,
+        page: IngestPage,
+        worker: str,
+        seconds: float,
+        first_seq: int,
+        dedupe: Dedupe | None,
+        note: Note | None,
+        decisions: Sequence[DecisionRow],
+    ) -> Ingested:
+        room = await _room(tx, stream)
+        chosen = await _choose(tx, stream.job_id, first_seq, page, room, dedupe)
+        advanced = await _advance(tx, stream, page, chosen, seconds)
+        if not await _remember_cursor(tx, stream, page, chosen):
+            raise DiscoveryError(
+                f"{stream.source} gave the same cursor twice: {page.next_cursor!r}"
+            )
+        await _add_items(tx, stream.job_id, chosen)
+        if note is not None:
+            await note(tx)
+        if chosen.count:
+            await announce(tx, stream.job_id, SliceKind.PROCESS)
+        counts = {"accepted": chosen.count, "known": chosen.known}
+        await add_counts(tx, stream.job_id, worker, **counts)
+        await add_decisions(tx, stream.job_id, worker, decisions)
+        if advanced is not StreamState.RUNNING:
+            await _end_slice(tx, stream, advanced.lower())
+            await _end_discovery(tx, stream.job_id)
+        return Ingested(chosen.count, chosen.known, advanced, tx.waited_seconds)
+
+    @verb
+    async def renew_stream(self, tx: Transaction, stream: StreamLease, seconds: float) -> None:
         """Keeps the stream while its source takes long for a page."""
+        hold = {"id": stream.id, "token": stream.token, "seconds": seconds}
+        if not await tx.take("renew_stream", hold):
+            raise LeaseLost(f"stream {stream.id} was taken over")
 
-        async def body(tx: Transaction) -> None:
-            hold = {"id": stream.id, "token": stream.token, "seconds": seconds}
-            if not await tx.take("renew_stream", hold):
-                raise LeaseLost(f"stream {stream.id} was taken over")
-
-        await self._database.write("renew_stream", body)
-
+    @verb
     async def release_stream(
-        self, stream: StreamLease, delay: float = 0.0, error: str | None = None
+        self, tx: Transaction, stream: StreamLease, delay: float = 0.0, error: str | None = None
     ) -> None:
         """Ends a slice; with `error`, after a failure that waiting may mend."""
+        params = {
+            "id": stream.id,
+            "token": stream.token,
+            "delay": delay,
+            "failed": 0 if error is None else 1,
+            "error": error,
+        }
+        await _end_slice(tx, stream, "released" if error is None else "put off", error)
+        await tx.run("release_stream", params)
 
-        async def body(tx: Transaction) -> None:
-            params = {
-                "id": stream.id,
-                "token": stream.token,
-                "delay": delay,
-                "failed": 0 if error is None else 1,
-                "error": error,
-            }
-            await _end_slice(tx, stream, "released" if error is None else "put off", error)
-            await tx.run("release_stream", params)
-
-        await self._database.write("release_stream", body)
-
-    async def fail_stream(self, stream: StreamLease, error: str) -> None:
+    @verb
+    async def fail_stream(self, tx: Transaction, stream: StreamLease, error: str) -> None:
         """Ends discovery with an error; the cursor stays where it is."""
+        await _end_slice(tx, stream, "failed", error)
+        await tx.run("fail_stream", {"id": stream.id, "token": stream.token, "error": error})
+        await _end_discovery(tx, stream.job_id)
 
-        async def body(tx: Transaction) -> None:
-            await _end_slice(tx, stream, "failed", error)
-            await tx.run("fail_stream", {"id": stream.id, "token": stream.token, "error": error})
-            await _end_discovery(tx, stream.job_id)
-
-        await self._database.write("fail_stream", body)
-
-    async def _take_sequence(self, job_id: int, count: int) -> tuple[int, float]:
+    @verb(relaxed=True)
+    async def _take_sequence(self, tx: Transaction, job_id: int, count: int) -> tuple[int, float]:
         """A block of numbers, taken ahead so that the page's transaction holds no lock on it; and
         how long it waited for a connection."""
-
-        async def body(tx: Transaction) -> tuple[int, float]:
-            rows = await tx.take("take_sequence", {"job_id": job_id, "count": count})
-            if not rows:
-                raise LeaseLost(f"job {job_id} is gone")
-            return int(rows[0][0]), tx.waited_seconds
-
-        return await self._database.write("take_sequence", body, relaxed=False)
+        rows = await tx.take("take_sequence", {"job_id": job_id, "count": count})
+        if not rows:
+            raise LeaseLost(f"job {job_id} is gone")
+        return int(rows[0][0]), tx.waited_seconds
 
 
 class _TakenBefore(Exception):
@@ -470,7 +472,7 @@ async def _end_slice(
     await tx.run("end_slice", {"id": stream.slice_id, "ended": ended, "error": error})
 
 
-def _stream_lease(row: Sequence[Any], token: str, slice_id: int) -> StreamLease:
-    cursor = orjson.loads(row[6]) if row[6] else None
-    values = [*row[:6], cursor, *row[7:], token, slice_id]
-    return StreamLease(*values)
+def _stream_lease(row: Row, token: str, slice_id: int) -> StreamLease:
+    cursor = orjson.loads(row["cursor"]) if row["cursor"] else None
+    fields = fields_of(row) | {"cursor": cursor}
+    return StreamLease(**fields, token=token, slice_id=slice_id)

@@ -13,7 +13,7 @@ from holdfast.model import FINAL, ItemStatus, JobState, Lane, SliceKind, next_jo
 from holdfast.store.announcements import announce
 from holdfast.store.audit import add_audit
 from holdfast.store.counters import add_counts
-from holdfast.store.database import Database
+from holdfast.store.database import Database, verb
 from holdfast.store.driver import Transaction
 from holdfast.store.idempotency import RequestKey, note_made
 from holdfast.store.skips import skip_named
@@ -52,74 +52,73 @@ class Jobs:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def create(self, new: NewJob, actor: str, only_first: bool = False) -> int:
+    @verb
+    async def create(
+        self, tx: Transaction, new: NewJob, actor: str, only_first: bool = False
+    ) -> int:
         """Makes a job with its streams and starts it. With `only_first`, another's job on the
         same input that came first is returned instead."""
+        if only_first:
+            await tx.fetch("hold_input", {"input": f"{new.pipeline} {new.input_key}"})
+            key = {"owner_id": new.owner_id, "input_key": new.input_key}
+            found = await tx.fetch("live_job_by_input", {"pipeline": new.pipeline, **key})
+            if found:
+                return int(found[0][0])
+        job_id = await create_job(tx, new, actor)
+        await note_made(tx, new.request, job_id)
+        return job_id
 
-        async def body(tx: Transaction) -> int:
-            if only_first:
-                await tx.fetch("hold_input", {"input": f"{new.pipeline} {new.input_key}"})
-                key = {"owner_id": new.owner_id, "input_key": new.input_key}
-                found = await tx.fetch("live_job_by_input", {"pipeline": new.pipeline, **key})
-                if found:
-                    return int(found[0][0])
-            job_id = await create_job(tx, new, actor)
-            await note_made(tx, new.request, job_id)
-            return job_id
-
-        return await self._database.write("create", body)
-
-    async def pause(self, job_id: int, actor: str) -> JobState:
+    @verb
+    async def pause(self, tx: Transaction, job_id: int, actor: str) -> JobState:
         """No further item starts; what runs may settle."""
+        return await _move(tx, job_id, "pause", actor)
 
-        async def body(tx: Transaction) -> JobState:
-            return await _move(tx, job_id, "pause", actor)
-
-        return await self._database.write("pause", body)
-
+    @verb
     async def resume(
         self,
+        tx: Transaction,
         job_id: int,
         actor: str,
         max_items: int | None = None,
         max_per_source: int | None = None,
     ) -> JobState:
         """Goes on: after a pause, after a failed discovery, or past a cap that was raised."""
-
-        async def body(tx: Transaction) -> JobState:
-            if max_items is not None:
-                await tx.run("set_job_cap", {"job_id": job_id, "max_items": max_items})
-            caps = {"max_items": max_items, "max_per_source": max_per_source}
-            return await resume_job(tx, job_id, actor, caps)
-
-        return await self._database.write("resume", body)
+        if max_items is not None:
+            await tx.run("set_job_cap", {"job_id": job_id, "max_items": max_items})
+        caps = {"max_items": max_items, "max_per_source": max_per_source}
+        return await resume_job(tx, job_id, actor, caps)
 
     async def cancel(self, job_id: int, actor: str) -> JobState:
         """Commits the new state first and removes the ranges after it: a split that is not yet
         committed would escape a single transaction."""
-
-        async def mark(tx: Transaction) -> JobState:
-            return await _move(tx, job_id, "cancel", actor)
-
-        state = await self._database.write("cancel", mark)
+        state = await self._cancel(job_id, actor)
         await self.drop_ranges(job_id)
         return state
 
-    async def drop_ranges(self, job_id: int) -> None:
-        async def body(tx: Transaction) -> None:
-            job = {"job_id": job_id}
-            await tx.run("drop_ranges", job)
-            while await tx.fetch("open_range_exists", job):
-                await tx.run("drop_ranges", job)
+    @verb
+    async def _cancel(self, tx: Transaction, job_id: int, actor: str) -> JobState:
+        return await _move(tx, job_id, "cancel", actor)
 
-        await self._database.write("drop_ranges", body)
+    @verb
+    async def drop_ranges(self, tx: Transaction, job_id: int) -> None:
+        job = {"job_id": job_id}
+        await tx.run("drop_ranges", job)
+        while await tx.fetch("open_range_exists", job):
+            await tx.run("drop_ranges", job)
 
     async def now(self) -> Any:
         """The database's time, in its own form, to be handed back to it."""
         return (await self._database.fetch("database_now"))[0][0]
 
+    @verb
     async def reprocess(
-        self, job_id: int, status: ItemStatus, before: Any, actor: str, reset: bool = True
+        self,
+        tx: Transaction,
+        job_id: int,
+        status: ItemStatus,
+        before: Any,
+        actor: str,
+        reset: bool = True,
     ) -> int:
         """Opens a chunk of the items that ended with `status` before that time; call it until
         it returns 0."""
@@ -128,94 +127,81 @@ class Jobs:
             raise UserError(
                 f"{status} items are not finished", "Only finished items can be reprocessed."
             )
+        await require(tx, job_id, "reprocess")
+        params = {"job_id": job_id, "status": status, "before": before, "limit": _CHUNK}
+        found = await tx.fetch("reprocessable", params)
+        return await open_again(tx, job_id, found, actor, reset)
 
-        async def body(tx: Transaction) -> int:
-            await require(tx, job_id, "reprocess")
-            params = {"job_id": job_id, "status": status, "before": before, "limit": _CHUNK}
-            found = await tx.fetch("reprocessable", params)
-            return await open_again(tx, job_id, found, actor, reset)
-
-        return await self._database.write("reprocess", body)
-
+    @verb
     async def reprocess_items(
-        self, job_id: int, seqs: Sequence[int], actor: str, reset: bool = True
+        self, tx: Transaction, job_id: int, seqs: Sequence[int], actor: str, reset: bool = True
     ) -> int:
         """Opens those of the named items that are finished; that none is, is an error."""
+        await require(tx, job_id, "reprocess")
+        wanted = sorted(set(seqs))
+        found = await tx.fetch("final_items", {"job_id": job_id, "seqs": wanted})
+        if not found:
+            named = f"item {wanted[0]}" if len(wanted) == 1 else f"these {len(wanted)} items"
+            raise UnfitState(
+                f"{named} of job {job_id}: open still, or not there",
+                "Only finished items can be reprocessed; see `holdfast items`.",
+            )
+        return await open_again(tx, job_id, found, actor, reset)
 
-        async def body(tx: Transaction) -> int:
-            await require(tx, job_id, "reprocess")
-            wanted = sorted(set(seqs))
-            found = await tx.fetch("final_items", {"job_id": job_id, "seqs": wanted})
-            if not found:
-                named = f"item {wanted[0]}" if len(wanted) == 1 else f"these {len(wanted)} items"
-                raise UnfitState(
-                    f"{named} of job {job_id}: open still, or not there",
-                    "Only finished items can be reprocessed; see `holdfast items`.",
-                )
-            return await open_again(tx, job_id, found, actor, reset)
-
-        return await self._database.write("reprocess_items", body)
-
-    async def skip_items(self, job_id: int, seqs: Sequence[int], actor: str, reason: str) -> int:
+    @verb
+    async def skip_items(
+        self, tx: Transaction, job_id: int, seqs: Sequence[int], actor: str, reason: str
+    ) -> int:
         """Skips those of the named items that are open and that nobody works on; how many."""
+        await require(tx, job_id, "cancel")
+        skipped = await skip_named(tx, job_id, sorted(set(seqs)), reason)
+        if skipped:
+            told = {"items": skipped, "reason": reason}
+            await add_audit(tx, actor, "skip", job_id, "", told)
+        return skipped
 
-        async def body(tx: Transaction) -> int:
-            await require(tx, job_id, "cancel")
-            skipped = await skip_named(tx, job_id, sorted(set(seqs)), reason)
-            if skipped:
-                told = {"items": skipped, "reason": reason}
-                await add_audit(tx, actor, "skip", job_id, "", told)
-            return skipped
-
-        return await self._database.write("skip_items", body)
-
-    async def act_on_dead_letter(self, letter_id: int, replay: bool, actor: str) -> None:
+    @verb
+    async def act_on_dead_letter(
+        self, tx: Transaction, letter_id: int, replay: bool, actor: str
+    ) -> None:
         """Replays a dead letter (its item is open again, its message is sent again) or drops
         it."""
+        state = "REPLAYED" if replay else "DROPPED"
+        params = {"id": letter_id, "state": state, "actor": actor}
+        rows = await tx.take("act_on_dead_letter", params)
+        if not rows:
+            raise UnfitState(
+                f"there is no open dead letter {letter_id}", "See `holdfast dead list`."
+            )
+        job_id, seq, kind = rows[0]
+        if replay and kind == "message":
+            await _send_again(tx, letter_id)
+        elif replay:
+            await require(tx, job_id, "reprocess")
+            found = await tx.fetch("final_items", {"job_id": job_id, "seqs": [seq]})
+            await open_again(tx, job_id, found, actor, True)
+        await add_audit(tx, actor, "dead." + state.lower(), job_id, str(letter_id))
 
-        async def body(tx: Transaction) -> None:
-            state = "REPLAYED" if replay else "DROPPED"
-            params = {"id": letter_id, "state": state, "actor": actor}
-            rows = await tx.take("act_on_dead_letter", params)
-            if not rows:
-                raise UnfitState(
-                    f"there is no open dead letter {letter_id}", "See `holdfast dead list`."
-                )
-            job_id, seq, kind = rows[0]
-            if replay and kind == "message":
-                await _send_again(tx, letter_id)
-            elif replay:
-                await require(tx, job_id, "reprocess")
-                found = await tx.fetch("final_items", {"job_id": job_id, "seqs": [seq]})
-                await open_again(tx, job_id, found, actor, True)
-            await add_audit(tx, actor, "dead." + state.lower(), job_id, str(letter_id))
-
-        await self._database.write("act_on_dead_letter", body)
-
-    async def switch(self, scope: str, on: bool, actor: str, reason: str = "") -> bool:
+    @verb
+    async def switch(
+        self, tx: Transaction, scope: str, on: bool, actor: str, reason: str = ""
+    ) -> bool:
         """Sets or clears a kill switch; False if it stood so already."""
+        if on:
+            params = {"scope": scope, "actor": actor, "reason": reason}
+            changed = await tx.take("set_kill_switch", params)
+        else:
+            changed = await tx.take("clear_kill_switch", {"scope": scope})
+        if changed:
+            action = f"kill_switch.{'on' if on else 'off'}"
+            await add_audit(tx, actor, action, None, scope, {"reason": reason})
+        return bool(changed)
 
-        async def body(tx: Transaction) -> bool:
-            if on:
-                params = {"scope": scope, "actor": actor, "reason": reason}
-                changed = await tx.take("set_kill_switch", params)
-            else:
-                changed = await tx.take("clear_kill_switch", {"scope": scope})
-            if changed:
-                action = f"kill_switch.{'on' if on else 'off'}"
-                await add_audit(tx, actor, action, None, scope, {"reason": reason})
-            return bool(changed)
-
-        return await self._database.write("switch", body)
-
-    async def prepare(self, statements: Sequence[str]) -> None:
+    @verb
+    async def prepare(self, tx: Transaction, statements: Sequence[str]) -> None:
         """Makes the tables that a pipeline's `save` writes."""
-
-        async def body(tx: Transaction) -> None:
-            for statement in statements:
-                await self._prepare_one(tx, statement)
-
-        await self._database.write("prepare", body)
+        for statement in statements:
+            await self._prepare_one(tx, statement)
 
     async def _prepare_one(self, tx: Transaction, statement: str) -> None:
         try:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from holdfast.model import ALONE_AFTER, LONE_EXPIRIES, Lease, SliceKind
 from holdfast.store.announcements import announce, announce_all
 from holdfast.store.counters import add_counts
-from holdfast.store.database import Database
+from holdfast.store.database import Database, verb
 from holdfast.store.driver import Row, Transaction, Values
 
 _CANDIDATES = 16
@@ -54,8 +54,10 @@ class Leases:
         self._new_token = new_token
         self._owner_slices = owner_slices
 
+    @verb(relaxed=True)
     async def claim(
         self,
+        tx: Transaction,
         job_id: int,
         worker: str,
         size: int,
@@ -64,19 +66,15 @@ class Leases:
         in_work: InWork = tuple,
     ) -> list[Claimed]:
         """Leases up to `size` items of a job, and reads them."""
-
-        async def body(tx: Transaction) -> list[Claimed]:
-            if await self._owner_has_enough(tx, job_id, worker):
-                return []
-            taking = _Taking(tx, worker, seconds, self._new_token, size, max_bytes)
-            # One first: whoever claims at the same time passes over all that is locked here.
-            for limit in (1, _CANDIDATES):
-                await taking.lease(await _free_ranges(tx, job_id, limit, in_work))
-                if taking.full:
-                    break
-            return [Claimed(lease, await _read_items(tx, lease)) for lease in taking.leases]
-
-        return await self._database.write("claim", body, relaxed=True)
+        if await self._owner_has_enough(tx, job_id, worker):
+            return []
+        taking = _Taking(tx, worker, seconds, self._new_token, size, max_bytes)
+        # One first: whoever claims at the same time passes over all that is locked here.
+        for limit in (1, _CANDIDATES):
+            await taking.lease(await _free_ranges(tx, job_id, limit, in_work))
+            if taking.full:
+                break
+        return [Claimed(lease, await _read_items(tx, lease)) for lease in taking.leases]
 
     async def _owner_has_enough(self, tx: Transaction, job_id: int, worker: str) -> bool:
         if self._owner_slices is None:
@@ -86,59 +84,51 @@ class Leases:
         others = await tx.fetch("other_workers_of_owner", {"job_id": job_id, "worker": worker})
         return bool(others[0][0] >= self._owner_slices)
 
-    async def renew(self, leases: Sequence[Lease], seconds: float) -> list[Lease]:
+    @verb
+    async def renew(self, tx: Transaction, leases: Sequence[Lease], seconds: float) -> list[Lease]:
         """Extends the leases; returns those that are lost."""
+        params = {
+            "ids": [lease.range_id for lease in leases],
+            "tokens": [lease.token for lease in leases],
+            "seconds": seconds,
+        }
+        renewed = {row[0] for row in await tx.take("renew_leases", params)}
+        return [lease for lease in leases if lease.range_id not in renewed]
 
-        async def body(tx: Transaction) -> set[int]:
-            params = {
-                "ids": [lease.range_id for lease in leases],
-                "tokens": [lease.token for lease in leases],
-                "seconds": seconds,
-            }
-            return {row[0] for row in await tx.take("renew_leases", params)}
-
-        kept = await self._database.write("renew", body)
-        return [lease for lease in leases if lease.range_id not in kept]
-
+    @verb
     async def release(
-        self, leases: Sequence[Lease], delay: float = 0.0, waiting_for: str | None = None
+        self,
+        tx: Transaction,
+        leases: Sequence[Lease],
+        delay: float = 0.0,
+        waiting_for: str | None = None,
     ) -> None:
         """Gives the open items of the leases back, uncharged."""
+        for lease in leases:
+            hold = {"id": lease.range_id, "token": lease.token}
+            wait = {"delay": delay, "waiting_for": waiting_for}
+            if await tx.take("release_range", hold | wait):
+                await announce(tx, lease.job_id, SliceKind.PROCESS, delay)
 
-        async def body(tx: Transaction) -> None:
-            for lease in leases:
-                hold = {"id": lease.range_id, "token": lease.token}
-                wait = {"delay": delay, "waiting_for": waiting_for}
-                if await tx.take("release_range", hold | wait):
-                    await announce(tx, lease.job_id, SliceKind.PROCESS, delay)
-
-        await self._database.write("release", body)
-
-    async def rescue(self, in_work: InWork = tuple) -> list[int]:
+    @verb
+    async def rescue(self, tx: Transaction, in_work: InWork = tuple) -> list[int]:
         """Frees leases that ran out; returns the jobs they belong to."""
+        expired = await tx.fetch("expired_leases")
+        ours = in_work()
+        freed = await _expire_all(tx, [row for row in expired if row[0] not in ours])
+        await announce_all(tx, freed, SliceKind.PROCESS)
+        return freed
 
-        async def body(tx: Transaction) -> list[int]:
-            expired = await tx.fetch("expired_leases")
-            ours = in_work()
-            freed = await _expire_all(tx, [row for row in expired if row[0] not in ours])
-            await announce_all(tx, freed, SliceKind.PROCESS)
-            return freed
-
-        return await self._database.write("rescue", body)
-
-    async def return_leases(self, worker: str) -> list[int]:
+    @verb
+    async def return_leases(self, tx: Transaction, worker: str) -> list[int]:
         """Frees what a dead worker held, as if its leases had run out."""
-
-        async def body(tx: Transaction) -> list[int]:
-            held = await tx.fetch("leases_of_worker", {"worker": worker})
-            walks = await tx.take("drop_streams_of_worker", {"worker": worker})
-            await announce_all(tx, [row[0] for row in walks], SliceKind.DISCOVER)
-            await tx.run("drop_slots", {"worker": worker})
-            freed = await _expire_all(tx, held)
-            await announce_all(tx, freed, SliceKind.PROCESS)
-            return freed
-
-        return await self._database.write("return_leases", body)
+        held = await tx.fetch("leases_of_worker", {"worker": worker})
+        walks = await tx.take("drop_streams_of_worker", {"worker": worker})
+        await announce_all(tx, [row[0] for row in walks], SliceKind.DISCOVER)
+        await tx.run("drop_slots", {"worker": worker})
+        freed = await _expire_all(tx, held)
+        await announce_all(tx, freed, SliceKind.PROCESS)
+        return freed
 
 
 async def _free_ranges(tx: Transaction, job_id: int, limit: int, in_work: InWork) -> list[_Range]:
@@ -216,12 +206,12 @@ async def _lease_one(
     )
 
 
-async def _read_items(tx: Transaction, lease: Lease) -> list[Row]:
+async def _read_items(tx: Transaction, lease: Lease) -> Sequence[Values]:
     if lease.again:
-        return await tx.fetch("again_items", {"range_id": lease.range_id})
+        return await tx.scan("again_items", {"range_id": lease.range_id})
     # A range that was never settled has no outcomes: no need to look for them.
     query = "remaining_items" if lease.settled else "fresh_items"
-    return await tx.fetch(query, {"job_id": lease.job_id, "lo": lease.lo, "hi": lease.hi})
+    return await tx.scan(query, {"job_id": lease.job_id, "lo": lease.lo, "hi": lease.hi})
 
 
 async def _expire_all(tx: Transaction, rows: Sequence[Row]) -> list[int]:

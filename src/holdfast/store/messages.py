@@ -11,10 +11,10 @@ import orjson
 
 from holdfast.model import JobState, Lane, SliceKind
 from holdfast.store.announcements import announce
-from holdfast.store.database import Database
-from holdfast.store.driver import Transaction
-from holdfast.store.instants import parse_instant
+from holdfast.store.database import Database, verb
+from holdfast.store.driver import Row, Transaction
 from holdfast.store.jobs import NewJob, create_job
+from holdfast.store.rows import fields_of
 
 _DUE_JOBS = 200
 _DUE_MESSAGES = 500
@@ -78,25 +78,22 @@ class Messages:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def relay(self, publish: Publish) -> Relayed:
+    @verb
+    async def relay(self, tx: Transaction, publish: Publish) -> Relayed:
         """Sends what is due. The rows go with the commit after the broker has confirmed: a
         death between the two sends a message twice, never not at all."""
-
-        async def body(tx: Transaction) -> Relayed:
-            jobs = [row[0] for row in await tx.fetch("lock_due_jobs", {"limit": _DUE_JOBS})]
-            if not jobs:
-                return Relayed()
-            params = {"job_ids": jobs, "limit": _DUE_MESSAGES}
-            rows = [_outbox_row(row) for row in await tx.fetch("due_messages", params)]
-            wanted = await _open_turns(tx, rows)
-            answers = await publish(wanted)
-            failed = {row.id: why for row, why in zip(wanted, answers, strict=True) if why}
-            await tx.run("drop_messages", {"ids": [r.id for r in rows if r.id not in failed]})
-            await _put_off(tx, [row for row in wanted if row.id in failed], failed)
-            reasons = {row.message_id: failed[row.id] for row in wanted if row.id in failed}
-            return Relayed(len(wanted) - len(failed), len(rows) - len(wanted), reasons)
-
-        return await self._database.write("relay", body)
+        jobs = [row[0] for row in await tx.fetch("lock_due_jobs", {"limit": _DUE_JOBS})]
+        if not jobs:
+            return Relayed()
+        params = {"job_ids": jobs, "limit": _DUE_MESSAGES}
+        rows = [_outbox_row(row) for row in await tx.fetch("due_messages", params)]
+        wanted = await _open_turns(tx, rows)
+        answers = await publish(wanted)
+        failed = {row.id: why for row, why in zip(wanted, answers, strict=True) if why}
+        await tx.run("drop_messages", {"ids": [r.id for r in rows if r.id not in failed]})
+        await _put_off(tx, [row for row in wanted if row.id in failed], failed)
+        reasons = {row.message_id: failed[row.id] for row in wanted if row.id in failed}
+        return Relayed(len(wanted) - len(failed), len(rows) - len(wanted), reasons)
 
     async def listen(self, heard: Callable[[], None]) -> None:
         """Calls `heard` when something was put into the outbox, where the database tells."""
@@ -113,112 +110,113 @@ class Messages:
         """A message was taken: the next may be sent. One is wanted at once when there is more
         than the `room` of the worker that follows this one, and the job's owner may have another
         worker."""
-
-        async def body(tx: Transaction) -> TurnJob | None:
-            turn = {"job_id": job_id, "kind": kind, "message_id": message_id}
-            await tx.run("close_turn", turn)
-            rows = await tx.fetch("job_of_turn", {"job_id": job_id})
-            if not rows:
-                return None
-            found = TurnJob(JobState(rows[0][0]), *rows[0][1:])
-            if kind is SliceKind.PROCESS and found.state is JobState.RUNNING and not found.switch:
-                span = (await tx.fetch("claimable_span", {"job_id": job_id}))[0][0]
-                if span > room and await _owner_may_have_more(tx, job_id, owner_slices):
-                    await announce(tx, job_id, kind)
-            return found
-
         # A message may arrive before the relay that sent it has committed. To close the turn then
         # would find nothing to close, and leave it open for ever. Waited for apart: a lock held
         # by the transaction would make relays pass the job over.
         await self._database.fetch("await_relay", {"job_id": job_id})
-        return await self._database.write("begin_turn", body, relaxed=True)
+        return await self._begin_turn(job_id, kind, message_id, room, owner_slices)
 
+    @verb(relaxed=True)
+    async def _begin_turn(
+        self,
+        tx: Transaction,
+        job_id: int,
+        kind: SliceKind,
+        message_id: str,
+        room: int,
+        owner_slices: int | None,
+    ) -> TurnJob | None:
+        turn = {"job_id": job_id, "kind": kind, "message_id": message_id}
+        await tx.run("close_turn", turn)
+        rows = await tx.fetch("job_of_turn", {"job_id": job_id})
+        if not rows:
+            return None
+        found = TurnJob(JobState(rows[0][0]), *rows[0][1:])
+        if kind is SliceKind.PROCESS and found.state is JobState.RUNNING and not found.switch:
+            span = (await tx.fetch("claimable_span", {"job_id": job_id}))[0][0]
+            if span > room and await _owner_may_have_more(tx, job_id, owner_slices):
+                await announce(tx, job_id, kind)
+        return found
+
+    @verb(relaxed=True)
     async def end_turn(
-        self, job_id: int, kind: SliceKind, least: float = 0.0, frees_owner: bool = False
+        self,
+        tx: Transaction,
+        job_id: int,
+        kind: SliceKind,
+        least: float = 0.0,
+        frees_owner: bool = False,
     ) -> None:
         """After a slice: announces what is left, for when it is due, at the earliest in `least`
         seconds. `frees_owner`: its owner's other jobs may have waited for this end."""
+        earliest = least
+        if frees_owner and await tx.take("hasten_owner", {"job_id": job_id}):
+            earliest = max(least, _GIVE_WAY_SECONDS)
+        if await tx.fetch("turn_is_out", {"job_id": job_id, "kind": kind}):
+            return
+        due = await tx.fetch(_DUE[kind], {"job_id": job_id})
+        if due and due[0][0] is not None:
+            await announce(tx, job_id, kind, max(earliest, float(due[0][0])))
 
-        async def body(tx: Transaction) -> None:
-            earliest = least
-            if frees_owner and await tx.take("hasten_owner", {"job_id": job_id}):
-                earliest = max(least, _GIVE_WAY_SECONDS)
-            if await tx.fetch("turn_is_out", {"job_id": job_id, "kind": kind}):
-                return
-            due = await tx.fetch(_DUE[kind], {"job_id": job_id})
-            if due and due[0][0] is not None:
-                await announce(tx, job_id, kind, max(earliest, float(due[0][0])))
-
-        await self._database.write("end_turn", body, relaxed=True)
-
-    async def announce_silent(self, listened: Iterable[str], lost_seconds: float) -> list[int]:
+    @verb
+    async def announce_silent(
+        self, tx: Transaction, listened: Iterable[str], lost_seconds: float
+    ) -> list[int]:
         """Announces jobs that have work and no message, and those whose message got lost."""
         pipelines = sorted(set(listened))
-
-        async def body(tx: Transaction) -> list[int]:
-            for job_id, kind, message_id, resent, age in await tx.fetch(
-                "lost_turns", {"ago": -lost_seconds}
-            ):
-                if age > lost_seconds * 2 ** min(resent, _DOUBLINGS):
-                    lost = {"job_id": job_id, "kind": kind, "message_id": message_id}
-                    await tx.run("forget_turn", lost)
-            found = []
-            for query, kind in _SILENT:
-                for row in await tx.fetch(query, {"pipelines": pipelines}):
-                    await announce(tx, row[0], kind)
-                    found.append(row[0])
-            return found
-
-        return await self._database.write("announce_silent", body)
+        for job_id, kind, message_id, resent, age in await tx.fetch(
+            "lost_turns", {"ago": -lost_seconds}
+        ):
+            if age > lost_seconds * 2 ** min(resent, _DOUBLINGS):
+                lost = {"job_id": job_id, "kind": kind, "message_id": message_id}
+                await tx.run("forget_turn", lost)
+        found = []
+        for query, kind in _SILENT:
+            for row in await tx.fetch(query, {"pipelines": pipelines}):
+                await announce(tx, row[0], kind)
+                found.append(row[0])
+        return found
 
     async def listened_pipelines(self, lost_seconds: float) -> set[str]:
         rows = await self._database.fetch("listened_pipelines", {"ago": -lost_seconds})
         return {name for row in rows for name in orjson.loads(row[0])}
 
-    async def accept_job(self, message_id: str, kind: str, new: NewJob) -> int | None:
+    @verb
+    async def accept_job(
+        self, tx: Transaction, message_id: str, kind: str, new: NewJob
+    ) -> int | None:
         """Starts the job that a message orders, once: None when it was started before."""
+        if not await tx.take("take_message", {"message_id": message_id, "type": kind}):
+            return None
+        return await create_job(tx, new, f"message:{message_id}")
 
-        async def body(tx: Transaction) -> int | None:
-            if not await tx.take("take_message", {"message_id": message_id, "type": kind}):
-                return None
-            return await create_job(tx, new, f"message:{message_id}")
-
-        return await self._database.write("accept_job", body)
-
-    async def send_again(self, message_id: str, queue: str, payload: bytes, delay: float) -> None:
+    @verb
+    async def send_again(
+        self, tx: Transaction, message_id: str, queue: str, payload: bytes, delay: float
+    ) -> None:
         """Another program's message that came to a worker which cannot follow it."""
+        message = {"message_id": message_id, "payload": payload, "queue": queue, "job_id": 0}
+        await tx.run("add_message", {**message, "delay": delay})
 
-        async def body(tx: Transaction) -> None:
-            message = {"message_id": message_id, "payload": payload, "queue": queue, "job_id": 0}
-            await tx.run("add_message", {**message, "delay": delay})
-
-        await self._database.write("send_again", body)
-
-    async def forget_messages(self) -> None:
+    @verb
+    async def forget_messages(self, tx: Transaction) -> None:
         """The inbox need not remember what no broker keeps so long."""
+        await tx.run("forget_messages", {"ago": -_INBOX_SECONDS})
 
-        async def body(tx: Transaction) -> None:
-            await tx.run("forget_messages", {"ago": -_INBOX_SECONDS})
-
-        await self._database.write("forget_messages", body)
-
-    async def keep_dead(self, dead: DeadMessage) -> None:
+    @verb
+    async def keep_dead(self, tx: Transaction, dead: DeadMessage) -> None:
         """A message that was set aside; one that died before and was replayed is the same."""
-
-        async def body(tx: Transaction) -> None:
-            if dead.job_id is not None and dead.kind in _SLICES:
-                turn = {"job_id": dead.job_id, "kind": dead.kind, "message_id": dead.message_id}
-                await tx.run("close_turn", turn)
-            same = {"message_id": dead.message_id, "payload": dead.payload}
-            known = await tx.fetch("dead_message", same)
-            if not known:
-                await tx.run("add_dead_message", _dead_row(dead))
-            elif known[0][1] != "OPEN":
-                before = orjson.loads(known[0][2] or "[]")
-                history = orjson.dumps([*before, *dead.history]).decode()
-                await tx.run("reopen_dead_message", {"id": known[0][0], "history": history})
-
-        await self._database.write("keep_dead", body)
+        if dead.job_id is not None and dead.kind in _SLICES:
+            turn = {"job_id": dead.job_id, "kind": dead.kind, "message_id": dead.message_id}
+            await tx.run("close_turn", turn)
+        same = {"message_id": dead.message_id, "payload": dead.payload}
+        known = await tx.fetch("dead_message", same)
+        if not known:
+            await tx.run("add_dead_message", _dead_row(dead))
+        elif known[0][1] != "OPEN":
+            before = orjson.loads(known[0][2] or "[]")
+            history = orjson.dumps([*before, *dead.history]).decode()
+            await tx.run("reopen_dead_message", {"id": known[0][0], "history": history})
 
     async def reading(self) -> tuple[int, float, str | None]:
         """How many messages are due, for how many seconds the oldest, and the last error."""
@@ -265,12 +263,10 @@ async def _put_off(tx: Transaction, rows: Sequence[OutboxRow], why: Mapping[int,
             await tx.run("close_turn", turn)
 
 
-def _outbox_row(row: Sequence[Any]) -> OutboxRow:
-    created_at = parse_instant(row[9])
-    assert created_at is not None
-    lane = None if row[7] is None else Lane(row[7])
-    values = [*row[:7], lane, row[8], created_at]
-    return OutboxRow(*values)
+def _outbox_row(row: Row) -> OutboxRow:
+    fields = fields_of(row)
+    lane = None if fields["lane"] is None else Lane(fields["lane"])
+    return OutboxRow(**fields | {"lane": lane})
 
 
 def _dead_row(dead: DeadMessage) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 Core and every extension with a `migrations` folder are branches of their own, which are upgraded
 and downgraded without each other. Core's revisions are numbers (`0004`); an extension's begin with
-its name (`meetings_0002`), and its files with the number (`0002_large_values.py`). The database has
+its name (`weather_0002`), and its files with the number (`0002_wind.py`). The database has
 one row per branch in `alembic_version`, also for an extension that is no longer installed.
 """
 
@@ -18,12 +18,12 @@ from pathlib import Path
 
 import asyncpg
 
-from holdfast.database_url import check_files, sqlite_file
 from holdfast.errors import DatabaseGone, SchemaError, UserError
+from holdfast.extension import CORE
 from holdfast.store.extension_folders import extension_folders
 from holdfast.store.postgres import mapped_errors
+from holdfast.urls import check_files, sqlite_file
 
-CORE = "core"
 _CORE_VERSIONS = Path(__file__).parent / "migrations" / "versions"
 _CURRENT = "select version_num from alembic_version"
 _REVISION = re.compile(r"(?:(?P<name>\w+)_)?\d+")

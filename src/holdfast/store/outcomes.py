@@ -19,7 +19,7 @@ from holdfast.model import (
 )
 from holdfast.store.announcements import announce
 from holdfast.store.counters import add_counts
-from holdfast.store.database import Database
+from holdfast.store.database import Database, verb
 from holdfast.store.decisions import DecisionRow, add_decisions
 from holdfast.store.driver import Transaction, Values
 from holdfast.store.plans import Planner, conclude_streams, follow_up
@@ -49,8 +49,10 @@ class Outcomes:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    @verb
     async def settle(
         self,
+        tx: Transaction,
         job_id: int,
         worker: str,
         settlements: Sequence[Settlement],
@@ -60,18 +62,14 @@ class Outcomes:
     ) -> list[Lease]:
         """Writes what the leases' holder found out; returns the leases that are lost, for
         which nothing was written."""
-
-        async def body(tx: Transaction) -> list[Lease]:
-            held, lost = await _pass_fence(tx, settlements)
-            if held:
-                await _write_outcomes(tx, job_id, worker, held)
-                if save is not None:
-                    await _save(tx, save, held, self._database)
-                await _count(tx, job_id, worker, held)
-                await add_decisions(tx, job_id, worker, decisions)
-            return lost
-
-        return await self._database.write("settle", body)
+        held, lost = await _pass_fence(tx, settlements)
+        if held:
+            await _write_outcomes(tx, job_id, worker, held)
+            if save is not None:
+                await _save(tx, save, held, self._database)
+            await _count(tx, job_id, worker, held)
+            await add_decisions(tx, job_id, worker, decisions)
+        return lost
 
     async def complete(self, job_id: int, planner: Planner | None = None) -> JobState | None:
         """Ends the job if nothing of it is left. One whose pipeline concludes ends only with its
@@ -82,16 +80,18 @@ class Outcomes:
         removes the last of them: its own look comes after its commit."""
         if await self._database.fetch("open_range_exists", {"job_id": job_id}):
             return None
+        return await self._complete(job_id, planner)
 
-        async def body(tx: Transaction) -> JobState | None:
-            rows = await tx.fetch("job_state", {"job_id": job_id})
-            if not rows or rows[0][0] != JobState.RUNNING:
-                return None
-            if await tx.fetch("open_range_exists", {"job_id": job_id}):
-                return None
-            return await _end(tx, job_id, planner)
-
-        return await self._database.write("complete", body)
+    @verb
+    async def _complete(
+        self, tx: Transaction, job_id: int, planner: Planner | None
+    ) -> JobState | None:
+        rows = await tx.fetch("job_state", {"job_id": job_id})
+        if not rows or rows[0][0] != JobState.RUNNING:
+            return None
+        if await tx.fetch("open_range_exists", {"job_id": job_id}):
+            return None
+        return await _end(tx, job_id, planner)
 
 
 async def _pass_fence(

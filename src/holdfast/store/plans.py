@@ -24,12 +24,13 @@ from holdfast.pipeline import (
 )
 from holdfast.store.announcements import announce
 from holdfast.store.audit import add_audit
-from holdfast.store.database import Database
+from holdfast.store.database import Database, verb
 from holdfast.store.driver import Row, Transaction
 from holdfast.store.instants import instant_parameter, parse_instant
 from holdfast.store.jobs import NewJob, create_job, resume_job
 from holdfast.store.reads import job_of
-from holdfast.store.upkeep_table import DueSchedule
+from holdfast.store.rows import fields_of
+from holdfast.store.schedules import DueSchedule
 
 
 class Planner(Protocol):
@@ -58,44 +59,37 @@ class Plans:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def plan(self, planner: Planner, request: Mapping[str, Any]) -> Carried:
+    @verb
+    async def plan(self, tx: Transaction, planner: Planner, request: Mapping[str, Any]) -> Carried:
         """Lets the pipeline decide and carries out its orders. One at a time per pipeline: of two
         simultaneous requests, the second sees what the first started."""
+        planned = await _plan(tx, planner, request)
+        return Carried(planned.answer, await carry_out(tx, planner, planned))
 
-        async def body(tx: Transaction) -> Carried:
-            planned = await _plan(tx, planner, request)
-            return Carried(planned.answer, await carry_out(tx, planner, planned))
-
-        return await self._database.write("plan", body)
-
-    async def fire_plan(self, due: DueSchedule, next_at: datetime, planner: Planner) -> list[int]:
+    @verb
+    async def fire_plan(
+        self, tx: Transaction, due: DueSchedule, next_at: datetime, planner: Planner
+    ) -> list[int]:
         """The same for a schedule that is due, in the transaction that moves the schedule on;
         does nothing if another sweeper was first."""
         instant = instant_parameter(self._database.driver.dialect, next_at)
         firing = {"name": due.name, "was": due.next_at, "next_at": instant}
-
-        async def body(tx: Transaction) -> list[int]:
-            if not await tx.take("fire_schedule", firing):
-                return []
-            planned = await _plan(tx, planner, due.options)
-            job_ids = await carry_out(tx, planner, planned)
-            last = job_ids[-1] if job_ids else None
-            await tx.run("note_schedule", {"name": due.name, "job_id": last, "error": None})
-            return job_ids
-
-        return await self._database.write("fire_plan", body)
+        if not await tx.take("fire_schedule", firing):
+            return []
+        planned = await _plan(tx, planner, due.options)
+        job_ids = await carry_out(tx, planner, planned)
+        last = job_ids[-1] if job_ids else None
+        await tx.run("note_schedule", {"name": due.name, "job_id": last, "error": None})
+        return job_ids
 
     async def standings(self, pipeline: str) -> list[Standing]:
         rows = await self._database.fetch("all_standings", {"pipeline": pipeline})
         return [_standing(row) for row in rows]
 
-    async def tend(self, tend: Callable[[Transaction], Awaitable[bool]]) -> bool:
+    @verb
+    async def tend(self, tx: Transaction, tend: Callable[[Transaction], Awaitable[bool]]) -> bool:
         """One step of a pipeline's background work."""
-
-        async def body(tx: Transaction) -> bool:
-            return await tend(tx)
-
-        return await self._database.write("tend", body)
+        return await tend(tx)
 
 
 async def _plan(tx: Transaction, planner: Planner, request: Mapping[str, Any]) -> Planned:
@@ -187,12 +181,17 @@ async def _standings(
 
 
 def _standing(row: Row) -> Standing:
-    values = [*row]
-    values[3], values[9] = StreamState(row[3]), JobState(row[9])
-    values[5] = orjson.loads(row[5])["page"] if row[5] else None
-    values[10], values[11] = parse_instant(row[10]), parse_instant(row[11])
-    values[12], values[13] = bool(row[12]), bool(row[13])
-    return Standing(*values)
+    fields = fields_of(row)
+    return Standing(
+        **fields
+        | {
+            "state": StreamState(fields["state"]),
+            "cursor": orjson.loads(fields["cursor"])["page"] if fields["cursor"] else None,
+            "job_state": JobState(fields["job_state"]),
+            "force_full": bool(fields["force_full"]),
+            "rerun_requested": bool(fields["rerun_requested"]),
+        }
+    )
 
 
 async def _now(tx: Transaction) -> datetime:

@@ -202,6 +202,9 @@ class _PostgresTransaction:
     async def fetch(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]:
         return await self._fetch(self._query(query), params)
 
+    async def scan(self, query: str, params: Mapping[str, Any]) -> Sequence[Values]:
+        return await self.fetch(query, params)
+
     async def take(self, query: str, params: Mapping[str, Any]) -> list[Row]:
         self._fault(self._verb, query)
         return await self._fetch(self._queries[query], params)

@@ -116,6 +116,12 @@ class Reads:
         rows = await self._database.fetch("upload_jobs", {"pipelines": list(pipelines)})
         return [(row[0], row[1]) for row in rows]
 
+    async def finishable_jobs(self) -> list[int]:
+        return [row[0] for row in await self._database.fetch("finishable_jobs")]
+
+    async def cancelled_jobs_with_ranges(self) -> list[int]:
+        return [row[0] for row in await self._database.fetch("cancelled_jobs_with_ranges")]
+
     async def job_controls(self, job_ids: Sequence[int]) -> dict[int, tuple[JobState, str | None]]:
         """State and kill switch of each job that still exists."""
         rows = await self._database.fetch("job_controls", {"job_ids": list(job_ids)})
@@ -141,10 +147,6 @@ class Reads:
         rows = await self._database.fetch("streams_of_job", {"job_id": job_id})
         return [stream_view(row) for row in rows]
 
-    async def live_workers(self, lost_seconds: float) -> list[dict[str, Any]]:
-        rows = await self._database.fetch("live_workers", {"lost_seconds": lost_seconds})
-        return [fields_of(row) | {"pipelines": orjson.loads(row["pipelines"])} for row in rows]
-
     async def count_dead_letters(self) -> dict[str, int]:
         return {row[0]: row[1] for row in await self._database.fetch("count_dead_letters")}
 
@@ -155,12 +157,6 @@ class Reads:
 
     async def kill_switches(self) -> list[dict[str, Any]]:
         return [fields_of(row) for row in await self._database.fetch("kill_switches")]
-
-    async def gates(self) -> list[dict[str, Any]]:
-        return [fields_of(row) for row in await self._database.fetch("gates")]
-
-    async def schedules(self) -> list[dict[str, Any]]:
-        return [fields_of(row) for row in await self._database.fetch("schedules")]
 
     async def queue_depth(self) -> list[tuple[str, int, float]]:
         """Pipeline, open items, age of the oldest in seconds."""

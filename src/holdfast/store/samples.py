@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from holdfast.store.database import Database
+from holdfast.store.database import Database, verb
 from holdfast.store.driver import Transaction
 from holdfast.store.instants import parse_instant
 
@@ -18,13 +18,12 @@ class Samples:
 
     async def take_samples(self) -> None:
         """Once in a bucket, however often it is called."""
-        now = await current_bucket(self._database)
+        await self._take_samples(await current_bucket(self._database))
 
-        async def body(tx: Transaction) -> None:
-            await tx.run("take_samples", {"bucket": now})
-            await tx.run("forget_samples", {"bucket": now - _KEPT_BUCKETS})
-
-        await self._database.write("take_samples", body, relaxed=True)
+    @verb(relaxed=True)
+    async def _take_samples(self, tx: Transaction, bucket: int) -> None:
+        await tx.run("take_samples", {"bucket": bucket})
+        await tx.run("forget_samples", {"bucket": bucket - _KEPT_BUCKETS})
 
 
 async def current_bucket(database: Database) -> int:

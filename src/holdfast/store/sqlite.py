@@ -172,6 +172,17 @@ class _SqliteTransaction:
         compiled = self._queries.get(query) or compile_query("sqlite", query)
         return await self._connection.execute(compiled.sql, _arguments(compiled, params))
 
+    async def scan(self, query: str, params: Mapping[str, Any]) -> Sequence[Values]:
+        compiled = self._queries[query]
+        arguments = _arguments(compiled, params)
+
+        def scan(database: sqlite3.Connection) -> list[Values]:
+            cursor = database.cursor()
+            cursor.row_factory = None
+            return cursor.execute(compiled.sql, arguments).fetchall()
+
+        return await self._connection.call(scan)
+
     async def take(self, query: str, params: Mapping[str, Any]) -> list[Row]:
         self._fault(self._verb, query)
         return await self.fetch(query, params)

@@ -7,8 +7,8 @@ import secrets
 from dataclasses import dataclass
 
 from holdfast.clock import Clock, SystemClock, system_random
-from holdfast.database_url import sqlite_file
-from holdfast.pipeline import Gate
+from holdfast.pipeline import Fetch, Gate
+from holdfast.store.audit import Audit
 from holdfast.store.database import Database
 from holdfast.store.driver import Driver, Fault, Observe, no_fault, no_observe
 from holdfast.store.extension_folders import all_sql
@@ -23,9 +23,11 @@ from holdfast.store.postgres import open_postgres
 from holdfast.store.queries import SqlFolder, load_queries
 from holdfast.store.reads import Reads
 from holdfast.store.samples import Samples
+from holdfast.store.schedules import Schedules
 from holdfast.store.sqlite import open_sqlite
 from holdfast.store.streams import StreamReads
-from holdfast.store.upkeep_table import UpkeepTable
+from holdfast.store.workers import Workers
+from holdfast.urls import sqlite_file
 
 _DEFAULT_GATE = Gate("", concurrency=8)
 
@@ -39,11 +41,18 @@ class Store:
     outcomes: Outcomes
     gates: GateTable
     messages: Messages
-    upkeep: UpkeepTable
+    workers: Workers
+    schedules: Schedules
     plans: Plans
     reads: Reads
     streams: StreamReads
     samples: Samples
+    audit: Audit
+
+    @property
+    def fetch(self) -> Fetch:
+        """Reads with a named query: how extensions read their own tables."""
+        return self.database.fetch
 
     async def close(self) -> None:
         await self.database.driver.close()
@@ -84,11 +93,13 @@ async def open_store(
         outcomes=Outcomes(database),
         gates=GateTable(database, rng, default_gate),
         messages=Messages(database),
-        upkeep=UpkeepTable(database),
+        workers=Workers(database),
+        schedules=Schedules(database),
         plans=Plans(database),
         reads=Reads(database),
         streams=StreamReads(database),
         samples=Samples(database),
+        audit=Audit(database),
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from fastapi import APIRouter, Response
 
 from holdfast.api import tokens
-from holdfast.api.identity import ip_of
+from holdfast.api.identity import ip_of, require_session
 from holdfast.api.shapes import Id
 from holdfast.console.own_account import MOST_DAYS, OwnAccount
 from holdfast.web.context import Visit, Visitor
@@ -18,12 +20,22 @@ router = APIRouter(prefix="/account")
 async def show(visit: Visitor) -> Response:
     user = await visit.parts.console.people.user(visit.person.name)
     listed = await tokens.index(visit.person, visit.parts)
-    return await visit.page("account.html", here="account", user=user, tokens=listed.tokens)
+    quotas = visit.parts.console.quotas
+    used, limits = asdict(await quotas.used(user.name)), asdict(quotas.limits)
+    return await visit.page(
+        "account.html",
+        here="account",
+        user=user,
+        tokens=listed.tokens,
+        usage=[(name, f"{used[name]:,}", f"{limits[name]:,}") for name in used],
+        second_factor=await visit.parts.second_factors.is_needed(user.name),
+    )
 
 
 @router.post("/password")
 async def set_password(visit: UserPost) -> Response:
     form = await fields(visit.request)
+    require_session(visit.person, "set a password")
     await _account(visit).set_password(
         form.get("current"), form.get("password", ""), ip_of(visit.request)
     )

@@ -33,6 +33,7 @@ from holdfast.web import (
     overview,
     pending,
     schedules,
+    second_factor,
     settings_page,
     streams,
 )
@@ -42,6 +43,7 @@ from holdfast.web.navigation import Entry, PagePack
 VIEWS = (
     login, overview, jobs, job, job_actions, exports, operations, item, new_job, pending, streams,
     gates, dead_letters, schedules, audit, settings_page, account,
+    second_factor,
 )  # fmt: skip
 #: Paths that respond as an API, to people too; extensions add theirs.
 _API_PREFIXES = ("/api/", "/healthz", "/readyz", "/metrics")

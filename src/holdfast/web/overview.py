@@ -48,7 +48,7 @@ async def _figures(visit: Visit) -> dict[str, Any]:
     active, finished = await _jobs(visit, _ACTIVE), await _jobs(visit, _FINISHED)
     ids = [job.id for job in (*active, *finished)]
     backlog = await parts.store.reads.queue_depth()
-    duties = await parts.store.upkeep.duties()
+    duties = await parts.store.workers.duties()
     letters = await parts.store.reads.count_dead_letters()
     return {
         "active": active,

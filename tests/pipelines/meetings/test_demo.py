@@ -39,7 +39,7 @@ async def test_fill_registers_the_towns_once(store: Store) -> None:
     pipeline = installed()["meetings"].make(load_settings(settings).of("meetings"))
     town = Town(store, "")
     for _ in range(2):
-        await DEMO.fill(Sample(town.control, pipeline, store.database.fetch))
-    rows = await town.fetch("select subdomain, url from municipalities order by subdomain")
+        await DEMO.fill(Sample(town.control, pipeline, store.fetch))
+    rows = await town.fetch("select subdomain, url from meetings_municipalities order by subdomain")
     assert rows == [(name, f"http://localhost:1/meetings/sites/{name}") for name in sorted(TOWNS)]
     assert len(await town.jobs()) == 2 * len(TOWNS)

@@ -58,7 +58,8 @@ limit    :limit;
 
 -- name: latest_errors_by_code
 -- No more than `limit` are looked at, however many there are.
-select   error_code, count(*), min(updated_at), max(updated_at), min(error_message)
+select   error_code, count(*) as count, min(updated_at) as first_at,
+         max(updated_at) as last_at, min(error_message) as sample
 from     (select   error_code, updated_at, error_message
           from     outcomes
           where    job_id = :job_id and status = 'ERROR'
@@ -68,7 +69,8 @@ group by error_code;
 
 -- name: latest_errors_of_code
 -- The same of one code; items that wait to be tried again bear one too.
-select   error_code, count(*), min(updated_at), max(updated_at), min(error_message)
+select   error_code, count(*) as count, min(updated_at) as first_at,
+         max(updated_at) as last_at, min(error_message) as sample
 from     (select   error_code, status, updated_at, error_message
           from     outcomes
           where    job_id = :job_id and error_code = :code

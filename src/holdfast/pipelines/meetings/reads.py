@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
 from typing import Any
 
 import orjson
 
 from holdfast.model import Json
+from holdfast.pipeline import Fetch
 from holdfast.pipelines.meetings.backfills import Aside
 from holdfast.pipelines.meetings.municipalities import Municipality
 from holdfast.pipelines.meetings.options import DocumentType
 from holdfast.text_search import Part, highlighted_parts, search_query, snippet_parts
-
-#: Runs a named query in a snapshot: how a pipeline reads for its pages.
-Fetch = Callable[[str, Mapping[str, Any]], Awaitable[Sequence[Sequence[Any]]]]
 
 EXPORT_COLUMNS = ("document_type", "date", "meeting", "page", "text", "page_image", "id",
                   "entities_json", "votes_json", "updated_at")  # fmt: skip

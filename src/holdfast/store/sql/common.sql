@@ -640,7 +640,7 @@ where  name = :name
 returning name;
 
 -- name: due_schedules
-select name, reference, cron, zone, options, next_at, @now
+select name, reference, cron, zone, options, next_at, @now as now
 from   schedules
 where  enabled = 1 and next_at <= @now;
 

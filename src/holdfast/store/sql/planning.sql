@@ -41,8 +41,8 @@ order by j.id
 
 -- name: standings
 -- How the streams of some sources stand.
-select   s.id, s.source, s.mode, s.state, s.generation, s.cursor, s.pages_count, s.records_count,
-         s.job_id, j.state, s.full_completed_at, s.verified_at, s.force_full, s.rerun_requested,
+select   s.id as stream_id, s.source, s.mode, s.state, s.generation, s.cursor, s.pages_count, s.records_count,
+         s.job_id, j.state as job_state, s.full_completed_at, s.verified_at, s.force_full, s.rerun_requested,
          s.error
 from     streams s
          join jobs j on j.id = s.job_id
@@ -51,8 +51,8 @@ order by s.id;
 
 -- name: all_standings
 -- How all streams of a pipeline stand.
-select   s.id, s.source, s.mode, s.state, s.generation, s.cursor, s.pages_count, s.records_count,
-         s.job_id, j.state, s.full_completed_at, s.verified_at, s.force_full, s.rerun_requested,
+select   s.id as stream_id, s.source, s.mode, s.state, s.generation, s.cursor, s.pages_count, s.records_count,
+         s.job_id, j.state as job_state, s.full_completed_at, s.verified_at, s.force_full, s.rerun_requested,
          s.error
 from     streams s
          join jobs j on j.id = s.job_id
@@ -61,8 +61,8 @@ order by s.id;
 
 -- name: standings_of_job
 -- How the streams of a job stand.
-select   s.id, s.source, s.mode, s.state, s.generation, s.cursor, s.pages_count, s.records_count,
-         s.job_id, j.state, s.full_completed_at, s.verified_at, s.force_full, s.rerun_requested,
+select   s.id as stream_id, s.source, s.mode, s.state, s.generation, s.cursor, s.pages_count, s.records_count,
+         s.job_id, j.state as job_state, s.full_completed_at, s.verified_at, s.force_full, s.rerun_requested,
          s.error
 from     streams s
          join jobs j on j.id = s.job_id

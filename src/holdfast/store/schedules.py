@@ -1,0 +1,106 @@
+"""Schedules: what is to be started when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from holdfast.store.audit import add_audit
+from holdfast.store.database import Database, verb
+from holdfast.store.driver import Row, Transaction
+from holdfast.store.instants import instant_parameter, parse_instant
+from holdfast.store.jobs import NewJob, create_job
+from holdfast.store.rows import fields_of
+
+
+@dataclass(frozen=True, slots=True)
+class DueSchedule:
+    name: str
+    reference: str
+    cron: str
+    zone: str
+    options: Mapping[str, Any]
+    next_at: Any  # as the database gave it, to be compared by it
+    now: datetime
+
+
+class Schedules:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def all(self) -> list[dict[str, Any]]:
+        return [fields_of(row) for row in await self._database.fetch("schedules")]
+
+    @verb
+    async def set_schedule(
+        self,
+        tx: Transaction,
+        name: str,
+        reference: str,
+        cron: str,
+        zone: str,
+        options: Mapping[str, Any],
+        next_at: datetime,
+        actor: str = "local",
+    ) -> None:
+        params = {
+            "name": name,
+            "reference": reference,
+            "cron": cron,
+            "zone": zone,
+            "options": orjson.dumps(dict(options)).decode(),
+            "next_at": instant_parameter(self._database.driver.dialect, next_at),
+        }
+        await tx.run("set_schedule", params)
+        detail = {"pipeline": reference, "cron": cron, "zone": zone}
+        await add_audit(tx, actor, "schedule.set", None, name, detail)
+
+    @verb
+    async def remove_schedule(self, tx: Transaction, name: str, actor: str = "local") -> bool:
+        removed = bool(await tx.take("remove_schedule", {"name": name}))
+        if removed:
+            await add_audit(tx, actor, "schedule.removed", None, name)
+        return removed
+
+    async def due_schedules(self) -> list[DueSchedule]:
+        return [_due_schedule(row) for row in await self._database.fetch("due_schedules")]
+
+    @verb
+    async def fire_schedule(
+        self, tx: Transaction, due: DueSchedule, next_at: datetime, new: NewJob
+    ) -> int | None:
+        """Moves a schedule on and starts its job; None when another sweeper did so first."""
+        params = self._firing(due, next_at)
+        if not await tx.take("fire_schedule", params):
+            return None
+        job_id = await create_job(tx, new, f"schedule:{due.name}")
+        await tx.run("note_schedule", {"name": due.name, "job_id": job_id, "error": None})
+        return job_id
+
+    @verb
+    async def skip_schedule(
+        self, tx: Transaction, due: DueSchedule, next_at: datetime, error: str
+    ) -> bool:
+        """Moves a schedule on that cannot make its job now, and says why."""
+        params = self._firing(due, next_at)
+        if not await tx.take("fire_schedule", params):
+            return False
+        await tx.run("note_schedule", {"name": due.name, "job_id": None, "error": error})
+        return True
+
+    def _firing(self, due: DueSchedule, next_at: datetime) -> dict[str, Any]:
+        instant = instant_parameter(self._database.driver.dialect, next_at)
+        return {"name": due.name, "was": due.next_at, "next_at": instant}
+
+
+def _due_schedule(row: Row) -> DueSchedule:
+    now = parse_instant(row["now"])
+    assert now is not None
+    options = orjson.loads(row["options"])
+    return DueSchedule(
+        row["name"], row["reference"], row["cron"], row["zone"], options, row["next_at"], now
+    )

@@ -1,0 +1,67 @@
+"""Workers: who is alive, and who does what one process does for all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from holdfast.store.database import Database, verb
+from holdfast.store.driver import Transaction
+from holdfast.store.rows import fields_of
+
+
+class Workers:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @verb
+    async def add_worker(
+        self,
+        tx: Transaction,
+        name: str,
+        host: str,
+        pid: int,
+        pipelines: Sequence[str],
+        listens: bool = False,
+    ) -> None:
+        """`listens` tells that the worker hears messages, so that they may be sent for it."""
+        params = {
+            "listens": int(listens),
+            "name": name,
+            "host": host,
+            "pid": pid,
+            "pipelines": orjson.dumps(list(pipelines)).decode(),
+        }
+        await tx.run("add_worker", params)
+
+    @verb(relaxed=True)
+    async def see_worker(self, tx: Transaction, name: str) -> bool:
+        """False when nothing is known of it: the database was restored to an older state."""
+        return bool(await tx.take("see_worker", {"name": name}))
+
+    @verb
+    async def stop_worker(self, tx: Transaction, name: str) -> None:
+        await tx.run("stop_worker", {"name": name})
+        await tx.run("drop_slots", {"worker": name})
+        await tx.run("drop_duties", {"holder": name})
+
+    @verb
+    async def forget_workers(self, tx: Transaction) -> None:
+        await tx.run("forget_workers", {})
+
+    @verb(relaxed=True)
+    async def hold_duty(self, tx: Transaction, name: str, holder: str, seconds: float) -> bool:
+        """Whether the holder may do what one does for all; it may until the time runs out."""
+        params = {"name": name, "holder": holder, "seconds": seconds}
+        return bool(await tx.take("hold_duty", params))
+
+    async def duties(self) -> dict[str, tuple[str, float]]:
+        """Name -> who did it last, and how many seconds ago."""
+        return {row[0]: (row[1], float(row[2])) for row in await self._database.fetch("duties")}
+
+    async def live(self, lost_seconds: float) -> list[dict[str, Any]]:
+        """Those that were seen within `lost_seconds`."""
+        rows = await self._database.fetch("live_workers", {"lost_seconds": lost_seconds})
+        return [fields_of(row) | {"pipelines": orjson.loads(row["pipelines"])} for row in rows]

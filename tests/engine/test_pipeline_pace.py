@@ -1,0 +1,34 @@
+"""What a worker measures about a pipeline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prometheus_client import generate_latest
+
+from holdfast.engine.pace.pipeline_pace import PipelinePace
+from holdfast.model import ItemStatus, Outcome
+from holdfast.observe.metrics import Metrics
+from holdfast.pipeline import pipeline
+from tests.engine.bounds import claim_bounds, concurrency_bounds, spacing_bounds
+
+
+@pipeline(name="demo")
+async def demo(row: Any, ctx: Any) -> dict[str, Any]:
+    return {}
+
+
+def again(seq: int, code: str, **fields: Any) -> Outcome:
+    return Outcome(seq, ItemStatus.PENDING, 1, 1, 0, error_code=code, **fields)
+
+
+def test_throttled_try_is_not_counted_as_a_retry() -> None:
+    metrics = Metrics()
+    pace = PipelinePace(demo, claim_bounds(), concurrency_bounds(), spacing_bounds(), metrics)
+    throttled = [again(seq, "RATE_LIMITED", charged=False) for seq in (1, 2)]
+    waits = again(3, "GATE", charged=False, logged=False)
+    pace.settled([*throttled, waits, again(4, "TIMEOUT")])
+    text = generate_latest(metrics.registry).decode()
+    assert 'holdfast_throttles_total{pipeline="demo"} 2.0' in text
+    retries = [line for line in text.splitlines() if line.startswith("holdfast_retries_total{")]
+    assert [line.rsplit(" ", 1)[1] for line in retries] == ["1.0"]
