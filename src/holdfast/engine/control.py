@@ -340,9 +340,20 @@ def _queries(pipeline: Pipeline, options: Mapping[str, Any]) -> list[tuple[str, 
         return [(s, pipeline.fingerprint(s, options)) for s in pipeline.sources(options)]
     except UserError:
         raise
+    except KeyError as error:
+        if error.args and error.args[0] not in options:
+            raise UserError(
+                f"the pipeline {pipeline.name} needs the option {error.args[0]}",
+                "Give it with the options of the job.",
+            ) from error
+        raise _no_sources(pipeline, error) from error
     except Exception as error:
-        raise PipelineError(
-            f"the pipeline {pipeline.name} has no sources for these options: "
-            f"{type(error).__name__}: {error}",
-            "Give the options that its `sources` needs, or fix it.",
-        ) from error
+        raise _no_sources(pipeline, error) from error
+
+
+def _no_sources(pipeline: Pipeline, error: Exception) -> PipelineError:
+    return PipelineError(
+        f"the pipeline {pipeline.name} has no sources for these options: "
+        f"{type(error).__name__}: {error}",
+        "Give the options that its `sources` needs, or fix it.",
+    )
