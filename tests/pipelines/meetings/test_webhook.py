@@ -14,7 +14,7 @@ import httpx2
 import pytest
 
 from holdfast.api.app import create_app
-from holdfast.cli.server import opened_parts
+from holdfast.cli.api_parts import opened_parts
 from holdfast.errors import UserError
 from holdfast.pipelines.meetings.web import PACK
 from holdfast.settings import load_settings

@@ -12,8 +12,8 @@ from holdfast.pipelines.meetings.web.api import documents as api
 from holdfast.pipelines.meetings.web.api.shapes import Words, find_municipality, reads_of
 from holdfast.pipelines.meetings.web.views.wording import WORDS
 from holdfast.text_search import search_query
+from holdfast.web.context import Visitor
 from holdfast.web.text_diff import compare_versions
-from holdfast.web.visit import Visitor
 
 router = APIRouter(prefix="/meetings")
 

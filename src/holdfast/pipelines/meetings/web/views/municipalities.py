@@ -26,7 +26,8 @@ from holdfast.pipelines.meetings.web.api.shapes import (
 )
 from holdfast.pipelines.meetings.web.api.streams import shape_of
 from holdfast.pipelines.meetings.web.views.wording import WORDS
-from holdfast.web.visit import Changing, Governing, Visit, Visitor, fields
+from holdfast.web.context import Visit, Visitor
+from holdfast.web.forms import AdminPost, OperatorPost, fields
 
 router = APIRouter(prefix="/meetings")
 
@@ -57,7 +58,7 @@ async def ask_new(visit: Visitor) -> Response:
 
 
 @router.post("/new")
-async def add(visit: Governing) -> Response:
+async def add(visit: AdminPost) -> Response:
     form = await fields(visit.request)
     try:
         body = NewMunicipality(**_given(form), subdomain=form.get("subdomain", "").strip())
@@ -117,7 +118,7 @@ async def ask_change(subdomain: Subdomain, visit: Visitor) -> Response:
 
 
 @router.post("/municipalities/{subdomain}/edit")
-async def change(subdomain: Subdomain, visit: Governing) -> Response:
+async def change(subdomain: Subdomain, visit: AdminPost) -> Response:
     try:
         body = MunicipalityChange(**_given(await fields(visit.request)))
     except ValidationError as error:
@@ -149,7 +150,7 @@ async def ask_force(subdomain: Subdomain, visit: Visitor) -> Response:
 
 
 @router.post("/municipalities/{subdomain}/backfill")
-async def backfill(subdomain: Subdomain, visit: Changing) -> Response:
+async def backfill(subdomain: Subdomain, visit: OperatorPost) -> Response:
     form = await fields(visit.request)
     mode = Mode(form["mode"]) if form.get("mode") in set(Mode) else None
     types = [kind for kind in DocumentType if form.get("type") in (None, "", kind)]

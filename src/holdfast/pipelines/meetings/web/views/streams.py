@@ -13,7 +13,8 @@ from holdfast.pipelines.meetings.options import DocumentType, Mode
 from holdfast.pipelines.meetings.web.api import streams as api
 from holdfast.pipelines.meetings.web.api.shapes import find_municipality
 from holdfast.pipelines.meetings.web.views.municipalities import summary_of
-from holdfast.web.visit import Changing, Visitor, fields
+from holdfast.web.context import Visitor
+from holdfast.web.forms import OperatorPost, fields
 
 router = APIRouter(prefix="/meetings/streams")
 
@@ -59,7 +60,7 @@ async def ask_retry(visit: Visitor, mode: Choice = "", type: Choice = "") -> Res
 
 
 @router.post("/retry")
-async def retry_failed(visit: Changing) -> Response:
+async def retry_failed(visit: OperatorPost) -> Response:
     form = await fields(visit.request)
     wanted = _failed(form.get("mode", ""), form.get("type", ""))
     done = await api.retry_failed(wanted, visit.person, visit.parts)
@@ -76,7 +77,7 @@ async def show(stream_id: Id, visit: Visitor) -> Response:
 
 
 @router.post("/{stream_id}/retry")
-async def retry(stream_id: Id, visit: Changing) -> Response:
+async def retry(stream_id: Id, visit: OperatorPost) -> Response:
     ordered = await api.retry(stream_id, visit.person, visit.parts)
     return visit.go(f"/meetings/streams/{stream_id}", f"{summary_of(ordered.decisions)}.")
 
