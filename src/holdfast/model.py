@@ -240,6 +240,16 @@ class Job:
         """What was given with --option; names with an underscore are the engine's own."""
         return {k: v for k, v in self.options.items() if not k.startswith("_")}
 
+    @property
+    def column_names(self) -> Mapping[str, str]:
+        """What the pipeline calls the columns of the job's file, where it differs."""
+        return self.table.get("names") or {}
+
+    @property
+    def table(self) -> Mapping[str, Any]:
+        """How the job's file is read."""
+        return self.options.get("_table") or {}
+
 
 @dataclass(frozen=True, slots=True)
 class Counters:

@@ -17,6 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+from holdfast.columns import Inputs
 from holdfast.errors import ErrorCode, Failed, PipelineError
 from holdfast.file_store import place_named
 from holdfast.model import ItemStatus, Job, Json, Lane, Page, Standing
@@ -247,7 +248,7 @@ class Pipeline:
 
     name: str = ""
     columns: Sequence[str] = ()
-    inputs: Sequence[str] = ()  # fields that a row should have, for pages that map columns to them
+    inputs: Inputs = ()  # fields that a row should have, or each field with its aliases in files
     options: Sequence[Option] = ()  # what can be set about a job; none declared: anything
     timeout: float | None = None  # seconds for one item; None: the setting ITEM_TIMEOUT_SECONDS
     min_concurrency: int = 1
