@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -244,6 +244,11 @@ class Job:
     def column_names(self) -> Mapping[str, str]:
         """What the pipeline calls the columns of the job's file, where it differs."""
         return self.table.get("names") or {}
+
+    @property
+    def read_as(self) -> Sequence[str]:
+        """What was detected and assumed about the job's file, in sentences."""
+        return self.table.get("read_as") or ()
 
     @property
     def table(self) -> Mapping[str, Any]:

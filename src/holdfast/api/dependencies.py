@@ -44,8 +44,7 @@ class ApiOptions:
     owner: str  # of jobs that no person asked for
     max_upload_bytes: int
     max_body_bytes: int
-    max_input_bytes: int
-    max_workbook_bytes: int
+    table_limits: Mapping[str, float]  # by the names of TableOptions
     file_roots: tuple[Path, ...]
     kickoff_max_seconds: float
     session_seconds: float

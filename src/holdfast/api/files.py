@@ -21,15 +21,18 @@ from holdfast.api.dependencies import Parts
 from holdfast.api.flags import Flag, require_flag
 from holdfast.api.idempotency import AnsweredOnce, request_key
 from holdfast.api.identity import Operator, PartsOf, Person, Someone, parts_of
-from holdfast.api.images import detected_image, is_image, row_of
+from holdfast.api.images import IMAGE_LIST, detected_image, is_image, row_of
 from holdfast.api.multipart import Received, received_form, the_file
+from holdfast.api.pipelines import pipeline_named
 from holdfast.api.problems import WrongType
 from holdfast.api.shapes import Id, Shape
+from holdfast.columns import Inputs, column_mapping
 from holdfast.console.files import NewFile, StoredFile
 from holdfast.errors import InputError, NotAllowed, NotThere
 from holdfast.sources.images import MEDIA_TYPES, image_in
 from holdfast.store.idempotency import RequestKey
-from holdfast.tables.files import content_key, open_table
+from holdfast.tables.files import Detected, content_key, open_table
+from holdfast.tables.plan import reading_plan
 from holdfast.tables.threads import look
 
 
@@ -37,7 +40,11 @@ class _StoredOnce(AnsweredOnce):
     async def retell(self, request: Request, person: Person, made: int) -> str:
         parts = parts_of(request)
         file = await parts.console.files.file(made)
-        table = {name: file.detected[name] for name in TABLE_OPTIONS if file.detected.get(name)}
+        table = {
+            name: file.detected[name]
+            for name in TABLE_OPTIONS
+            if file.detected.get(name) is not None
+        }
         return (await _previewed(file, table, parts)).model_dump_json(by_alias=True)
 
 
@@ -46,7 +53,8 @@ router = APIRouter(prefix="/api/files", tags=["files"], route_class=_StoredOnce)
 _PREVIEW_ROWS = 20
 #: The kind of a stored file that stays where the server's owner keeps it.
 REFERENCE = "reference"
-TABLE_OPTIONS = ("encoding", "delimiter", "sheet")
+TABLE_OPTIONS = ("encoding", "delimiter", "sheet", "header_row")
+HEADER_ROW = "The row that names the columns, counted from 1; 0: the first row is data."
 FILE_FORM = {
     "requestBody": {
         "required": True,
@@ -60,6 +68,7 @@ FILE_FORM = {
                         "encoding": {"type": "string"},
                         "delimiter": {"type": "string"},
                         "sheet": {"type": "string"},
+                        "headerRow": {"type": "integer", "description": HEADER_ROW},
                     },
                 }
             }
@@ -76,14 +85,20 @@ class FileShape(Shape):
     size: int
     sha256: str
     detected: dict[str, Any] = Field(
-        description="Format, encoding, delimiter, sheet, columns, and notes for people; of an "
-        "image, its media type, width and height."
+        description="Format, packing, encoding, delimiter, sheet, header_row (0: none) and its "
+        "header_reason (given, found or assumed), columns, and notes for people; of an image, its "
+        "media type, width and height."
     )
     created_at: datetime | None
 
 
 class PreviewedFile(FileShape):
-    rows: list[dict[str, Any]] = Field(description="The first rows.")
+    rows: list[dict[str, Any]] = Field(
+        description="The first rows. One that cannot be read has `_bad_row`, the reason."
+    )
+    mapping: dict[str, str] = Field(
+        default={}, description="Column to field, as a job of `pipeline` would read it."
+    )
 
 
 class FileList(Shape):
@@ -104,7 +119,7 @@ async def store(request: Request, person: Operator, parts: PartsOf) -> Previewed
     require_form(request)
     limit = parts.options.max_upload_bytes
     async with received_form(request, parts.files, limit) as form:
-        table = {name: form.fields[name] for name in TABLE_OPTIONS if form.fields.get(name)}
+        table = _table_in(form.fields)
         file = await keep(the_file(form), table, person, parts, request_key(request))
     return await _previewed(file, table, parts)
 
@@ -130,11 +145,26 @@ async def show(
     encoding: Annotated[str | None, Query(max_length=40)] = None,
     delimiter: Annotated[str | None, Query(max_length=10)] = None,
     sheet: Annotated[str | None, Query(max_length=100)] = None,
+    header_row: Annotated[
+        int | None, Query(alias="headerRow", ge=0, le=1_000_000, description=HEADER_ROW)
+    ] = None,
+    pipeline: Annotated[str | None, Query(max_length=200)] = None,
 ) -> PreviewedFile:
-    """Give encoding, delimiter or sheet to see how the file reads with them."""
+    """Give encoding, delimiter, sheet or headerRow to see how the file reads with them, and a
+    pipeline to see which of its fields the columns would be."""
     file = await parts.console.files.file(file_id, person.scope)
-    given = {"encoding": encoding, "delimiter": delimiter, "sheet": sheet}
-    return await _previewed(file, {name: value for name, value in given.items() if value}, parts)
+    given = {
+        "encoding": encoding or None,
+        "delimiter": delimiter or None,
+        "sheet": sheet or None,
+        "header_row": header_row,
+    }
+    table = {name: value for name, value in given.items() if value is not None}
+    preview = await _previewed(file, table, parts)
+    if pipeline is not None and not is_image(file):
+        inputs = pipeline_named(pipeline, parts).inputs
+        preview.mapping = column_mapping(preview.detected["columns"], inputs)
+    return preview
 
 
 @router.get(
@@ -161,7 +191,7 @@ def require_form(request: Request) -> None:
 
 async def keep(
     received: Received,
-    table: Mapping[str, str],
+    table: Mapping[str, Any],
     person: Person,
     parts: Parts,
     key: RequestKey | None = None,
@@ -176,7 +206,7 @@ async def keep(
     return await _record(replace(new, request=key), parts)
 
 
-def _image_or_table(path: Path, table: Mapping[str, str], parts: Parts) -> dict[str, Any]:
+def _image_or_table(path: Path, table: Mapping[str, Any], parts: Parts) -> dict[str, Any]:
     image = image_in(path)
     if image is not None:
         return detected_image(image)
@@ -186,7 +216,7 @@ def _image_or_table(path: Path, table: Mapping[str, str], parts: Parts) -> dict[
     return detected
 
 
-async def refer(path: str, table: Mapping[str, str], person: Person, parts: Parts) -> StoredFile:
+async def refer(path: str, table: Mapping[str, Any], person: Person, parts: Parts) -> StoredFile:
     """A file of the server's own, under one of the configured roots; it stays where it is."""
     place = await asyncio.to_thread(_under_a_root, path, parts.options.file_roots)
     detected, rows = await look(_look_into, place, table, parts)
@@ -233,19 +263,36 @@ async def _record(new: NewFile, parts: Parts) -> StoredFile:
     return await parts.console.files.file(await parts.console.files.add_file(new))
 
 
-def table_limits(parts: Parts) -> dict[str, int]:
-    options = parts.options
-    return {
-        "max_cell_bytes": options.max_input_bytes,
-        "max_row_bytes": options.max_input_bytes,
-        "max_workbook_bytes": options.max_workbook_bytes,
-    }
+def _table_in(form: Mapping[str, str]) -> dict[str, Any]:
+    table: dict[str, Any] = {name: form[name] for name in TABLE_OPTIONS if form.get(name)}
+    row = form.get("headerRow") or table.pop("header_row", None)
+    if row:
+        if not (row.isascii() and row.isdecimal() and len(row) < 8):
+            raise InputError(f"headerRow {row!r} is not a number.", HEADER_ROW)
+        table["header_row"] = int(row)
+    return table
+
+
+async def planned(
+    file: StoredFile,
+    inputs: Inputs,
+    table: Mapping[str, Any],
+    columns: Mapping[str, str],
+    parts: Parts,
+) -> dict[str, Any]:
+    """How a job will read the file. Where nothing was said about it, the upload found that out."""
+    if is_image(file) or file.kind == IMAGE_LIST:
+        return dict(table)
+    found = dict(file.detected)
+    if table:
+        found, _ = await looked_into(Path(file.path), table, parts)
+    return reading_plan(Detected(**found), inputs, table, columns)
 
 
 def _look_into(
     path: Path, table: Mapping[str, Any], parts: Parts
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    with open_table(path, {**table, **table_limits(parts)}) as file:
+    with open_table(path, {**table, **parts.options.table_limits}) as file:
         batch = next(file.pages(0, lambda: _PREVIEW_ROWS, 1 << 20))
         rows = [orjson.loads(text) for text in islice(batch.inputs, _PREVIEW_ROWS)]
         return asdict(file.detected), rows
@@ -265,7 +312,7 @@ async def require_readable(file: StoredFile, table: Mapping[str, Any], parts: Pa
         await looked_into(Path(file.path), table, parts)
 
 
-async def _previewed(file: StoredFile, table: Mapping[str, str], parts: Parts) -> PreviewedFile:
+async def _previewed(file: StoredFile, table: Mapping[str, Any], parts: Parts) -> PreviewedFile:
     if is_image(file):
         return PreviewedFile(**_shape(file).model_dump(), rows=[row_of(file)])
     await require_in_place(file, parts)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.api.dependencies import Parts
-from holdfast.api.files import require_in_place, table_limits
+from holdfast.api.files import require_in_place
 from holdfast.engine.record.uploads import Upload
 from holdfast.errors import InputError, NotAllowed, NotThere, UserError
 from holdfast.model import Job
@@ -74,7 +74,7 @@ class Intake:
 
     def _open(self, reference: str | None, options: Mapping[str, Any]) -> TableFile:
         table = options.get("_table") or {}
-        return open_table(Path(reference or ""), {**table, **table_limits(self._parts)})
+        return open_table(Path(reference or ""), {**table, **self._parts.options.table_limits})
 
     async def _give_up(self, job_id: int, name: str, error: UserError) -> None:
         """A stored file that cannot be opened any more fails its job, and says why."""

@@ -14,7 +14,15 @@ from pydantic import Field, ValidationError
 
 from holdfast.api.cursors import Cursors
 from holdfast.api.dependencies import Parts
-from holdfast.api.files import TABLE_OPTIONS, keep, refer, require_in_place, require_readable
+from holdfast.api.files import (
+    HEADER_ROW,
+    TABLE_OPTIONS,
+    keep,
+    planned,
+    refer,
+    require_in_place,
+    require_readable,
+)
 from holdfast.api.flags import Flag, is_on
 from holdfast.api.idempotency import AnsweredOnce, request_key
 from holdfast.api.identity import Operator, PartsOf, Person, Someone, ip_of, parts_of
@@ -59,12 +67,20 @@ class NewJob(Shape):
     encoding: Annotated[str, Field(max_length=40)] | None = None
     delimiter: Annotated[str, Field(max_length=10)] | None = None
     sheet: Annotated[str, Field(max_length=100)] | None = None
+    header_row: int | None = Field(default=None, ge=0, le=1_000_000, description=HEADER_ROW)
+    columns: dict[str, Text] = Field(
+        default_factory=dict,
+        description="Columns of the file to fields of the pipeline. Others are matched by name.",
+        examples=[{"Product title": "title"}],
+    )
     max_items: int | None = Field(default=None, ge=1, le=10**12)
     max_per_source: int | None = Field(default=None, ge=1, le=10**12)
 
     @property
-    def table(self) -> dict[str, str]:
-        return {name: value for name in TABLE_OPTIONS if (value := getattr(self, name))}
+    def table(self) -> dict[str, Any]:
+        """What is said about the file; an empty word says nothing."""
+        given = {name: getattr(self, name) for name in TABLE_OPTIONS}
+        return {name: value for name, value in given.items() if value not in (None, "")}
 
 
 _JOB_BODY = {
@@ -83,6 +99,8 @@ _JOB_BODY = {
                         "encoding": {"type": "string"},
                         "delimiter": {"type": "string"},
                         "sheet": {"type": "string"},
+                        "headerRow": {"type": "integer", "description": HEADER_ROW},
+                        "columns": {"type": "string", "description": "JSON"},
                         "maxItems": {"type": "integer"},
                     },
                 }
@@ -132,7 +150,7 @@ async def make(request: Request, person: Operator, parts: PartsOf) -> JobShape:
                 pipeline,
                 FilePath(file.path),
                 file.sha256,
-                body.table,
+                await planned(file, pipeline.inputs, body.table, body.columns, parts),
                 body.options,
                 caps,
                 asked=asked,
@@ -191,6 +209,7 @@ def job_shape(counted: CountedJob, person: Person, rates: Rates) -> JobShape:
     told |= {
         "columns": list(job.columns),
         "options": job.given_options,
+        "read_as": list(job.read_as),
         "ip": job.ip if person.may_change else None,
         "heartbeat_at": counted.heartbeat_at,
         "counters": Counts(**{name: getattr(counters, name) for name in _COUNTS}),
@@ -239,13 +258,13 @@ async def _json(request: Request) -> Any:
 
 
 def _from_form(fields: dict[str, str]) -> dict[str, Any]:
-    """Options come as JSON text."""
+    """Options and columns come as JSON text."""
     body: dict[str, Any] = {name: value for name, value in fields.items() if value != ""}
-    if "options" in body:
+    for name in {"options", "columns"} & body.keys():
         try:
-            body["options"] = orjson.loads(body["options"])
+            body[name] = orjson.loads(body[name])
         except orjson.JSONDecodeError as error:
-            raise Malformed(f"the field options is not JSON: {error}") from error
+            raise Malformed(f"the field {name} is not JSON: {error}") from error
     return body
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from holdfast.cli.composition import table_limits
 from holdfast.engine.control import Caps
 from holdfast.errors import UserError
 from holdfast.model import Job, Lane
@@ -29,6 +31,7 @@ class Request:
     work: bool
     workers: int
     table: dict[str, Any]
+    columns: dict[str, str]  # of the input -> fields of the pipeline
     options: dict[str, Any]
     caps: Caps
 
@@ -78,14 +81,24 @@ def parse_options(pairs: list[str]) -> dict[str, str]:
     return options
 
 
-def open_table(path: Path, table: dict[str, Any], settings: Settings) -> TableFile:
-    limits = {
-        "max_cell_bytes": settings.max_input_bytes,
-        "max_row_bytes": settings.max_input_bytes,
-        "max_workbook_bytes": settings.max_workbook_bytes,
-    }
-    return files.open_table(path, {**table, **limits})
+def parse_columns(pairs: list[str]) -> dict[str, str]:
+    """COLUMN=FIELD; the last equals sign divides, since a header may hold some."""
+    columns = {}
+    for pair in pairs:
+        column, separator, field = pair.rpartition("=")
+        if not separator or not column or not field:
+            raise UserError(f"--column {pair!r} is not COLUMN=FIELD")
+        columns[column] = field
+    return columns
 
 
-def table_of(job: Job) -> dict[str, Any]:
-    return {name: value for name, value in job.options.get("_table", {}).items() if value}
+def open_table(path: Path, table: Mapping[str, Any], settings: Settings) -> TableFile:
+    return files.open_table(path, {**table, **table_limits(settings)})
+
+
+def is_read_otherwise(request: Request, job: Job) -> bool:
+    """Whether something is said about the input that the job was not made with."""
+    table = {name: value for name, value in request.table.items() if value is not None}
+    return any(job.table.get(name) != value for name, value in table.items()) or any(
+        job.column_names.get(column, column) != field for column, field in request.columns.items()
+    )

@@ -27,7 +27,14 @@ from holdfast.cli.loading import load_pipeline
 from holdfast.cli.output import errors, reason_text, seconds_left
 from holdfast.cli.planning import SOME_ITEMS_FAILED, PlannedRun, run_planned
 from holdfast.cli.progress import Progress
-from holdfast.cli.request import Request, open_table, parse_options, refuse_unfitting, table_of
+from holdfast.cli.request import (
+    Request,
+    is_read_otherwise,
+    open_table,
+    parse_columns,
+    parse_options,
+    refuse_unfitting,
+)
 from holdfast.cli.supervising import Supervisor, reap_dead_workers
 from holdfast.cli.working import worker_name
 from holdfast.clock import SystemClock, system_random
@@ -44,6 +51,8 @@ from holdfast.options import checked_options
 from holdfast.settings import Settings
 from holdfast.store import Store
 from holdfast.tables.files import TableFile, content_key
+from holdfast.tables.plan import reading_plan
+from holdfast.tables.types import NO_HEADER
 from holdfast.tables.writers import format_of
 
 T = TypeVar("T")
@@ -72,6 +81,16 @@ def run(
     encoding: str | None = typer.Option(None, "--encoding", help="The input's encoding."),
     delimiter: str | None = typer.Option(None, "--delimiter", help="The input's delimiter."),
     sheet: str | None = typer.Option(None, "--sheet", help="The workbook's sheet."),
+    no_header: bool = typer.Option(False, "--no-header", help="The first row is data."),
+    header_row: int | None = typer.Option(
+        None, "--header-row", min=1, help="The row that names the columns; the first is 1."
+    ),
+    column: list[str] = typer.Option(
+        [],
+        "--column",
+        metavar="COLUMN=FIELD",
+        help="Read a column of the input as a field of the pipeline. May be repeated.",
+    ),
     option: list[str] = typer.Option(
         [], "--option", metavar="NAME=VALUE", help="For the pipeline: ctx.options. May be repeated."
     ),
@@ -102,7 +121,13 @@ def run(
         new=new,
         work=work,
         workers=workers or settings.workers,
-        table={"encoding": encoding, "delimiter": delimiter, "sheet": sheet},
+        table={
+            "encoding": encoding,
+            "delimiter": delimiter,
+            "sheet": sheet,
+            "header_row": NO_HEADER if no_header else header_row,
+        },
+        columns=parse_columns(column),
         options=checked_options(recipe.name, recipe.options, parse_options(option)),
         caps=Caps(
             max_items or settings.max_urls_per_run,
@@ -201,12 +226,11 @@ class _Run:
                 request.pipeline, request.options, caps=request.caps, only_first=only_first
             )
         else:
-            self._tell_detected()
             job_id = await control.start_upload(
                 request.pipeline,
                 request.input,
                 key,
-                request.table,
+                self._plan_reading(),
                 request.options,
                 request.caps,
                 only_first,
@@ -252,8 +276,7 @@ class _Run:
         """A job keeps the options it was made with; others must not be dropped in silence."""
         made_with = {name: value for name, value in job.options.items() if not name.startswith("_")}
         given = self._request.options and options_of(self._request.pipeline, self._request.options)
-        table = {name: value for name, value in self._request.table.items() if value}
-        if (given and given != made_with) or (table and table != table_of(job)):
+        if (given and given != made_with) or is_read_otherwise(self._request, job):
             raise UserError(
                 f"job {job.id} on this input was made with other options",
                 f"Leave them out to continue job {job.id}, or start afresh with --new.",
@@ -261,20 +284,17 @@ class _Run:
 
     def _read_as_before(self, job: Job) -> None:
         """The rest of a file is read as its beginning was."""
-        if self._request.input is not None and table_of(job):
-            self._file = open_table(self._request.input, table_of(job), self._settings)
+        if self._request.input is not None and job.table:
+            self._file = open_table(self._request.input, job.table, self._settings)
 
-    def _tell_detected(self) -> None:
-        if self._file is None:
-            return
-        found = self._file.detected
-        parts = [found.format.upper(), found.encoding, found.sheet and f"sheet {found.sheet!r}"]
-        if found.delimiter:
-            parts.append(f"delimiter {found.delimiter!r}")
-        told = ", ".join(part for part in parts if part)
-        errors.print(f"{self._file.path.name}: {told}, {len(found.columns)} columns", markup=False)
-        for note in found.notes:
-            errors.print(f"  {note}", markup=False)
+    def _plan_reading(self) -> dict[str, Any]:
+        """How the file will be read, shown before its job is made."""
+        assert self._file is not None
+        inputs = self._request.pipeline.inputs
+        plan = reading_plan(self._file.detected, inputs, self._request.table, self._request.columns)
+        for sentence in plan["read_as"]:
+            errors.print(f"{self._file.path.name}: {sentence}", markup=False)
+        return plan
 
     # Doing the work.
 
@@ -349,7 +369,7 @@ class _Run:
             raise InputError(
                 upload.failed,
                 f"The {upload.rows:,} rows before it are kept, as job {job_id}. "
-                "Mend the file and run again.",
+                "Fix the file and run again.",
             )
 
     async def _pause(self, seconds: float) -> None:
@@ -365,7 +385,7 @@ class _Run:
         if out is not None:
             for note in await write_export(open_console(store), job, out, format_of(out, None)):
                 errors.print(note, markup=False)
-        self._summarize(job.state, job_id, counters, seconds)
+        self._summarize(job, counters, seconds)
         if out is not None:
             errors.print(f"Results: {out}", markup=False)
         reason = await why_not_running(
@@ -393,9 +413,12 @@ class _Run:
             return f"Work them off with: holdfast work {self._path()} --job {job_id}"
         return f"The workers of the fleet go on with it; see: holdfast show {job_id}"
 
-    def _summarize(self, state: JobState, job_id: int, counters: Any, seconds: float) -> None:
+    def _summarize(self, job: Job, counters: Any, seconds: float) -> None:
+        job_id = job.id
+        if job.read_as:
+            errors.print(f"{job.name} was read as {job.read_as[0]}.", markup=False)
         errors.print(
-            f"Job {job_id} {'stopped' if self._signal else state}: "
+            f"Job {job_id} {'stopped' if self._signal else job.state}: "
             f"{counters.accepted:,} accepted, {counters.done:,} done, "
             f"{counters.not_found:,} not found, {counters.skipped:,} skipped, "
             f"{counters.error:,} error, {counters.open:,} open, {counters.retried:,} retries, "

@@ -32,6 +32,7 @@ from holdfast.cli.composition import (
     opened_store,
     serving_health,
     store_checks,
+    table_limits,
     worker_options,
 )
 from holdfast.cli.listening import BACKLOG, listening
@@ -203,8 +204,7 @@ def _api_options(settings: Settings, host: str, flags: Sequence[ServedFlag]) -> 
         owner=settings.owner,
         max_upload_bytes=settings.max_upload_bytes,
         max_body_bytes=settings.max_body_bytes,
-        max_input_bytes=settings.max_input_bytes,
-        max_workbook_bytes=settings.max_workbook_bytes,
+        table_limits=table_limits(settings),
         file_roots=settings.file_roots,
         kickoff_max_seconds=settings.kickoff_max_seconds,
         session_seconds=settings.session_hours * 3600.0,

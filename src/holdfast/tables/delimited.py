@@ -228,7 +228,8 @@ class DelimitedReader:
         try:
             yield
         except (csv.Error, UnicodeDecodeError) as error:
+            name, row = self._content.path.name, self.progress.row + 1
             raise InputError(
-                f"{self._content.path.name}: row {self.progress.row + 1:,} cannot be read: {error}.",
+                f"{name}: row {row:,} cannot be read: {error}.",
                 "The file may have been changed while it was read.",
             ) from error

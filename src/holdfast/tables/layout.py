@@ -157,23 +157,27 @@ def _kind(cell: str) -> str | None:
 def _may_be_names(
     first: Sequence[str], others: Sequence[Sequence[str]], positions: Sequence[int]
 ) -> bool:
-    """Numbers name columns where they are years, places or steps: 2019, 2020; 0, 1, 2; 5 %, 10 %.
-    They rise or fall along the row, and the rows below do not do the same."""
+    """Numbers name columns where they are years, places or steps: 2019, 2020; 0, 1, 2; 5 %, 10 %;
+    0.5, 0.95, 0.99. Then they rise or fall along the row, in even steps or apart from the numbers
+    below them."""
     cells = [first[position].strip() for position in positions]
-    if all(_YEAR.fullmatch(cell) for cell in cells):
+    numbers = [_number(cell) for cell in cells]
+    if all(_YEAR.fullmatch(cell) for cell in cells) or cells == ["0"]:
         return True
-    if len(cells) == 1:
-        return cells == ["0"]
-    if len(cells) == 2 and not all(_WHOLE.fullmatch(cell) for cell in cells):
+    steps = [later - earlier for earlier, later in pairwise(numbers)]
+    if not steps or not (all(step > 0 for step in steps) or all(step < 0 for step in steps)):
         return False
-    full = [row for row in others if len(row) > positions[-1]]
-    orderly = sum(_is_monotone([row[position] for position in positions]) for row in full)
-    return _is_monotone(cells) and orderly < 0.9 * len(full)
+    is_even = max(steps) - min(steps) < 1e-9
+    if is_even and (len(steps) >= 2 or numbers in ([0, 1], [1, 2])):
+        return True
+    if len(steps) == 1 and not all(_WHOLE.fullmatch(cell) for cell in cells):
+        return False
+    columns = [[_number(row[at]) for row in others if at < len(row)] for at in positions]
+    inside = sum(min(c) <= n <= max(c) for n, c in zip(numbers, columns, strict=True) if c)
+    return inside <= len(numbers) / 2
 
 
-def _is_monotone(cells: Sequence[str]) -> bool:
-    numbers = [
-        float(digits) for cell in cells if (digits := _DIGITS.sub("", cell)) not in ("", ".")
-    ]
-    pairs = list(pairwise(numbers))
-    return all(a < b for a, b in pairs) or all(a > b for a, b in pairs)
+def _number(cell: str) -> float:
+    """Roughly: only order and distance matter."""
+    digits = _DIGITS.sub("", cell)
+    return float(digits) if digits.strip(".") else 0.0

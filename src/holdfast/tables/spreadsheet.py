@@ -53,6 +53,7 @@ class SpreadsheetReader:
             self.problems,
             # Not a method: the child must end with this object, not with a cycle's collection.
             lambda: progress.row + header_row,
+            has_nul=True,  # unknown before all rows were read
         )
         if not self._child.has_rows():
             notes.append(NO_ROWS)

@@ -24,6 +24,7 @@ from holdfast.engine.control import options_of as job_options
 from holdfast.errors import NotAllowed, UserError
 from holdfast.model import ItemStatus, Job, JobState, Outcome
 from holdfast.pipeline import Pipeline
+from holdfast.tables.types import NO_HEADER
 from holdfast.web.column_guess import Guess, guesses
 from holdfast.web.forms import whole_number
 from holdfast.web.visit import Changing, Visit, Visitor, fields
@@ -34,7 +35,7 @@ _TRIED_ROWS = 5
 _RECENT_FILES = 8
 _MOST_IMAGES = 1000
 _SHOWN_IMAGES = 60
-_TABLE = ("encoding", "delimiter", "sheet")
+_TABLE = ("encoding", "delimiter", "sheet", "header_row")
 _OPTION = "option:"  # the form's field for a declared option begins so
 _NAME = "name:"  # the form's field for a column's new name begins so
 _NO_JOB = 0
@@ -48,6 +49,7 @@ class Order:
     file_id: int | None
     image_ids: list[int]
     table: dict[str, Any]
+    names: dict[str, str]  # columns of the file -> fields of the pipeline
     options: dict[str, Any]
     max_items: int | None
 
@@ -76,6 +78,7 @@ async def look(
     encoding: Annotated[str, Query(max_length=40)] = "",
     delimiter: Annotated[str, Query(max_length=10)] = "",
     sheet: Annotated[str, Query(max_length=100)] = "",
+    header_row: Annotated[str, Query(max_length=7)] = "",
 ) -> Response:
     """What was detected in a stored file, its first rows, and the columns to confirm."""
     _require_changing(visit)
@@ -83,7 +86,13 @@ async def look(
     recipe = pipeline_named(pipeline or next(iter(names), ""), visit.parts)
     delimiter = "\t" if delimiter == "\\t" else delimiter
     file = await files.show(
-        file_id, visit.person, visit.parts, encoding or None, delimiter or None, sheet or None
+        file_id,
+        visit.person,
+        visit.parts,
+        encoding or None,
+        delimiter or None,
+        sheet or None,
+        _header_row(header_row),
     )
     if file.detected["format"] == IMAGE:
         return visit.go(f"/new/images?files={file_id}&pipeline={quote(recipe.name)}")
@@ -94,7 +103,12 @@ async def look(
         recipe=recipe,
         names=names,
         guesses=_guesses(file, recipe),
-        said={"encoding": encoding, "delimiter": delimiter, "sheet": sheet},
+        said={
+            "encoding": encoding,
+            "delimiter": delimiter,
+            "sheet": sheet,
+            "header_row": header_row,
+        },
     )
 
 
@@ -133,6 +147,7 @@ async def try_out(visit: Changing) -> Response:
         JobState.RUNNING,
         owner_id=visit.person.name,
         options=job_options(order.pipeline, order.options)
+        | {"_table": {"names": order.names}}
         | ({"_images": True} if order.image_ids else {}),
     )
     await visit.parts.control(visit.person.name).prepare(order.pipeline)
@@ -161,7 +176,7 @@ async def start(visit: Changing) -> Response:
         order.pipeline,
         Path(file.path),
         file.sha256,
-        order.table,
+        await files.planned(file, (), order.table, order.names, visit.parts),
         order.options,
         caps,
         asked=Asked(ip, file.id),
@@ -208,21 +223,26 @@ def _declared(form: dict[str, str]) -> dict[str, Any]:
 async def _ordered(visit: Visit) -> Order:
     form = await fields(visit.request)
     table: dict[str, Any] = {name: form[name] for name in _TABLE if form.get(name)}
+    if "header_row" in table:
+        table["header_row"] = _header_row(table["header_row"])
     names = {
         field.removeprefix(_NAME): value.strip()
         for field, value in form.items()
         if field.startswith(_NAME) and value.strip() not in ("", field.removeprefix(_NAME))
     }
-    if names:
-        table["names"] = names
     return Order(
         pipeline_named(form.get("pipeline", ""), visit.parts),
         whole_number(form.get("file_id")),
         [whole_number(each) or 0 for each in form.get("image_ids", "").split(",") if each],
         table,
+        names,
         _declared(form) | options_of(form.get("options", "")),
         whole_number(form.get("max_items")),
     )
+
+
+def _header_row(text: str) -> int | None:
+    return NO_HEADER if text == "0" else whole_number(text)
 
 
 async def _images(visit: Visit, ids: list[int]) -> list[StoredFile]:
