@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from tests.store import message_scenarios, people_scenarios, planning_scenarios, upkeep_scenarios
+from tests.console import scenarios as console_scenarios
+from tests.store import message_scenarios, planning_scenarios, upkeep_scenarios
 from tests.store.scenarios import SCENARIOS, Scenario
 
 __all__ = [
     "SCENARIOS",
     "Scenario",
+    "console_scenarios",
     "message_scenarios",
-    "people_scenarios",
     "planning_scenarios",
     "upkeep_scenarios",
 ]

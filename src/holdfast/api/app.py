@@ -34,6 +34,7 @@ from holdfast.api import (
     session,
     streams,
     tokens,
+    usage,
     users,
 )
 from holdfast.api.dependencies import Parts
@@ -50,7 +51,7 @@ from holdfast.console.operation_runner import OperationRunner
 from holdfast.engine.upkeep import every
 
 ROUTERS = (
-    session, users, tokens, files, pipelines, jobs, job_details, job_actions, items, pending,
+    session, usage, users, tokens, files, pipelines, jobs, job_details, job_actions, items, pending,
     exports, operations, streams, gates, dead_letters, schedules, kill_switches, flags, audit,
     events, overview, health,
 )  # fmt: skip

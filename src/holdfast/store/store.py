@@ -7,8 +7,8 @@ import secrets
 from dataclasses import dataclass
 
 from holdfast.clock import Clock, SystemClock, system_random
-from holdfast.database_url import sqlite_file
 from holdfast.pipeline import Fetch, Gate
+from holdfast.store.audit import Audit
 from holdfast.store.database import Database
 from holdfast.store.driver import Driver, Fault, Observe, no_fault, no_observe
 from holdfast.store.extension_folders import all_sql
@@ -27,6 +27,7 @@ from holdfast.store.schedules import Schedules
 from holdfast.store.sqlite import open_sqlite
 from holdfast.store.streams import StreamReads
 from holdfast.store.workers import Workers
+from holdfast.urls import sqlite_file
 
 _DEFAULT_GATE = Gate("", concurrency=8)
 
@@ -46,6 +47,7 @@ class Store:
     reads: Reads
     streams: StreamReads
     samples: Samples
+    audit: Audit
 
     @property
     def fetch(self) -> Fetch:
@@ -97,6 +99,7 @@ async def open_store(
         reads=Reads(database),
         streams=StreamReads(database),
         samples=Samples(database),
+        audit=Audit(database),
     )
 
 

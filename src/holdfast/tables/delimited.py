@@ -220,7 +220,7 @@ class DelimitedReader:
                 "Give the number of the row that names the columns; the first is 1.",
             )
         return InputError(
-            f"{name} holds only blank lines.", "The first line must name the columns."
+            f"{name} contains only blank lines.", "The first line must name the columns."
         )
 
     @contextmanager
@@ -231,5 +231,5 @@ class DelimitedReader:
             name, row = self._content.path.name, self.progress.row + 1
             raise InputError(
                 f"{name}: row {row:,} cannot be read: {error}.",
-                "The file may have been changed while it was read.",
+                "The file may have changed while it was being read.",
             ) from error

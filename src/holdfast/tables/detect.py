@@ -114,14 +114,14 @@ def read_head(path: Path) -> bytes:
     if path.exists() and not path.is_file() and not path.is_dir():
         raise InputError(
             f"{path.name} is not a regular file.",
-            "Save the content to a file first: it is read twice.",
+            "Save the content to a file first, because it is read twice.",
         )
     try:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
     except FileNotFoundError:
         raise InputError(
-            f"{path.name} does not exist.", "Check the name and the folder you are in."
+            f"{path.name} does not exist.", "Check the name and the current folder."
         ) from None
     except IsADirectoryError:
         raise InputError(f"{path.name} is a folder.", "Give a file inside it.") from None
@@ -310,13 +310,12 @@ def _unreadable(content: Content, head: bytes, encoding: str, flaws: Flaws) -> I
     count = f" {flaws.flawed_lines:,} lines are like that." if flaws.flawed_lines > 1 else ""
     if flaws.has_nul and not flaws.has_undecodable:
         return InputError(
-            f"{name} has a NUL character in line {first:,}; read as {encoding}, it is not"
-            f" text.{count}",
+            f"{name} has a NUL character in line {first:,}; it is not {encoding} text.{count}",
             _utf16_hint(head) or "Remove the NUL bytes, for example with: tr -d '\\000'.",
         )
     return InputError(
-        f"{name} is not all text in {encoding}: line {first:,} cannot be decoded.{count}",
-        "Name its real encoding with --encoding, for example --encoding cp1252, or fix the lines.",
+        f"{name} is not entirely {encoding} text: line {first:,} cannot be decoded.{count}",
+        "Give its real encoding with --encoding, for example --encoding cp1252, or fix the lines.",
     )
 
 
@@ -363,7 +362,7 @@ def find_delimiter(text: Text, wanted: str | None, separator: str | None) -> str
     if wanted is not None:
         delimiter = DELIMITER_NAMES.get(wanted.lower(), wanted)
         if len(delimiter) != 1 or delimiter in '"\r\n\0':
-            raise InputError(f"{wanted!r} cannot be a delimiter.", "Give one character, or: tab.")
+            raise InputError(f"{wanted!r} cannot be a delimiter.", "Use one character, or `tab`.")
         return delimiter
     if separator:
         return separator

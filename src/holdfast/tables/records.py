@@ -54,7 +54,9 @@ def name_columns(header: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
             notes.append(f"Column {position} has no header; it is called {name}.")
         elif wanted in used:
             name = names.take(wanted, 2)
-            notes.append(f"The header {wanted!r} is taken; column {position} is called {name}.")
+            notes.append(
+                f"The header {wanted!r} is used twice; column {position} is called {name}."
+            )
         columns.append(name)
         used.add(name)
     return tuple(columns), _first_notes(notes)
@@ -190,7 +192,7 @@ class RowEncoder:
 def row_too_large(row: int, limit: int) -> InputError:
     return InputError(
         f"Row {row:,} is larger than {limit:,} bytes.",
-        "Look for a quotation mark that is opened and not closed, or for a file that is not"
+        "Look for an unclosed quotation mark, or for a file that is not"
         " a table. HOLDFAST_MAX_INPUT_BYTES sets the limit.",
     )
 
@@ -198,5 +200,5 @@ def row_too_large(row: int, limit: int) -> InputError:
 def unclosed_quote(place: str) -> InputError:
     return InputError(
         f"{place} opens a quotation mark that is never closed.",
-        "Close it, or double it where it is part of the text.",
+        "Close it, or double it if it is part of the text.",
     )

@@ -76,7 +76,7 @@ class SpreadsheetReader:
             self.close()
             raise InputError(
                 f"The sheet {sheet!r} of {self._path.name} is empty.",
-                "Name another one with --sheet, or fill it: its first row names the columns.",
+                "Choose another one with --sheet, or fill it; its first row must name the columns.",
             )
         width = max(map(len, first))
         layout = find_layout(
