@@ -42,9 +42,9 @@ def write_bytes(desk: Desk, name: str, content: bytes) -> Path:
     [
         (None, "in.csv does not exist"),
         (b"", "in.csv is empty"),
-        (b"a,b\n1,x\x00y\n", "NUL character in line 2"),
-        (b"a,b\n1,\xff\xfe\x81\n", "cannot be decoded"),
-        (b"\x1f\x8b\x08", "a gzip archive"),
+        (b"a,b\n1,x\x00y\n2,x\x00y\n", "NUL character in line 2"),
+        (b"a,b\n1,\xff\xfe\x81\n2,\xff\n", "cannot be decoded"),
+        (b"\x1f\x8b\x08", "cannot be unpacked"),
         (b"<html><body>log in", "HTML or XML"),
         (b"PK\x03\x04 and no zip", "The workbook is damaged"),
     ],

@@ -122,6 +122,26 @@ async def test_page_that_the_database_did_not_confirm_is_sent_again_in_smaller_b
     await store.close()
 
 
+async def test_unreadable_rows_are_stored_exactly_once_whatever_fails(
+    database_url: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    good, bad = "".join(f'{{"a":{n}}}\n' for n in range(30)), "{broken\n"
+    path.write_text((good + bad) * 12)
+    with TableFile(path) as file:
+        expected = [text for page in file.pages(0, lambda: 50, 10**6) for text in page.inputs]
+    store = await open_store(database_url, fault=failing(("ingest", "commit"), after=3, times=4))
+    job_id = await upload(store, path)
+    rows = await store.database.fetch("select input from items order by seq")
+    assert [row[0] for row in rows] == expected
+    assert len(expected) == 372
+    assert sum("_bad_row" in text for text in expected) == 12
+    (stream,) = await store.reads.streams(job_id)
+    assert stream.cursor["page"] == {"row": 372, "bad": 12}
+    await assert_all_sound(store)
+    await store.close()
+
+
 def failing(point: tuple[str, str], *, after: int, times: int) -> Callable[[str, str], None]:
     """The database is gone at this point, several times in a row."""
     calls = 0
