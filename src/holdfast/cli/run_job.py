@@ -28,7 +28,7 @@ from holdfast.clock import SystemClock, system_random
 from holdfast.console import open_console
 from holdfast.console.grid import write_export
 from holdfast.console.why import why_not_running
-from holdfast.engine.control import Caps, Control, discovery_key, options_of
+from holdfast.engine.control import Caps, Control, NewUpload, discovery_key, options_of
 from holdfast.engine.record.discover import WalkParts
 from holdfast.engine.record.uploads import Upload, UploadParts
 from holdfast.errors import InputError, UserError
@@ -134,15 +134,15 @@ class JobRun:
             return await control.start_discovery(
                 request.pipeline, request.options, caps=request.caps, only_first=only_first
             )
-        return await control.start_upload(
-            request.pipeline,
-            request.input,
-            self._key(),
-            self._plan_reading(),
-            request.options,
-            request.caps,
-            only_first,
+        upload = NewUpload(
+            pipeline=request.pipeline,
+            path=request.input,
+            key=self._key(),
+            table=self._plan_reading(),
+            options=request.options,
+            caps=request.caps,
         )
+        return await control.start_upload(upload, only_first)
 
     def _plan_reading(self) -> dict[str, Any]:
         """How the file will be read, shown before its job is created."""

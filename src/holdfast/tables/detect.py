@@ -165,7 +165,7 @@ def find_text(content: Content, head: bytes, options: TableOptions) -> Text:
     flaws = find_flaws(content, codec)
     if flaws and flaws.has_undecodable and not notes and wanted is None and _may_be_other(flaws):
         encoding = codec = _guess_encoding(flaws.sample)
-        notes = (f"The encoding looks like {codec}; if letters come out wrong, give --encoding.",)
+        notes = (f"The encoding looks like {codec}; if letters look wrong, set another encoding.",)
         flaws = find_flaws(content, codec)
     if flaws and (flaws.are_too_many(options) or (flaws.has_nul and _utf16_hint(head))):
         raise _unreadable(content, head, encoding, flaws)
@@ -197,7 +197,7 @@ def _require_mark(content: Content, head: bytes, codec: str) -> None:
         raise InputError(
             f"{content.path.name} is not {name}: it does not begin with a byte order mark.",
             _utf16_hint(head)
-            or f"Give --encoding {name}-le or {name}-be if it is, or no encoding to have it found.",
+            or f"Set the encoding {name}-le or {name}-be if it is, or none to have it detected.",
         )
 
 
@@ -322,9 +322,9 @@ def _unreadable(content: Content, head: bytes, encoding: str, flaws: Flaws) -> I
 def _utf16_hint(head: bytes) -> str | None:
     half = max(1, len(head) // 2)
     if head[1::2].count(0) > half * 0.4:
-        return "It looks like UTF-16: give --encoding utf-16-le."
+        return "It looks like UTF-16: set the encoding utf-16-le."
     if head[0::2].count(0) > half * 0.4:
-        return "It looks like UTF-16: give --encoding utf-16-be."
+        return "It looks like UTF-16: set the encoding utf-16-be."
     return None
 
 

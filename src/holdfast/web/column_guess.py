@@ -1,4 +1,4 @@
-"""What a file's columns seem to hold, and which of a pipeline's fields each may be."""
+"""Guesses what a file's columns hold, and which of a pipeline's fields each one is."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _ADDRESS = re.compile(r"https?://\S+\Z")
 @dataclass(frozen=True, slots=True)
 class Guess:
     column: str
-    kind: str  # in words
+    kind: str  # in plain words
     example: str
-    field: str | None  # of the pipeline; None: it keeps its own name
+    field: str | None  # of the pipeline; None if the column keeps its name
 
 
 def guesses(columns: Sequence[str], rows: Sequence[dict[str, Any]], inputs: Inputs) -> list[Guess]:
     """Each field goes to one column at most: of its name, of an alias, or of the same letters."""
     fields = {name: name for name in columns if name in inputs} | column_mapping(columns, inputs)
-    found = []
+    columns_guessed = []
     for column in columns:
         values = [row[column] for row in rows if row.get(column) not in (None, "")]
         example = str(values[0]) if values else ""
-        found.append(Guess(column, kind_of(values), example[:80], fields.get(column)))
-    return found
+        columns_guessed.append(Guess(column, kind_of(values), example[:80], fields.get(column)))
+    return columns_guessed
 
 
 def kind_of(values: Sequence[Any]) -> str:
