@@ -17,6 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+from holdfast.columns import Inputs
 from holdfast.errors import ErrorCode, Failed, PipelineError
 from holdfast.file_store import place_named
 from holdfast.model import ItemStatus, Job, Json, Lane, Page, Standing
@@ -248,7 +249,7 @@ class Pipeline:
 
     name: str = ""
     columns: Sequence[str] = ()
-    inputs: Sequence[str] = ()  # fields that rows should have; pages let people map columns to them
+    inputs: Inputs = ()  # fields that rows should have, or each field with its aliases in files
     options: Sequence[Option] = ()  # what can be set per job; anything else is refused
     timeout: float | None = None  # seconds per item; None: HOLDFAST_ITEM_TIMEOUT_SECONDS
     min_concurrency: int = 1

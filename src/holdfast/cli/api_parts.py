@@ -19,6 +19,7 @@ from holdfast.cli.composition import (
     ingest_bounds,
     metrics_of,
     opened_store,
+    table_limits,
     worker_options,
 )
 from holdfast.cli.supervisor import worker_name
@@ -121,8 +122,7 @@ def _file_limits(settings: Settings) -> FileLimits:
     return FileLimits(
         roots=settings.file_roots,
         max_upload_bytes=settings.max_upload_bytes,
-        max_input_bytes=settings.max_input_bytes,
-        max_workbook_bytes=settings.max_workbook_bytes,
+        table=table_limits(settings),
     )
 
 

@@ -198,6 +198,18 @@ def _fault() -> Fault:
     return fault
 
 
+def table_limits(settings: Settings) -> dict[str, float]:
+    """The limits of reading a table file, by the names of `TableOptions`."""
+    return {
+        "max_cell_bytes": settings.max_input_bytes,
+        "max_row_bytes": settings.max_input_bytes,
+        "max_workbook_bytes": settings.max_workbook_bytes,
+        "max_unpacked_bytes": settings.max_unpacked_bytes,
+        "max_bad_rows": settings.max_bad_rows,
+        "max_bad_rows_share": settings.max_bad_rows_share,
+    }
+
+
 def ingest_bounds(settings: Settings) -> IngestBounds:
     return IngestBounds(
         min_rows=settings.ingest_min_rows,

@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from holdfast.clock import Clock
+from holdfast.columns import BAD_ROW, EXCERPT, LINE, mapped_row
 from holdfast.engine.pace.retry import RetryPolicy, Verdict, decide, decide_not_found
 from holdfast.engine.threads import BlockingHttp, Threads, blocking_gate
 from holdfast.errors import (
@@ -80,6 +81,8 @@ class Execute:
         self._rng = parts.rng
         self._log = log
         self._columns = frozenset(pipeline.columns)
+        self._column_names = job.column_names
+        self._is_file = "_table" in job.options
         self._codes = dict(pipeline.error_codes)
         self._process: Callable[[Any, Context], Any] = pipeline.process
         self._http = parts.http
@@ -97,6 +100,10 @@ class Execute:
         error: BaseException
         try:
             record = orjson.loads(text)
+            if self._is_file and BAD_ROW in record:
+                raise _unreadable(record)
+            if self._column_names:
+                record = mapped_row(record, self._column_names)
             if self.pipeline.normalizes:
                 record = self.pipeline.normalize(record)
                 normalized = self._normalized(record)
@@ -290,6 +297,12 @@ class Execute:
             charged=False,
             logged=False,
         )
+
+
+def _unreadable(record: dict[str, Any]) -> ItemError:
+    """The error of a row that the file's reader could not make a record of."""
+    place = f"line {record.get(LINE):,} " if isinstance(record.get(LINE), int) else "the row "
+    return ItemError("BAD_ROW", f"{place}{record[BAD_ROW]}: {record.get(EXCERPT, '')}")
 
 
 def _policy_of(pipeline: Pipeline, policy: RetryPolicy) -> RetryPolicy:

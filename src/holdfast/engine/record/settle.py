@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import orjson
 
 from holdfast.clock import Clock
+from holdfast.columns import mapped_row
 from holdfast.engine.pace.pipeline_pace import PipelinePace, log_decisions
 from holdfast.engine.patience import patiently
 from holdfast.engine.planning import planner_at_end
@@ -250,7 +251,7 @@ class Settler:
                 _settled(outcome, inputs[settlement.lease.range_id], self._execute.job)
                 for settlement in settlements
                 for outcome in settlement.outcomes
-                if outcome.status is not ItemStatus.PENDING
+                if outcome.status is not ItemStatus.PENDING and outcome.error_code != "BAD_ROW"
             ]
             if rows:
                 await self._execute.pipeline.save(tx, rows)
@@ -295,4 +296,7 @@ def _is_ours(failure: Exception) -> bool:
 
 def _settled(outcome: Outcome, inputs: dict[int, str], job: Job) -> Settled:
     result = None if outcome.result is None else orjson.loads(outcome.result)
-    return Settled(outcome.seq, outcome.status, orjson.loads(inputs[outcome.seq]), result, job)
+    row = orjson.loads(inputs[outcome.seq])
+    if job.column_names:
+        row = mapped_row(row, job.column_names)
+    return Settled(outcome.seq, outcome.status, row, result, job)
