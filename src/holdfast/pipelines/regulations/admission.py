@@ -38,8 +38,8 @@ class Admission:
         self._prefixes = tuple(
             f"{scheme}://{host}/" for host in sorted(self._hosts) for scheme in ("https", "http")
         )
-        self._include = tuple(include)
-        self._exclude = tuple(exclude)
+        self._include = [pattern.search for pattern in include]
+        self._exclude = [pattern.search for pattern in exclude]
         self.counts: Counter[Refusal] = Counter()
         self.examples: dict[Refusal, list[str]] = {}
 
@@ -58,11 +58,14 @@ class Admission:
         where = self.refusal_of_place(url)
         if where is not None:
             return where
-        if self._include and not any(pattern.search(url) for pattern in self._include):
-            return Refusal.NOT_INCLUDED
-        if any(pattern.search(url) for pattern in self._exclude):
-            return Refusal.EXCLUDED
-        return None
+        # Loops, not any(): this runs for every URL of every sitemap.
+        for excluded in self._exclude:
+            if excluded(url) is not None:
+                return Refusal.EXCLUDED
+        for included in self._include:
+            if included(url) is not None:
+                return None
+        return Refusal.NOT_INCLUDED if self._include else None
 
     def refusal_of_place(self, url: str) -> Refusal | None:
         """The same without the patterns, which are about items and not about sitemaps."""

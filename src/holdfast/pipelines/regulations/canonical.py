@@ -81,13 +81,9 @@ def identity_of(url: str, patterns: Sequence[re.Pattern[str]]) -> Identity | Non
     for pattern in patterns:
         match = pattern.search(url)
         if match is not None:
-            parts = match.groupdict()
-            return Identity(
-                parts.get("part") or "",
-                int(parts["year"]),
-                int(parts["issue"]),
-                parts["act"].lstrip("0") or "0",
-            )
+            year, issue, act = match.group("year", "issue", "act")
+            part = match["part"] if "part" in pattern.groupindex else None
+            return Identity(part or "", int(year), int(issue), act.lstrip("0") or "0")
     return None
 
 

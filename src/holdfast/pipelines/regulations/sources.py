@@ -97,8 +97,8 @@ class SitemapRules(_Table):
 
 
 class ArchiveRules(_Table):
-    """Pages by year, or by year and issue. Where `issue_url` is given and `year_url` is not,
-    issues are counted up until `missing_issues` of them in a row are not there."""
+    """Either a page for each year, which lists acts or, with `issue_pattern`, pages of issues; or
+    a page for each issue, counted up until `missing_issues` of them in a row are not there."""
 
     first_year: Annotated[int, Field(ge=1850, le=2200)]
     last_year: Annotated[int, Field(ge=1850, le=2200)] | None = None
@@ -113,8 +113,8 @@ class ArchiveRules(_Table):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        if self.year_url is None and self.issue_url is None:
-            raise ValueError("needs year_url or issue_url")
+        if (self.year_url is None) == (self.issue_url is None):
+            raise ValueError("needs either year_url or issue_url")
         _check_template(self.year_url, "year_url", {"year"})
         _check_template(self.issue_url, "issue_url", {"year", "issue"})
         if self.last_year is not None and self.last_year < self.first_year:
