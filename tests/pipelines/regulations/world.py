@@ -78,6 +78,9 @@ mode = "pagination"
 include = ['/novosti/']
 [source.pagination]
 url = "http://{FINA}/novosti"
+[source.archive]
+first_year = 2020
+issue_url = "http://{FINA}/arhiva/{{year}}/{{issue}}"
 """
 
 
@@ -117,6 +120,7 @@ class RegulatoryWorld:
         self.issues = [Issue(number) for number in range(1, issues + 1)]
         self.acts = acts
         self.versions: dict[str, str] = {}  # path on the gazette -> text of the act now
+        self.replaced: dict[str, Answer] = {}  # path on the gazette -> what it answers instead
         self.refusals: Counter[str] = Counter()  # path on the busy host -> refusals still to come
         self.retry_after = 2
         self._world = World(otherwise=self._answer, port=port)
@@ -167,6 +171,8 @@ class RegulatoryWorld:
         return answer
 
     def _gazette(self, request: Request) -> Answer:
+        if request.path in self.replaced:
+            return self.replaced[request.path]
         if request.path == "/robots.txt":
             lines = f"User-agent: *\nDisallow: /oglasi\nSitemap: http://{GAZETTE}/sitemap.xml\n"
             return text_answer(lines)
@@ -185,11 +191,11 @@ class RegulatoryWorld:
 
     def _index(self) -> bytes:
         places = [*(issue.sitemap for issue in self.issues), "/sitemap_3_2024_1.xml"]
-        return _markup("sitemapindex", "sitemap", [f"http://{GAZETTE}{place}" for place in places])
+        return markup("sitemapindex", "sitemap", [f"http://{GAZETTE}{place}" for place in places])
 
     def _sitemap(self, issue: Issue) -> bytes:
         paths = [issue.eli(1), *(issue.legacy(act) for act in range(1, self.acts + 1))]
-        return _markup("urlset", "url", [f"http://{GAZETTE}{path}" for path in paths])
+        return markup("urlset", "url", [f"http://{GAZETTE}{path}" for path in paths])
 
     def _busy(self, request: Request) -> Answer:
         """Refuses as often as `refusals` says: 429 for paths under /429, else 503."""
@@ -222,9 +228,15 @@ def _tax(request: Request) -> Answer:
 
 
 def _fina(request: Request) -> Answer:
-    """A listing with rel=next; /media is not for robots."""
+    """A listing with rel=next, and an archive by issue; /media is not for robots."""
     if request.path == "/robots.txt":
         return text_answer("User-agent: *\nDisallow: /media\n")
+    if request.path.startswith("/arhiva/"):  # two issues a year, none in 2022
+        _, _, year, issue = request.path.split("/")
+        if int(issue) > 2 or year == "2022":
+            return _missing_page()
+        links = "".join(f'<a href="/novosti/{year}-{issue}-{n}">n</a>' for n in range(3))
+        return text_answer(f"<html><body>{links}</body></html>", 200, "text/html")
     if request.path == "/novosti":
         page = int(request.query.get("page", 1))
         further = f'<a rel="next" href="?page={page + 1}">Dalje</a>' if page < 4 else ""
@@ -255,7 +267,7 @@ def _missing_page() -> Answer:
     return text_answer("<html>no such page</html>", 404, "text/html")
 
 
-def _markup(root: str, element: str, urls: Sequence[str]) -> bytes:
+def markup(root: str, element: str, urls: Sequence[str]) -> bytes:
     entries = "".join(
         f"<{element}><loc>{url}</loc><lastmod>{LASTMOD}</lastmod></{element}>" for url in urls
     )
