@@ -13,6 +13,7 @@ import pytest
 from holdfast.errors import DiscoveryError, ItemError
 from holdfast.http import HttpClient
 from holdfast.model import Json, Page
+from holdfast.pipelines.regulations.canonical import item_id
 from holdfast.pipelines.regulations.dates import DateRange
 from holdfast.pipelines.regulations.discovery import Discovery
 from holdfast.pipelines.regulations.sources import Mode
@@ -79,17 +80,16 @@ async def test_record_says_what_is_fetched_and_what_identifies_it() -> None:
         pages = await walk("gazette", Mode.SITEMAP, http)
         [issue] = world.issues
         first = pages[1].records[0]
-        assert first.key == "gazette/act:/eli/sluzbeni/1991/1/1"
+        act = "act:/eli/sluzbeni/1991/1/1"
+        assert first.key == item_id("gazette", act)
         assert first.input == {
-            "id": first.input["id"],
             "source": "gazette",
             "url": f"http://{GAZETTE}{issue.eli(1)}",
-            "key": "act:/eli/sluzbeni/1991/1/1",
-            "title": "",
-            "published": "1991-01-01..1991-12-31",
+            "canonical": act,
             "listed_on": f"http://{GAZETTE}{issue.sitemap}",
         }
-        assert first.input["id"].startswith("backfill-gazette-")
+        dated = await walk("gazette", Mode.SITEMAP, http, wanted=DateRange(date(1991, 1, 1)))
+        assert dated[1].records[0].input["published"] == "1991-01-01..1991-12-31"
 
 
 async def test_walk_resumes_after_every_page_and_reads_no_child_twice() -> None:

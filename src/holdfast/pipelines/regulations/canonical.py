@@ -63,8 +63,11 @@ DEFAULT_RULES = CanonicalRules()
 
 def canonical_key(url: str, rules: CanonicalRules = DEFAULT_RULES) -> str:
     """The same for all URLs that mean one thing at this source."""
-    act = identity_of(url, rules.identity)
-    return canonical_url(url, rules) if act is None else f"act:{act.eli}"
+    if rules.identity:
+        act = identity_of(url, rules.identity)
+        if act is not None:
+            return f"act:{act.eli}"
+    return canonical_url(url, rules)
 
 
 def item_id(slug: str, key: str) -> str:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from holdfast.errors import UserError
@@ -51,6 +52,7 @@ class Period:
         return str(self.first) if self.is_day else f"{self.first}..{self.last}"
 
 
+@lru_cache(maxsize=4096)
 def period(year: int, month: int | None = None, day: int | None = None) -> Period | None:
     """The year, month or day; None where the calendar has no such thing."""
     try:

@@ -51,6 +51,7 @@ class Discovery:
         self.dates = DateFilter(wanted)
         self.invalid_count = 0
         self._rules = source.canonical_rules
+        self._has_range = not wanted.is_open
 
     def pages(self, mode: Mode, cursor: Json | None) -> AsyncIterator[Page]:
         if mode is Mode.SITEMAP:
@@ -66,29 +67,28 @@ class Discovery:
         }
 
     def record(
-        self, url: str, listed_on: str, published: Period | None, title: str
+        self, url: str, listed_on: str, published: Period | None = None, title: str = ""
     ) -> Record | None:
-        """None where the URL cannot be one, or was not published in the range."""
-        published = published or date_in_url(url, self.source.dates.url)
-        if not self.dates.admits(published):
-            return None
+        """None where the URL cannot be one, or was not published in the range.
+
+        This runs for every URL of every sitemap: the date in a URL is read only where a range
+        asks for it, otherwise when the URL is fetched.
+        """
+        if self._has_range:
+            published = published or date_in_url(url, self.source.dates.url)
+            if not self.dates.admits(published):
+                return None
         try:
             key = canonical_key(url, self._rules)
         except InvalidUrl:
             self.invalid_count += 1
             return None
-        slug = self.source.slug
-        row = {
-            "id": item_id(slug, key),
-            "source": slug,
-            "url": url,
-            "key": key,
-            "title": title,
-            "published": None if published is None else str(published),
-            "listed_on": listed_on,
-        }
-        # A URL is the same thing in every source; an act's number is one source's own.
-        return Record(row, f"{slug}/{key}" if key.startswith("act:") else key)
+        row = {"source": self.source.slug, "url": url, "canonical": key, "listed_on": listed_on}
+        if title:
+            row["title"] = title
+        if published is not None:
+            row["published"] = str(published)
+        return Record(row, item_id(self.source.slug, key))
 
     def _walk(self, mode: Mode) -> ArchiveWalk | PaginationWalk:
         if mode is Mode.ARCHIVE and self.source.archive is not None:
@@ -260,10 +260,10 @@ class _SitemapPages:
         discovery = self._discovery
         admits = discovery.admission.admits
         records = []
-        for entry in entries:
-            if admits(entry.url):
-                published = read_date(entry.published) if entry.published else None
-                record = discovery.record(entry.url, listed_on, published, "")
+        for url, _, feed_date in entries:
+            if admits(url):
+                published = read_date(feed_date) if feed_date else None
+                record = discovery.record(url, listed_on, published)
                 if record is not None:
                     records.append(record)
         return records
