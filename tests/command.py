@@ -56,10 +56,13 @@ class HoldfastCommand:
         *arguments: str | Path,
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
+        open_files: int | None = None,
     ) -> subprocess.Popen[str]:
-        """Starts a process to signal or kill; whatever still runs at the test's end is killed."""
+        """Starts a process to signal or kill; whatever still runs at the test's end is killed.
+        `open_files` is its RLIMIT_NOFILE."""
+        limit = [] if open_files is None else ["prlimit", f"--nofile={open_files}"]
         process = subprocess.Popen(
-            command_line(arguments),
+            limit + command_line(arguments),
             env=self.environment(env),
             cwd=cwd or self.folder,
             stdin=subprocess.DEVNULL,

@@ -41,7 +41,9 @@ class Fuzzed:
     def try_all(self, mode: GenerationMode, under: str = "/") -> list[str]:
         """The routes for which there was anything to try: some take nothing, or nothing that is
         wrong."""
-        schema = schemathesis.openapi.from_url(f"{self.address}/api/openapi.json")
+        schema = schemathesis.openapi.from_url(
+            f"{self.address}/api/openapi.json", headers={"Authorization": f"Bearer {self.token}"}
+        )
         operations = [found.ok() for found in schema.get_all_operations()]
         return [
             each.label

@@ -14,6 +14,7 @@ import httpx2
 import pytest
 
 from tests.command import HoldfastCommand
+from tests.listening import listening
 from tests.signing_in import sign_in
 
 PIPELINE = """
@@ -31,21 +32,6 @@ def pipeline_file(tmp_path: Path) -> Path:
     path = tmp_path / "titles.py"
     path.write_text(PIPELINE)
     return path
-
-
-def _listening(process: subprocess.Popen[str]) -> tuple[str, str | None]:
-    """Where it listens, and the link that it printed, if it did."""
-    assert process.stderr is not None
-    address = link = None
-    while address is None:
-        line = process.stderr.readline()
-        assert line, "it ended without listening"
-        found = re.search(r"(http://\S+?)/ ", line)
-        address = found.group(1) if found else None
-    with httpx2.Client(base_url=address) as client:
-        while client.get("/readyz").status_code != 200:
-            time.sleep(0.05)
-    return address, link
 
 
 @pytest.fixture
@@ -71,7 +57,7 @@ def test_server_killed_in_mid_ingest_goes_on_where_it_stood(
 ) -> None:
     rows = 400_000
     server = holdfast_command.start("api", pipeline_file, "--port", "0")
-    address, _ = _listening(server)
+    address = listening(server)
     _log_in(holdfast_command, client, address)
     content = b"title\n" + b"".join(b"item %d\n" % number for number in range(rows))
     form = {"pipeline": "titles"}
@@ -83,7 +69,7 @@ def test_server_killed_in_mid_ingest_goes_on_where_it_stood(
     server.send_signal(signal.SIGKILL)
     server.wait(30)
 
-    address, _ = _listening(holdfast_command.start("api", pipeline_file, "--port", "0"))
+    address = listening(holdfast_command.start("api", pipeline_file, "--port", "0"))
     client.base_url = address
     while not (job := _job(client, job_id))["discoveredAt"]:
         assert job["state"] == "RUNNING"
@@ -101,7 +87,7 @@ def test_server_killed_before_its_answer_makes_no_second_job(
 ) -> None:
     arguments = ("api", pipeline_file, "--port", "0")
     server = holdfast_command.start(*arguments, env={"HOLDFAST_FAULT": point})
-    address, _ = _listening(server)
+    address = listening(server)
     _log_in(holdfast_command, client, address)
     stored = client.post("/api/files", files={"file": ("rows.csv", b"title\nOak chair\n")})
     body = {"pipeline": "titles", "fileId": stored.json()["id"]}
@@ -110,7 +96,7 @@ def test_server_killed_before_its_answer_makes_no_second_job(
         client.post("/api/jobs", json=body, headers=headers)
     assert server.wait(30) == -signal.SIGKILL
 
-    client.base_url, _ = _listening(holdfast_command.start(*arguments))
+    client.base_url = listening(holdfast_command.start(*arguments))
     answers = [client.post("/api/jobs", json=body, headers=headers) for _ in range(2)]
     assert [answer.status_code for answer in answers] == [202, 202]
     assert all(answer.headers["idempotency-replayed"] == "true" for answer in answers)
@@ -135,21 +121,21 @@ def test_server_killed_before_its_answer_makes_nothing_else_twice_either(
 ) -> None:
     arguments = ("api", pipeline_file, "--port", "0")
     whole = holdfast_command.start(*arguments)
-    address, _ = _listening(whole)
+    address = listening(whole)
     _log_in(holdfast_command, client, address)
     file = {"file": ("rows.csv", b"title\nOak chair\n")}
     assert client.post("/api/jobs", data={"pipeline": "titles"}, files=file).status_code == 202
     whole.send_signal(signal.SIGTERM)
     whole.wait(30)
     doomed = holdfast_command.start(*arguments, env={"HOLDFAST_FAULT": point})
-    client.base_url, _ = _listening(doomed)
+    client.base_url = listening(doomed)
     asked: dict[str, Any] = {"files": file} if path == "/api/files" else {"json": {}}
     headers = {"Idempotency-Key": "once"}
     with pytest.raises(httpx2.TransportError):
         client.post(path, headers=headers, **asked)
     assert doomed.wait(30) == -signal.SIGKILL
 
-    client.base_url, _ = _listening(holdfast_command.start(*arguments))
+    client.base_url = listening(holdfast_command.start(*arguments))
     before = _made(client)
     answers = [client.post(path, headers=headers, **asked) for _ in range(2)]
     assert {answer.status_code for answer in answers} <= {201, 202}
@@ -199,7 +185,7 @@ def test_another_address_is_refused_until_an_account_has_a_password(
 def test_port_in_use_is_told_without_a_trace(
     holdfast_command: HoldfastCommand, pipeline_file: Path
 ) -> None:
-    address, _ = _listening(holdfast_command.start("api", pipeline_file, "--port", "0"))
+    address = listening(holdfast_command.start("api", pipeline_file, "--port", "0"))
     again = holdfast_command.run("api", "--port", address.rpartition(":")[2])
     assert again.returncode == 1
     assert "--port" in again.stderr and "Traceback" not in again.stderr

@@ -176,7 +176,8 @@ def test_worker_serves_metrics(desk: Desk) -> None:
     desk.write_rows("in.csv", 30)
     desk.succeed("run", "upper.py", "in.csv", "--no-work")
     port = free_port()
-    worker = desk.start("work", "upper.py", "--health-port", str(port))
+    opened = {"HOLDFAST_METRICS_OPEN": "true"}
+    worker = desk.start("work", "upper.py", "--health-port", str(port), env=opened)
 
     def scrape() -> str:
         try:

@@ -26,6 +26,7 @@ class Flowing(Pipeline):
 """
 SHORT_SLICES = {"HOLDFAST_WORKER_TARGET_SLICE_MS": "100"}
 FEW_AT_ONCE = {"HOLDFAST_CONCURRENCY_MAX": "4"}
+OPEN_METRICS = {"HOLDFAST_METRICS_OPEN": "true"}
 
 
 def test_uploads_are_worked_by_the_processes_of_a_worker_host(fleet: Fleet) -> None:
@@ -125,7 +126,7 @@ def test_message_of_a_job_that_was_stopped_is_obsolete_and_nothing_is_written_af
 ) -> None:
     relay, port = fleet.start_relay(), free_port()
     job_id = fleet.take_in(["sleep:0.05"] * 300, "saving")
-    worker = fleet.start_listener(DEEDS, "--health-port", str(port), **FEW_AT_ONCE)
+    worker = fleet.start_listener(DEEDS, "--health-port", str(port), **OPEN_METRICS, **FEW_AT_ONCE)
     fleet.wait_for_starts(20)
     fleet.order(order, str(job_id))
     unleased = "select count(*) from ranges where worker is not null"
@@ -143,7 +144,7 @@ def test_message_of_a_job_that_was_stopped_is_obsolete_and_nothing_is_written_af
 
 def test_message_of_a_job_that_is_gone_is_obsolete(fleet: Fleet) -> None:
     relay, port = fleet.start_relay(), free_port()
-    worker = fleet.start_listener(DEEDS, "--health-port", str(port))
+    worker = fleet.start_listener(DEEDS, "--health-port", str(port), **OPEN_METRICS)
     fleet.send("bulk", slice_of(4711), slice_of(4711, "discover"))
     wait_until(lambda: _obsolete(port) == 2, "both are taken as obsolete")
     stop(relay, worker)
@@ -178,7 +179,13 @@ def test_sources_wait_while_too_much_is_open(fleet: Fleet) -> None:
     fleet.start_relay()
     port, bound = free_port(), {"HOLDFAST_BACKLOG_MAX_ITEMS": "30"}
     fleet.start_listener(
-        path, "--health-port", str(port), **bound, **SHORT_SLICES, HOLDFAST_CONCURRENCY_MAX="4"
+        path,
+        "--health-port",
+        str(port),
+        **OPEN_METRICS,
+        **bound,
+        **SHORT_SLICES,
+        HOLDFAST_CONCURRENCY_MAX="4",
     )
     wait_until(lambda: metric(port, "holdfast_backpressure") == 1, "the source is held back")
     fleet.wait_done(1)

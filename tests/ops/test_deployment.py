@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -115,12 +115,28 @@ class TestCompose:
                 assert condition == "service_completed_successfully"
             assert service["read_only"] and service["cap_drop"] == ["ALL"]
 
-    def test_the_s3_server_knows_its_options(self) -> None:
-        command, *options = deployment.compose()["services"]["s3"]["command"]
-        weed = Path(sys.executable).with_name("weed")
-        told = subprocess.run([weed, command, "-h"], capture_output=True, text=True)
-        for option in options:
-            assert f"  {option.partition('=')[0]}" in told.stdout + told.stderr
+    def test_images_are_named_by_exact_versions(self) -> None:
+        services = deployment.compose()["services"].values()
+        images = {each["image"] for each in services} - {"holdfast"}
+        images.add(dict(deployment.dockerfile())["ARG"].removeprefix("PYTHON="))
+        # PostgreSQL's versions have two numbers.
+        exact = r"postgres:\d+\.\d+-\w+|[\w/]+:v?\d+\.\d+\.\d+(-[\w-]+)?"
+        assert len(images) == 5
+        assert {each for each in images if not re.fullmatch(exact, each)} == set()
+
+    def test_grafana_has_no_password_of_its_own(self) -> None:
+        written = deployment.compose()
+        grafana = written["services"]["grafana"]
+        assert "/run/secrets/grafana-password" in str(grafana["environment"])
+        assert grafana["secrets"] == ["grafana-password"]
+        name = written["secrets"]["grafana-password"]["environment"]
+        assert deployment.environment_file(DEPLOY / "example.env")[name] == ""
+
+    def test_prometheus_is_given_the_token_that_the_processes_want(self) -> None:
+        written = deployment.compose()
+        name = written["secrets"]["metrics-token"]["environment"]
+        assert f"${{{name}:?" in (DEPLOY / "compose.yaml").read_text()
+        assert written["services"]["prometheus"]["secrets"] == ["metrics-token"]
 
 
 class TestKubernetes:
@@ -181,6 +197,50 @@ class TestKubernetes:
                 assert "configMap" not in volume or volume["configMap"]["name"] in maps
                 claim = volume.get("persistentVolumeClaim")
                 assert claim is None or claim["claimName"] in claims
+
+    def test_nothing_reaches_a_pod_but_what_a_policy_names(self) -> None:
+        policies = deployment.kubernetes("NetworkPolicy")
+        closed = policies["closed"]["spec"]
+        assert closed == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+        (kustomization,) = deployment.documents(DEPLOY / "kubernetes" / "kustomization.yaml")
+        assert "network.yaml" in kustomization["resources"]
+        for name, policy in policies.items():
+            wanted = policy["spec"]["podSelector"].get("matchLabels", {}).items()
+            selected = [
+                each
+                for each in self.deployments.values()
+                if wanted <= each["spec"]["template"]["metadata"]["labels"].items()
+            ]
+            assert selected, name
+            ports = {port for each in selected for port in _ports(each)}
+            for rule in policy["spec"].get("ingress", ()):
+                assert {port["port"] for port in rule["ports"]} <= ports, name
+
+    def test_the_public_web_is_all_that_pipelines_reach(self) -> None:
+        rules = deployment.kubernetes("NetworkPolicy")["outgoing"]["spec"]["egress"]
+        (web,) = [each["to"][0]["ipBlock"] for each in rules if "ipBlock" in str(each)]
+        assert {"10.0.0.0/8", "169.254.0.0/16", "192.168.0.0/16"} <= set(web["except"])
+
+
+def _ports(deployed: dict[str, Any]) -> set[str | int]:
+    ports = deployed["spec"]["template"]["spec"]["containers"][0]["ports"]
+    return {port["name"] for port in ports} | {port["containerPort"] for port in ports}
+
+
+def test_the_units_allow_more_open_files_than_the_connections_need() -> None:
+    for path in UNITS:
+        (limit,) = deployment.unit(path)["LimitNOFILE"]
+        assert int(limit) >= 2 * load_settings({}).max_connections
+
+
+def test_the_build_backend_is_pinned_and_the_same_everywhere() -> None:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        (wanted,) = tomllib.load(file)["build-system"]["requires"]
+    for name in ("build.txt", "dev.txt"):
+        assert f"\n{wanted} \\" in "\n" + (ROOT / "requirements" / name).read_text()
+    steps = [rest for word, rest in deployment.dockerfile() if word == "RUN"]
+    assert any("--require-hashes -r requirements/build.txt" in step for step in steps)
+    assert any("--no-build-isolation" in step for step in steps)
 
 
 @pytest.mark.tools

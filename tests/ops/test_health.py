@@ -15,8 +15,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from holdfast.clock import FixedClock
 from holdfast.errors import UserError
-from holdfast.observe.health import Check, HealthServer
+from holdfast.observe.health import Check, HealthServer, MetricsAccess
 from holdfast.observe.metrics import Metrics
+
+TOKEN = "sesame"
 
 
 class Served:
@@ -29,14 +31,18 @@ class Served:
         self.checks: dict[str, Check] = {}
         self._thread = threading.Thread(target=self.loop.run_forever)
         self._thread.start()
-        self.server = HealthServer(0, self.metrics, self.checks, self.loop, clock=self.clock)
+        access = MetricsAccess(TOKEN)
+        self.server = HealthServer(
+            0, self.metrics, self.checks, self.loop, access=access, clock=self.clock
+        )
 
     def get(self, path: str) -> tuple[int, dict[str, Any]]:
         status, text = self.fetch(path)
         return status, json.loads(text)
 
-    def fetch(self, path: str) -> tuple[int, str]:
-        url = f"http://127.0.0.1:{self.server.port}{path}"
+    def fetch(self, path: str, token: str | None = None) -> tuple[int, str]:
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        url = urllib.request.Request(f"http://127.0.0.1:{self.server.port}{path}", headers=headers)
         try:
             with urllib.request.urlopen(url, timeout=20) as reply:
                 return reply.status, reply.read().decode()
@@ -139,9 +145,22 @@ def test_a_check_that_does_not_answer_is_not_waited_for(served: Served) -> None:
 
 def test_metrics_are_served_as_prometheus_reads_them(served: Served) -> None:
     served.metrics.throttles.labels("prices").inc(2)
-    families = text_string_to_metric_families(served.fetch("/metrics")[1])
+    families = text_string_to_metric_families(served.fetch("/metrics", TOKEN)[1])
     samples = {sample.name: sample.value for family in families for sample in family.samples}
     assert samples["holdfast_throttles_total"] == 2
+
+
+@pytest.mark.parametrize("token", [None, "", "sesam", "sesame2"])
+def test_metrics_need_their_token(served: Served, token: str | None) -> None:
+    status, text = served.fetch("/metrics", token)
+    assert status == 401 and "HOLDFAST_METRICS_TOKEN" in text and "# HELP" not in text
+    assert served.fetch("/healthz")[0] == 200
+
+
+def test_without_a_token_nobody_reads_metrics_unless_they_are_open() -> None:
+    assert not MetricsAccess().allows("Bearer ")
+    assert not MetricsAccess().allows("")
+    assert MetricsAccess(is_open=True).allows("")
 
 
 def test_another_path_names_those_there_are(served: Served) -> None:

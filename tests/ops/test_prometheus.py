@@ -21,12 +21,16 @@ from tests.ops.deployment import DEPLOY
 from tests.ops.test_watching import alerts, expressions
 from tests.ports import free_port
 
+TOKEN = "sesame"
+
 
 @contextmanager
 def prometheus(folder: Path, target: int) -> Iterator[str]:
     """Its address; it asks the target every second, as a worker of a fleet."""
+    (folder / "metrics-token").write_text(TOKEN)
     scrape = {
         "job_name": "holdfast-worker",
+        "authorization": {"credentials_file": "metrics-token"},
         "static_configs": [{"targets": [f"127.0.0.1:{target}"]}],
     }
     config = {
@@ -81,7 +85,8 @@ def test_prometheus_reads_a_worker_and_evaluates_every_alert_and_panel(
     desk.write_rows("in.csv", 30)
     desk.succeed("run", "upper.py", "in.csv", "--no-work")
     port = free_port()
-    desk.start("work", "upper.py", "--health-port", str(port))
+    guarded = {"HOLDFAST_METRICS_TOKEN": TOKEN}
+    desk.start("work", "upper.py", "--health-port", str(port), env=guarded)
     with prometheus(tmp_path, port) as address:
         done = 'sum(holdfast_items_total{status="DONE"}) == 30'
         wait_until(lambda: value_of(address, done), seconds=60)

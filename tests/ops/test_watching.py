@@ -131,6 +131,10 @@ class TestPromtool:
             # Debian's Prometheus is built without the discovery of Kubernetes.
             if each.pop("kubernetes_sd_configs", None):
                 each["static_configs"] = [{"targets": ["pod:9400"]}]
+            # promtool looks whether the file is there.
+            token = Path(each["authorization"]["credentials_file"]).name
+            (tmp_path / token).write_text("sesame")
+            each["authorization"]["credentials_file"] = token
         (tmp_path / path.name).write_text(yaml.safe_dump(config))
         (tmp_path / "alerts.yml").write_text(RULES.read_text())
         run(promtool, "check", "config", str(tmp_path / path.name))

@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.responses import JSONResponse
 
 from holdfast import __version__
 from holdfast.api import (
@@ -35,13 +36,14 @@ from holdfast.api import (
     tokens,
     users,
 )
+from holdfast.api.identity import Someone
 from holdfast.api.intake import Intake
 from holdfast.api.leftovers import clear_leftovers
 from holdfast.api.live import Feed
 from holdfast.api.parts import Parts
 from holdfast.api.pending import PendingCounts
 from holdfast.api.problems import RESPONSES, Problem, add_handlers
-from holdfast.api.protection import CarefulHeaders, RequestLimits
+from holdfast.api.protection import AllowedHosts, CarefulHeaders, Encrypted, RequestLimits
 from holdfast.api.rates import Rates
 from holdfast.console.export_writer import ExportWriter
 from holdfast.console.operation_runner import OperationRunner
@@ -69,12 +71,20 @@ class _Described(FastAPI):
         return document
 
 
+_document = APIRouter(include_in_schema=False)
+
+
+@_document.get("/api/openapi.json")
+async def openapi_document(request: Request, person: Someone) -> JSONResponse:
+    return JSONResponse(request.app.openapi())
+
+
 def create_app(parts: Parts) -> FastAPI:
     app = _Described(
         title="Holdfast",
         version=__version__,
         description=_ABOUT,
-        openapi_url="/api/openapi.json",
+        openapi_url=None,  # FastAPI would give it to anybody
         docs_url=None,  # its page would load scripts from elsewhere
         redoc_url=None,
         responses=RESPONSES,
@@ -84,13 +94,17 @@ def create_app(parts: Parts) -> FastAPI:
     _add_state(app, parts)
     for each in ROUTERS:
         app.include_router(each.router)
+    app.include_router(_document)
     add_handlers(app)
     app.add_middleware(
         RequestLimits,
         max_body_bytes=parts.options.max_body_bytes,
         max_upload_bytes=parts.options.max_upload_bytes,
     )
-    app.add_middleware(CarefulHeaders)
+    app.add_middleware(AllowedHosts, hosts=parts.options.allowed_hosts)
+    app.add_middleware(CarefulHeaders, hsts_seconds=parts.options.hsts_seconds)
+    if parts.options.https:
+        app.add_middleware(Encrypted)
     return app
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
-
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from holdfast.api.identity import PartsOf, find_person, ip_of
+from holdfast.api.identity import PartsOf, find_person
 from holdfast.errors import NotAllowed
+from holdfast.observe.health import METRICS_HINT
 
 router = APIRouter(tags=["health"])
 
@@ -32,14 +31,9 @@ async def readyz(parts: PartsOf) -> str:
     summary="Prometheus metrics of this process",
 )
 async def metrics(request: Request, parts: PartsOf) -> Response:
-    """Without a login only from the same host."""
-    if not _is_local(ip_of(request)) and await find_person(request) is None:
-        raise NotAllowed("log in first", "Send a token: Authorization: Bearer hf_…", log_in=True)
+    """For Prometheus with its own token, and for anybody who is logged in."""
+    access = parts.options.metrics_access
+    has_token = access.allows(request.headers.get("Authorization", ""))
+    if not has_token and await find_person(request) is None:
+        raise NotAllowed("log in first", METRICS_HINT, log_in=True)
     return Response(generate_latest(parts.metrics.registry), media_type=CONTENT_TYPE_LATEST)
-
-
-def _is_local(ip: str | None) -> bool:
-    try:
-        return ip is None or ipaddress.ip_address(ip).is_loopback
-    except ValueError:
-        return False

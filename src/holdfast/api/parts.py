@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from holdfast.api.protection import AllowedNames
 from holdfast.clock import Clock
 from holdfast.console import Console
 from holdfast.console.accounts import Accounts
@@ -16,6 +17,7 @@ from holdfast.engine.control import Control
 from holdfast.engine.pace.backpressure import Backpressure
 from holdfast.engine.record.uploads import UploadParts
 from holdfast.engine.worker import Worker
+from holdfast.observe.health import MetricsAccess
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
@@ -35,10 +37,15 @@ class ServedFlag:
 class ApiOptions:
     """Values, not settings: the composition root reads those."""
 
+    allowed_hosts: AllowedNames
+    https: bool
+    hsts_seconds: int
+    metrics_access: MetricsAccess
     owner: str  # of jobs that no person asked for
     max_upload_bytes: int
     max_body_bytes: int
     max_input_bytes: int
+    max_workbook_bytes: int
     file_roots: tuple[Path, ...]
     kickoff_max_seconds: float
     session_seconds: float

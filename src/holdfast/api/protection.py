@@ -1,6 +1,10 @@
-"""What stands before every route: limits on bodies, and headers that keep browsers careful."""
+"""What comes before every route: which hosts are answered for, limits on bodies, and headers that
+keep browsers careful."""
 
 from __future__ import annotations
+
+import re
+from dataclasses import dataclass
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -35,9 +39,79 @@ _FORM_BYTES = 1 << 20
 _UPLOADS = ("/api/files", "/api/jobs")
 
 
-class CarefulHeaders:
+#: A name or an address, and a port; nothing that would turn a link to it into another's.
+_HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9._-]{1,253})(?::[0-9]{1,5})?", re.ASCII)
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+#: Says nothing that depends on the host, and is asked by address.
+_PROBES = ("/healthz", "/readyz")
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedNames:
+    names: frozenset[str]
+    #: The address that a connection was made to is no secret to who made it, and no other site
+    #: can make a browser name it as its own.
+    own_address: bool = False
+
+    def allow(self, name: str, own: str) -> bool:
+        wider = (f"*.{name.partition('.')[2]}", "*")
+        if name in self.names or any(pattern in self.names for pattern in wider):
+            return True
+        return self.own_address and name == own
+
+
+def hosts_of(setting: str, listening_at: str) -> AllowedNames:
+    """The names that somebody set, else those by which this server is reached without any."""
+    names = frozenset(name.strip().lower().rstrip(".") for name in setting.split(","))
+    if names - {""}:
+        return AllowedNames(names - {""})
+    return AllowedNames(frozenset((*_LOOPBACK, listening_at.lower())), own_address=True)
+
+
+class AllowedHosts:
+    """Refuses a request for a host that is not ours: links that we make carry its name, and a
+    site that points its own name at this server would read what its visitors may read here."""
+
+    def __init__(self, app: ASGIApp, hosts: AllowedNames) -> None:
+        self._app = app
+        self._hosts = hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and not self._allows(scope):
+            refusal = answer(
+                400,
+                "the request names a host that this server does not answer for",
+                "HOLDFAST_ALLOWED_HOSTS says which it does.",
+            )
+            await refusal(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    def _allows(self, scope: Scope) -> bool:
+        given = Headers(scope=scope).get("host", "").lower()
+        if scope["path"] in _PROBES or not given:
+            return True
+        own = (scope.get("server") or ("",))[0]
+        host = _HOST.fullmatch(given)
+        return host is not None and self._hosts.allow(host[1].strip("[]").rstrip("."), own)
+
+
+class Encrypted:
+    """Where TLS ends before this server and no trusted proxy says so with each request."""
+
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            scope["scheme"] = "https"
+        await self._app(scope, receive, send)
+
+
+class CarefulHeaders:
+    def __init__(self, app: ASGIApp, hsts_seconds: int) -> None:
+        self._app = app
+        self._hsts = f"max-age={hsts_seconds}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -51,6 +125,8 @@ class CarefulHeaders:
                     headers.setdefault(name, value)
                 if scope["path"].startswith("/api/"):
                     headers.setdefault("Cache-Control", "no-store")
+                if scope["scheme"] == "https":
+                    headers.setdefault("Strict-Transport-Security", self._hsts)
             await send(message)
 
         await self._app(scope, receive, send_with_headers)
@@ -71,6 +147,10 @@ class RequestLimits:
             return
         if b"%00" in scope["query_string"] or "\0" in scope["path"]:
             await answer(400, "the address has a NUL character in it")(scope, receive, send)
+            return
+        if {b"content-length", b"transfer-encoding"} <= {name for name, _ in scope["headers"]}:
+            # A proxy that goes by the other of the two would see other requests than we do.
+            await _two_lengths()(scope, receive, send)
             return
         limit, shown = self._limit_of(scope)
         declared = Headers(scope=scope).get("content-length", "0")
@@ -96,6 +176,15 @@ class RequestLimits:
         if scope["path"] in _UPLOADS and scope["method"] == "POST" and is_form:
             return self._max_upload_bytes + _FORM_BYTES, self._max_upload_bytes
         return self._max_body_bytes, self._max_body_bytes
+
+
+def _two_lengths() -> ASGIApp:
+    return answer(
+        400,
+        "the request has both Content-Length and Transfer-Encoding",
+        "Send one of them.",
+        headers={"Connection": "close"},
+    )
 
 
 def _too_large(limit: int) -> str:

@@ -9,7 +9,8 @@ from holdfast.api.app import ROUTERS
 _HEAD = """# HTTP API
 
 Served by `holdfast api`. The whole description, with the form of every body and answer, is the
-OpenAPI document at `/api/openapi.json`. [Use the API](../how-to/use-the-api.md) shows the way.
+OpenAPI document at `/api/openapi.json`, for anybody who is logged in.
+[Use the API](../how-to/use-the-api.md) shows the way.
 
 Names in JSON are in camel case, times are ISO 8601 in UTC, errors are `application/problem+json`.
 Lists answer `next`, to be given as `after`; it is null at the end. Any POST but those of people

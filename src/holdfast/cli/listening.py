@@ -7,11 +7,15 @@ import socket
 
 from holdfast.errors import UserError
 
+#: All of these are accepted before the first of them can be refused: not too many for the limit
+#: on open files.
+BACKLOG = 256
+
 
 def listening(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=2048)
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except (OSError, OverflowError) as error:
         raise UserError(
             f"cannot listen at {host}:{port}: {_reason(error)}",

@@ -5,21 +5,25 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import os
+import resource
 import secrets
 import signal
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 import structlog
 import uvicorn
 from fastapi import FastAPI
 
 from holdfast.api.app import create_app
+from holdfast.api.connections import ConnectionLimits, Connections, GuardedConnection
 from holdfast.api.flags import FLAGS
 from holdfast.api.live import Feed
 from holdfast.api.parts import ApiOptions, Parts, ServedFlag
+from holdfast.api.protection import hosts_of
 from holdfast.cli.composition import (
     backlog_bounds,
     discover_limits,
@@ -30,7 +34,7 @@ from holdfast.cli.composition import (
     store_checks,
     worker_options,
 )
-from holdfast.cli.listening import listening
+from holdfast.cli.listening import BACKLOG, listening
 from holdfast.cli.output import errors
 from holdfast.cli.supervising import reap_dead_workers
 from holdfast.cli.working import stop_with_supervisor, worker_name
@@ -44,6 +48,7 @@ from holdfast.engine.record.uploads import UploadParts
 from holdfast.engine.worker import Worker, WorkerParts
 from holdfast.errors import UserError
 from holdfast.extension import FlagSpec, installed
+from holdfast.observe.health import MetricsAccess
 from holdfast.pipeline import Pipeline
 from holdfast.settings import SETTINGS, Group, Setting, Settings
 from holdfast.store import Store
@@ -51,6 +56,8 @@ from holdfast.web.app import add_pages
 from holdfast.web.navigation import PagePack
 
 _DRAIN_SECONDS = 5
+#: Uvicorn ticks ten times a second.
+_SWEEP_TICKS = 10
 
 
 async def serve(
@@ -62,12 +69,13 @@ async def serve(
 ) -> None:
     if supervised:
         stop_with_supervisor(asyncio.get_running_loop(), _stop_this_process)
-    async with opened_parts(settings, pipelines) as parts:
+    async with opened_parts(settings, pipelines, host) as parts:
         await _refuse_open_door(parts.store, host)
         await reap_dead_workers(parts.store, settings.worker_lost_seconds * 10)
         app = create_app(parts)
         add_pages(app, page_packs(pipelines))
-        server = Server(app, _config(app, settings))
+        connections = Connections(_connection_limits(settings), parts.clock, parts.log)
+        server = Server(app, _config(app, settings, connections), connections)
         checks = store_checks(parts.store) | {"server": server.check}
         health = serving_health(settings, settings.health_port, parts.metrics, checks)
         with listening(host, port) as listener, health as server.drain:
@@ -99,9 +107,15 @@ class Server(uvicorn.Server):
 
     drain: Callable[[], None]
 
-    def __init__(self, app: FastAPI, config: uvicorn.Config) -> None:
+    def __init__(self, app: FastAPI, config: uvicorn.Config, connections: Connections) -> None:
         super().__init__(config)
         self._feed: Feed = app.state.feed
+        self._connections = connections
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % _SWEEP_TICKS == 0:
+            self._connections.sweep()
+        return await super().on_tick(counter)
 
     async def check(self) -> str | None:
         return None if self.started else "is starting"
@@ -115,21 +129,37 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
 
-def _config(app: FastAPI, settings: Settings) -> uvicorn.Config:
+def _config(app: FastAPI, settings: Settings, connections: Connections) -> uvicorn.Config:
     return uvicorn.Config(
         app,
+        http=cast("type[asyncio.Protocol]", partial(GuardedConnection, connections)),
+        ws="none",
         log_config=None,
         access_log=False,
         server_header=False,
         proxy_headers=bool(settings.trusted_proxies),
         forwarded_allow_ips=settings.trusted_proxies or None,
+        backlog=BACKLOG,
+        timeout_keep_alive=settings.keep_alive_seconds,
         timeout_graceful_shutdown=_DRAIN_SECONDS,
+    )
+
+
+def _connection_limits(settings: Settings) -> ConnectionLimits:
+    # The other half is for files, the database, children, and a burst of connections that are
+    # accepted before any of them can be refused.
+    open_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return ConnectionLimits(
+        connections=max(1, min(settings.max_connections, open_files // 2)),
+        head_seconds=settings.head_timeout_seconds,
+        progress_seconds=settings.progress_seconds,
+        bytes_per_second=settings.progress_bytes,
     )
 
 
 @asynccontextmanager
 async def opened_parts(
-    settings: Settings, pipelines: Mapping[str, Pipeline]
+    settings: Settings, pipelines: Mapping[str, Pipeline], host: str = "127.0.0.1"
 ) -> AsyncIterator[Parts]:
     """Everything that the API needs, from the settings."""
     metrics = metrics_of(pipelines.values())
@@ -150,7 +180,7 @@ async def opened_parts(
             console=console,
             pipelines=pipelines,
             accounts=Accounts(console.people, settings.session_hours * 3600.0),
-            options=_api_options(settings, served_flags(settings, pipelines)),
+            options=_api_options(settings, host, served_flags(settings, pipelines)),
             files=settings.data_dir / "files",
             secret=bytes.fromhex(await console.secrets.secret("signing", secrets.token_hex(32))),
             uploads=uploads,
@@ -164,12 +194,17 @@ async def opened_parts(
         )
 
 
-def _api_options(settings: Settings, flags: Sequence[ServedFlag]) -> ApiOptions:
+def _api_options(settings: Settings, host: str, flags: Sequence[ServedFlag]) -> ApiOptions:
     return ApiOptions(
+        allowed_hosts=hosts_of(settings.allowed_hosts, host),
+        https=settings.https,
+        hsts_seconds=settings.hsts_seconds,
+        metrics_access=MetricsAccess(settings.metrics_token, settings.metrics_open),
         owner=settings.owner,
         max_upload_bytes=settings.max_upload_bytes,
         max_body_bytes=settings.max_body_bytes,
         max_input_bytes=settings.max_input_bytes,
+        max_workbook_bytes=settings.max_workbook_bytes,
         file_roots=settings.file_roots,
         kickoff_max_seconds=settings.kickoff_max_seconds,
         session_seconds=settings.session_hours * 3600.0,

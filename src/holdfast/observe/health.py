@@ -1,18 +1,21 @@
 """Whether a process is alive and ready, and its metrics: a small HTTP server on a thread.
 
 `/healthz` asks whether the event loop still answers, `/readyz` whether the parts that the
-process needs are there, `/metrics` is for Prometheus. A thread answers, so that a busy or stuck
+process needs are there, `/metrics` is for Prometheus, which
+sends a token. A thread answers, so that a busy or stuck
 event loop does not make the process look gone.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hmac
 import socket
 import socketserver
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
 from typing import Any
@@ -32,6 +35,25 @@ _CHECK_SECONDS = 3.0
 _CLIENT_SECONDS = 10.0
 _POLL_SECONDS = 0.1
 _JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsAccess:
+    """Who may read `/metrics`: nobody without the token, unless it is open to all."""
+
+    token: str = ""
+    is_open: bool = False
+
+    def allows(self, authorization: str) -> bool:
+        kind, _, given = authorization.partition(" ")
+        fits = hmac.compare_digest(given.strip().encode(), self.token.encode())
+        return self.is_open or (bool(self.token) and kind.lower() == "bearer" and fits)
+
+
+METRICS_HINT = (
+    "Send the token that HOLDFAST_METRICS_TOKEN sets (Authorization: Bearer TOKEN); "
+    "HOLDFAST_METRICS_OPEN=true opens it to all."
+)
 
 
 class Heartbeat:
@@ -81,11 +103,13 @@ class HealthServer:
         checks: Mapping[str, Check],
         loop: asyncio.AbstractEventLoop,
         *,
+        access: MetricsAccess | None = None,
         host: str = "127.0.0.1",
         stall_seconds: float = 30.0,
         clock: Clock | None = None,
     ) -> None:
         self._metrics = metrics
+        self._access = access or MetricsAccess()
         self._checks = checks
         self._loop = loop
         self._heartbeat = Heartbeat(loop, stall_seconds, clock or SystemClock())
@@ -109,7 +133,7 @@ class HealthServer:
         self._server.server_close()
         self._thread.join()
 
-    def answer(self, path: str, accept: str) -> tuple[int, str, bytes]:
+    def answer(self, path: str, accept: str, authorization: str) -> tuple[int, str, bytes]:
         """Status, content type and body; called on a thread of the server."""
         match path.partition("?")[0]:
             case "/healthz":
@@ -122,6 +146,8 @@ class HealthServer:
                 body = {"ready": ready, "parts": parts}
                 return (200 if ready else 503), _JSON, orjson.dumps(body)
             case "/metrics":
+                if not self._access.allows(authorization):
+                    return 401, _JSON, orjson.dumps({"error": "no token", "hint": METRICS_HINT})
                 encode, content_type = choose_encoder(accept)
                 return 200, content_type, encode(self._metrics.registry)
         known = {"error": "not found", "known": ["/healthz", "/readyz", "/metrics"]}
@@ -191,8 +217,11 @@ def _handler_of(health: HealthServer) -> type[BaseHTTPRequestHandler]:
         timeout = _CLIENT_SECONDS
 
         def do_GET(self) -> None:
-            status, content_type, body = health.answer(self.path, self.headers.get("Accept", ""))
+            asked = (self.headers.get(name, "") for name in ("Accept", "Authorization"))
+            status, content_type, body = health.answer(self.path, *asked)
             self.send_response(status)
+            if status == 401:
+                self.send_header("WWW-Authenticate", "Bearer")
             self.send_header("Content-Type", content_type)
             self.send_header("Content-Length", str(len(body)))
             self.send_header("Cache-Control", "no-store")

@@ -83,6 +83,11 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "pace.decided": ("A controller chose a new value.", ("controller", "was", "became", "why")),
     "request.failed": ("A request met an unexpected error.", ("path",)),
+    "connections.full": (
+        "The API has as many connections as it may have: some that waited were closed, or new "
+        "ones refused.",
+        ("limit", "closed", "refused"),
+    ),
     "intake.failed": ("Taking a stored file in met an unexpected error.", ()),
     "page.slow": ("A page of a list took long to read.", ("list", "after", "seconds")),
     "export.written": ("An export was written.", ("export", "rows")),

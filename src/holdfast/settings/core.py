@@ -134,6 +134,13 @@ class Settings:
 
     max_input_bytes: int = setting(10 * MIB, "Largest input of one item.", 1, 1024 * MIB)
     max_result_bytes: int = setting(10 * MIB, "Largest result of one item.", 1, 1024 * MIB)
+    max_workbook_bytes: int = setting(
+        1_000_000_000,
+        "Most memory for reading one XLSX workbook, and the most it may unpack to. The API reads"
+        " up to four at once.",
+        200_000_000,
+        64 * 1024 * MIB,
+    )
 
     backfill_enabled: bool = setting(
         True, "Off stops every backfill, as the kill switch does.", aliased=True
@@ -253,6 +260,28 @@ class Settings:
         "Addresses of proxies, parted by commas, whose X-Forwarded headers are believed.",
         shown="none",
     )
+    https: bool = setting(
+        False, "Every client comes over TLS, which ends before this server: cookies need it too."
+    )
+    hsts_seconds: int = setting(
+        365 * DAY_SECONDS, "How long browsers insist on TLS once they came over it.", 0, 10**9
+    )
+    allowed_hosts: str = setting(
+        "",
+        "Names, parted by commas, that requests may address: `a.org`, `*.a.org`, or `*` for any.",
+        shown="loopback, and the address that it listens at",
+    )
+    max_connections: int = setting(
+        1000, "Most connections at once; at most half of the open files allowed.", 1, 1_000_000
+    )
+    head_timeout_seconds: float = setting(10, "Longest for the head of a request.", 0.1, 3600)
+    keep_alive_seconds: int = setting(5, "How long an idle connection is kept.", 1, 3600)
+    progress_seconds: float = setting(
+        20, "Over how long it is judged whether a body still comes.", 0.1, 3600
+    )
+    progress_bytes: int = setting(
+        512, "Least bytes a second of a body that comes, or of a reply that is read.", 1, MIB
+    )
 
     log_level: str = setting(
         "warning", "The least that is logged.", choices=("debug", "info", "warning", "error")
@@ -276,6 +305,14 @@ class Settings:
     health_stall_seconds: float = setting(
         30, "A process whose event loop did not answer for so long is not alive.", 1, 3600
     )
+    metrics_token: str = setting(
+        "",
+        "What Prometheus has to send for `/metrics`: `Authorization: Bearer TOKEN`.",
+        kind="header",
+        secret=True,
+        shown="none",
+    )
+    metrics_open: bool = setting(False, "Give `/metrics` to anybody who can connect.")
     otlp_endpoint: str | None = setting(
         None,
         "Where traces are sent (OTLP over HTTP).",
