@@ -205,6 +205,21 @@ def test_resumed_walk_steps_back_one_page_and_does_not_take_it_for_a_repeat() ->
     assert walk_.resumed(walk_.start()) == walk_.start()
 
 
+def test_listing_that_shrank_while_nobody_looked_ends_where_it_ends_now() -> None:
+    def site(last: int) -> Site:
+        return by_page(lambda n: listing(range(min(n, last) * 10, min(n, last) * 10 + 10)))
+
+    walk_ = walker(parameter="Page", stop=["repeat"])
+    cursor: Json | None = walk_.start()
+    for _ in range(5):
+        assert cursor is not None
+        cursor = walk_.read(cursor, site(9)(walk_.request(cursor))).cursor
+    assert cursor is not None
+    back = walk_.resumed(cursor)
+    walked = walk_.read(back, site(4)(walk_.request(back)))
+    assert (walked.end, walked.notes) == (True, {"stop": "repeat", "page": 5})
+
+
 def test_dates_and_titles_beside_links_are_taken() -> None:
     page = """<base href="https://a.hr/hr/">
     <article><time datetime="2024-03-05">5.3.</time><h2><a href="prva/1#x"> Prva

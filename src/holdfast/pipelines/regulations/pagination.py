@@ -37,6 +37,10 @@ class _Position:
     first_digest: str | None = None
     recent: tuple[tuple[int, str], ...] = ()
 
+    def before(self) -> list[tuple[int, str]]:
+        """Without this page itself, which a resumed walk reads for the second time."""
+        return [pair for pair in self.recent if pair[0] < self.page]
+
     def as_json(self) -> Json:
         return {
             "page": self.page,
@@ -88,7 +92,6 @@ class PaginationWalk:
         digest = _digest(found)
         if self._is_repeated(at, digest):
             return Walked([], None, end=True, notes={"stop": "repeat", "page": at.page})
-        kept = [pair for pair in at.recent if pair[0] < at.page]
         return self._onward(
             at,
             page,
@@ -97,7 +100,7 @@ class PaginationWalk:
             matched=at.matched + len(found),
             empty=0,
             first_digest=at.first_digest or digest,
-            recent=tuple([*kept, (at.page, digest)][-_REMEMBERED_PAGES:]),
+            recent=tuple([*at.before(), (at.page, digest)][-_REMEMBERED_PAGES:]),
         )
 
     def _empty(self, at: _Position, page: ListingPage, fetched: Fetched) -> Walked:
@@ -113,12 +116,13 @@ class PaginationWalk:
 
     def _is_repeated(self, at: _Position, digest: str) -> bool:
         """True at an end; a page that came before in any other way is an error."""
-        earlier = [page for page, other in at.recent if other == digest and page < at.page]
+        before = at.before()
+        earlier = [page for page, other in before if other == digest]
         if digest == at.first_digest and at.page > self._rules.first:
             earlier.append(self._rules.first)
         if not earlier:
             return False
-        previous = at.recent[-1][0] if at.recent else self._rules.first
+        previous = before[-1][0] if before else self._rules.first
         if "repeat" in self._rules.stops and earlier[-1] in (previous, self._rules.first):
             return True
         raise DiscoveryError(
