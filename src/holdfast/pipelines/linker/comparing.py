@@ -133,9 +133,7 @@ def _kilometres(one: tuple[float, float], other: tuple[float, float]) -> float:
     (latitude, longitude), (latitude2, longitude2) = one, other
     phi, phi2 = math.radians(latitude), math.radians(latitude2)
     half = math.sin((phi2 - phi) / 2) ** 2
-    half += (
-        math.cos(phi) * math.cos(phi2) * math.sin(math.radians(longitude2 - longitude) / 2) ** 2
-    )
+    half += math.cos(phi) * math.cos(phi2) * math.sin(math.radians(longitude2 - longitude) / 2) ** 2
     return 2 * _EARTH_KILOMETRES * math.asin(min(1.0, math.sqrt(half)))
 
 

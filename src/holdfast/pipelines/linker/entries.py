@@ -191,7 +191,7 @@ def read_entry(row: Json, mapping: ColumnMapping, number: int) -> Entry:
     aliases = [
         cut(alias) for column in mapping.aliases for alias in _several(row, column, problems)
     ]
-    entry = Entry(
+    return Entry(
         key=cut(key) or f"row {number}",
         name=name,
         aliases=tuple(dict.fromkeys(alias for alias in aliases if alias != name)),
@@ -201,7 +201,6 @@ def read_entry(row: Json, mapping: ColumnMapping, number: int) -> Entry:
         properties=tuple(_given(row, mapping.properties, problems)),
         problems=tuple(problems),
     )
-    return entry
 
 
 def _text(row: Json, column: str) -> str:

@@ -1,0 +1,134 @@
+"""From an entry to its ranked candidates: which searches to make, and when enough is known.
+
+The look-ups are somebody else's, so that they can be batched across entries and cached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from holdfast.pipelines.linker.entities import Candidate
+from holdfast.pipelines.linker.entries import Entry
+from holdfast.pipelines.linker.names import latin_form, spoken_order
+from holdfast.pipelines.linker.scoring import NAME, TYPE, Ranking, Thresholds, rank
+
+FIRST_PAGE = 10
+LATER_PAGE = 40  # with the first, as many as one call for entities takes
+_MOST_ALIASES = 3
+
+
+class Lookups(Protocol):
+    """What a provider is asked for. Ids come in the provider's order."""
+
+    async def by_identifier(self, property_id: str, value: str) -> Sequence[str]: ...
+
+    async def by_name(self, text: str, limit: int, offset: int) -> Sequence[str]:
+        """Things whose name begins so."""
+
+    async def by_words(self, text: str, type_: str | None, fuzzy: bool) -> Sequence[str]:
+        """Things with all these words, in any order; or with words like these."""
+
+    async def candidates(
+        self, ids: Sequence[str], property_ids: Sequence[str]
+    ) -> Mapping[str, Candidate]:
+        """What is known of them, by the id that was asked for. Redirected ids give their
+        target; ids that do not exist are absent."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByIdentifier:
+    property_id: str
+    text: str
+
+    async def run(self, lookups: Lookups) -> Sequence[str]:
+        return await lookups.by_identifier(self.property_id, self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class ByName:
+    text: str
+    limit: int = FIRST_PAGE
+    offset: int = 0
+
+    async def run(self, lookups: Lookups) -> Sequence[str]:
+        return await lookups.by_name(self.text, self.limit, self.offset)
+
+
+@dataclass(frozen=True, slots=True)
+class ByWords:
+    text: str
+    type: str | None
+    fuzzy: bool
+
+    async def run(self, lookups: Lookups) -> Sequence[str]:
+        return await lookups.by_words(self.text, self.type, self.fuzzy)
+
+
+Search = ByIdentifier | ByName | ByWords
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    ranking: Ranking
+    searches: int
+
+
+def plan(entry: Entry) -> list[Search]:
+    """All searches worth making for an entry, the most promising first."""
+    steps: list[Search] = [ByIdentifier(g.property_id, g.text) for g in entry.identifiers]
+    names = [spoken_order(name) for name in entry.names[: _MOST_ALIASES + 1]]
+    latin = [latin_form(name) for name in names[:1]]
+    for text in dict.fromkeys([*names[:1], *latin, *names[1:]]):
+        steps += [ByName(text), ByName(text, LATER_PAGE, FIRST_PAGE)]
+    for name in names[:1]:
+        steps += [ByWords(name, entry.type, False), ByWords(name, entry.type, True)]
+    return steps
+
+
+async def match(entry: Entry, lookups: Lookups, thresholds: Thresholds) -> Match:
+    """Searches as planned until a candidate is good enough, and ranks all that came."""
+    known: dict[str, Candidate] = {}
+    ranking = rank(entry, (), thresholds)
+    properties = _property_ids(entry)
+    searches = 0
+    page_was_full = False
+    for step in plan(entry):
+        if isinstance(step, ByName) and step.offset and not page_was_full:
+            continue
+        ids = await step.run(lookups)
+        searches += 1
+        page_was_full = isinstance(step, ByName) and len(ids) >= step.limit
+        fresh = [each for each in dict.fromkeys(ids) if each not in known]
+        if fresh:
+            known.update(await lookups.candidates(fresh, properties))
+            ranking = rank(entry, _once(known.values()), thresholds)
+        if _good_enough(entry, ranking, thresholds):
+            break
+    return Match(ranking, searches)
+
+
+def _property_ids(entry: Entry) -> list[str]:
+    given = (*entry.dates, *entry.identifiers, *entry.properties)
+    return list(dict.fromkeys(each.property_id for each in given))
+
+
+def _once(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Two ids may lead to one thing, where one was redirected."""
+    return list({candidate.id: candidate for candidate in candidates}.values())
+
+
+def _good_enough(entry: Entry, ranking: Ranking, thresholds: Thresholds) -> bool:
+    """Whether more searching would hardly find a better one: the name is right, and so is
+    something else, if the entry gives anything else that could be compared."""
+    if ranking.accepted is not None:
+        return True
+    if not ranking.candidates:
+        return False
+    first = ranking.candidates[0]
+    if first.name_score < thresholds.similar_name:
+        return False
+    if not (entry.dates or entry.properties or entry.identifiers):
+        return True
+    return any(field not in (NAME, TYPE) for field in first.matched(thresholds))
