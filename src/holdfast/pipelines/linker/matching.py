@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from holdfast.pipelines.linker.entities import Candidate
-from holdfast.pipelines.linker.entries import Entry
+from holdfast.pipelines.linker.entries import Entry, item_of
 from holdfast.pipelines.linker.names import latin_form, spoken_order
 from holdfast.pipelines.linker.scoring import NAME, TYPE, Ranking, Thresholds, rank
 
@@ -30,11 +30,10 @@ class Lookups(Protocol):
     async def by_words(self, text: str, type_: str | None, fuzzy: bool) -> Sequence[str]:
         """Things with all these words, in any order; or with words like these."""
 
-    async def candidates(
-        self, ids: Sequence[str], property_ids: Sequence[str]
-    ) -> Mapping[str, Candidate]:
+    async def candidates(self, ids: Sequence[str], named: Sequence[str]) -> Mapping[str, Candidate]:
         """What is known of them, by the id that was asked for. Redirected ids give their
-        target; ids that do not exist are absent."""
+        target; ids that do not exist are absent. Items that are values of the properties
+        `named` come with their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,7 @@ async def match(entry: Entry, lookups: Lookups, thresholds: Thresholds) -> Match
     """Searches as planned until a candidate is good enough, and ranks all that came."""
     known: dict[str, Candidate] = {}
     ranking = rank(entry, (), thresholds)
-    properties = _property_ids(entry)
+    named = _named_properties(entry)
     searches = 0
     page_was_full = False
     for step in plan(entry):
@@ -102,16 +101,17 @@ async def match(entry: Entry, lookups: Lookups, thresholds: Thresholds) -> Match
         page_was_full = isinstance(step, ByName) and len(ids) >= step.limit
         fresh = [each for each in dict.fromkeys(ids) if each not in known]
         if fresh:
-            known.update(await lookups.candidates(fresh, properties))
+            known.update(await lookups.candidates(fresh, named))
             ranking = rank(entry, _once(known.values()), thresholds)
         if _good_enough(entry, ranking, thresholds):
             break
     return Match(ranking, searches)
 
 
-def _property_ids(entry: Entry) -> list[str]:
-    given = (*entry.dates, *entry.identifiers, *entry.properties)
-    return list(dict.fromkeys(each.property_id for each in given))
+def _named_properties(entry: Entry) -> list[str]:
+    """Where the entry gives a text, which may be the name of an item."""
+    texts = (each.property_id for each in entry.properties if item_of(each.text) is None)
+    return list(dict.fromkeys(texts))
 
 
 def _once(candidates: Iterable[Candidate]) -> list[Candidate]:
