@@ -111,6 +111,7 @@ class Person:
     viaf: str = ""
     given: str = ""
     family: str = ""
+    latin_known: bool = True  # whether the item has a name in Latin letters
 
 
 @dataclass
@@ -209,8 +210,8 @@ def _person_entity(person: Person, rng: random.Random) -> Json:
     if person.native and rng.random() < 0.9:
         labels[person.language] = person.native
     if person.native and rng.random() < 0.1:
-        del labels["en"]  # known by another script only
-        labels[person.language] = person.native
+        labels = {person.language: person.native}
+        person.latin_known = False
     claims = [item_claim("P31", HUMAN)] if rng.random() > 0.02 else []
     claims += [item_claim(OCCUPATION, person.occupation), item_claim(CITIZENSHIP, person.country)]
     claims += _birth_claims(person, rng)

@@ -61,11 +61,18 @@ def compare(given: Given, values: Sequence[Value]) -> Comparison | None:
 
 def same_identifier(given: Given, values: Sequence[Value]) -> Value | None:
     """The value that is this identifier, written with or without separators or as an address."""
-    wanted = {_identifier(given.text), _identifier(_last_part(given.text))} - {""}
+    wanted = {_identifier(given.text), _identifier(bare_identifier(given.text))}
     for value in values:
         if value.kind in (Kind.IDENTIFIER, Kind.TEXT) and _identifier(value.text) in wanted:
             return value
     return None
+
+
+def bare_identifier(text: str) -> str:
+    """Of an address, what comes last: identifiers are often given as links."""
+    if not text.startswith(("http://", "https://")):
+        return text
+    return unquote(urlsplit(text).path.rstrip("/").rpartition("/")[2]) or text
 
 
 def _compare_one(given: Given, value: Value) -> Comparison | None:
@@ -143,13 +150,6 @@ def _compare_identifier(one: str, other: str) -> float:
 
 def _identifier(text: str) -> str:
     return _SEPARATORS.sub("", text).casefold()
-
-
-def _last_part(text: str) -> str:
-    """Of an address, what comes last: identifiers are often given as links."""
-    if not text.startswith(("http://", "https://")):
-        return ""
-    return unquote(urlsplit(text).path.rstrip("/").rpartition("/")[2])
 
 
 def _compare_url(one: str, other: str) -> float:

@@ -26,6 +26,8 @@ from holdfast.pipelines.linker.wikidata import (
     word_query,
 )
 
+_TEXT_HITS = 50  # as many as one call for entities takes
+
 
 class WikidataLookups:
     def __init__(self, http: Http, api: Api) -> None:
@@ -51,14 +53,14 @@ class WikidataLookups:
             self._searches[key] = [hit.id for hit in page.hits]
         return self._searches[key]
 
-    async def by_words(self, text: str, type_: str | None, fuzzy: bool) -> Sequence[str]:
+    async def by_words(self, text: str, fuzzy: bool) -> Sequence[str]:
         query = word_query(text, fuzzy=fuzzy)
         return await self._text_search(query) if query else ()
 
     async def _text_search(self, query: str) -> Sequence[str]:
         key = ("text", query)
         if key not in self._searches:
-            self._searches[key] = await search_text(self._http, self._api, query, limit=20)
+            self._searches[key] = await search_text(self._http, self._api, query, limit=_TEXT_HITS)
         return self._searches[key]
 
     async def candidates(self, ids: Sequence[str], named: Sequence[str]) -> Mapping[str, Candidate]:

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from holdfast.pipelines.linker.comparing import bare_identifier
 from holdfast.pipelines.linker.entities import Candidate
 from holdfast.pipelines.linker.entries import Entry, item_of
 from holdfast.pipelines.linker.names import latin_form, spoken_order
-from holdfast.pipelines.linker.scoring import NAME, TYPE, Ranking, Thresholds, rank
+from holdfast.pipelines.linker.scoring import Ranking, Thresholds, rank
 
 FIRST_PAGE = 10
 LATER_PAGE = 40  # with the first, as many as one call for entities takes
@@ -27,7 +28,7 @@ class Lookups(Protocol):
     async def by_name(self, text: str, limit: int, offset: int) -> Sequence[str]:
         """Things whose name begins so."""
 
-    async def by_words(self, text: str, type_: str | None, fuzzy: bool) -> Sequence[str]:
+    async def by_words(self, text: str, fuzzy: bool) -> Sequence[str]:
         """Things with all these words, in any order; or with words like these."""
 
     async def candidates(self, ids: Sequence[str], named: Sequence[str]) -> Mapping[str, Candidate]:
@@ -58,11 +59,11 @@ class ByName:
 @dataclass(frozen=True, slots=True)
 class ByWords:
     text: str
-    type: str | None
     fuzzy: bool
+    whole: bool = True  # not only a word of the name
 
     async def run(self, lookups: Lookups) -> Sequence[str]:
-        return await lookups.by_words(self.text, self.type, self.fuzzy)
+        return await lookups.by_words(self.text, self.fuzzy)
 
 
 Search = ByIdentifier | ByName | ByWords
@@ -76,13 +77,18 @@ class Match:
 
 def plan(entry: Entry) -> list[Search]:
     """All searches worth making for an entry, the most promising first."""
-    steps: list[Search] = [ByIdentifier(g.property_id, g.text) for g in entry.identifiers]
+    steps: list[Search] = [
+        ByIdentifier(g.property_id, bare_identifier(g.text)) for g in entry.identifiers
+    ]
     names = [spoken_order(name) for name in entry.names[: _MOST_ALIASES + 1]]
     latin = [latin_form(name) for name in names[:1]]
     for text in dict.fromkeys([*names[:1], *latin, *names[1:]]):
         steps += [ByName(text), ByName(text, LATER_PAGE, FIRST_PAGE)]
     for name in names[:1]:
-        steps += [ByWords(name, entry.type, False), ByWords(name, entry.type, True)]
+        steps += [ByWords(name, fuzzy=False), ByWords(name, fuzzy=True)]
+        # Another spelling of one word hides the whole name; the longest word is the rarest.
+        longest = max(name.split(), key=len)
+        steps += [ByWords(longest, fuzzy=True, whole=False)] if longest != name else []
     return steps
 
 
@@ -94,7 +100,7 @@ async def match(entry: Entry, lookups: Lookups, thresholds: Thresholds) -> Match
     searches = 0
     page_was_full = False
     for step in plan(entry):
-        if isinstance(step, ByName) and step.offset and not page_was_full:
+        if not _worthwhile(step, entry, ranking, thresholds, page_was_full):
             continue
         ids = await step.run(lookups)
         searches += 1
@@ -119,9 +125,24 @@ def _once(candidates: Iterable[Candidate]) -> list[Candidate]:
     return list({candidate.id: candidate for candidate in candidates}.values())
 
 
+def _worthwhile(
+    step: Search, entry: Entry, ranking: Ranking, thresholds: Thresholds, page_was_full: bool
+) -> bool:
+    """Whether a planned search could still find the right one, given what came so far."""
+    if isinstance(step, ByName):
+        return page_was_full or not step.offset
+    if isinstance(step, ByIdentifier) or not ranking.candidates:
+        return True
+    first = ranking.candidates[0]
+    if first.name_score < thresholds.similar_name:
+        return True
+    # All namesakes are known. Only where all contradict may another spelling be meant.
+    return step.fuzzy and step.whole and bool(first.contradicted(thresholds))
+
+
 def _good_enough(entry: Entry, ranking: Ranking, thresholds: Thresholds) -> bool:
-    """Whether more searching would hardly find a better one: the name is right, and so is
-    something else, if the entry gives anything else that could be compared."""
+    """Whether more searching would hardly find a better one: the name is right, and so is what
+    tells things apart best among what the entry gives."""
     if ranking.accepted is not None:
         return True
     if not ranking.candidates:
@@ -129,6 +150,6 @@ def _good_enough(entry: Entry, ranking: Ranking, thresholds: Thresholds) -> bool
     first = ranking.candidates[0]
     if first.name_score < thresholds.similar_name:
         return False
-    if not (entry.dates or entry.properties or entry.identifiers):
-        return True
-    return any(field not in (NAME, TYPE) for field in first.matched(thresholds))
+    telling = entry.dates or entry.identifiers or entry.properties
+    agreeing = first.matched(thresholds)
+    return not telling or any(given.property_id in agreeing for given in telling)

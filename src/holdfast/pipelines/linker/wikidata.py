@@ -172,20 +172,18 @@ def _above(
     return frozenset(seen)
 
 
-def statement_queries(pairs: Iterable[tuple[str, str]], type_: str | None = None) -> list[str]:
+def statement_queries(pairs: Iterable[tuple[str, str]]) -> list[str]:
     """Searches for items with any of these exact statements, as few as fit the query's length."""
-    start = f"haswbstatement:P31={type_} " if type_ else ""
     queries: list[str] = []
     current = ""
     for property_id, value in pairs:
         clause = f"{property_id}={_quoted(value)}"
-        joined = f"{current}|{clause}" if current else f"{start}haswbstatement:{clause}"
+        joined = f"{current}|{clause}" if current else f"haswbstatement:{clause}"
         if current and len(joined) > _QUERY_CHARACTERS:
             queries.append(current)
-            joined = f"{start}haswbstatement:{clause}"
-        if len(joined) > _QUERY_CHARACTERS:
-            continue  # no identifier is so long
-        current = joined
+            joined = f"haswbstatement:{clause}"
+        if len(joined) <= _QUERY_CHARACTERS:  # no identifier is longer
+            current = joined
     return [*queries, current] if current else queries
 
 
@@ -194,12 +192,10 @@ def _quoted(value: str) -> str:
     return f'"{bare}"' if " " in bare else bare
 
 
-def word_query(name: str, *, type_: str | None = None, fuzzy: bool = False) -> str:
+def word_query(name: str, *, fuzzy: bool = False) -> str:
     """A search for items with all these words, in any order, or with words like them."""
-    words = _OPERATORS.sub(" ", name).split()
-    start = f"haswbstatement:P31={type_}" if type_ else ""
-    query = start
-    for word in words:
+    query = ""
+    for word in _OPERATORS.sub(" ", name).split():
         marked = f"{word}~" if fuzzy and len(word) > 2 else word
         if len(query) + 1 + len(marked) > _QUERY_CHARACTERS:
             break
