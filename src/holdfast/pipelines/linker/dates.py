@@ -57,7 +57,7 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 _CIRCA = re.compile(r"^(?:c\.|ca\.?|circa|about|around|approx\.?|~)\s*|\s*\?$", re.IGNORECASE)
 _ERA = re.compile(r"\s*\b(bce?|b\.c\.(?:e\.)?|ce|ad|a\.d\.)$", re.IGNORECASE)
 _ISO = re.compile(
-    r"(?P<year>[+-]?\d{4,6})(?:-(?P<month>\d{1,2})(?:-(?P<day>\d{1,2})(?:[T ]\d\d:?\d\d.*)?)?)?"
+    r"(?P<year>[+-]?\d{4,6})(?:-(?P<month>\d{1,2})(?:-(?P<day>\d{1,2})(?:[t ]\d\d:?\d\d.*)?)?)?"
 )
 _SHORT_YEAR = re.compile(r"(?P<year>-?\d{1,4})")
 _COMPACT = re.compile(r"(?P<year>[12]\d{3})(?P<month>\d\d)(?P<day>\d\d)")

@@ -18,6 +18,7 @@ from holdfast.pipelines.linker.scoring import Ranking, Thresholds, rank
 FIRST_PAGE = 10
 LATER_PAGE = 40  # with the first, as many as one call for entities takes
 _MOST_ALIASES = 3
+_SINGLE_WORDS = 2
 
 
 class Lookups(Protocol):
@@ -86,9 +87,9 @@ def plan(entry: Entry) -> list[Search]:
         steps += [ByName(text), ByName(text, LATER_PAGE, FIRST_PAGE)]
     for name in names[:1]:
         steps += [ByWords(name, fuzzy=False), ByWords(name, fuzzy=True)]
-        # Another spelling of one word hides the whole name; the longest word is the rarest.
-        longest = max(name.split(), key=len)
-        steps += [ByWords(longest, fuzzy=True, whole=False)] if longest != name else []
+        # Another spelling of one word hides the whole name; long words are the rare ones.
+        words = sorted(name.split(), key=len, reverse=True)[:_SINGLE_WORDS]
+        steps += [ByWords(word, fuzzy=True, whole=False) for word in words if word != name]
     return steps
 
 
