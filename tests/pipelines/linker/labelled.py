@@ -206,6 +206,25 @@ class Maker:
             return {"name": f"{name} Unheardof"}, None
         return {"name": name, "born": str(person.born.year), "type": HUMAN}, None
 
+    def case_decoy_sibling(self) -> tuple[Json, str | None]:
+        """A twin whose given name differs by its ending."""
+        person = self._rng.choice([p for p in self._dated if p.precision == 11])
+        assert person.born is not None
+        ending = "o" if person.given.endswith("a") else "a"
+        name = f"{person.given.rstrip('aeo')}{ending} {person.family}"
+        if name in self._namesakes:
+            return {"name": f"{name} Unheardof"}, None
+        return {"name": name, "born": person.born.isoformat(), "type": HUMAN}, None
+
+    def case_decoy_other_occupation(self) -> tuple[Json, str | None]:
+        """A namesake born in the same year who did something else."""
+        person = self._rng.choice(self._dated)
+        assert person.born is not None
+        theirs = {p.occupation for p in self._namesakes[person.latin]}
+        other = self._rng.choice([each for each in OCCUPATIONS if each not in theirs])
+        born = str(person.born.year)
+        return {"name": person.latin, "born": born, "occupation": other, "type": HUMAN}, None
+
     def case_decoy_wrong_type(self) -> tuple[Json, str | None]:
         _, name, kind, year = self._rng.choice(self._world.things)
         other = self._rng.choice([t for t in ("Q5", "Q515", "Q4830453", "Q11424") if t != kind])

@@ -146,13 +146,12 @@ def test_year_is_enough_for_a_rare_name_and_not_among_many_namesakes() -> None:
     assert rank(entry("1952-03-11"), [exact, others[0]], T).accepted is not None
 
 
-def test_similar_name_needs_more_than_a_year() -> None:
-    name = "Christopher Andersen"
-    by_year = person(name, **dated("1952"))
-    by_day = person(name, **dated("1952-03-11"))
-    given = entry("1952-03-11", name="Christopher Anderson")
-    assert rank(given, [by_year], T).accepted is None
-    assert rank(given, [by_day], T).accepted is not None
+def test_similar_name_needs_more_than_a_day_for_siblings_share_it() -> None:
+    sister = person("Alexandra Petrov", **dated("1952-03-11"), P106=[Value(Kind.ITEM, "Q36180")])
+    brother = entry("1952-03-11", name="Alexander Petrov")
+    assert rank(brother, [sister], T).accepted is None
+    writer = replace(brother, properties=(Given("P106", "Q36180"),))
+    assert rank(writer, [sister], T).accepted is not None
 
 
 def test_cut_name_is_not_accepted() -> None:

@@ -42,7 +42,7 @@ class Thresholds:
     same_name: float = 100.0
     similar_name: float = 90.0  # less alike is never accepted without a person
     evidence: float = 3.0  # what the fields besides an equal name must tell: a year
-    evidence_of_similar: float = 5.0  # besides a similar name: a day
+    evidence_of_similar: float = 6.0  # besides a similar name, as siblings have: more than a day
 
 
 @dataclass(frozen=True, slots=True)
