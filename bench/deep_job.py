@@ -11,8 +11,8 @@ from bench.api_runs import OWNER, settings
 from bench.holdfast_runs import NOOP, Postgres
 from bench.measure import RunFailed, python, run_to_end
 from holdfast.api.cursors import Cursors
+from holdfast.console.items import ItemFilter, Position
 from holdfast.model import ItemStatus
-from holdfast.store.item_pages import ItemFilter, Position
 
 RANGE_ITEMS = 5_000
 LEASED_RANGES = 4  # that two workers hold

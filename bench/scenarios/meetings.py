@@ -22,7 +22,7 @@ from bench.scenarios.ground import Ground
 from bench.servers import free_port
 from holdfast.engine.control import Control
 from holdfast.observe.log import configure
-from holdfast.pipelines.meetings import Meetings
+from holdfast.pipelines.meetings.pipeline import Meetings
 from holdfast.store import open_store
 
 _TOWN = "largest.ca"

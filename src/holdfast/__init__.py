@@ -1,12 +1,31 @@
 """Holdfast: pull large sets of records from places that fail, and lose nothing."""
 
 from holdfast.errors import Category, ErrorCode, Failed, NotFound, Retry, RetryClass, Skip
-from holdfast.model import Item, ItemStatus, Job, JobState, Lane, Outcome, Page, Record
+from holdfast.model import Item, ItemStatus, Job, JobState, Lane, Outcome, Page, Record, Standing
 from holdfast.options import Option
-from holdfast.pipeline import Context, Dedupe, Gate, Pipeline, Settled, Tx, pipeline
+from holdfast.pipeline import (
+    Act,
+    Conclusion,
+    Context,
+    Dedupe,
+    Gate,
+    Mark,
+    Pipeline,
+    Planned,
+    Reopen,
+    Resume,
+    Settled,
+    Start,
+    Tx,
+    Unproven,
+    Verified,
+    pipeline,
+)
 
 __all__ = [
+    "Act",
     "Category",
+    "Conclusion",
     "Context",
     "Dedupe",
     "ErrorCode",
@@ -17,17 +36,25 @@ __all__ = [
     "Job",
     "JobState",
     "Lane",
+    "Mark",
     "NotFound",
     "Option",
     "Outcome",
     "Page",
     "Pipeline",
+    "Planned",
     "Record",
+    "Reopen",
+    "Resume",
     "Retry",
     "RetryClass",
     "Settled",
     "Skip",
+    "Standing",
+    "Start",
     "Tx",
+    "Unproven",
+    "Verified",
     "pipeline",
 ]
 __version__ = "0.1.0"

@@ -1,8 +1,9 @@
-"""How deep JSON may nest. Parsers take more than those who write it again: a record that came in
-too deep could be neither shown nor exported, and would take a whole export down with it."""
+"""How deep JSON may nest. Parsers accept more than writers: a record that nests too deep could be
+neither shown nor exported, and would break a whole export."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import orjson
@@ -11,20 +12,26 @@ DEEPEST = 100
 
 
 def is_too_deep(text: str) -> bool:
-    """Of JSON text. Most is flat, and only one with many brackets has to be looked into."""
+    """Whether JSON text nests too deep. Most is flat; only text with many brackets is parsed."""
     if text.find("{", 1) < 0 and text.find("[", 1) < 0:
         return False
     if text.count("{") + text.count("[") <= DEEPEST:
         return False
-    level: list[Any] = [orjson.loads(text)]
-    for _ in range(DEEPEST):
-        level = [child for each in level for child in _children(each)]
+    return nests_deeper_than(orjson.loads(text), DEEPEST)
+
+
+def nests_deeper_than(value: Any, levels: int) -> bool:
+    level = _containers([value])
+    for _ in range(levels):
+        level = _containers([child for container in level for child in _children(container)])
         if not level:
             return False
     return True
 
 
-def _children(value: Any) -> list[Any]:
-    """What nests further."""
-    found = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [each for each in found if isinstance(each, dict | list)]
+def _children(container: Any) -> Iterable[Any]:
+    return container.values() if isinstance(container, dict) else container
+
+
+def _containers(values: Iterable[Any]) -> list[Any]:
+    return [value for value in values if isinstance(value, dict | list)]

@@ -10,7 +10,8 @@ async def prices(row, ctx):
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -61,27 +62,36 @@ class Http(Protocol):
     async def throttled(self, reply: Any, reason: str) -> Any: ...
 
 
+class Row(Sequence[Any], ABC):
+    """A row that was read, as both databases give it: by the names of its columns, or by position
+    where a query gives a single value, or many rows that have to be read quickly."""
+
+    @abstractmethod
+    def __getitem__(self, column: Any) -> Any: ...
+
+    @abstractmethod
+    def keys(self) -> Iterable[str]: ...
+
+
 class Tx(Protocol):
     """The settling transaction, as `save` sees it. Parameters are written `:name`.
 
-    Built-in pipelines name queries of `store/sql` instead of giving SQL.
+    Built-in pipelines name queries of the `sql` folders instead of giving SQL.
     """
 
     async def execute(self, sql: str, params: Mapping[str, Any] | None = None) -> None: ...
 
     async def execute_many(self, sql: str, rows: Sequence[Mapping[str, Any]]) -> None: ...
 
-    async def fetch(
-        self, query: str, params: Mapping[str, Any] | None = None
-    ) -> list[Sequence[Any]]: ...
+    async def fetch(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]: ...
 
-    async def take(self, query: str, params: Mapping[str, Any]) -> list[Sequence[Any]]:
+    async def take(self, query: str, params: Mapping[str, Any]) -> list[Row]:
         """Writes by a named query and returns rows."""
 
     async def copy(self, table: str, columns: Sequence[str], rows: Any) -> None:
         """Adds rows to a table, in the fastest way that the database has."""
 
-    async def take_many(self, query: str, rows: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
+    async def take_many(self, query: str, rows: Sequence[Sequence[Any]]) -> list[Row]:
         """Runs a named query for a batch and returns all rows that it gave."""
 
 
@@ -244,6 +254,8 @@ class Pipeline:
 
     def __init__(self) -> None:
         self.file: str | None = None  # where it was loaded from
+        self.extension: str | None = None  # the name of the extension that it belongs to
+        self.metrics: Any = None  # what its extension declared to count with
         self.name = self.name or _snake_case(type(self).__name__)
         self._check_process()
         self.threaded = not inspect.iscoroutinefunction(self.process)

@@ -15,10 +15,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from python_calamine import CalamineWorkbook
 
-from holdfast.engine.grid import Chosen, write_export
+from holdfast.console import open_console
+from holdfast.console.grid import Chosen, write_export
+from holdfast.console.items import ItemFilter
 from holdfast.model import ItemStatus
 from holdfast.store import NewJob, NewStream, Store
-from holdfast.store.item_pages import ItemFilter
 from holdfast.store.outcomes import Settlement
 from holdfast.tables.writers import EXACT_INTEGERS, FORMULA_STARTS
 from tests.api.server import ApiServer
@@ -104,7 +105,10 @@ async def exported(
 ) -> Path:
     path = folder / f"parity.{format}"
     job = await store.reads.job(job_id)
-    assert await write_export(store, job, path, format, Chosen(ItemFilter(statuses))) == []
+    assert (
+        await write_export(open_console(store), job, path, format, Chosen(ItemFilter(statuses)))
+        == []
+    )
     return path
 
 
@@ -192,7 +196,7 @@ async def test_whatever_the_values_every_format_agrees_with_the_grid(
 async def token_of(server: ApiServer) -> dict[str, str]:
     """Of an admin, who is made at the first example."""
     accounts = server.parts.accounts
-    if not await server.parts.store.people.users():
+    if not await server.parts.console.people.users():
         await accounts.add_user("ada", "admin", None, "tester")
     token = await accounts.make_token("ada", "test", None, "tester")
     return {"Authorization": f"Bearer {token.value}"}

@@ -101,11 +101,11 @@ async def test_export_of_a_running_job_is_labelled_partial(server: ApiServer) ->
 
 
 async def test_export_that_is_not_ready_is_a_conflict(server: ApiServer) -> None:
-    from holdfast.store.file_table import NewExport
+    from holdfast.console.exports import NewExport
 
     ada = await server.person("ada")
     job = await finished(server, ada, "chair")
-    table = server.parts.store.files
+    table = server.parts.console.exports
     export_id = await table.add_export(NewExport("ada", job["id"], "csv", [], False))
     await table.lease_export(export_id, "somebody else", 60)
     assert (await ada.get(f"/api/exports/{export_id}/download")).status_code == 409

@@ -7,9 +7,10 @@ from typing import Any
 
 import httpx2
 
-from holdfast.engine.operations import AttemptLimits, Operations
+from holdfast.console import open_console
+from holdfast.console.operation_runner import AttemptLimits, OperationRunner
+from holdfast.console.operations import NewOperation
 from holdfast.observe.log import get_logger
-from holdfast.store.operation_table import NewOperation
 from tests.api.server import ApiServer, ended, finished, taken_in, upload
 from tests.store.checks import assert_sound
 
@@ -193,21 +194,23 @@ async def test_operation_of_a_process_that_died_is_gone_on_with_exactly(
         "statuses": ["NOT_FOUND"], "code": None, "since": None, "until": None,
         "reset_attempts": True, "include_permanent": False, "items_per_second": None,
     }  # fmt: skip
-    from holdfast.engine.operations import filter_of
+    from holdfast.console.operation_runner import filter_of
     from holdfast.model import ItemStatus
 
     new = NewOperation("ada", "reprocess", target, [job["id"]], 1200)
-    operation_id = await store.operations.add(new)
-    first = await store.operations.lease(operation_id, "first", 0.05)
+    operation_id = await open_console(store).operations.add(new)
+    first = await open_console(store).operations.lease(operation_id, "first", 0.05)
     if first is not None:
         args = (job["id"], ItemStatus.NOT_FOUND, filter_of(target), lambda _: True, True)
-        await store.operations.reprocess(first, *args)
+        await open_console(store).operations.reprocess(first, *args)
     log = get_logger()
-    second = Operations(store, server.parts.pipelines, AttemptLimits(5, 2), "second", log)
+    second = OperationRunner(
+        server.parts.console, server.parts.pipelines, AttemptLimits(5, 2), "second", log
+    )
     while (await ada.get(f"/api/operations/{operation_id}")).json()["state"] != "DONE":
         await second.look()
         await asyncio.sleep(0.05)
-    assert (await store.operations.operation(operation_id)).done_count == 1200
+    assert (await open_console(store).operations.operation(operation_id)).done_count == 1200
     assert (await store.reads.counters(job["id"])).open == 1200
     await assert_sound(store, job["id"])
 

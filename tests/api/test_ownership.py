@@ -10,8 +10,9 @@ import pytest
 from fastapi.routing import APIRoute
 
 from holdfast.api.app import ROUTERS
-from holdfast.store.file_table import NewExport
-from holdfast.store.operation_table import NewOperation
+from holdfast.console import open_console
+from holdfast.console.exports import NewExport
+from holdfast.console.operations import NewOperation
 from tests.api.server import ApiServer, finished
 from tests.pictures import png
 
@@ -96,10 +97,12 @@ async def _things(server: ApiServer) -> dict[str, str]:
     job = await finished(server, ada, "chair", "broken")
     image = await ada.post("/api/files", files={"file": ("chair.png", png())})
     store = server.parts.store
-    export_id = await store.files.add_export(NewExport("ada", job["id"], "csv", [], False))
+    export_id = await open_console(store).exports.add_export(
+        NewExport("ada", job["id"], "csv", [], False)
+    )
     new = NewOperation("ada", "cancel", {}, [job["id"]], 1)
-    operation_id = await store.operations.add(new)
-    await store.operations.lease(operation_id, "somebody", 3600)
+    operation_id = await open_console(store).operations.add(new)
+    await open_console(store).operations.lease(operation_id, "somebody", 3600)
     streams = await store.reads.streams(job["id"])
     await store.database.write(
         "test",
@@ -109,8 +112,8 @@ async def _things(server: ApiServer) -> dict[str, str]:
             {"job_id": job["id"]},
         ),
     )
-    letters = await store.lists.dead_letters(None, "OPEN", 10)
-    tokens = await store.people.tokens("ada")
+    letters = await open_console(store).dead_letters.page(None, "OPEN", 10)
+    tokens = await open_console(store).people.tokens("ada")
     return {
         "jobId": str(job["id"]),
         "seq": "1",

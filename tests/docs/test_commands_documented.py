@@ -11,6 +11,7 @@ import pytest
 import typer
 
 from holdfast.cli.main import app
+from holdfast.extension import installed
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "reference" / "commands.md").read_text()
@@ -27,6 +28,10 @@ def commands(group: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 COMMANDS = dict(commands(typer.main.get_command(app)))
+for extension in installed().values():
+    if extension.commands:
+        group = typer.main.get_group(extension.load("commands"))
+        COMMANDS |= commands(group, f"{extension.name} ")
 
 
 def options_of(command: Any) -> set[str]:

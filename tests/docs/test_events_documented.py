@@ -4,8 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.observe.log import EVENTS, SLICE_FIELDS, reference
+from holdfast.cli.references import events_page
+from holdfast.extension import installed, merged_events
+from holdfast.observe.log import EVENTS as CORE_EVENTS
+from holdfast.observe.log import SLICE_FIELDS
 
+EVENTS = merged_events(CORE_EVENTS, installed().values())
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "events.md"
 LOGGERS = {"log", "_log", "logger", "_logger"}
@@ -93,6 +97,6 @@ def test_every_event_is_documented() -> None:
 
 
 def test_the_page_is_what_the_events_say() -> None:
-    assert PAGE.read_text(encoding="utf-8") == reference(), (
-        "run: python -m holdfast.observe.log > docs/reference/events.md"
+    assert PAGE.read_text(encoding="utf-8") == events_page(), (
+        "run: python -m holdfast.cli.references events > docs/reference/events.md"
     )

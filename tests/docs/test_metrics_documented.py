@@ -1,6 +1,7 @@
 from pathlib import Path
 
-from holdfast.observe.metrics import Metrics, reference
+from holdfast.cli.references import metrics_page
+from holdfast.observe.metrics import Metrics
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 
@@ -16,6 +17,6 @@ def test_every_metric_of_the_registry_is_documented() -> None:
 
 
 def test_the_page_is_what_the_metrics_say() -> None:
-    assert PAGE.read_text(encoding="utf-8") == reference(), (
-        "run: python -m holdfast.observe.metrics > docs/reference/metrics.md"
+    assert PAGE.read_text(encoding="utf-8") == metrics_page(), (
+        "run: python -m holdfast.cli.references metrics > docs/reference/metrics.md"
     )

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.engine.pace.concurrency import ConcurrencyBounds, ConcurrencyPace
+from holdfast.engine.pace.concurrency import ConcurrencyPace
+from tests.engine.bounds import concurrency_bounds
 
 #: (requests in flight, time) -> seconds that one takes
 Provider = Callable[[int, float], float]
@@ -65,21 +66,21 @@ def settled(limits: list[int]) -> list[int]:
 
 
 def test_items_that_only_wait_reach_the_most_within_a_second() -> None:
-    limits = drive(ConcurrencyPace(ConcurrencyBounds()), lambda *_: 0.010, 1.0, flush=0.1)
+    limits = drive(ConcurrencyPace(concurrency_bounds()), lambda *_: 0.010, 1.0, flush=0.1)
     assert limits[-1] == 256
     assert limits.index(256) <= 5
 
 
 def test_items_that_only_wait_reach_the_most_with_random_latency() -> None:
     rng = random.Random(1)
-    pace = ConcurrencyPace(ConcurrencyBounds())
+    pace = ConcurrencyPace(concurrency_bounds())
     limits = drive(pace, lambda *_: 0.1 * rng.uniform(0.5, 1.5), 20.0)
     assert min(limits[100:]) == 256
 
 
 @pytest.mark.parametrize("capacity", [20, 60, 120])
 def test_settles_a_little_over_the_knee_without_swinging(capacity: int) -> None:
-    pace = ConcurrencyPace(ConcurrencyBounds(maximum=1000))
+    pace = ConcurrencyPace(concurrency_bounds(maximum=1000))
     limits = settled(drive(pace, knee(capacity, 0.05), 60.0))
     assert capacity <= min(limits) and max(limits) <= 2 * capacity
     assert max(limits) <= 1.1 * min(limits)
@@ -89,46 +90,46 @@ def test_settles_a_little_over_the_knee_without_swinging(capacity: int) -> None:
 def test_stays_near_the_knee_when_latency_is_very_noisy(seed: int) -> None:
     rng = random.Random(seed)
     server = knee(40, 0.05)
-    pace = ConcurrencyPace(ConcurrencyBounds(maximum=1000))
+    pace = ConcurrencyPace(concurrency_bounds(maximum=1000))
     limits = settled(drive(pace, lambda *at: server(*at) * rng.expovariate(1.0), 120.0))
     assert 30 <= mean(limits) <= 110
 
 
 def test_stops_growing_when_the_event_loop_is_full() -> None:
-    pace = ConcurrencyPace(ConcurrencyBounds(maximum=2000))
+    pace = ConcurrencyPace(concurrency_bounds(maximum=2000))
     limits = settled(drive(pace, lambda running, _: max(0.01, running * 1e-4), 30.0))
     assert min(limits) >= 100 and max(limits) <= 200
 
 
 def test_starting_over_the_knee_comes_down_to_it() -> None:
-    pace = ConcurrencyPace(ConcurrencyBounds(start=16))
+    pace = ConcurrencyPace(concurrency_bounds(start=16))
     limits = settled(drive(pace, knee(5, 0.05), 200.0))
     assert 5 <= limits[-1] <= 12
 
 
 def test_slow_first_connections_do_not_raise_the_yardstick() -> None:
-    pace = ConcurrencyPace(ConcurrencyBounds(maximum=1000))
+    pace = ConcurrencyPace(concurrency_bounds(maximum=1000))
     server = knee(40, 0.05)
     limits = drive(pace, lambda n, now: 0.5 if now < 0.3 else server(n, now), 60.0)
     assert 40 <= limits[-1] <= 80
 
 
 def test_a_provider_that_became_slower_for_everybody_gets_its_limit_back() -> None:
-    pace = ConcurrencyPace(ConcurrencyBounds())
+    pace = ConcurrencyPace(concurrency_bounds())
     limits = drive(pace, lambda _, now: 0.05 if now < 5 else 0.1, 60.0)
     assert min(limits[100:]) < 256
     assert limits[-1] == 256
 
 
 def test_throttling_holds_the_limit_near_what_is_allowed() -> None:
-    pace = ConcurrencyPace(ConcurrencyBounds())
+    pace = ConcurrencyPace(concurrency_bounds())
     limits = settled(drive(pace, lambda *_: 0.05, 60.0, throttle_over=50))
     assert min(limits) >= 20 and max(limits) <= 60
 
 
 def test_items_that_take_no_time_stay_at_the_start() -> None:
     rng = random.Random(4)
-    pace = ConcurrencyPace(ConcurrencyBounds(start=16))
+    pace = ConcurrencyPace(concurrency_bounds(start=16))
     for _ in range(2000):
         pace.observe(1000, rng.choice([1e-6, 3e-6, 5e-5, 2e-4]), 0, 0, 0, 16)
         assert 16 <= pace.limit <= 20
@@ -137,7 +138,7 @@ def test_items_that_take_no_time_stay_at_the_start() -> None:
 
 def warm(limit: int = 64) -> ConcurrencyPace:
     """A controller that has seen calm rounds and stands at `limit`."""
-    pace = ConcurrencyPace(ConcurrencyBounds(maximum=limit, start=limit))
+    pace = ConcurrencyPace(concurrency_bounds(maximum=limit, start=limit))
     for _ in range(5):
         pace.observe(limit, 0.1, 0, 0, 0, limit)
     assert pace.limit == limit
@@ -160,7 +161,7 @@ def test_failures_and_timeouts_cut() -> None:
 
 
 def test_a_background_of_errors_is_not_taken_for_overload() -> None:
-    pace = ConcurrencyPace(ConcurrencyBounds(maximum=256, start=64))
+    pace = ConcurrencyPace(concurrency_bounds(maximum=256, start=64))
     for _ in range(20):
         pace.observe(297, 0.1, 0, 3, 0, pace.limit)
     assert pace.limit == 256
@@ -184,14 +185,14 @@ def test_a_throttle_cuts_from_what_was_in_flight_not_from_an_idle_limit() -> Non
 
 
 def test_items_that_fail_fast_do_not_look_like_a_fast_provider() -> None:
-    pace = ConcurrencyPace(ConcurrencyBounds(start=16))
+    pace = ConcurrencyPace(concurrency_bounds(start=16))
     for _ in range(500):
         pace.observe(0, 0.0, 0, 200, 0, 16)
     assert pace.limit == 1
 
 
 def test_no_growth_while_the_limit_is_not_the_bottleneck() -> None:
-    pace = ConcurrencyPace(ConcurrencyBounds(start=16))
+    pace = ConcurrencyPace(concurrency_bounds(start=16))
     for _ in range(100):
         pace.observe(100, 0.1, 0, 0, 0, 7)
     assert pace.limit == 16
@@ -218,7 +219,7 @@ observations = st.tuples(
 
 @given(st.lists(observations, max_size=60))
 def test_bounds_hold(sequence: list[tuple[int, float, int, int, int, int]]) -> None:
-    pace = ConcurrencyPace(ConcurrencyBounds(minimum=2, maximum=200, start=10))
+    pace = ConcurrencyPace(concurrency_bounds(minimum=2, maximum=200, start=10))
     for observation in sequence:
         pace.observe(*observation)
         assert 2 <= pace.limit <= 200
@@ -229,7 +230,7 @@ def test_errors_never_make_the_limit_higher_than_it_would_be_without_them(
     sequence: list[tuple[int, float, int, int, int, int]],
     last: tuple[int, float, int, int, int, int],
 ) -> None:
-    pace = ConcurrencyPace(ConcurrencyBounds())
+    pace = ConcurrencyPace(concurrency_bounds())
     for observation in sequence:
         pace.observe(*observation)
     spared = copy.deepcopy(pace)
@@ -242,7 +243,7 @@ def test_errors_never_make_the_limit_higher_than_it_would_be_without_them(
 def test_throttles_or_the_lack_of_successes_never_raise_the_limit(
     sequence: list[tuple[int, float, int, int, int, int]],
 ) -> None:
-    pace = ConcurrencyPace(ConcurrencyBounds())
+    pace = ConcurrencyPace(concurrency_bounds())
     for observation in sequence:
         before = pace.limit
         pace.observe(*observation)
@@ -254,7 +255,7 @@ def test_throttles_or_the_lack_of_successes_never_raise_the_limit(
 def test_a_sequence_replays_to_the_same_decisions(
     sequence: list[tuple[int, float, int, int, int, int]],
 ) -> None:
-    first, second = (ConcurrencyPace(ConcurrencyBounds()) for _ in range(2))
+    first, second = (ConcurrencyPace(concurrency_bounds()) for _ in range(2))
     for observation in sequence:
         first.observe(*observation)
         second.observe(*observation)
@@ -263,7 +264,7 @@ def test_a_sequence_replays_to_the_same_decisions(
 
 
 def test_decisions_say_why() -> None:
-    pace = ConcurrencyPace(ConcurrencyBounds())
+    pace = ConcurrencyPace(concurrency_bounds())
     drive(pace, knee(25, 0.05), 3.0)
     decisions = pace.decisions()
     assert decisions[0].why == "latency stays at 50 ms"

@@ -13,12 +13,12 @@ import structlog
 
 from holdfast import Category, ErrorCode, Failed, NotFound, Pipeline, Retry, RetryClass, Skip
 from holdfast.clock import SystemClock
-from holdfast.engine.pace.retry import RetryPolicy
-from holdfast.engine.record.execute import Execute, ExecuteLimits
+from holdfast.engine.record.execute import Execute, ExecuteLimits, ExecuteParts
 from holdfast.engine.threads import Threads
 from holdfast.errors import GateWait, ItemError
 from holdfast.model import ItemStatus, Job, JobState, Outcome
 from holdfast.pipeline import pipeline
+from tests.engine.bounds import retry_policy
 
 FRESH = (7, '{"title": "Chair"}', 0, 0, 0)
 JOB = Job(1, "demo", "demo", JobState.RUNNING, options={"market": "VN"})
@@ -26,19 +26,16 @@ JOB = Job(1, "demo", "demo", JobState.RUNNING, options={"market": "VN"})
 
 def execute_of(made: Pipeline, **limits: Any) -> Execute:
     defaults = {"timeout_seconds": 5.0, "max_result_bytes": 1000}
-    return Execute(
-        made,
-        JOB,
+    parts = ExecuteParts(
         http=None,  # type: ignore[arg-type]
         gates=lambda name: name,
-        policy=RetryPolicy(),
-        spacing=lambda: 1.0,
+        retry=retry_policy(),
         limits=ExecuteLimits(**(defaults | limits)),
         threads=Threads(2),
         clock=SystemClock(),
         rng=random.Random(1),
-        log=structlog.get_logger(),
     )
+    return Execute(parts, made, JOB, lambda: 1.0, structlog.get_logger())
 
 
 async def outcome_of(function: Callable[..., Any], row: Any = FRESH, **options: Any) -> Outcome:

@@ -22,28 +22,14 @@ def test_quantile_is_within_a_bucket_of_the_true_one(values: list[float], fracti
     assert true / 1.14 <= histogram.quantile(fraction) <= true * 1.14
 
 
-@given(st.lists(latencies, max_size=200), st.integers(1, 50))
-def test_one_by_one_and_many_at_once_count_the_same(values: list[float], window: int) -> None:
-    single, many = LatencyHistogram(window), LatencyHistogram(window)
+@given(st.lists(latencies, max_size=200))
+def test_one_by_one_and_many_at_once_count_the_same(values: list[float]) -> None:
+    single, many = LatencyHistogram(), LatencyHistogram()
     for value in values:
         single.observe(value)
     many.observe_many(values)
-    assert single.buckets() == many.buckets()
-    assert single.sum == pytest.approx(many.sum)
-
-
-@given(st.lists(st.floats(min_value=0, max_value=1e5), max_size=200), st.integers(1, 20))
-def test_prometheus_buckets_are_cumulative_and_lose_nothing(
-    values: list[float], window: int
-) -> None:
-    histogram = LatencyHistogram(window)
-    for value in values:
-        histogram.observe(value)
-    histogram.forget()
-    bounds, counts = zip(*histogram.buckets(), strict=True)
-    assert list(bounds) == sorted(bounds)
-    assert bounds[-1] == math.inf
-    assert list(counts) == [sum(value <= bound for value in values) for bound in bounds]
+    for fraction in (0.01, 0.5, 0.95, 1.0):
+        assert single.quantile(fraction) == many.quantile(fraction)
 
 
 def test_percentiles_forget_what_is_long_past() -> None:

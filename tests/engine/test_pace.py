@@ -10,16 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.engine.pace.controllers import (
-    ClaimBounds,
     ClaimPace,
     Decisions,
-    IngestBounds,
     IngestPace,
     RetrySpacing,
-    SpacingBounds,
     duration,
     pressure,
 )
+from tests.engine.bounds import claim_bounds, ingest_bounds, spacing_bounds
 
 Latency = Callable[[int], float]
 
@@ -46,38 +44,38 @@ def linear(rows_per_second: float, fixed: float = 0.002) -> Latency:
 
 class TestIngest:
     def test_doubles_from_the_least_to_the_most_while_nothing_trips(self) -> None:
-        sizes = ingest(IngestPace(IngestBounds(max_rows=1024)), linear(1e9), 8)
+        sizes = ingest(IngestPace(ingest_bounds(max_rows=1024)), linear(1e9), 8)
         assert sizes == [64, 128, 256, 512, 1024, 1024, 1024, 1024]
 
     def test_settles_where_the_median_latency_meets_its_target(self) -> None:
-        sizes = ingest(IngestPace(IngestBounds()), linear(20_000), 200)
+        sizes = ingest(IngestPace(ingest_bounds()), linear(20_000), 200)
         assert set(sizes[20:]) == {1792}  # 92 ms of 100: neither grows nor shrinks
 
     def test_does_not_swing_when_latency_is_noisy(self) -> None:
         rng = random.Random(3)
         noisy: Latency = lambda rows: linear(20_000)(rows) * rng.lognormvariate(0, 0.3)  # noqa: E731
-        sizes = ingest(IngestPace(IngestBounds()), noisy, 600)
+        sizes = ingest(IngestPace(ingest_bounds()), noisy, 600)
         assert min(sizes[50:]) >= 900 and max(sizes[50:]) <= 2600
 
     def test_one_cold_batch_does_not_end_the_doubling(self) -> None:
-        pace = IngestPace(IngestBounds(max_rows=4096))
+        pace = IngestPace(ingest_bounds(max_rows=4096))
         pace.observe(64, 64 * 200, 0.5, 0.0)
         assert max(ingest(pace, linear(1e9), 10)) == 4096
 
     def test_a_slow_commit_does_not_drive_batches_to_the_least(self) -> None:
         for fixed in (0.15, 1.0):
-            sizes = ingest(IngestPace(IngestBounds()), linear(50_000, fixed), 30)
+            sizes = ingest(IngestPace(ingest_bounds()), linear(50_000, fixed), 30)
             assert sizes[-1] >= 4096
 
     def test_grows_by_steps_after_a_trip(self) -> None:
-        pace = IngestPace(IngestBounds())
+        pace = IngestPace(ingest_bounds())
         ingest(pace, linear(20_000), 7)
         assert pace.rows == 1536
         sizes = ingest(pace, linear(1e6), 12)
         assert sizes[::4] == [1536, 1792, 2048]
 
     def test_recovers_fully_when_the_database_was_busy_for_a_while(self) -> None:
-        pace = IngestPace(IngestBounds())
+        pace = IngestPace(ingest_bounds())
         before = ingest(pace, linear(50_000), 50)[-1]
         during = ingest(pace, linear(5_000), 50)[-1]
         after = ingest(pace, linear(50_000), 120)[-1]
@@ -85,7 +83,7 @@ class TestIngest:
         assert after >= before * 0.8
 
     def test_a_rare_slow_batch_trips_p95_but_costs_little(self) -> None:
-        pace = IngestPace(IngestBounds())
+        pace = IngestPace(ingest_bounds())
         sizes = []
         for batch in range(400):
             slow: Latency = lambda rows: 1.0  # noqa: E731
@@ -94,31 +92,31 @@ class TestIngest:
         assert any(decision.why.startswith("p95 of") for decision in pace.decisions())
 
     def test_short_waits_for_the_pool_are_no_reason_to_shrink(self) -> None:
-        pace = IngestPace(IngestBounds(max_rows=4096))
+        pace = IngestPace(ingest_bounds(max_rows=4096))
         sizes = ingest(pace, linear(1e9), 20, pool_wait=lambda rows: 0.01)
         assert sizes[-1] == 4096
 
     def test_long_waits_for_the_pool_hold_the_batch_down(self) -> None:
-        pace = IngestPace(IngestBounds())
+        pace = IngestPace(ingest_bounds())
         wait: Latency = lambda rows: 0.1 if rows > 2000 else 0.001  # noqa: E731
         sizes = ingest(pace, linear(1e9), 300, pool_wait=wait)
         assert min(sizes[20:]) >= 1000 and max(sizes[20:]) <= 2500
 
     def test_bytes_win_over_rows_even_below_the_least(self) -> None:
-        pace = IngestPace(IngestBounds(min_rows=64, max_bytes=8_000_000))
+        pace = IngestPace(ingest_bounds(min_rows=64, max_bytes=8_000_000))
         ingest(pace, linear(1e9), 20, row_bytes=10_000)
         assert pace.rows == 800
         ingest(pace, linear(1e9), 200, row_bytes=1_000_000)
         assert pace.rows == 8
 
     def test_batches_that_are_not_full_do_not_raise_the_size(self) -> None:
-        pace = IngestPace(IngestBounds())
+        pace = IngestPace(ingest_bounds())
         for _ in range(50):
             pace.observe(100, 20_000, 0.003, 0.0)
         assert pace.rows == 256
 
     def test_a_failure_divides_the_size_by_four(self) -> None:
-        pace = IngestPace(IngestBounds())
+        pace = IngestPace(ingest_bounds())
         ingest(pace, linear(1e9), 6)
         assert pace.rows == 4096
         pace.failed()
@@ -139,7 +137,7 @@ class TestIngest:
     def test_bounds_hold_and_a_failure_never_raises(
         self, batches: list[tuple[int, int, float, float, bool]]
     ) -> None:
-        bounds = IngestBounds(min_rows=10, max_rows=5000, max_bytes=10**6)
+        bounds = ingest_bounds(min_rows=10, max_rows=5000, max_bytes=10**6)
         pace = IngestPace(bounds)
         for rows, size_bytes, seconds, pool_wait, fails in batches:
             before = pace.rows
@@ -151,7 +149,7 @@ class TestIngest:
             assert 1 <= pace.rows <= bounds.max_rows
 
     def test_decisions_say_why(self) -> None:
-        pace = IngestPace(IngestBounds())
+        pace = IngestPace(ingest_bounds())
         ingest(pace, linear(20_000), 30)
         pace.failed()
         decisions = pace.decisions()
@@ -164,34 +162,34 @@ class TestIngest:
 
 class TestClaim:
     def test_warm_up_is_a_modest_constant(self) -> None:
-        assert ClaimPace(ClaimBounds(warmup_items=50)).size(concurrency=100) == 50
+        assert ClaimPace(claim_bounds(warmup_items=50)).size(concurrency=100) == 50
 
     def test_fills_the_slice(self) -> None:
-        pace = ClaimPace(ClaimBounds())
+        pace = ClaimPace(claim_bounds())
         pace.observe([0.5] * 400)
         assert pace.size(concurrency=20) == 140  # 5 s ÷ 0.5 s × 20 × 0.7
 
     def test_items_that_take_no_time_get_the_most(self) -> None:
-        pace = ClaimPace(ClaimBounds(max_items=5000))
+        pace = ClaimPace(claim_bounds(max_items=5000))
         for _ in range(5):
             pace.observe([0.0] * pace.size(concurrency=1))
         assert pace.size(concurrency=1) == 5000
 
     def test_a_first_lucky_item_does_not_make_a_huge_claim(self) -> None:
-        pace = ClaimPace(ClaimBounds(warmup_items=20, max_items=5000))
+        pace = ClaimPace(claim_bounds(warmup_items=20, max_items=5000))
         pace.observe([1e-6])
         assert pace.size(concurrency=50) == 80
 
     def test_pressure_over_its_threshold_shrinks_in_proportion(self) -> None:
         sizes = []
         for level in (0.0, 0.8, 0.85, 0.9, 0.95, 1.0):
-            pace = ClaimPace(ClaimBounds(max_items=1000))
+            pace = ClaimPace(claim_bounds(max_items=1000))
             pace.observe([0.0] * 2000)
             sizes.append(pace.size(1, pressure=level))
         assert sizes == pytest.approx([1000, 1000, 750, 500, 250, 100], abs=1)
 
     def test_shrinks_while_errors_spike_and_recovers(self) -> None:
-        pace, spacing = ClaimPace(ClaimBounds(max_items=1000)), RetrySpacing(SpacingBounds())
+        pace, spacing = ClaimPace(claim_bounds(max_items=1000)), RetrySpacing(spacing_bounds())
         pace.observe([0.0] * 2000)
         spacing.observe(1000, 1000)
         assert pace.size(8, spacing=spacing.multiplier) == 125
@@ -199,7 +197,7 @@ class TestClaim:
         assert pace.size(8, spacing=spacing.multiplier) == 1000
 
     def test_small_changes_are_not_made(self) -> None:
-        pace = ClaimPace(ClaimBounds())
+        pace = ClaimPace(claim_bounds())
         pace.observe([0.10] * 1000)
         first = pace.size(concurrency=10)
         pace.observe([0.104] * 10_000)
@@ -214,7 +212,7 @@ class TestClaim:
     def test_bounds_hold(
         self, flushes: list[list[float]], concurrency: int, level: float, spacing: float
     ) -> None:
-        bounds = ClaimBounds(min_items=3, max_items=700)
+        bounds = claim_bounds(min_items=3, max_items=700)
         pace = ClaimPace(bounds)
         for flush in flushes:
             pace.observe(flush)
@@ -229,7 +227,7 @@ class TestClaim:
     def test_a_lease_covers_its_claim_at_p95_unless_capped(
         self, seconds: list[float], claim: int, concurrency: int
     ) -> None:
-        bounds = ClaimBounds()
+        bounds = claim_bounds()
         pace = ClaimPace(bounds)
         pace.observe(seconds)
         lease = pace.lease_seconds(claim, concurrency)
@@ -239,18 +237,18 @@ class TestClaim:
         assert bounds.lock_floor_seconds <= lease <= bounds.lock_cap_seconds
 
     def test_a_lease_before_any_measurement_covers_the_target_slice(self) -> None:
-        bounds = ClaimBounds(target_slice_seconds=60.0, lock_floor_seconds=5.0)
+        bounds = claim_bounds(target_slice_seconds=60.0, lock_floor_seconds=5.0)
         assert ClaimPace(bounds).lease_seconds(100, 1) == 120.0
 
     def test_decisions_say_why(self) -> None:
-        pace = ClaimPace(ClaimBounds())
+        pace = ClaimPace(claim_bounds())
         pace.observe([0.5] * 400)
         pace.size(concurrency=100)
         pace.size(concurrency=100, pressure=1.0)
         assert [d.why for d in pace.decisions()] == [
             "an item takes 500 ms on average, 100 at a time",
-            "an item takes 500 ms on average, 100 at a time; less, as pressure on processor or "
-            "memory is 100%",
+            "an item takes 500 ms on average, 100 at a time; reduced, because "
+            "pressure on processor or memory is 100%",
         ]
 
 
@@ -266,18 +264,18 @@ class TestPressure:
 
 class TestRetrySpacing:
     def test_stays_one_below_the_share_of_a_spike(self) -> None:
-        spacing = RetrySpacing(SpacingBounds())
+        spacing = RetrySpacing(spacing_bounds())
         for _ in range(100):
             spacing.observe(100, 15)
         assert spacing.multiplier == 1.0
 
     def test_a_few_failures_at_the_start_are_no_spike(self) -> None:
-        spacing = RetrySpacing(SpacingBounds())
+        spacing = RetrySpacing(spacing_bounds())
         spacing.observe(2, 2)
         assert spacing.multiplier == 1.0
 
     def test_grows_to_the_most_when_everything_fails_and_comes_back(self) -> None:
-        spacing = RetrySpacing(SpacingBounds(max_multiplier=6.0))
+        spacing = RetrySpacing(spacing_bounds(max_multiplier=6.0))
         spacing.observe(500, 500)
         assert spacing.multiplier == pytest.approx(6.0)
         for _ in range(20):
@@ -288,7 +286,7 @@ class TestRetrySpacing:
 
     @given(st.lists(st.tuples(st.integers(0, 500), st.integers(0, 600)), max_size=50))
     def test_stays_between_one_and_the_most(self, flushes: list[tuple[int, int]]) -> None:
-        spacing = RetrySpacing(SpacingBounds(max_multiplier=5.0))
+        spacing = RetrySpacing(spacing_bounds(max_multiplier=5.0))
         for tries, failures in flushes:
             spacing.observe(tries, failures)
             assert 1.0 <= spacing.multiplier <= 5.0

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.engine.pace.retry import RetryPolicy, Verdict, decide, decide_not_found
+from holdfast.engine.pace.retry import Verdict, decide, decide_not_found, source_delay
 from holdfast.errors import ERROR_CODES, Category, ErrorCode, RetryClass
+from tests.engine.bounds import retry_policy
 
-POLICY = RetryPolicy()
+POLICY = retry_policy()
 CODES = st.sampled_from(sorted(ERROR_CODES.values(), key=lambda code: code.code))
 RETRY_AFTER = st.none() | st.floats(-10, 1e6)
 LIMITS = {
@@ -150,6 +151,18 @@ def test_not_found_is_looked_for_once_more_by_default() -> None:
 
 @given(st.integers(1, 5000), st.integers(), st.floats(1, 8))
 def test_not_found_never_looks_again_at_once(misses: int, seed: int, spacing: float) -> None:
-    policy = RetryPolicy(max_attempts_not_found=10_000, not_found_base=10.0, not_found_cap=500.0)
+    policy = retry_policy(max_attempts_not_found=10_000, not_found_base=10.0, not_found_cap=500.0)
     verdict = decide_not_found(policy, misses=misses, rng=Random(seed), spacing=spacing)
     assert 5.0 <= verdict.delay <= 500.0
+
+
+def test_streams_that_failed_together_do_not_return_together() -> None:
+    for failures, ceiling in ((0, 1.0), (3, 8.0), (20, 60.0)):
+        delays = [source_delay(failures, 60.0, None, Random(seed)) for seed in range(50)]
+        assert len(set(delays)) == 50
+        assert all(ceiling / 2 <= seconds <= ceiling for seconds in delays)
+
+
+def test_source_is_never_asked_before_its_retry_after() -> None:
+    delays = [source_delay(0, 60.0, 30.0, Random(seed)) for seed in range(50)]
+    assert min(delays) >= 30.0 and len(set(delays)) == 50

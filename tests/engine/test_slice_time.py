@@ -11,7 +11,7 @@ import structlog
 
 from holdfast.cli.composition import worker_options
 from holdfast.clock import SystemClock
-from holdfast.engine.worker import Worker
+from holdfast.engine.worker import Worker, WorkerParts
 from holdfast.model import JobState
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import pipeline
@@ -40,17 +40,16 @@ async def test_where_claims_take_longer_than_a_slice_what_is_claimed_is_worked_o
     settings = load_settings({"HOLDFAST_WORKER_TARGET_SLICE_MS": "10"})
     store = await open_store(database_url, fault=slow_claims)
     jobs = [await filled_job(store, 20) for _ in range(2)]
-    worker = Worker(
+    parts = WorkerParts(
         store,
-        "one",
-        {"demo": demo},
-        worker_options(settings, None, until_idle=True),
-        "tester",
-        SystemClock(),
-        random.Random(1),
-        Metrics(),
-        structlog.get_logger(),
+        name="one",
+        owner="tester",
+        clock=SystemClock(),
+        rng=random.Random(1),
+        metrics=Metrics(),
+        log=structlog.get_logger(),
     )
+    worker = Worker(parts, {"demo": demo}, worker_options(settings, None, until_idle=True))
     async with asyncio.timeout(60):
         await worker.run()
     assert [await state_of(store, job_id) for job_id in jobs] == [JobState.DONE] * 2

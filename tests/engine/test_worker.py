@@ -11,7 +11,7 @@ import structlog
 from holdfast.cli.composition import worker_options
 from holdfast.clock import SystemClock, system_random
 from holdfast.engine.turns import PollingTurns, Turn
-from holdfast.engine.worker import Worker
+from holdfast.engine.worker import Worker, WorkerParts
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline, pipeline
 from holdfast.settings import load_settings
@@ -36,18 +36,8 @@ class StopAtTurn(PollingTurns):
 def _worker(store: Store, pipelines: dict[str, Pipeline], turns: StopAtTurn) -> Worker:
     log: Any = structlog.get_logger()
     options = worker_options(load_settings({}), None, False)
-    worker = Worker(
-        store,
-        "w1",
-        pipelines,
-        options,
-        "tester",
-        SystemClock(),
-        system_random(),
-        Metrics(),
-        log,
-        turns,
-    )
+    parts = WorkerParts(store, "w1", "tester", SystemClock(), system_random(), Metrics(), log)
+    worker = Worker(parts, pipelines, options, turns)
     turns.worker = worker
     return worker
 

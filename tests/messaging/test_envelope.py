@@ -18,12 +18,11 @@ from holdfast.errors import BadEnvelope
 from holdfast.messaging.envelope import (
     BAD_ENVELOPE_CODES,
     TYPES,
-    Envelope,
     JobStart,
+    Message,
     SliceDiscover,
     SliceProcess,
     Tracing,
-    body_of,
     compose,
     dump,
     json_schema,
@@ -37,7 +36,7 @@ MESSAGE_ID = "8c5ff1a4-5b0c-4f0e-9a53-0d5c2f6a7b10"
 TRACEPARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 
-def envelope(body: SliceProcess | SliceDiscover | JobStart | None = None) -> Envelope:
+def envelope(body: SliceProcess | SliceDiscover | JobStart | None = None) -> Message:
     return compose(
         body or SliceProcess(job_id=7),
         message_id=MESSAGE_ID,
@@ -45,7 +44,7 @@ def envelope(body: SliceProcess | SliceDiscover | JobStart | None = None) -> Env
         job_id=7 if body is None else None,
         created_at=datetime(2026, 3, 1, 12, tzinfo=UTC),
         max_attempts=3,
-        tracing=Tracing(traceparent=TRACEPARENT, tracestate="vendor=1, other@x=2"),
+        trace=Tracing(traceparent=TRACEPARENT, tracestate="vendor=1, other@x=2"),
     )
 
 
@@ -78,7 +77,7 @@ def test_what_is_dumped_is_parsed_to_the_same(
     sent = envelope(body)
     taken = parse(dump(sent), LIMIT)
     assert taken == sent
-    assert body_of(taken) == body
+    assert taken.body == body
 
 
 def test_the_bytes_are_the_plain_json_of_the_three_parts() -> None:

@@ -37,7 +37,7 @@ async def test_a_queue_of_each_kind_gets_its_own(broker: Broker) -> None:
 async def test_unroutable_message_is_reported_and_its_neighbours_are_sent(broker: Broker) -> None:
     first, second, third = await broker.publish([outgoing(), outgoing("nowhere"), outgoing()])
     assert (first, third) == (None, None)
-    assert second is not None and second.startswith("unroutable: nothing takes 'nowhere'")
+    assert second is not None and second.startswith("unroutable: no queue takes 'nowhere'")
 
 
 async def test_message_that_cannot_be_written_is_reported_alone(broker: Broker) -> None:

@@ -146,7 +146,7 @@ async def test_user_who_may_not_declare_write_or_read_is_told_with_the_command_t
     try:
         for rights in (("^$", ours, ours), (ours, "^$", ours), (ours, ours, "[.](work|dead)$")):
             rabbit_server.control("set_permissions", "limited", *rights)
-            with pytest.raises(UserError, match="may not declare or use") as caught:
+            with pytest.raises(UserError, match="not allowed to declare or use") as caught:
                 await open_test_broker(url)
             assert f"'{ours}'" in (caught.value.hint or "")
         rabbit_server.control("set_permissions", "limited", ours, ours, ours)

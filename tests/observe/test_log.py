@@ -1,4 +1,3 @@
-import asyncio
 import io
 import json
 import logging
@@ -13,7 +12,7 @@ import structlog
 
 from holdfast.clock import FixedClock
 from holdfast.errors import SettingsError
-from holdfast.observe.log import configure, get_logger, slice_context
+from holdfast.observe.log import configure, get_logger
 
 CLOCK = FixedClock(datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC))
 
@@ -127,38 +126,6 @@ def test_another_error_has_its_stack_trace_without_local_values(format: str) -> 
     assert "Traceback" in stream.getvalue()
     assert "ValueError: 6" in stream.getvalue()
     assert "hidden" not in stream.getvalue()
-
-
-async def test_a_slices_context_reaches_its_tasks_and_ends_with_it() -> None:
-    stream = io.StringIO()
-    configure("info", "json", stream)
-    log = get_logger()
-
-    async def settle() -> None:
-        log.info("slice.settled")
-
-    with slice_context(job_id=7, pipeline="prices", worker="w1"):
-        await asyncio.create_task(settle())
-    log.info("worker.stopped")
-
-    inside, after = lines_of(stream)
-    assert (inside["job_id"], inside["pipeline"], inside["worker"]) == (7, "prices", "w1")
-    assert "job_id" not in after
-
-
-async def test_slices_side_by_side_keep_their_own_context() -> None:
-    stream = io.StringIO()
-    configure("info", "json", stream)
-
-    async def work(job_id: int) -> None:
-        with slice_context(job_id=job_id, pipeline="prices", worker="w1"):
-            await asyncio.sleep(0)
-            get_logger().info("slice.settled", items=job_id)
-
-    await asyncio.gather(*(work(job_id) for job_id in range(5)))
-    assert [line["job_id"] for line in lines_of(stream)] == [
-        line["items"] for line in lines_of(stream)
-    ]
 
 
 def test_a_library_that_warns_is_an_event_too() -> None:

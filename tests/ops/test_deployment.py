@@ -49,7 +49,7 @@ def test_settings_have_values_that_the_program_takes(
 ) -> None:
     settings = load_settings(environment)
     if place != "Dockerfile":
-        assert not settings.is_sqlite and settings.broker_url
+        assert settings.database_url.startswith("postgresql://") and settings.broker_url
 
 
 def test_a_process_may_drain_before_it_is_killed() -> None:

@@ -9,6 +9,8 @@ from typing import Any
 
 import orjson
 
+from holdfast.console import open_console
+from holdfast.console.items import ItemFilter, ItemView
 from holdfast.errors import LeaseLost
 from holdfast.model import ItemStatus, JobState, Lease, Outcome
 from holdfast.pipeline import Dedupe
@@ -211,11 +213,19 @@ def execute_at(url: str, sql: str) -> None:
 
 
 async def fetch(store: Store, sql: str, **params: Any) -> list[Any]:
-    return list(await store.database.fetch(sql, params))
+    return [tuple(row) for row in await store.database.fetch(sql, params)]
+
+
+async def items_of(
+    store: Store, job_id: int, statuses: Sequence[ItemStatus] = ()
+) -> list[ItemView]:
+    job = await store.reads.job(job_id)
+    pages = open_console(store).items.every(job, ItemFilter(tuple(statuses)))
+    return [item async for page in pages for item in page]
 
 
 async def statuses(store: Store, job_id: int) -> dict[int, ItemStatus]:
-    return {item.seq: item.status async for page in store.reads.items(job_id) for item in page}
+    return {item.seq: item.status for item in await items_of(store, job_id)}
 
 
 async def status_counts(store: Store, job_id: int) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Every write boundary of the store, read from its source.
+"""Every write boundary of the store and the console, read from its source.
 
 For each `write("verb", body)`: the queries that its transaction may write, through whatever
 functions it hands the transaction to, then "commit" and "committed". These are exactly the
@@ -11,16 +11,18 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import holdfast.console
 import holdfast.store
 
-STORE = Path(holdfast.store.__file__).parent
+FOLDERS = [Path(package.__path__[0]) for package in (holdfast.store, holdfast.console)]
 _WRITES = ("run", "take", "run_many")
 _Function = ast.AsyncFunctionDef | ast.FunctionDef | ast.ClassDef
 
 
 def fault_points() -> dict[str, frozenset[str]]:
     """Verb -> the points at which its transaction can be stopped."""
-    modules = {path.stem: ast.parse(path.read_text()) for path in sorted(STORE.glob("*.py"))}
+    paths = [path for folder in FOLDERS for path in sorted(folder.glob("*.py"))]
+    modules = {str(path): ast.parse(path.read_text()) for path in paths}
     found: dict[str, set[str]] = {}
     for tree in modules.values():
         for verb, body in _transactions(tree):

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
+from holdfast.console import open_console
 from holdfast.errors import UserError
 from holdfast.model import Lane, SliceKind
 from holdfast.store import DeadMessage, NewJob, NewStream, OutboxRow, Store
@@ -201,7 +202,7 @@ async def _dead_turn(store: Store) -> tuple[int, str]:
 async def _dead_and_replayed(store: Store) -> tuple[int, str]:
     job_id, message_id = await _dead_turn(store)
     await store.messages.keep_dead(dead(message_id, job_id))
-    letters = await store.reads.dead_letters("OPEN", 10)
+    letters = await open_console(store).dead_letters.oldest("OPEN", 10)
     await store.jobs.act_on_dead_letter(letters[-1]["id"], True, "tester")
     return job_id, message_id
 
@@ -228,7 +229,7 @@ class ReplayMessage:
     async def prepare(store: Store) -> tuple[int, str]:
         message_id = str(uuid4())
         await store.messages.keep_dead(dead(message_id))
-        letters = await store.reads.dead_letters("OPEN", 10)
+        letters = await open_console(store).dead_letters.oldest("OPEN", 10)
         return letters[-1]["id"], message_id
 
     async def act(store: Store, state: tuple[int, str]) -> None:

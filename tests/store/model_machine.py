@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from holdfast.console import open_console
 from holdfast.errors import IllegalTransition, LeaseLost, UserError
 from holdfast.model import FINAL, ItemStatus, JobState, next_job_state
 from holdfast.store import Claimed, Settlement, Store, StreamLease
@@ -333,7 +334,7 @@ class StoreMachine(RuleBasedStateMachine):
         self._open_again(job, finished, len(finished))
 
     def _letters(self) -> list[tuple[JobModel, dict[str, Any]]]:
-        open_letters = self.run(self.store.reads.dead_letters("OPEN", 10_000))
+        open_letters = self.run(open_console(self.store).dead_letters.oldest("OPEN", 10_000))
         return [
             (job, letter)
             for job in self.jobs
@@ -352,7 +353,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(number=which)
     def complete(self, number: int) -> None:
         job = self.jobs[number]
-        ranges = self.run(self.store.reads.count_ranges(job.id))
+        ranges = self.run(open_console(self.store).ranges.count(job.id))
         state = self.run(self.store.outcomes.complete(job.id))
         over = job.state is JobState.RUNNING and job.ended and not ranges
         assert (state is JobState.DONE) == over

@@ -5,14 +5,16 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
+from holdfast.console import open_console
+from holdfast.console.exports import NewExport, Written
+from holdfast.console.files import NewFile
+from holdfast.console.items import ItemFilter
+from holdfast.console.operations import Hold, NewOperation
 from holdfast.errors import LeaseLost, NotThere, UnfitState
 from holdfast.model import ItemStatus
 from holdfast.pipeline import Gate
 from holdfast.store import Store
-from holdfast.store.file_table import NewExport, NewFile, Written
-from holdfast.store.item_pages import ItemFilter
-from holdfast.store.operation_table import Hold, NewOperation
-from holdfast.store.request_table import RequestKey
+from holdfast.store.idempotency import RequestKey
 from tests.store.checks import (
     claim,
     claim_one,
@@ -34,21 +36,21 @@ ERROR, PENDING, SKIPPED = ItemStatus.ERROR, ItemStatus.PENDING, ItemStatus.SKIPP
 
 async def _add_user(store: Store, name: str) -> None:
     with suppress(UnfitState):
-        await store.people.add_user(name, "operator", None, "tester")
+        await open_console(store).people.add_user(name, "operator", None, "tester")
 
 
 async def _add_session(store: Store, name: str) -> None:
-    await store.people.end_session(name)
-    await store.people.add_session(name, name, "127.0.0.1", 60, "password")
+    await open_console(store).people.end_session(name)
+    await open_console(store).people.add_session(name, name, "127.0.0.1", 60, "password")
 
 
 async def _add_link(store: Store, name: str) -> None:
-    await store.people.add_login_link(name, name, 60, "tester")
+    await open_console(store).people.add_login_link(name, name, 60, "tester")
 
 
 async def _add_token(store: Store, name: str) -> None:
-    if not await store.people.tokens(name):
-        await store.people.add_token(name, "test", name, 60, "tester")
+    if not await open_console(store).people.tokens(name):
+        await open_console(store).people.add_token(name, "test", name, 60, "tester")
 
 
 async def _use_old(store: Store, name: str) -> None:
@@ -58,22 +60,22 @@ async def _use_old(store: Store, name: str) -> None:
 
 
 async def _revoke(store: Store, name: str) -> None:
-    (token,) = await store.people.tokens(name)
+    (token,) = await open_console(store).people.tokens(name)
     with suppress(NotThere):
-        await store.people.revoke_token(token.id, "tester")
+        await open_console(store).people.revoke_token(token.id, "tester")
 
 
 async def _fail(store: Store, name: str) -> None:
     for _ in range(5):
-        await store.people.fail_login([name])
+        await open_console(store).people.fail_login([name])
 
 
 async def _set_flag(store: Store, name: str) -> None:
-    await store.requests.set_flag(name, False, "tester")
+    await open_console(store).flags.set_flag(name, False, "tester")
 
 
 async def _begin(store: Store, name: str) -> None:
-    await store.requests.begin_request("ada", name, "same")
+    await open_console(store).idempotency.begin_request("ada", name, "same")
 
 
 USER = ("users", "name", 1)
@@ -82,18 +84,18 @@ TOKEN = ("tokens", "hash", 1)
 simple_scenario("add_user", _add_user, *USER)
 simple_scenario(
     "change_user",
-    lambda store, name: store.people.change_user(name, "tester", password_hash="new"),
+    lambda store, name: open_console(store).people.change_user(name, "tester", password_hash="new"),
     *USER, _add_user,
 )  # fmt: skip
 simple_scenario("add_session", _add_session, *SESSION, _add_user)
 simple_scenario(
     "see_session",
-    lambda store, name: store.people.session(name),
+    lambda store, name: open_console(store).people.session(name),
     *SESSION, _add_user, _add_session, _use_old,
 )  # fmt: skip
 simple_scenario(
     "end_session",
-    lambda store, name: store.people.end_session(name),
+    lambda store, name: open_console(store).people.end_session(name),
     "sessions", "hash", 0, _add_user, _add_session,
 )  # fmt: skip
 simple_scenario(
@@ -103,40 +105,48 @@ simple_scenario(
 )  # fmt: skip
 simple_scenario(
     "use_login_link",
-    lambda store, name: store.people.use_login_link(name),
+    lambda store, name: open_console(store).people.use_login_link(name),
     "login_links", "hash", 0, _add_user, _add_link,
 )  # fmt: skip
 simple_scenario("add_token", _add_token, *TOKEN, _add_user)
 simple_scenario(
     "use_token",
-    lambda store, name: store.people.token(name),
+    lambda store, name: open_console(store).people.token(name),
     *TOKEN, _add_user, _add_token, _use_old,
 )  # fmt: skip
 simple_scenario("revoke_token", _revoke, *TOKEN, _add_user, _add_token)
 simple_scenario("fail_login", _fail, "login_failures", "subject", 1)
 simple_scenario(
     "clear_login_failures",
-    lambda store, name: store.people.clear_login_failures(name),
+    lambda store, name: open_console(store).people.clear_login_failures(name),
     "login_failures", "subject", 0, _fail,
 )  # fmt: skip
-simple_scenario("forget_expired", lambda store, _: store.people.forget_expired(), *USER, _add_user)
 simple_scenario(
-    "add_secret", lambda store, name: store.requests.secret(name, "fresh"), "secrets", "name", 1
+    "forget_expired", lambda store, _: open_console(store).people.forget_expired(), *USER, _add_user
+)
+simple_scenario(
+    "add_secret",
+    lambda store, name: open_console(store).secrets.secret(name, "fresh"),
+    "secrets",
+    "name",
+    1,
 )
 simple_scenario("set_flag", _set_flag, "flags", "name", 1)
 simple_scenario("begin_request", _begin, "requests", "key", 1)
 simple_scenario(
     "answer_request",
-    lambda store, name: store.requests.answer_request("ada", name, 202, "{}"),
+    lambda store, name: open_console(store).idempotency.answer_request("ada", name, 202, "{}"),
     "requests", "key", 1, _begin,
 )  # fmt: skip
 simple_scenario(
     "drop_request",
-    lambda store, name: store.requests.drop_request("ada", name),
+    lambda store, name: open_console(store).idempotency.drop_request("ada", name),
     "requests", "key", 0, _begin,
 )  # fmt: skip
 simple_scenario(
-    "forget_requests", lambda store, _: store.requests.forget_requests(), "requests", "key", 1,
+    "forget_requests",
+    lambda store, _: open_console(store).idempotency.forget_requests(),
+    "requests", "key", 1,
     _begin,
 )  # fmt: skip
 simple_scenario(
@@ -153,7 +163,9 @@ class AddFile:
 
     async def act(store: Store, before: int) -> None:
         if (await fetch(store, "select count(*) from files"))[0][0] == before:
-            await store.files.add_file(NewFile("ada", "a.csv", "upload", "/a", 1, "hash", {}))
+            await open_console(store).files.add_file(
+                NewFile("ada", "a.csv", "upload", "/a", 1, "hash", {})
+            )
 
     async def check(store: Store, before: int) -> None:
         files = (await fetch(store, "select count(*) from files"))[0][0]
@@ -168,11 +180,11 @@ class AddExport:
 
     async def act(store: Store, job_id: int) -> None:
         if not await fetch(store, "select 1 from exports where job_id = :j", j=job_id):
-            await store.files.add_export(NewExport("ada", job_id, "csv", [], False))
+            await open_console(store).exports.add_export(NewExport("ada", job_id, "csv", [], False))
 
     async def check(store: Store, job_id: int) -> None:
         assert len(await fetch(store, "select 1 from exports where job_id = :j", j=job_id)) == 1
-        actions = [entry["action"] for entry in await store.reads.audit(job_id)]
+        actions = [entry["action"] for entry in await open_console(store).audit.of_job(job_id)]
         assert actions.count("export") == 1
 
 
@@ -180,17 +192,17 @@ class AddExport:
 class AddFileForARequest:
     async def prepare(store: Store) -> RequestKey:
         request = RequestKey("ada", f"file at {await store.jobs.now()}", "of this content")
-        assert await store.requests.begin_request(*request[:2], "same") is None
+        assert await open_console(store).idempotency.begin_request(*request[:2], "same") is None
         return request
 
     async def act(store: Store, request: RequestKey) -> None:
         with suppress(UnfitState):
             new = NewFile("ada", request.key, "upload", "/a", 1, "hash", {}, request)
-            await store.files.add_file(new)
+            await open_console(store).files.add_file(new)
 
     async def check(store: Store, request: RequestKey) -> None:
         made = await fetch(store, "select id from files where name = :name", name=request.key)
-        answered = await store.requests.begin_request(*request[:2], "same")
+        answered = await open_console(store).idempotency.begin_request(*request[:2], "same")
         assert answered is not None and [row[0] for row in made] == [answered.made]
         assert (answered.fingerprint, answered.content) == ("same", "of this content")
 
@@ -198,7 +210,7 @@ class AddFileForARequest:
 async def _job_and_request(store: Store, what: str) -> tuple[int, RequestKey]:
     job_id = await filled_job(store, 1)
     request = RequestKey("ada", f"{what} {job_id}")
-    assert await store.requests.begin_request(*request[:2], "same") is None
+    assert await open_console(store).idempotency.begin_request(*request[:2], "same") is None
     return job_id, request
 
 
@@ -210,20 +222,20 @@ class AddExportForARequest:
     async def act(store: Store, state: tuple[int, RequestKey]) -> None:
         job_id, request = state
         with suppress(UnfitState):
-            await store.files.add_export(
+            await open_console(store).exports.add_export(
                 NewExport("ada", job_id, "csv", [], False, request=request)
             )
 
     async def check(store: Store, state: tuple[int, RequestKey]) -> None:
         job_id, request = state
         made = await fetch(store, "select id from exports where job_id = :j", j=job_id)
-        answered = await store.requests.begin_request(*request[:2], "same")
+        answered = await open_console(store).idempotency.begin_request(*request[:2], "same")
         assert answered is not None and [row[0] for row in made] == [answered.made]
 
 
 async def _new_export(store: Store) -> int:
     job_id = await filled_job(store, 1)
-    return await store.files.add_export(NewExport("ada", job_id, "csv", [], False))
+    return await open_console(store).exports.add_export(NewExport("ada", job_id, "csv", [], False))
 
 
 @scenario("lease_export")
@@ -231,15 +243,15 @@ class LeaseExport:
     prepare = staticmethod(_new_export)
 
     async def act(store: Store, export_id: int) -> None:
-        await store.files.lease_export(export_id, "one", 60)
+        await open_console(store).exports.lease_export(export_id, "one", 60)
 
     async def check(store: Store, export_id: int) -> None:
-        assert (await store.files.export(export_id)).state == "RUNNING"
+        assert (await open_console(store).exports.export(export_id)).state == "RUNNING"
 
 
 async def _held_export(store: Store) -> int:
     export_id = await _new_export(store)
-    assert await store.files.lease_export(export_id, "one", 60)
+    assert await open_console(store).exports.lease_export(export_id, "one", 60)
     return export_id
 
 
@@ -248,10 +260,10 @@ class RenewExport:
     prepare = staticmethod(_held_export)
 
     async def act(store: Store, export_id: int) -> None:
-        assert await store.files.renew_export(export_id, "one", 7, 60)
+        assert await open_console(store).exports.renew_export(export_id, "one", 7, 60)
 
     async def check(store: Store, export_id: int) -> None:
-        assert (await store.files.export(export_id)).rows_count == 7
+        assert (await open_console(store).exports.export(export_id)).rows_count == 7
 
 
 @scenario("finish_export")
@@ -259,26 +271,28 @@ class FinishExport:
     prepare = staticmethod(_held_export)
 
     async def act(store: Store, export_id: int) -> None:
-        await store.files.finish_export(export_id, "one", Written("DONE", 9))
+        await open_console(store).exports.finish_export(export_id, "one", Written("DONE", 9))
 
     async def check(store: Store, export_id: int) -> None:
-        export = await store.files.export(export_id)
+        export = await open_console(store).exports.export(export_id)
         assert (export.state, export.rows_count) == ("DONE", 9)
 
 
 async def _operation(store: Store, kind: str, job_id: int) -> int:
-    return await store.operations.add(NewOperation("ada", kind, {}, [job_id], 1))
+    return await open_console(store).operations.add(NewOperation("ada", kind, {}, [job_id], 1))
 
 
 async def _hold(store: Store, kind: str, job_id: int) -> Hold:
-    hold = await store.operations.lease(await _operation(store, kind, job_id), "one", 3600)
+    hold = await open_console(store).operations.lease(
+        await _operation(store, kind, job_id), "one", 3600
+    )
     assert hold is not None
     return hold
 
 
 async def _again(store: Store, hold: Hold) -> Hold:
     """As the holder knows it after a crash: from the operation's row."""
-    found = await store.operations.operation(hold.operation.id)
+    found = await open_console(store).operations.operation(hold.operation.id)
     return Hold(found, hold.worker, hold.seconds)
 
 
@@ -301,7 +315,9 @@ class SkipItems:
     async def check(store: Store, job_id: int) -> None:
         found = await statuses(store, job_id)
         assert {seq for seq, status in found.items() if status is SKIPPED} == {1, 6, 8}
-        assert [entry["action"] for entry in await store.reads.audit(job_id)].count("skip") == 1
+        assert [entry["action"] for entry in await open_console(store).audit.of_job(job_id)].count(
+            "skip"
+        ) == 1
         await drain(store, job_id)
         assert (await store.reads.counters(job_id)).skipped == 3
 
@@ -314,7 +330,7 @@ class SkipWholeRanges:
         await store.jobs.skip_items(job_id, range(1, 14), "tester", "not wanted")
 
     async def check(store: Store, job_id: int) -> None:
-        assert await store.reads.count_ranges(job_id) == 1
+        assert await open_console(store).ranges.count(job_id) == 1
         await drain(store, job_id)
         assert (await store.reads.counters(job_id)).skipped == 13
 
@@ -327,12 +343,14 @@ class AddOperationForARequest:
     async def act(store: Store, state: tuple[int, RequestKey]) -> None:
         job_id, request = state
         with suppress(UnfitState):
-            await store.operations.add(NewOperation("ada", "cancel", {}, [job_id], 1, request))
+            await open_console(store).operations.add(
+                NewOperation("ada", "cancel", {}, [job_id], 1, request)
+            )
 
     async def check(store: Store, state: tuple[int, RequestKey]) -> None:
         job_id, request = state
-        answered = await store.requests.begin_request(*request[:2], "same")
-        found = await store.operations.operations(None, 200)
+        answered = await open_console(store).idempotency.begin_request(*request[:2], "same")
+        found = await open_console(store).operations.page(None, 200)
         made = [each.id for each in found if each.job_ids == (job_id,)]
         assert answered is not None and made == [answered.made]
 
@@ -343,12 +361,12 @@ class AddOperation:
         return await filled_job(store, 1)
 
     async def act(store: Store, job_id: int) -> None:
-        entries = [entry["action"] for entry in await store.reads.audit(job_id)]
+        entries = [entry["action"] for entry in await open_console(store).audit.of_job(job_id)]
         if "operation.cancel" not in entries:
             await _operation(store, "cancel", job_id)
 
     async def check(store: Store, job_id: int) -> None:
-        found = await store.operations.operations(None, 200)
+        found = await open_console(store).operations.page(None, 200)
         assert [each.job_ids for each in found].count((job_id,)) == 1
 
 
@@ -358,10 +376,10 @@ class LeaseOperation:
         return await _operation(store, "cancel", 1)
 
     async def act(store: Store, operation_id: int) -> None:
-        await store.operations.lease(operation_id, "one", 60)
+        await open_console(store).operations.lease(operation_id, "one", 60)
 
     async def check(store: Store, operation_id: int) -> None:
-        assert (await store.operations.operation(operation_id)).state == "RUNNING"
+        assert (await open_console(store).operations.operation(operation_id)).state == "RUNNING"
 
 
 async def _held_operation(store: Store) -> Hold:
@@ -373,11 +391,11 @@ class ReleaseOperation:
     prepare = staticmethod(_held_operation)
 
     async def act(store: Store, hold: Hold) -> None:
-        await store.operations.release(hold)
+        await open_console(store).operations.release(hold)
 
     async def check(store: Store, hold: Hold) -> None:
-        assert hold.operation.id in await store.operations.to_do()
-        await store.operations.cancel(hold.operation.id, "tester")
+        assert hold.operation.id in await open_console(store).operations.to_do()
+        await open_console(store).operations.cancel(hold.operation.id, "tester")
 
 
 @scenario("cancel_operation")
@@ -386,10 +404,12 @@ class CancelOperation:
 
     async def act(store: Store, hold: Hold) -> None:
         with suppress(UnfitState):
-            await store.operations.cancel(hold.operation.id, "tester")
+            await open_console(store).operations.cancel(hold.operation.id, "tester")
 
     async def check(store: Store, hold: Hold) -> None:
-        assert (await store.operations.operation(hold.operation.id)).state == "CANCELLED"
+        assert (
+            await open_console(store).operations.operation(hold.operation.id)
+        ).state == "CANCELLED"
 
 
 @scenario("finish_operation")
@@ -397,10 +417,10 @@ class FinishOperation:
     prepare = staticmethod(_held_operation)
 
     async def act(store: Store, hold: Hold) -> None:
-        await store.operations.finish(hold, "DONE")
+        await open_console(store).operations.finish(hold, "DONE")
 
     async def check(store: Store, hold: Hold) -> None:
-        assert (await store.operations.operation(hold.operation.id)).state == "DONE"
+        assert (await open_console(store).operations.operation(hold.operation.id)).state == "DONE"
 
 
 @scenario("note_operation")
@@ -410,10 +430,10 @@ class NoteOperation:
     async def act(store: Store, hold: Hold) -> None:
         known = await _again(store, hold)
         if not known.operation.done_count:
-            await store.operations.note(known, {"job": 1})
+            await open_console(store).operations.note(known, {"job": 1})
 
     async def check(store: Store, hold: Hold) -> None:
-        found = await store.operations.operation(hold.operation.id)
+        found = await open_console(store).operations.operation(hold.operation.id)
         assert (found.done_count, found.position) == (1, {"job": 1})
 
 
@@ -426,10 +446,10 @@ class ExportStep:
         known = await _again(store, hold)
         if not known.operation.done_count:
             new = NewExport("ada", hold.operation.job_ids[0], "csv", [], False)
-            await store.operations.export(known, {"job": 1}, new)
+            await open_console(store).operations.export(known, {"job": 1}, new)
 
     async def check(store: Store, hold: Hold) -> None:
-        found = await store.operations.operation(hold.operation.id)
+        found = await open_console(store).operations.operation(hold.operation.id)
         job_id = hold.operation.job_ids[0]
         made = await fetch(store, "select id from exports where job_id = :j", j=job_id)
         assert (found.done_count, found.position) == (1, {"job": 1})
@@ -452,12 +472,12 @@ class ReprocessStep:
         hold, more = await _again(store, state[0]), True
         filter = ItemFilter((ERROR,))
         while more:
-            hold, more = await store.operations.reprocess(
+            hold, more = await open_console(store).operations.reprocess(
                 hold, state[1], ERROR, filter, lambda _: True, True
             )
 
     async def check(store: Store, state: tuple[Hold, int]) -> None:
-        found = await store.operations.operation(state[0].operation.id)
+        found = await open_console(store).operations.operation(state[0].operation.id)
         assert (found.done_count, found.left_count) == (2, 0)
         assert (await store.reads.counters(state[1])).open == 2
         await drain(store, state[1])
@@ -472,12 +492,12 @@ class ReprocessChosenStep:
     async def act(store: Store, state: tuple[Hold, int]) -> None:
         hold = await _again(store, state[0])
         if not hold.operation.position:
-            await store.operations.reprocess_chosen(
+            await open_console(store).operations.reprocess_chosen(
                 hold, state[1], [1, 3, 99], lambda item: item.status is ERROR, True, {"job": 1}
             )
 
     async def check(store: Store, state: tuple[Hold, int]) -> None:
-        found = await store.operations.operation(state[0].operation.id)
+        found = await open_console(store).operations.operation(state[0].operation.id)
         assert (found.done_count, found.left_count, found.position) == (1, 2, {"job": 1})
         assert (await store.reads.counters(state[1])).open == 1
         await drain(store, state[1])
@@ -493,10 +513,10 @@ class SkipChosenStep:
         hold = await _again(store, state[0])
         if not hold.operation.position:
             seqs = [1, 6, 8, 14, 99]
-            await store.operations.skip_chosen(hold, state[1], seqs, "no", {"job": 1})
+            await open_console(store).operations.skip_chosen(hold, state[1], seqs, "no", {"job": 1})
 
     async def check(store: Store, state: tuple[Hold, int]) -> None:
-        found = await store.operations.operation(state[0].operation.id)
+        found = await open_console(store).operations.operation(state[0].operation.id)
         assert (found.done_count, found.left_count, found.position) == (3, 2, {"job": 1})
         await drain(store, state[1])
 
@@ -505,7 +525,9 @@ async def _skip_all(store: Store, state: tuple[Hold, int]) -> None:
     hold, more = await _again(store, state[0]), True
     while more:
         with suppress(LeaseLost):
-            hold, more = await store.operations.skip(hold, state[1], ItemFilter((PENDING,)), "no")
+            hold, more = await open_console(store).operations.skip(
+                hold, state[1], ItemFilter((PENDING,)), "no"
+            )
 
 
 @scenario("skip_step")
@@ -522,7 +544,7 @@ class SkipStep:
     act = staticmethod(_skip_all)
 
     async def check(store: Store, state: tuple[Hold, int]) -> None:
-        found = await store.operations.operation(state[0].operation.id)
+        found = await open_console(store).operations.operation(state[0].operation.id)
         counters: Any = await store.reads.counters(state[1])
         assert (found.done_count, counters.skipped, counters.open) == (2503, 2503, 0)
         await drain(store, state[1])

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from holdfast.model import JobState, Standing
+from holdfast.model import Job, JobState, Standing
 from holdfast.pipeline import (
     Conclusion,
     Mark,
     Order,
+    Pipeline,
     Planned,
     Reopen,
     Resume,
     Standings,
     Start,
+    Tx,
     Unproven,
     Verified,
 )
-from holdfast.store import Ending, NewJob, NewStream, Orders, Store
+from holdfast.store import NewJob, NewStream, Store
 from holdfast.store.driver import Transaction
 from tests.store.checks import fetch, ingest, lease_stream, make_job, records, state_of, work_off
 from tests.store.message_scenarios import SCENARIOS, scenario
@@ -28,11 +31,36 @@ from tests.store.scenarios import FUTURE, PAST, Scenario
 __all__ = ["SCENARIOS"]
 
 
-def make_one(start: Start) -> NewJob:
-    return NewJob("demo", start.name, [NewStream(start.source, "v1")], mode=start.mode)
+@dataclass(frozen=True, slots=True)
+class DemoPlanner:
+    pipeline: Pipeline
+    actor: str = "tester"
+
+    def make_job(self, start: Start) -> NewJob:
+        return NewJob("demo", start.name, [NewStream(start.source, "v1")], mode=start.mode)
 
 
-ORDERS = Orders("demo", "tester", make_one)
+class Demo(Pipeline):
+    """Orders what the sources need, and concludes as it is given."""
+
+    name = "demo"
+
+    def __init__(self, sources: Sources, conclusion: Conclusion | None = None) -> None:
+        super().__init__()
+        self._sources = sources
+        self._conclusion = conclusion
+
+    async def process(self, record: Any, ctx: Any) -> Any:
+        return record
+
+    async def plan(self, tx: Tx, request: Any, standings: Standings, now: datetime) -> Planned:
+        sources = self._sources
+        known = await standings([sources.new, sources.failed, sources.running])
+        return Planned(sources.orders(known))
+
+    async def conclude(self, tx: Tx, job: Job, standing: Standing) -> Conclusion:
+        assert self._conclusion is not None and job.id == standing.job_id
+        return self._conclusion
 
 
 class Sources:
@@ -57,9 +85,6 @@ class Sources:
             orders.append(Resume(by_source[self.failed].job_id))
         return orders
 
-    async def plan(self, tx: Transaction, standings: Standings, now: datetime) -> Planned:
-        return Planned(self.orders(await standings([self.new, self.failed, self.running])))
-
     async def check(self, store: Store) -> None:
         standings = {one.source: one for one in await store.plans.standings("demo")}
         assert standings[self.new].job_state is JobState.RUNNING
@@ -83,7 +108,7 @@ class Plan:
         return await _sources(store)
 
     async def act(store: Store, sources: Sources) -> None:
-        await store.plans.plan(ORDERS, sources.plan)
+        await store.plans.plan(DemoPlanner(Demo(sources)), {})
 
     async def check(store: Store, sources: Sources) -> None:
         await sources.check(store)
@@ -98,7 +123,7 @@ class FirePlan:
 
     async def act(store: Store, sources: Sources) -> None:
         for due in await store.upkeep.due_schedules():
-            await store.plans.fire_plan(due, FUTURE, ORDERS, sources.plan)
+            await store.plans.fire_plan(due, FUTURE, DemoPlanner(Demo(sources)))
 
     async def check(store: Store, sources: Sources) -> None:
         await sources.check(store)
@@ -138,20 +163,9 @@ class Concluding:
         self._sources = sources
         self._conclusion = conclusion
 
-    @property
-    def ending(self) -> Ending:
-        async def conclude(tx: Transaction, standing: Standing) -> Conclusion:
-            return self._conclusion
-
-        async def follow(
-            tx: Transaction, source: str, standings: Standings, now: datetime
-        ) -> Planned:
-            return await self._sources.plan(tx, standings, now)
-
-        return Ending(ORDERS, conclude, follow)
-
     async def complete(self, store: Store) -> None:
-        await store.outcomes.complete(self.job_id, self.ending)
+        planner = DemoPlanner(Demo(self._sources, self._conclusion))
+        await store.outcomes.complete(self.job_id, planner)
 
     async def stream(self, store: Store) -> Sequence[Any]:
         (row,) = await fetch(

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from holdfast.console import open_console
 from holdfast.errors import IllegalTransition, UserError
 from holdfast.model import ItemStatus, JobState, Lane
 from holdfast.pipeline import Dedupe
 from holdfast.store import DecisionRow, NewJob, NewStream, Settlement, Store
-from holdfast.store.request_table import RequestKey
+from holdfast.store.idempotency import RequestKey
 from tests.store.checks import (
     assert_sound,
     claim,
@@ -71,7 +72,7 @@ def scenario(verb: str) -> Callable[[type], type]:
 async def drain(store: Store, job_id: int) -> None:
     """Every lease runs out, everything open is worked off, the job ends; nothing was lost."""
     accepted = len(await fetch(store, "select seq from items where job_id = :j", j=job_id))
-    while await store.reads.count_ranges(job_id):
+    while await open_console(store).ranges.count(job_id):
         await expire(store)
         await store.leases.rescue()
         await work_off(store, job_id)
@@ -112,7 +113,7 @@ class Create:
 class CreateForARequest:
     async def prepare(store: Store) -> RequestKey:
         request = RequestKey("ada", str(await store.jobs.now()))
-        assert await store.requests.begin_request(*request[:2], "same") is None
+        assert await open_console(store).idempotency.begin_request(*request[:2], "same") is None
         return request
 
     async def act(store: Store, request: RequestKey) -> None:
@@ -123,7 +124,7 @@ class CreateForARequest:
 
     async def check(store: Store, request: RequestKey) -> None:
         made = await fetch(store, "select id from jobs where name = :name", name=request.key)
-        answered = await store.requests.begin_request(*request[:2], "same")
+        answered = await open_console(store).idempotency.begin_request(*request[:2], "same")
         assert answered is not None and [row[0] for row in made] == [answered.made]
 
 
@@ -174,7 +175,7 @@ async def _cancel(store: Store, job_id: int) -> None:
 
 async def _is_cancelled(store: Store, job_id: int) -> None:
     assert await state_of(store, job_id) is JobState.CANCELLED
-    assert await store.reads.count_ranges(job_id) == 0
+    assert await open_console(store).ranges.count(job_id) == 0
     assert (await store.reads.counters(job_id)).skipped == 4
 
 
@@ -282,7 +283,9 @@ async def _last_page(store: Store) -> tuple[Any, Any, Any]:
 
 async def _ingest(store: Store, state: tuple[Any, Any, Any]) -> None:
     stream, dedupe, pages = state
-    await store.ingest.ingest(stream, pages[0], "walker", 3600, dedupe)
+    decision = DecisionRow("ingest batch", 1, 2, "faster")
+    page = pages[0]
+    await store.ingest.ingest(stream, page, "walker", 3600, dedupe, decisions=[decision])
 
 
 async def _is_ingested(store: Store, state: tuple[Any, Any, Any]) -> None:
@@ -297,6 +300,7 @@ async def _is_ingested(store: Store, state: tuple[Any, Any, Any]) -> None:
         j=job_id,
     )
     assert sorted(map(tuple, named)) == sorted(map(tuple, items))
+    assert len(await store.reads.decisions(job_id, 10)) == 1
     job = await store.reads.job(job_id)
     assert (job.discovered_at is not None) == pages[0].end
     if pages[0].end:
@@ -446,5 +450,5 @@ class Complete:
 
     async def check(store: Store, job_id: int) -> None:
         assert await state_of(store, job_id) is JobState.DONE
-        actions = [entry["action"] for entry in await store.reads.audit(job_id)]
+        actions = [entry["action"] for entry in await open_console(store).audit.of_job(job_id)]
         assert actions.count("finish") == 1

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from holdfast.console import open_console
 from holdfast.model import ItemStatus, JobState
 from holdfast.store import Store
 from tests.store.checks import (
@@ -34,7 +35,10 @@ async def test_claim_splits_the_head_off_a_large_range(store: Store) -> None:
     held = await claim_one(store, job_id, 3)
     assert seqs_of(held) == [1, 2, 3]
     assert (held.lease.lo, held.lease.hi, held.lease.again) == (1, 3, False)
-    ranges = [(found.lo, found.hi, found.worker) for found in await store.reads.ranges(job_id)]
+    ranges = [
+        (found.lo, found.hi, found.worker)
+        for found in await open_console(store).ranges.of_job(job_id)
+    ]
     assert sorted(ranges) == [(1, 3, "one"), (4, 10, None)]
     assert seqs_of(await claim_one(store, job_id)) == [4, 5, 6, 7, 8, 9, 10]
 
@@ -171,7 +175,7 @@ async def test_released_range_is_due_after_its_delay_and_says_what_it_waits_for(
     held = await claim_one(store, job_id)
     await store.leases.release([held.lease], 3600, "api.example")
     assert await claim(store, job_id) == []
-    due = await store.reads.next_due(job_id)
+    due = await open_console(store).ranges.next_due(job_id)
     assert due is not None and not due.due and due.waiting_for == "api.example"
     assert await store.reads.runnable_jobs(["demo"]) == []
 
@@ -202,7 +206,7 @@ async def test_lease_holders_and_ranges_tell_who_works(store: Store) -> None:
     job_id = await filled_job(store, 4)
     await claim(store, job_id, 1, "one")
     await claim(store, job_id, 1, "two")
-    holders = await store.reads.lease_holders(job_id)
+    holders = await open_console(store).ranges.lease_holders(job_id)
     assert [(name, count) for name, count, _ in holders] == [("one", 1), ("two", 1)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.console import open_console
 from holdfast.errors import UserError
 from holdfast.model import ItemStatus, JobState
 from holdfast.store import Store
@@ -87,7 +88,7 @@ async def test_expired_range_without_open_items_is_dropped(store: Store) -> None
     await settle(store, held, only=[1, 2])
     await expire(store)
     await store.leases.rescue()
-    assert await store.reads.count_ranges(job_id) == 0
+    assert await open_console(store).ranges.count(job_id) == 0
     assert await store.outcomes.complete(job_id) is JobState.DONE
 
 
@@ -113,9 +114,9 @@ async def test_item_that_kills_its_worker_ends_as_a_dead_letter_and_harms_only_i
     assert ended.pop(killer) is ItemStatus.ERROR
     assert set(ended.values()) == {ItemStatus.DONE}
     assert deaths <= 7
-    letters = await store.reads.dead_letters("OPEN", 10)
+    letters = await open_console(store).dead_letters.oldest("OPEN", 10)
     assert [(letter["seq"], letter["code"]) for letter in letters] == [(killer, "CRASHED")]
-    item = await store.reads.item(job_id, killer)
+    item = await open_console(store).items.item(job_id, killer)
     assert item is not None and item["error_code"] == "CRASHED"
     assert await store.outcomes.complete(job_id) is JobState.DONE
 
@@ -124,7 +125,7 @@ async def test_item_becomes_a_dead_letter_only_after_three_deaths_alone(store: S
     job_id = await filled_job(store, 1)
     for death in range(1, 6):
         assert await crash(store, job_id) == [[1]]
-        letters = await store.reads.dead_letters("OPEN", 10)
+        letters = await open_console(store).dead_letters.oldest("OPEN", 10)
         assert len(letters) == (1 if death == 5 else 0)
     assert await claim(store, job_id) == []
     assert (await store.reads.counters(job_id)).error == 1
@@ -139,7 +140,7 @@ async def test_three_outages_make_no_dead_letter_of_an_innocent_item(store: Stor
         while await store.leases.rescue():
             pass
     assert await work_off(store, job_id) == 32
-    assert await store.reads.dead_letters("OPEN", 10) == []
+    assert await open_console(store).dead_letters.oldest("OPEN", 10) == []
 
 
 async def test_retried_items_that_crash_are_cut_up_and_quarantined_alike(store: Store) -> None:
@@ -159,7 +160,7 @@ async def test_retried_items_that_crash_are_cut_up_and_quarantined_alike(store: 
     await work_off(store, job_id)
     ended = await statuses(store, job_id)
     assert ended == dict.fromkeys((1, 2, 4), ItemStatus.DONE) | {3: ItemStatus.ERROR}
-    item = await store.reads.item(job_id, 3)
+    item = await open_console(store).items.item(job_id, 3)
     assert item is not None and item["tries"] == 6 and item["range_id"] is None
 
 
@@ -170,7 +171,7 @@ async def test_release_between_crashes_is_not_charged(store: Store) -> None:
         await store.leases.release([held.lease])
     for _ in range(4):
         await crash(store, job_id)
-    assert await store.reads.dead_letters("OPEN", 10) == []
+    assert await open_console(store).dead_letters.oldest("OPEN", 10) == []
 
 
 async def test_supervisor_returns_only_what_its_worker_held(store: Store) -> None:
@@ -197,28 +198,30 @@ async def _dead_letter(store: Store) -> tuple[int, int]:
     for _ in range(5):
         await crash(store, job_id)
     assert await store.outcomes.complete(job_id) is JobState.DONE
-    return job_id, (await store.reads.dead_letters("OPEN", 1))[0]["id"]
+    return job_id, (await open_console(store).dead_letters.oldest("OPEN", 1))[0]["id"]
 
 
 async def test_replayed_dead_letter_opens_its_item_again(store: Store) -> None:
     job_id, letter = await _dead_letter(store)
     await store.jobs.act_on_dead_letter(letter, True, "tester")
-    assert await store.reads.dead_letters("OPEN", 1) == []
-    replayed = (await store.reads.dead_letters("REPLAYED", 1))[0]
+    assert await open_console(store).dead_letters.oldest("OPEN", 1) == []
+    replayed = (await open_console(store).dead_letters.oldest("REPLAYED", 1))[0]
     assert (replayed["id"], replayed["actor"]) == (letter, "tester")
     held = await claim_one(store, job_id)
     assert seqs_of(held) == [1] and held.lease.expiries == 0
     await settle(store, held)
     assert await store.outcomes.complete(job_id) is JobState.DONE
-    history = await store.reads.attempts(job_id, 1)
+    history = await open_console(store).items.attempts(job_id, 1)
     assert [one["error_code"] for one in history] == ["CRASHED"]
-    assert "dead.replayed" in [entry["action"] for entry in await store.reads.audit(job_id)]
+    assert "dead.replayed" in [
+        entry["action"] for entry in await open_console(store).audit.of_job(job_id)
+    ]
 
 
 async def test_dropped_dead_letter_stays_an_error(store: Store) -> None:
     job_id, letter = await _dead_letter(store)
     await store.jobs.act_on_dead_letter(letter, False, "tester")
-    assert await store.reads.dead_letters("DROPPED", 1) != []
+    assert await open_console(store).dead_letters.oldest("DROPPED", 1) != []
     assert await statuses(store, job_id) == {1: ItemStatus.ERROR}
     with pytest.raises(UserError, match="no open dead letter"):
         await store.jobs.act_on_dead_letter(letter, True, "tester")
@@ -227,7 +230,7 @@ async def test_dropped_dead_letter_stays_an_error(store: Store) -> None:
 async def test_item_that_is_reprocessed_is_set_aside_no_longer(store: Store) -> None:
     job_id, letter = await _dead_letter(store)
     await store.jobs.reprocess_items(job_id, [1], "tester")
-    assert await store.reads.dead_letters("OPEN", 10) == []
+    assert await open_console(store).dead_letters.oldest("OPEN", 10) == []
     with pytest.raises(UserError, match="no open dead letter"):
         await store.jobs.act_on_dead_letter(letter, True, "tester")
     assert await work_off(store, job_id) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from holdfast.console import open_console
 from holdfast.model import ItemStatus
 from holdfast.store import Settlement, Store
 from tests.store.checks import claim, filled_job, outcome_of
@@ -26,7 +27,7 @@ async def _failed_job(store: Store, items: int, code_of: Callable[[int], str]) -
 
 async def test_few_errors_are_counted_exactly(store: Store) -> None:
     job_id = await _failed_job(store, 1200, lambda seq: "TIMEOUT" if seq > 300 else "PARSE_ERROR")
-    found = await store.reads.errors_by_code(job_id)
+    found = await open_console(store).jobs.errors_by_code(job_id)
     assert [(group.code, group.count, group.exact) for group in found] == [
         ("TIMEOUT", 900, True),
         ("PARSE_ERROR", 300, True),
@@ -43,7 +44,7 @@ async def test_many_errors_are_estimated_from_the_latest_and_no_code_is_missed(
         return "TIMEOUT" if seq % 4 else "PARSE_ERROR"
 
     job_id = await _failed_job(store, 15_000, code_of)
-    found = {group.code: group for group in await store.reads.errors_by_code(job_id)}
+    found = {group.code: group for group in await open_console(store).jobs.errors_by_code(job_id)}
     # The latest 10,000 were counted; there are 15,000.
     assert (found["TIMEOUT"].count, found["TIMEOUT"].exact) == (11_250, False)
     assert (found["PARSE_ERROR"].count, found["PARSE_ERROR"].exact) == (3750, False)
@@ -61,4 +62,6 @@ async def test_codes_of_items_that_are_tried_again_are_no_errors(store: Store) -
         outcome_of(second, ERROR, error_code="PARSE_ERROR"),
     ]
     await store.outcomes.settle(job_id, "one", [Settlement(claimed.lease, outcomes, last=True)])
-    assert [group.code for group in await store.reads.errors_by_code(job_id)] == ["PARSE_ERROR"]
+    assert [group.code for group in await open_console(store).jobs.errors_by_code(job_id)] == [
+        "PARSE_ERROR"
+    ]

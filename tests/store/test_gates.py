@@ -117,7 +117,7 @@ async def test_worker_that_finds_no_place_gets_a_share_soon(store: Store) -> Non
 async def test_places_of_a_worker_that_stopped_or_vanished_are_free(store: Store) -> None:
     await store.gates.declare(Gate("api", concurrency=4))
     await _reserve(store, "one", want=4)
-    await store.gates.drop_slots("one")
+    await store.upkeep.stop_worker("one")
     assert (await _reserve(store, "two", want=4)).slots == 4
     await execute(store, "update gate_holds set expires_at = @after(-1.0)")
     assert (await _reserve(store, "three", want=4)).slots == 4

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from holdfast.console import open_console
 from holdfast.errors import DiscoveryError, LeaseLost
 from holdfast.model import JobState, StreamState
 from holdfast.store import Store
@@ -17,6 +18,7 @@ from tests.store.checks import (
     fetch,
     filled_job,
     ingest,
+    items_of,
     lease_stream,
     make_job,
     page_of,
@@ -37,10 +39,10 @@ async def test_page_becomes_items_a_range_and_a_cursor(store: Store) -> None:
     assert (view.pages_count, view.records_count, view.items_count) == (1, 3, 3)
     assert stream.cursor == {"page": "page 2", "skip": 0}
     assert view.expected_count == 9
-    ranges = await store.reads.ranges(job_id)
+    ranges = await open_console(store).ranges.of_job(job_id)
     assert [(found.lo, found.hi, found.again) for found in ranges] == [(1, 3, False)]
     assert (await store.reads.counters(job_id)).accepted == 3
-    listed = [item async for page in store.reads.items(job_id) for item in page]
+    listed = await items_of(store, job_id)
     assert [(item.seq, item.input) for item in listed] == [
         (1, '{"n": 0}'), (2, '{"n": 1}'), (3, '{"n": 2}'),
     ]  # fmt: skip
@@ -51,7 +53,7 @@ async def test_page_without_records_moves_only_the_cursor(store: Store) -> None:
     stream = await lease_stream(store, job_id)
     ingested = await ingest(store, stream, [])
     assert ingested.accepted == 0 and stream.pages_count == 1
-    assert await store.reads.count_ranges(job_id) == 0
+    assert await open_console(store).ranges.count(job_id) == 0
 
 
 async def test_gaps_in_the_sequence_are_harmless(store: Store) -> None:
@@ -215,7 +217,7 @@ async def test_cap_cuts_a_page_and_the_rest_is_found_when_it_is_raised(store: St
     stream = await lease_stream(store, job_id)
     rest = await ingest(store, stream, page[stream.cursor["skip"] :], end=True)
     assert (rest.accepted, rest.state) == (1, StreamState.COMPLETE)
-    inputs = [item.input async for found in store.reads.items(job_id) for item in found]
+    inputs = [item.input for item in await items_of(store, job_id)]
     assert inputs == [item.input for item in records(7)]
 
 

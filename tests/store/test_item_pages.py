@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from holdfast.console import open_console
+from holdfast.console.items import ItemFilter, ItemView, Position
 from holdfast.model import ItemStatus
 from holdfast.store import Store
-from holdfast.store.item_pages import ItemFilter, ItemView, Position
 from tests.store.checks import claim, filled_job, settle, statuses
 
 OPEN = ItemFilter((ItemStatus.PENDING, ItemStatus.PROCESSING))
@@ -14,7 +15,7 @@ async def _paged(store: Store, limit: int, filter: ItemFilter = OPEN) -> list[It
     found: list[ItemView] = []
     position: Position | None = None
     while True:
-        page = await store.item_pages.pending(None, None, filter, position, limit)
+        page = await open_console(store).items.pending(None, None, filter, position, limit)
         found += page.items
         assert len(page.items) <= limit
         if page.next is None:

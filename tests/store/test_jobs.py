@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.console import open_console
 from holdfast.errors import IllegalTransition, LeaseLost, UserError
 from holdfast.model import ItemStatus, JobState
 from holdfast.store import NewJob, NewStream, Store
@@ -15,6 +16,7 @@ from tests.store.checks import (
     filled_job,
     finished_job,
     ingest,
+    items_of,
     lease_stream,
     make_job,
     page_of,
@@ -34,7 +36,7 @@ async def test_new_job_runs_with_its_streams_and_is_audited(store: Store) -> Non
     assert job.state is JobState.RUNNING
     assert job.started_at is not None and job.finished_at is None
     assert [stream.source for stream in await store.reads.streams(job_id)] == ["north", "south"]
-    audit = await store.reads.audit(job_id)
+    audit = await open_console(store).audit.of_job(job_id)
     assert [(entry["actor"], entry["action"]) for entry in audit] == [("tester", "start")]
 
 
@@ -67,7 +69,7 @@ async def test_source_that_another_live_job_walks_is_refused(store: Store) -> No
     await make_job(store, "site")
     with pytest.raises(UserError, match="another job is walking site"):
         await make_job(store, "site")
-    assert len(await store.reads.jobs(10)) == 1
+    assert len(await open_console(store).jobs.page(None, 10)) == 1
 
 
 async def test_new_job_on_a_walked_source_begins_a_new_generation(store: Store) -> None:
@@ -120,7 +122,7 @@ async def test_cancel_removes_the_ranges_and_refuses_results_and_pages(store: St
     first = held.rows[0][0]
     await settle(store, held, only=[first])
     assert await store.jobs.cancel(job_id, "tester") is JobState.CANCELLED
-    assert await store.reads.count_ranges(job_id) == 0
+    assert await open_console(store).ranges.count(job_id) == 0
     assert await settle(store, held) == [held.lease]
     await assert_takes_no_page(store, stream)
     assert await status_counts(store, job_id) == {"DONE": 1, "SKIPPED": 9}
@@ -133,12 +135,10 @@ async def test_items_of_a_cancelled_job_say_why_they_were_skipped(store: Store) 
     await settle(store, held, ItemStatus.PENDING, only=[held.rows[0][0]])
     await settle(store, held, only=[held.rows[1][0]])
     await store.jobs.cancel(job_id, "tester")
-    listed = [item async for page in store.reads.items(job_id) for item in page]
+    listed = await items_of(store, job_id)
     assert [item.error_code for item in listed] == ["CANCELLED", None, "CANCELLED"]
     only = [
-        (item.seq, item.error_code)
-        async for page in store.reads.items(job_id, [ItemStatus.SKIPPED])
-        for item in page
+        (item.seq, item.error_code) for item in await items_of(store, job_id, [ItemStatus.SKIPPED])
     ]
     assert only == [(listed[0].seq, "CANCELLED"), (listed[2].seq, "CANCELLED")]
 
@@ -173,14 +173,14 @@ async def test_illegal_transition_is_refused_and_changes_nothing(
     store: Store, verb: str, state: str
 ) -> None:
     job_id = await _job_in(store, state)
-    audited = len(await store.reads.audit(job_id))
+    audited = len(await open_console(store).audit.of_job(job_id))
     with pytest.raises(IllegalTransition, match=f"cannot {verb} a job that is {state}"):
         if verb == "reprocess":
             await store.jobs.reprocess(job_id, DONE, await store.jobs.now(), "tester")
         else:
             await getattr(store.jobs, verb)(job_id, "tester")
     assert await state_of(store, job_id) == state
-    assert len(await store.reads.audit(job_id)) == audited
+    assert len(await open_console(store).audit.of_job(job_id)) == audited
 
 
 @pytest.mark.parametrize("verb", ["pause", "resume", "cancel"])
@@ -233,7 +233,10 @@ async def test_every_state_change_is_in_the_audit_log(store: Store) -> None:
     await store.outcomes.complete(job_id)
     await store.jobs.reprocess(job_id, DONE, await store.jobs.now(), "carl")
     await store.jobs.cancel(job_id, "dora")
-    audit = [(entry["actor"], entry["action"]) for entry in await store.reads.audit(job_id)]
+    audit = [
+        (entry["actor"], entry["action"])
+        for entry in await open_console(store).audit.of_job(job_id)
+    ]
     assert audit == [
         ("tester", "start"), ("anna", "pause"), ("ben", "resume"), ("engine", "finish"),
         ("carl", "reprocess"), ("dora", "cancel"),
@@ -246,11 +249,7 @@ async def test_statuses_of_a_fresh_job_are_pending_and_processing_under_a_lease(
     job_id = await filled_job(store, 3)
     held = await claim_one(store, job_id, 1)
     assert await status_counts(store, job_id) == {"PENDING": 2, "PROCESSING": 1}
-    processing = [
-        item.seq
-        async for page in store.reads.items(job_id, [ItemStatus.PROCESSING])
-        for item in page
-    ]
+    processing = [item.seq for item in await items_of(store, job_id, [ItemStatus.PROCESSING])]
     assert processing == [held.rows[0][0]]
 
 

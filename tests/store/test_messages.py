@@ -10,6 +10,7 @@ from uuid import uuid4
 import orjson
 import pytest
 
+from holdfast.console import open_console
 from holdfast.errors import UserError
 from holdfast.model import ItemStatus, Lane, SliceKind
 from holdfast.store import NewJob, NewStream, OutboxRow, Store, open_store
@@ -279,13 +280,13 @@ async def test_order_by_message_starts_one_job(store: Store) -> None:
 async def test_replayed_message_keeps_its_first_error_and_its_history(store: Store) -> None:
     message_id = str(uuid4())
     await store.messages.keep_dead(dead(message_id, reason="first"))
-    letter = (await store.reads.dead_letters("OPEN", 10))[0]
+    letter = (await open_console(store).dead_letters.oldest("OPEN", 10))[0]
     await store.jobs.act_on_dead_letter(letter["id"], True, "tester")
     sender = Sender()
     await store.messages.relay(sender)
     assert [bytes(row.payload or b"") for row in sender.rows] == [b"{}"]
     await store.messages.keep_dead(dead(message_id, reason="second"))
-    letters = await store.reads.dead_letters("OPEN", 10)
+    letters = await open_console(store).dead_letters.oldest("OPEN", 10)
     assert [one["message"] for one in letters] == ["first"]
     rows = await fetch(store, "select history from dead_letters")
     assert len(orjson.loads(rows[0][0])) == 2
@@ -295,14 +296,14 @@ async def test_messages_of_the_same_id_are_all_kept(store: Store) -> None:
     """Another program may call all of its messages the same."""
     for payload in (b"one", b"two", b"two"):
         await store.messages.keep_dead(dead("order")._replace(payload=payload))
-    letters = await store.reads.dead_letters("OPEN", 10)
-    kept = [await store.reads.dead_letter(letter["id"]) for letter in letters]
-    assert [letter and letter["payload"] for letter in kept] == [b"one", b"two"]
+    letters = await open_console(store).dead_letters.oldest("OPEN", 10)
+    kept = [await open_console(store).dead_letters.letter(letter["id"]) for letter in letters]
+    assert [letter["payload"] for letter in kept] == ["one", "two"]
 
 
 async def test_dropped_message_is_not_sent(store: Store) -> None:
     await store.messages.keep_dead(dead(str(uuid4())))
-    letter = (await store.reads.dead_letters("OPEN", 10))[0]
+    letter = (await open_console(store).dead_letters.oldest("OPEN", 10))[0]
     await store.jobs.act_on_dead_letter(letter["id"], False, "tester")
     assert (await store.messages.relay(sent)).count == 0
     with pytest.raises(UserError):

@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.console import open_console
+from holdfast.console.exports import NewExport
+from holdfast.console.files import NewFile
+from holdfast.console.operations import NewOperation
 from holdfast.errors import DatabaseGone, SchemaError, UserError
 from holdfast.model import ItemStatus, JobState
 from holdfast.pipeline import Dedupe, Gate
 from holdfast.store import DecisionRow, NewJob, Store, open_store
-from holdfast.store.file_table import NewExport, NewFile
 from holdfast.store.migrate import downgrade, require_current, status, upgrade
-from holdfast.store.operation_table import NewOperation
 from holdfast.store.queries import load_queries
 from tests.store.checks import (
     assert_sound,
@@ -113,17 +115,19 @@ async def _fill(url: str) -> None:
 
 
 async def _fill_people(store: Store, job_id: int) -> None:
-    await store.people.add_user("ada", "operator", "hash", "tester")
-    await store.people.add_session("session", "ada", None, 60, "password")
-    await store.people.add_token("ada", "test", "token", None, "tester")
-    await store.people.add_login_link("link", "ada", 60, "tester")
-    await store.people.fail_login(["ip:127.0.0.1"])
-    await store.requests.secret("signing", "fresh")
-    await store.requests.set_flag("ingest", False, "tester")
-    await store.requests.begin_request("ada", "key", "same")
-    await store.files.add_file(NewFile("ada", "a.csv", "upload", "/a.csv", 1, "hash", {}))
-    await store.files.add_export(NewExport("ada", job_id, "csv", [], False))
-    await store.operations.add(NewOperation("ada", "cancel", {}, [job_id], 1))
+    await open_console(store).people.add_user("ada", "operator", "hash", "tester")
+    await open_console(store).people.add_session("session", "ada", None, 60, "password")
+    await open_console(store).people.add_token("ada", "test", "token", None, "tester")
+    await open_console(store).people.add_login_link("link", "ada", 60, "tester")
+    await open_console(store).people.fail_login(["ip:127.0.0.1"])
+    await open_console(store).secrets.secret("signing", "fresh")
+    await open_console(store).flags.set_flag("ingest", False, "tester")
+    await open_console(store).idempotency.begin_request("ada", "key", "same")
+    await open_console(store).files.add_file(
+        NewFile("ada", "a.csv", "upload", "/a.csv", 1, "hash", {})
+    )
+    await open_console(store).exports.add_export(NewExport("ada", job_id, "csv", [], False))
+    await open_console(store).operations.add(NewOperation("ada", "cancel", {}, [job_id], 1))
 
 
 async def _use(url: str) -> None:
@@ -155,7 +159,7 @@ def test_upgrade_of_a_current_database_changes_nothing(database_url: str) -> Non
 
     async def jobs() -> int:
         store = await open_store(database_url)
-        count = len(await store.reads.jobs(10))
+        count = len(await open_console(store).jobs.page(None, 10))
         await store.close()
         return count
 

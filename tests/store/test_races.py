@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.console import open_console
 from holdfast.errors import DatabaseGone, LeaseLost, UserError
 from holdfast.model import ItemStatus, JobState, StreamState
 from holdfast.pipeline import Dedupe
@@ -47,7 +48,7 @@ async def _cancel_during(store: Store, url: str, verb: str, job_id: int, action:
         await until_blocked(store, cancelling)
         result = await other.go_on()
         assert await cancelling is JobState.CANCELLED
-    assert await store.reads.count_ranges(job_id) == 0
+    assert await open_console(store).ranges.count(job_id) == 0
     return result
 
 
@@ -175,7 +176,7 @@ async def test_two_completions_at_once_end_the_job_once(store: Store, database_u
         mine = asyncio.create_task(store.outcomes.complete(job_id))
         await until_blocked(store, mine)
         assert [await other.go_on(), await mine] == [JobState.DONE, None]
-    actions = [entry["action"] for entry in await store.reads.audit(job_id)]
+    actions = [entry["action"] for entry in await open_console(store).audit.of_job(job_id)]
     assert actions.count("finish") == 1
 
 

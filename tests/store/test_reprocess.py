@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.console import open_console
 from holdfast.errors import UserError
 from holdfast.model import ItemStatus, JobState
 from holdfast.store import Store
@@ -13,6 +14,7 @@ from tests.store.checks import (
     claim_one,
     filled_job,
     finished_job,
+    items_of,
     rows_written,
     seqs_of,
     settle,
@@ -67,7 +69,7 @@ async def test_reprocess_resets_the_attempts_and_keeps_the_history(store: Store)
     held = await claim_one(store, job_id)
     assert tuple(held.rows[0])[2:] == (1, 0, 0)
     await settle(store, held)
-    history = await store.reads.attempts(job_id, 1)
+    history = await open_console(store).items.attempts(job_id, 1)
     assert [(one["number"], one["error_code"]) for one in history] == [(1, "TIMEOUT")]
 
 
@@ -81,8 +83,8 @@ async def test_reprocess_without_reset_goes_on_counting_attempts(store: Store) -
 async def test_replaced_result_is_kept_as_history(store: Store) -> None:
     job_id = await finished_job(store, DONE)
     await store.jobs.reprocess_items(job_id, [1], "tester")
-    assert (await store.reads.attempts(job_id, 1))[0]["result"] == '{"seq":1}'
-    item = await store.reads.item(job_id, 1)
+    assert (await open_console(store).items.attempts(job_id, 1))[0]["result"] == '{"seq":1}'
+    item = await open_console(store).items.item(job_id, 1)
     assert item is not None and item["result"] is None
 
 
@@ -130,24 +132,23 @@ async def test_lists_by_status_are_ordered_by_when_it_was_reached(store: Store) 
     job_id = await finished_job(store, DONE, ERROR, DONE)
     await store.jobs.reprocess_items(job_id, [1], "tester")
     await work_off(store, job_id)
-    done = [item.seq async for page in store.reads.items(job_id, [DONE]) for item in page]
+    done = [item.seq for item in await items_of(store, job_id, [DONE])]
     assert done == [3, 1]
-    both = [item.seq async for page in store.reads.items(job_id, [ERROR, DONE]) for item in page]
+    both = [item.seq for item in await items_of(store, job_id, [ERROR, DONE])]
     assert both == [2, 3, 1]
-    pages = [page async for page in store.reads.items(job_id)]
-    assert [item.seq for item in pages[0]] == [1, 2, 3]
+    assert [item.seq for item in await items_of(store, job_id)] == [1, 2, 3]
 
 
 async def test_lists_longer_than_a_page_are_whole(store: Store) -> None:
     job_id = await filled_job(store, 2300)
     half = await claim_one(store, job_id, 1150)
     await settle(store, half)
-    everything = [item.seq async for page in store.reads.items(job_id) for item in page]
+    everything = [item.seq for item in await items_of(store, job_id)]
     assert everything == list(range(1, 2301))
-    done = [item.seq async for page in store.reads.items(job_id, [DONE]) for item in page]
+    done = [item.seq for item in await items_of(store, job_id, [DONE])]
     assert done == list(range(1, 1151))
     waiting = [ItemStatus.PENDING]
-    pending = [item.seq async for page in store.reads.items(job_id, waiting) for item in page]
+    pending = [item.seq for item in await items_of(store, job_id, waiting)]
     assert pending == list(range(1151, 2301))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from holdfast.console import open_console
 from holdfast.errors import UserError
 from holdfast.model import ItemStatus, JobState
 from holdfast.store import DecisionRow, SaveFailed, Settlement, Store
@@ -40,11 +41,11 @@ async def test_every_kind_of_outcome_is_written_and_counted(store: Store) -> Non
     counters = await store.reads.counters(job_id)
     assert (counters.done, counters.error, counters.not_found, counters.skipped) == (1, 1, 1, 1)
     assert (counters.open, counters.retried, counters.throttled) == (1, 1, 0)
-    item = await store.reads.item(job_id, 2)
+    item = await open_console(store).items.item(job_id, 2)
     assert item is not None
     assert (item["status"], item["error_code"], item["tries"]) == ("ERROR", "TIMEOUT", 1)
-    assert (await store.reads.item(job_id, 1) or {})["result"] == '{"seq":1}'
-    assert await store.reads.errors_by_code(job_id) != []
+    assert (await open_console(store).items.item(job_id, 1) or {})["result"] == '{"seq":1}'
+    assert await open_console(store).jobs.errors_by_code(job_id) != []
 
 
 async def test_part_is_settled_and_only_the_rest_comes_back(store: Store) -> None:
@@ -175,9 +176,12 @@ async def test_retried_item_carries_its_tries_and_keeps_their_history(store: Sto
     await settle(store, second, PENDING, error_code="NOT_FOUND")
     third = await claim_one(store, job_id)
     await settle(store, third, DONE)
-    history = [(one["number"], one["status"]) for one in await store.reads.attempts(job_id, 1)]
+    history = [
+        (one["number"], one["status"])
+        for one in await open_console(store).items.attempts(job_id, 1)
+    ]
     assert history == [(1, "ERROR"), (2, "NOT_FOUND")]
-    item = await store.reads.item(job_id, 1)
+    item = await open_console(store).items.item(job_id, 1)
     assert item is not None and (item["tries"], item["status"]) == (3, "DONE")
     assert item["error_code"] is None
     assert (await store.reads.counters(job_id)).retried == 2
@@ -194,15 +198,18 @@ async def test_throttled_try_is_counted_and_one_that_waited_for_a_gate_leaves_no
     )
     await store.outcomes.settle(job_id, "one", [Settlement(held.lease, [throttled, waits], True)])
     counters = await store.reads.counters(job_id)
-    assert (counters.retried, counters.throttled) == (1, 1)
-    assert await store.reads.attempts(job_id, 2) == []
-    assert [found.waiting_for for found in await store.reads.ranges(job_id)] == [None, "api"]
+    assert (counters.retried, counters.throttled) == (0, 1), "a throttle is not a retry"
+    assert await open_console(store).items.attempts(job_id, 2) == []
+    assert [found.waiting_for for found in await open_console(store).ranges.of_job(job_id)] == [
+        None,
+        "api",
+    ]
 
 
 async def test_first_success_writes_no_history(store: Store) -> None:
     job_id = await filled_job(store, 1)
     await work_off(store, job_id)
-    assert await store.reads.attempts(job_id, 1) == []
+    assert await open_console(store).items.attempts(job_id, 1) == []
 
 
 async def test_save_writes_in_the_settling_transaction(store: Store) -> None:
@@ -257,7 +264,7 @@ async def test_decisions_are_written_with_the_settlement(store: Store) -> None:
     held = await claim_one(store, job_id)
     decision = DecisionRow("claim", 10, 20, "items are fast")
     await store.outcomes.settle(job_id, "one", [settlement_of(held)], decisions=[decision])
-    found = await store.reads.decisions(job_id, 5)
+    found = await open_console(store).jobs.decisions(job_id, 5)
     assert [(one["what"], one["was"], one["became"]) for one in found] == [("claim", 10, 20)]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime, timedelta
 
+from holdfast.console import open_console
 from holdfast.store import Store
 from holdfast.store.upkeep_table import DueSchedule
 from tests.store.checks import execute, fetch
@@ -68,7 +69,7 @@ async def test_schedule_fires_once_under_two_sweepers(store: Store, other_store:
     fired = await asyncio.gather(fire(store, one[0]), fire(other_store, two[0]))
     jobs = [job_id for job_id in fired if job_id is not None]
     assert len(jobs) == 1
-    assert [job.id for job in await store.reads.jobs(10)] == jobs
+    assert [row.job.id for row in await open_console(store).jobs.page(None, 10)] == jobs
     assert await store.upkeep.due_schedules() == []
     schedule = (await store.reads.schedules())[0]
     assert (schedule["next_at"], schedule["last_job_id"]) == (FUTURE, jobs[0])

@@ -73,11 +73,6 @@ simple_scenario(
 simple_scenario("close_gate", lambda store, name: store.gates.close(name, 9, "busy"), *GATE)
 simple_scenario("slow_gate", lambda store, name: store.gates.slow_down(name, 9.0), *GATE)
 simple_scenario(
-    "drop_slots",
-    lambda store, name: store.gates.drop_slots("one"),
-    "gate_holds", "gate", 0, _declare, _reserve,
-)  # fmt: skip
-simple_scenario(
     "keep_slots", lambda store, name: store.gates.keep_slots(name, "one", 1, 9.0), *GATE, _declare
 )
 simple_scenario("add_worker", _add_worker, *WORKER)

@@ -24,7 +24,7 @@ from holdfast.api.app import create_app
 from holdfast.api.parts import Parts
 from holdfast.cli.composition import worker_options
 from holdfast.cli.server import opened_parts
-from holdfast.engine.worker import Worker
+from holdfast.engine.worker import Worker, WorkerParts
 from holdfast.errors import Failed, NotFound
 from holdfast.model import ItemStatus, Outcome
 from holdfast.options import Option
@@ -145,10 +145,11 @@ class Site:
         if self._works:
             parts = self.parts
             options = worker_options(settings, None, until_idle=False)
-            self._worker = Worker(
-                parts.store, parts.new_name(), self._pipelines, options, "tester", parts.clock,
-                parts.rng, parts.metrics, parts.log,
+            worker = WorkerParts(
+                parts.store, parts.new_name(), "tester", parts.clock, parts.rng, parts.metrics,
+                parts.log,
             )  # fmt: skip
+            self._worker = Worker(worker, self._pipelines, options)
             self._working = asyncio.create_task(self._worker.run())
 
     async def _stop(self) -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from holdfast.engine.value_search import Value
+from holdfast.console.value_search import Value
 from holdfast.errors import UserError
 from holdfast.model import ItemStatus
 from holdfast.web.columns import guesses, kind_of

@@ -13,8 +13,9 @@ from fastapi.routing import APIRoute
 from holdfast.api.identity import Person, find_person, parts_of
 from holdfast.api.problems import Malformed
 from holdfast.api.uploading import received_form
+from holdfast.console.idempotency import Answered, Idempotency
 from holdfast.errors import UnfitState, UserError
-from holdfast.store.request_table import Answered, RequestKey, RequestTable
+from holdfast.store.idempotency import RequestKey
 
 HEADER = "Idempotency-Key"
 _KEY = re.compile(r"[\x21-\x7e]{1,200}\Z")
@@ -42,7 +43,7 @@ class AnsweredOnce(APIRoute):
     async def _answer(
         self, handler: _Handler, request: Request, person: Person, key: str
     ) -> Response:
-        table = parts_of(request).store.requests
+        table = parts_of(request).console.idempotency
         fingerprint = await _fingerprint(request)
         before = await table.begin_request(person.name, key, fingerprint)
         if before is None:
@@ -73,7 +74,7 @@ def _replayed(status: int, body: str) -> Response:
 
 
 async def _carry_out(
-    handler: _Handler, request: Request, table: RequestTable, key: RequestKey
+    handler: _Handler, request: Request, table: Idempotency, key: RequestKey
 ) -> Response:
     """An error had no effect, so the same key may try again."""
     request.state.request_key = key

@@ -43,8 +43,8 @@ from holdfast.api.pending import PendingCounts
 from holdfast.api.problems import RESPONSES, Problem, add_handlers
 from holdfast.api.protection import CarefulHeaders, RequestLimits
 from holdfast.api.rates import Rates
-from holdfast.engine.exports import Exports
-from holdfast.engine.operations import Operations
+from holdfast.console.export_writer import ExportWriter
+from holdfast.console.operation_runner import OperationRunner
 from holdfast.engine.upkeep import every
 
 ROUTERS = (
@@ -101,7 +101,9 @@ def _add_state(app: FastAPI, parts: Parts) -> None:
     app.state.pending_counts = PendingCounts(parts.clock)
     app.state.kickoffs = asyncio.Semaphore(_KICKOFFS)
     folder = parts.files / "exports"
-    app.state.exports = Exports(parts.store, folder, parts.new_name(), parts.clock, parts.log)
+    app.state.exports = ExportWriter(
+        parts.console, folder, parts.new_name(), parts.clock, parts.log
+    )
 
 
 @asynccontextmanager
@@ -110,14 +112,14 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     parts: Parts = app.state.parts
     intake = Intake(parts)
     limits, name = parts.options.attempt_limits, parts.new_name()
-    acting = Operations(parts.store, parts.pipelines, limits, name, parts.log)
+    acting = OperationRunner(parts.console, parts.pipelines, limits, name, parts.log)
     loops = [
         every(_LOOK_SECONDS, intake.look, parts.log, "intake"),
         every(_LOOK_SECONDS, app.state.exports.look, parts.log, "exports"),
         every(_LOOK_SECONDS, acting.look, parts.log, "operations"),
         every(_LOOK_SECONDS, app.state.feed.read, parts.log, "live"),
-        every(_FORGET_SECONDS, parts.store.people.forget_expired, parts.log, "sessions"),
-        every(_FORGET_SECONDS, parts.store.requests.forget_requests, parts.log, "requests"),
+        every(_FORGET_SECONDS, parts.console.people.forget_expired, parts.log, "sessions"),
+        every(_FORGET_SECONDS, parts.console.idempotency.forget_requests, parts.log, "requests"),
         every(_FORGET_SECONDS, partial(clear_leftovers, parts), parts.log, "leftovers"),
     ]
     tasks = [asyncio.create_task(loop) for loop in loops]

@@ -42,10 +42,10 @@ async def index(
     # Who logs in from where is for admins, and for oneself.
     scope = None if person.is_admin else person.name
     if job_id is not None:
-        await parts.store.pages.job(job_id, person.scope)
+        await parts.console.jobs.job(job_id, person.scope)
         scope = person.scope
     cursors = Cursors(parts.secret, "audit", person.name, {"job": job_id})
-    found = await parts.store.lists.audit(scope, page_size + 1, cursors.read(after), job_id or 0)
+    found = await parts.console.audit.page(scope, page_size + 1, cursors.read(after), job_id or 0)
     more = cursors.write(found[page_size - 1]["id"]) if len(found) > page_size else None
     entries = [
         AuditShape(**{**each, "detail": orjson.loads(each["detail"])}) for each in found[:page_size]

@@ -11,7 +11,6 @@ from holdfast.api.answered_once import AnsweredOnce
 from holdfast.api.cursors import Cursors
 from holdfast.api.identity import Operator, PartsOf, Someone
 from holdfast.api.shapes import Id, Shape
-from holdfast.engine.dead_letters import shown_letter
 from holdfast.model import LetterState
 
 router = APIRouter(prefix="/api/dead-letters", tags=["dead letters"], route_class=AnsweredOnce)
@@ -62,7 +61,7 @@ async def index(
     after: str | None = None,
 ) -> DeadLetterList:
     cursors = Cursors(parts.secret, "dead letters", person.name, {"state": state})
-    found: list[dict[str, Any]] = await parts.store.lists.dead_letters(
+    found: list[dict[str, Any]] = await parts.console.dead_letters.page(
         person.scope, state, page_size + 1, cursors.read(after)
     )
     more = cursors.write(found[page_size - 1]["id"]) if len(found) > page_size else None
@@ -73,18 +72,18 @@ async def index(
 @router.get("/{letter_id}", summary="Show everything about a dead letter")
 async def show(letter_id: Id, person: Someone, parts: PartsOf) -> WholeDeadLetterShape:
     """A payload that is no text comes in base64, after `base64:`."""
-    await parts.store.lists.require_dead_letter(letter_id, person.scope)
-    return WholeDeadLetterShape(**await shown_letter(parts.store, letter_id))
+    await parts.console.dead_letters.require(letter_id, person.scope)
+    return WholeDeadLetterShape(**await parts.console.dead_letters.letter(letter_id))
 
 
 @router.post("/{letter_id}/replay", status_code=204, summary="Try it again")
 async def replay(letter_id: Id, person: Operator, parts: PartsOf) -> None:
-    await parts.store.lists.require_dead_letter(letter_id, person.scope)
+    await parts.console.dead_letters.require(letter_id, person.scope)
     await parts.control(person.name).replay(letter_id)
 
 
 @router.post("/{letter_id}/drop", status_code=204, summary="Take it off the list")
 async def drop(letter_id: Id, person: Operator, parts: PartsOf) -> None:
     """Its item stays an error."""
-    await parts.store.lists.require_dead_letter(letter_id, person.scope)
+    await parts.console.dead_letters.require(letter_id, person.scope)
     await parts.control(person.name).drop(letter_id)

@@ -15,8 +15,8 @@ from holdfast.api.jobs import job_shape
 from holdfast.api.live import Feed
 from holdfast.api.rates import Rates
 from holdfast.api.shapes import Id
+from holdfast.console.jobs import CountedJob
 from holdfast.errors import DatabaseGone
-from holdfast.store.pages import CountedJob
 
 router = APIRouter(prefix="/api/events", tags=["events"])
 
@@ -40,7 +40,7 @@ async def stream(
 ) -> StreamingResponse:
     """An event `jobs` with the live jobs each time they were read; ends when the session does."""
     if job_id is not None:
-        await parts.store.pages.job(job_id, person.scope)
+        await parts.console.jobs.job(job_id, person.scope)
     feed: Feed = request.app.state.feed
     feed.check_room(person.name)
     return StreamingResponse(

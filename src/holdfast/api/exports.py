@@ -17,16 +17,16 @@ from holdfast.api.items import Code, From, Statuses, To, Values, in_utc, statuse
 from holdfast.api.jobs import ScopedJob
 from holdfast.api.operations import narrowing
 from holdfast.api.shapes import Id, Shape
-from holdfast.engine.exports import Exports
-from holdfast.engine.value_search import values_of
+from holdfast.console.export_writer import ExportWriter
+from holdfast.console.exports import Export, NewExport
+from holdfast.console.items import ItemFilter
+from holdfast.console.value_search import values_of
 from holdfast.errors import NotThere, UnfitState
-from holdfast.store.file_table import Export, NewExport
-from holdfast.store.item_pages import ItemFilter
 
 
 class _MadeOnce(AnsweredOnce):
     async def retell(self, request: Request, person: Person, made: int) -> str:
-        found = await parts_of(request).store.files.export(made)
+        found = await parts_of(request).console.exports.export(made)
         return _shape(found).model_dump_json(by_alias=True)
 
 
@@ -85,7 +85,7 @@ async def make(
     narrowed = {name: told for name, told in narrowing(filter, values).items() if told}
     wanted = [str(status) for status in filter.statuses]
     new = NewExport(person.name, job.id, format, wanted, with_input, narrowed, request_key(request))
-    return _shape(await parts.store.files.export(await parts.store.files.add_export(new)))
+    return _shape(await parts.console.exports.export(await parts.console.exports.add_export(new)))
 
 
 @router.get("/api/exports", summary="List your exports")
@@ -97,7 +97,7 @@ async def index(
 ) -> ExportList:
     cursors = Cursors(parts.secret, "exports", person.name, {})
     scope = None if person.is_admin else person.name
-    found = await parts.store.files.exports(scope, page_size + 1, cursors.read(after))
+    found = await parts.console.exports.page(scope, page_size + 1, cursors.read(after))
     more = cursors.write(found[page_size - 1].id) if len(found) > page_size else None
     return ExportList(exports=[_shape(each) for each in found[:page_size]], next=more)
 
@@ -105,7 +105,7 @@ async def index(
 @router.get("/api/exports/{export_id}", summary="Show an export")
 async def show(export_id: Id, person: Someone, parts: PartsOf) -> ExportShape:
     scope = None if person.is_admin else person.name
-    return _shape(await parts.store.files.export(export_id, scope))
+    return _shape(await parts.console.exports.export(export_id, scope))
 
 
 @router.get(
@@ -118,15 +118,15 @@ async def download(
     export_id: Id, request: Request, person: Someone, parts: PartsOf
 ) -> FileResponse:
     scope = None if person.is_admin else person.name
-    export = await parts.store.files.export(export_id, scope)
+    export = await parts.console.exports.export(export_id, scope)
     if export.state != "DONE":
         raise UnfitState(f"export {export_id} is {export.state}", "Ask again when it is DONE.")
-    exports: Exports = request.app.state.exports
+    exports: ExportWriter = request.app.state.exports
     path = exports.path(export)
     if not await asyncio.to_thread(path.is_file):
         raise NotThere(f"the file of export {export_id} is gone", "Ask for a new export.")
     # Whoever may not see the job any more, may not read it from an export of better days either.
-    job = await parts.store.pages.job(export.job_id, person.scope)
+    job = await parts.console.jobs.job(export.job_id, person.scope)
     partial = "-partial" if export.partial else ""
     name = f"{job.name.rpartition('.')[0] or job.name}-{job.id}{partial}.{export.format}"
     return FileResponse(path, media_type=_MEDIA_TYPES[export.format], filename=name)

@@ -25,17 +25,17 @@ from holdfast.api.parts import Parts
 from holdfast.api.problems import WrongType
 from holdfast.api.shapes import Id, Shape
 from holdfast.api.uploading import Received, received_form, the_file
-from holdfast.engine.record.discover import open_upload
+from holdfast.console.files import NewFile, StoredFile
 from holdfast.errors import InputError, NotAllowed, NotThere
 from holdfast.sources.images import MEDIA_TYPES, image_in
-from holdfast.store.file_table import NewFile, StoredFile
-from holdfast.store.request_table import RequestKey
+from holdfast.store.idempotency import RequestKey
+from holdfast.tables.files import content_key, open_table
 
 
 class _StoredOnce(AnsweredOnce):
     async def retell(self, request: Request, person: Person, made: int) -> str:
         parts = parts_of(request)
-        file = await parts.store.files.file(made)
+        file = await parts.console.files.file(made)
         table = {name: file.detected[name] for name in TABLE_OPTIONS if file.detected.get(name)}
         return (await _previewed(file, table, parts)).model_dump_json(by_alias=True)
 
@@ -116,7 +116,7 @@ async def index(
     after: str | None = None,
 ) -> FileList:
     cursors = Cursors(parts.secret, "files", person.name, {})
-    found = await parts.store.files.files(person.scope, page_size + 1, cursors.read(after))
+    found = await parts.console.files.page(person.scope, page_size + 1, cursors.read(after))
     more = cursors.write(found[page_size - 1].id) if len(found) > page_size else None
     return FileList(files=[_shape(file) for file in found[:page_size]], next=more)
 
@@ -131,7 +131,7 @@ async def show(
     sheet: Annotated[str | None, Query(max_length=100)] = None,
 ) -> PreviewedFile:
     """Give encoding, delimiter or sheet to see how the file reads with them."""
-    file = await parts.store.files.file(file_id, person.scope)
+    file = await parts.console.files.file(file_id, person.scope)
     given = {"encoding": encoding, "delimiter": delimiter, "sheet": sheet}
     return await _previewed(file, {name: value for name, value in given.items() if value}, parts)
 
@@ -143,7 +143,7 @@ async def show(
     responses={200: {"content": {name: {} for name in MEDIA_TYPES}}},
 )
 async def image(image_id: Id, person: Someone, parts: PartsOf) -> FileResponse:
-    file = await parts.store.files.file(image_id, person.scope)
+    file = await parts.console.files.file(image_id, person.scope)
     if not is_image(file) or not await asyncio.to_thread(Path(file.path).is_file):
         raise NotThere(f"file {image_id} is no image", "GET /api/files tells what the files are.")
     # It stays the same for ever: a file is stored by its content.
@@ -191,7 +191,7 @@ async def refer(path: str, table: Mapping[str, str], person: Person, parts: Part
     detected, rows = await asyncio.to_thread(_look_into, place, table, parts)
     if not rows:
         raise InputError(f"{place.name} has a header and no rows", "Name a file with rows.")
-    sha256 = await asyncio.to_thread(_content_key, place)
+    sha256 = await asyncio.to_thread(content_key, place)
     size = place.stat().st_size
     return await _record(_new_file(person, REFERENCE, place, size, sha256, detected), parts)
 
@@ -222,12 +222,6 @@ async def require_in_place(file: StoredFile, parts: Parts) -> None:
             raise NotAllowed(f"{file.name} leads elsewhere now", "Refer to it anew.")
 
 
-def _content_key(path: Path) -> str:
-    from holdfast.tables.files import content_key
-
-    return content_key(path)
-
-
 def _new_file(
     person: Person, kind: str, place: Path, size: int, sha256: str, detected: dict[str, Any]
 ) -> NewFile:
@@ -235,14 +229,14 @@ def _new_file(
 
 
 async def _record(new: NewFile, parts: Parts) -> StoredFile:
-    return await parts.store.files.file(await parts.store.files.add_file(new))
+    return await parts.console.files.file(await parts.console.files.add_file(new))
 
 
 def _look_into(
     path: Path, table: Mapping[str, Any], parts: Parts
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     limits = dict.fromkeys(("max_cell_bytes", "max_row_bytes"), parts.options.max_input_bytes)
-    with open_upload(path, {**table, **limits}) as file:
+    with open_table(path, {**table, **limits}) as file:
         batch = next(file.pages(0, lambda: _PREVIEW_ROWS, 1 << 20))
         rows = [orjson.loads(text) for text in islice(batch.inputs, _PREVIEW_ROWS)]
         return asdict(file.detected), rows

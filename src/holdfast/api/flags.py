@@ -14,27 +14,30 @@ from holdfast.api.identity import Admin, PartsOf, Someone
 from holdfast.api.parts import Parts
 from holdfast.api.problems import SwitchedOff
 from holdfast.api.shapes import Shape
+from holdfast.errors import NotThere
+from holdfast.extension import FlagSpec
 
 router = APIRouter(prefix="/api/flags", tags=["flags"])
 
 
 class Flag(StrEnum):
+    """The flags of the core; extensions add theirs."""
+
     INGEST = "ingest"
     PENDING = "pending"
 
 
-#: flag -> (what it lets people do, the setting that may switch it off)
-FLAGS = {
-    Flag.INGEST: ("Uploads and new jobs over files.", "DB_INGEST_ENABLED"),
-    Flag.PENDING: ("The list of everything pending, over all jobs.", "PENDING_ENABLED"),
-}
+FLAGS = (
+    FlagSpec(Flag.INGEST, "Uploads and new jobs over files.", "db_ingest_enabled"),
+    FlagSpec(Flag.PENDING, "The list of everything pending, over all jobs.", "pending_enabled"),
+)
 
 
 class FlagShape(Shape):
-    name: Flag
+    name: str
     enabled: bool
     help: str
-    setting: str = Field(description="Off here is off, whatever the flag says.")
+    setting: str | None = Field(description="Off here is off, whatever the flag says.")
     setting_enabled: bool
     actor: str | None
     at: datetime | None
@@ -50,18 +53,17 @@ class FlagChange(Shape):
 
 @router.get("", summary="List the flags")
 async def index(person: Someone, parts: PartsOf) -> FlagList:
-    found = await parts.store.requests.flags()
+    found = await parts.console.flags.all()
     flags = []
-    for name, (help, setting) in FLAGS.items():
-        stored = found.get(name, {"enabled": True, "actor": None, "at": None})
-        allowed = parts.options.flags[name]
+    for flag in parts.options.flags.values():
+        stored = found.get(flag.name, {"enabled": True, "actor": None, "at": None})
         flags.append(
             FlagShape(
-                name=name,
-                enabled=allowed and stored["enabled"],
-                help=help,
-                setting=setting,
-                setting_enabled=allowed,
+                name=flag.name,
+                enabled=flag.allowed and stored["enabled"],
+                help=flag.help,
+                setting=flag.setting,
+                setting_enabled=flag.allowed,
                 actor=stored["actor"],
                 at=stored["at"],
             )
@@ -71,27 +73,31 @@ async def index(person: Someone, parts: PartsOf) -> FlagList:
 
 @router.put("/{name}", status_code=204, summary="Switch a flag")
 async def change(
-    name: Annotated[Flag, Path()], body: FlagChange, person: Admin, parts: PartsOf
+    name: Annotated[str, Path(max_length=100)], body: FlagChange, person: Admin, parts: PartsOf
 ) -> None:
-    await parts.store.requests.set_flag(name, body.enabled, person.name)
+    if name not in parts.options.flags:
+        known = ", ".join(parts.options.flags)
+        raise NotThere(f"there is no flag {name!r}", f"Flags: {known}.")
+    await parts.console.flags.set_flag(name, body.enabled, person.name)
 
 
-async def is_on(parts: Parts, flag: Flag) -> bool:
-    if not parts.options.flags[flag]:
+async def is_on(parts: Parts, flag: str) -> bool:
+    if not parts.options.flags[flag].allowed:
         return False
-    stored = (await parts.store.requests.flags()).get(flag)
+    stored = (await parts.console.flags.all()).get(flag)
     return stored is None or bool(stored["enabled"])
 
 
-def require_flag(flag: Flag) -> Callable[[Parts], Awaitable[None]]:
+def require_flag(name: str) -> Callable[[Parts], Awaitable[None]]:
     """For routes that the flag can switch off."""
 
     async def check(parts: PartsOf) -> None:
-        if not await is_on(parts, flag):
-            help, setting = FLAGS[flag]
+        if not await is_on(parts, name):
+            flag = parts.options.flags[name]
+            hint = f"An admin switches it on: PUT /api/flags/{name}"
             raise SwitchedOff(
-                f"switched off: {help[0].lower()}{help[1:]}",
-                f"An admin switches it on: PUT /api/flags/{flag}, or {setting}=true.",
+                f"switched off: {flag.help[0].lower()}{flag.help[1:]}",
+                f"{hint}, or {flag.setting}=true." if flag.setting else f"{hint}.",
             )
 
     return check

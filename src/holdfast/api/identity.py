@@ -11,7 +11,7 @@ from fastapi import Depends, Request, Response
 from itsdangerous import BadSignature, Signer
 
 from holdfast.api.parts import Parts
-from holdfast.engine.accounts import Role
+from holdfast.console.accounts import Role
 from holdfast.errors import NotAllowed
 
 COOKIE = "holdfast_session"

@@ -15,9 +15,9 @@ import orjson
 from holdfast.api.identity import Person
 from holdfast.api.parts import Parts
 from holdfast.api.uploading import ARRIVING, Received
+from holdfast.console.files import NewFile, StoredFile
 from holdfast.errors import UserError
 from holdfast.sources.images import Image
-from holdfast.store.file_table import NewFile, StoredFile
 
 IMAGE = "image"
 #: The kind of a stored file whose rows are images.
@@ -69,7 +69,7 @@ async def listed(files: Sequence[StoredFile], person: Person, parts: Parts) -> S
     place, size, sha256 = await asyncio.to_thread(_written, rows, parts.files)
     detected = {"format": "jsonl", "columns": list(rows[0]), "notes": []}
     new = NewFile(person.name, place.name, IMAGE_LIST, str(place.resolve()), size, sha256, detected)
-    return await parts.store.files.file(await parts.store.files.add_file(new))
+    return await parts.console.files.file(await parts.console.files.add_file(new))
 
 
 def _written(rows: Sequence[dict[str, Any]], folder: Path) -> tuple[Path, int, str]:

@@ -12,11 +12,10 @@ from typing import Any
 
 from holdfast.api.files import require_in_place
 from holdfast.api.parts import Parts
-from holdfast.engine.record.discover import open_upload
 from holdfast.engine.record.uploads import Upload
 from holdfast.errors import InputError, NotAllowed, NotThere, UserError
 from holdfast.model import Job
-from holdfast.tables.files import TableFile
+from holdfast.tables.files import TableFile, open_table
 
 _AT_ONCE = 2
 
@@ -30,7 +29,7 @@ class Intake:
         self._stopped = asyncio.Event()
 
     async def look(self) -> None:
-        found = await self._parts.store.pages.upload_jobs(list(self._parts.pipelines))
+        found = await self._parts.store.reads.upload_jobs(list(self._parts.pipelines))
         for job_id, pipeline in found:
             if job_id not in self._tasks and len(self._tasks) < _AT_ONCE:
                 task = asyncio.create_task(self._take_in(job_id, pipeline))
@@ -72,18 +71,18 @@ class Intake:
 
     async def _check_place(self, job: Job) -> None:
         if job.file_id is not None:
-            await require_in_place(await self._parts.store.files.file(job.file_id), self._parts)
+            await require_in_place(await self._parts.console.files.file(job.file_id), self._parts)
 
     def _open(self, reference: str | None, options: Mapping[str, Any]) -> TableFile:
         table = options.get("_table") or {}
         most = self._parts.options.max_input_bytes
         limits = dict.fromkeys(("max_cell_bytes", "max_row_bytes"), most)
-        return open_upload(Path(reference or ""), {**table, **limits})
+        return open_table(Path(reference or ""), {**table, **limits})
 
     async def _give_up(self, job_id: int, name: str, error: UserError) -> None:
         """A stored file that cannot be opened any more fails its job, and says why."""
         store = self._parts.store
-        seconds = self._parts.uploads.limits.lease_seconds
+        seconds = self._parts.uploads.walk.limits.lease_seconds
         stream = await store.ingest.lease_stream(job_id, name, seconds)
         if stream is not None:
             await store.ingest.fail_stream(stream, f"{error.message} {error.hint or ''}".strip())

@@ -18,12 +18,12 @@ from holdfast.api.parts import Parts
 from holdfast.api.problems import Malformed
 from holdfast.api.shapes import LARGEST_ID, Shape, Why
 from holdfast.api.timing import timed_page
-from holdfast.engine.grid import grid_of
-from holdfast.engine.value_search import Searched, Value, search, values_of
-from holdfast.engine.why import why_item_waits
+from holdfast.console.grid import grid_of
+from holdfast.console.items import ItemFilter, ItemView, Position
+from holdfast.console.value_search import Searched, Value, search, values_of
+from holdfast.console.why import why_item_waits
 from holdfast.errors import NotThere, UserError
 from holdfast.model import OPEN, ItemStatus, Job, JobState
-from holdfast.store.item_pages import ItemFilter, ItemView, Position
 
 router = APIRouter(prefix="/api/jobs/{jobId}", tags=["items"])
 
@@ -160,9 +160,9 @@ async def found_items(
 ) -> Searched:
     if values:
         async with timed_page(parts, "search", position):
-            return await search(parts.store, job, filter, values, position, limit)
+            return await search(parts.console, job, filter, values, position, limit)
     async with timed_page(parts, "items", position):
-        found = await parts.store.item_pages.page(job, filter, position, limit)
+        found = await parts.console.items.page(job, filter, position, limit)
     return Searched(found.items, found.next, len(found.items))
 
 
@@ -173,7 +173,7 @@ async def show(
     person: Someone,
     parts: PartsOf,
 ) -> WholeItem:
-    told = await parts.store.reads.item(job.id, seq)
+    told = await parts.console.items.item(job.id, seq)
     if told is None:
         raise NotThere(f"job {job.id} has no item {seq}", "GET …/items lists them.")
     return await _whole(told, job, parts)
@@ -181,16 +181,15 @@ async def show(
 
 async def _whole(told: dict[str, Any], job: Job, parts: Parts) -> WholeItem:
     seq = told["seq"]
-    reads = parts.store.reads
     attempts = [
         AttemptShape(**{**each, "result": _parsed(each["result"])})
-        for each in await reads.attempts(job.id, seq)
+        for each in await parts.console.items.attempts(job.id, seq)
     ]
     events = [
         EventShape(**{**each, "detail": orjson.loads(each["detail"])})
-        for each in await reads.audit(job.id)
+        for each in await parts.console.audit.of_job(job.id)
     ]
-    reason = await why_item_waits(parts.store, job, told, parts.options.worker_lost_seconds)
+    reason = await why_item_waits(parts.console, job, told, parts.options.worker_lost_seconds)
     status, code, message = _status_of(told, job)
     return WholeItem(
         job_id=job.id,
@@ -209,7 +208,7 @@ async def _whole(told: dict[str, Any], job: Job, parts: Parts) -> WholeItem:
         locked_by=told["worker"],
         updated_at=told["updated_at"],
         attempts_before=attempts,
-        dead_letters=await reads.dead_letters_of_item(job.id, seq),
+        dead_letters=await parts.console.dead_letters.of_item(job.id, seq),
         evidence=[],
         events=events,
         why=None if reason is None else Why(kind=reason.kind, text=reason.text, until=reason.until),

@@ -51,7 +51,7 @@ async def errors(job: ScopedJob, parts: PartsOf) -> ErrorGroups:
     pipeline = parts.pipelines.get(job.pipeline)
     own = dict(pipeline.error_codes) if pipeline else {}
     groups = []
-    for found in await parts.store.reads.errors_by_code(job.id):
+    for found in await parts.console.jobs.errors_by_code(job.id):
         known = error_code(found.code or "UNKNOWN_ERROR", own)
         groups.append(ErrorGroup(**asdict(found), category=known.category, retry=known.retry))
     return ErrorGroups(errors=groups)
@@ -64,5 +64,5 @@ async def decisions(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Decisions:
     """The latest first."""
-    found = await parts.store.reads.decisions(job.id, limit)
+    found = await parts.console.jobs.decisions(job.id, limit)
     return Decisions(decisions=[Decision(**each) for each in found])

@@ -24,18 +24,18 @@ from holdfast.api.problems import Malformed, SwitchedOff, WrongType
 from holdfast.api.rates import Rates
 from holdfast.api.shapes import Counts, Id, JobList, JobShape, Name, Shape, Text, Why
 from holdfast.api.uploading import received_form, the_file
+from holdfast.console.files import StoredFile
+from holdfast.console.jobs import CountedJob
+from holdfast.console.why import why_not_running
 from holdfast.engine.control import Asked, Caps
-from holdfast.engine.why import why_not_running
 from holdfast.errors import Throttled, UserError
 from holdfast.model import Job, JobState
-from holdfast.store.file_table import StoredFile
-from holdfast.store.pages import CountedJob
 
 
 class _MadeOnce(AnsweredOnce):
     async def retell(self, request: Request, person: Person, made: int) -> str:
         parts = parts_of(request)
-        told = await tell(await parts.store.pages.job(made, None), person, parts, request)
+        told = await tell(await parts.console.jobs.job(made, None), person, parts, request)
         return told.model_dump_json(by_alias=True)
 
 
@@ -103,7 +103,7 @@ async def scoped_job(
     job_id: Annotated[Id, Path(alias="jobId")], person: Someone, parts: PartsOf
 ) -> Job:
     """The job, if the person may see it; a job's owner never changes, so it stays theirs."""
-    return await parts.store.pages.job(job_id, person.scope)
+    return await parts.console.jobs.job(job_id, person.scope)
 
 
 ScopedJob = Annotated[Job, Depends(scoped_job)]
@@ -138,7 +138,7 @@ async def make(request: Request, person: Operator, parts: PartsOf) -> JobShape:
                 asked=asked,
                 images=file.kind == IMAGE_LIST,
             )
-    return await tell(await parts.store.pages.job(job_id, None), person, parts, request)
+    return await tell(await parts.console.jobs.job(job_id, None), person, parts, request)
 
 
 @router.get("", summary="List the jobs")
@@ -156,7 +156,7 @@ async def index(
     named = [name for name in pipelines.split(",") if name]
     filter = {"states": wanted, "pipelines": named}
     cursors = Cursors(parts.secret, "jobs", person.name, filter)
-    found = await parts.store.pages.jobs(
+    found = await parts.console.jobs.page(
         person.scope, page_size + 1, cursors.read(after), wanted, named
     )
     rates: Rates = request.app.state.rates
@@ -172,12 +172,12 @@ async def show(job: ScopedJob, request: Request, person: Someone, parts: PartsOf
 
 
 async def tell(job: Job, person: Person, parts: Parts, request: Request) -> JobShape:
-    (counted,) = await parts.store.pages.counted([job])
+    (counted,) = await parts.console.jobs.counted([job])
     rates: Rates = request.app.state.rates
     rates.see(counted)
     options = parts.options
     reason = await why_not_running(
-        parts.store, job, options.worker_lost_seconds, options.backfill_enabled
+        parts.console, job, options.worker_lost_seconds, options.backfill_enabled
     )
     shape = job_shape(counted, person, rates)
     if reason is not None:
@@ -267,7 +267,7 @@ async def _named_file(body: NewJob, person: Person, parts: Parts) -> StoredFile 
     if body.path is not None:
         return await refer(body.path, body.table, person, parts)
     ids = body.file_ids or [body.file_id or 0]
-    files = [await parts.store.files.file(each, person.scope) for each in dict.fromkeys(ids)]
+    files = [await parts.console.files.file(each, person.scope) for each in dict.fromkeys(ids)]
     for file in files:
         await require_in_place(file, parts)
     return await rows_of(files, person, parts)

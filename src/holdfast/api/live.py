@@ -11,8 +11,8 @@ from typing import Any
 
 from holdfast.api.parts import Parts
 from holdfast.api.rates import Rates
+from holdfast.console.jobs import CountedJob
 from holdfast.errors import Throttled
-from holdfast.store.pages import CountedJob
 
 _TICK_SECONDS = 1.0
 _IDLE_TICK_SECONDS = 5.0
@@ -54,8 +54,8 @@ class Feed:
         if now < self._read_at + wanted * 0.9:
             return
         self._read_at = now
-        jobs = await self._parts.store.lists.live_jobs(_RECENT_SECONDS)
-        self._latest = await self._parts.store.pages.counted(jobs)
+        jobs = await self._parts.console.jobs.live(_RECENT_SECONDS)
+        self._latest = await self._parts.console.jobs.counted(jobs)
         for counted in self._latest:
             self._rates.see(counted)
         self._remember()

@@ -15,17 +15,17 @@ from holdfast.api.identity import Operator, PartsOf, Person, Someone, parts_of
 from holdfast.api.items import in_utc
 from holdfast.api.parts import Parts
 from holdfast.api.shapes import Id, Shape, Text
-from holdfast.engine.value_search import MOST_ROWS, Value, search, values_of
+from holdfast.console.items import ItemFilter
+from holdfast.console.operations import NewOperation, Operation
+from holdfast.console.value_search import MOST_ROWS, Value, search, values_of
 from holdfast.errors import NotThere, UserError
 from holdfast.model import FINAL, OPEN, Counters, ItemStatus, Job, JobState
-from holdfast.store.item_pages import ItemFilter
-from holdfast.store.operation_table import NewOperation, Operation
-from holdfast.store.request_table import RequestKey
+from holdfast.store.idempotency import RequestKey
 
 
 class _MadeOnce(AnsweredOnce):
     async def retell(self, request: Request, person: Person, made: int) -> str:
-        found = await parts_of(request).store.operations.operation(made)
+        found = await parts_of(request).console.operations.operation(made)
         return operation_shape(found).model_dump_json(by_alias=True)
 
 
@@ -129,9 +129,7 @@ async def index(
     after: str | None = None,
 ) -> OperationList:
     cursors = Cursors(parts.secret, "operations", person.name, {})
-    found = await parts.store.operations.operations(
-        person.scope, page_size + 1, cursors.read(after)
-    )
+    found = await parts.console.operations.page(person.scope, page_size + 1, cursors.read(after))
     more = cursors.write(found[page_size - 1].id) if len(found) > page_size else None
     shapes = [operation_shape(each) for each in found[:page_size]]
     return OperationList(operations=shapes, next=more)
@@ -139,14 +137,14 @@ async def index(
 
 @router.get("/{operation_id}", summary="Show an operation")
 async def show(operation_id: Id, person: Someone, parts: PartsOf) -> OperationShape:
-    return operation_shape(await parts.store.operations.operation(operation_id, person.scope))
+    return operation_shape(await parts.console.operations.operation(operation_id, person.scope))
 
 
 @router.post("/{operation_id}/cancel", summary="Stop an operation")
 async def cancel(operation_id: Id, person: Operator, parts: PartsOf) -> OperationShape:
-    await parts.store.operations.operation(operation_id, person.scope)
-    await parts.store.operations.cancel(operation_id, person.name)
-    return operation_shape(await parts.store.operations.operation(operation_id))
+    await parts.console.operations.operation(operation_id, person.scope)
+    await parts.console.operations.cancel(operation_id, person.name)
+    return operation_shape(await parts.console.operations.operation(operation_id))
 
 
 async def begin(
@@ -167,7 +165,7 @@ async def begin(
     }
     ids = [job.id for job in jobs]
     new = NewOperation(person.name, body.kind, target, ids, counted.count, key)
-    return await parts.store.operations.operation(await parts.store.operations.add(new))
+    return await parts.console.operations.operation(await parts.console.operations.add(new))
 
 
 def narrowing(items: ItemFilter, values: Sequence[Value]) -> dict[str, Any]:
@@ -186,13 +184,13 @@ async def _jobs(body: NewOperationBody, person: Person, parts: Parts) -> list[Jo
     _refuse_unfitting(body)
     if filter.job_ids:
         jobs = [
-            await parts.store.pages.job(job_id, person.scope)
+            await parts.console.jobs.job(job_id, person.scope)
             for job_id in dict.fromkeys(filter.job_ids)
         ]
     else:
         pipelines = [] if filter.pipeline is None else [filter.pipeline]
         states = [str(state) for state in filter.states]
-        found = await parts.store.pages.jobs(person.scope, _MOST_JOBS + 1, None, states, pipelines)
+        found = await parts.console.jobs.page(person.scope, _MOST_JOBS + 1, None, states, pipelines)
         jobs = [counted.job for counted in found]
     if len(jobs) > _MOST_JOBS:
         raise UserError(f"more than {_MOST_JOBS} jobs match", "Narrow the filter.")
@@ -240,13 +238,13 @@ async def _count(body: NewOperationBody, jobs: list[Job], parts: Parts) -> Previ
     if values:
         return await _count_found(filter, values, jobs, parts)
     total, exact = 0, True
-    for counted in await parts.store.pages.counted(jobs):
+    for counted in await parts.console.jobs.counted(jobs):
         plain = filter.code is None and filter.since is None and filter.until is None
         for status in filter.statuses:
             if plain:
                 total += _counter(counted.counters, status)
             else:
-                total += await parts.store.operations.count(counted.job.id, status, filter)
+                total += await parts.console.operations.count(counted.job.id, status, filter)
                 exact = exact and status not in OPEN
     return Preview(jobs=len(jobs), count=total, exact=exact)
 
@@ -258,7 +256,7 @@ async def _count_found(
     them."""
     total = looked = 0
     for job in jobs:
-        found = await search(parts.store, job, filter, values, None, MOST_ROWS)
+        found = await search(parts.console, job, filter, values, None, MOST_ROWS)
         total, looked = total + len(found.items), looked + found.looked
         if found.next is not None or looked >= MOST_ROWS:
             exact = found.next is None and job is jobs[-1]

@@ -29,7 +29,7 @@ class _OrderedOnce(AnsweredOnce):
     """Of the orders, only `reprocess` makes something: an operation."""
 
     async def retell(self, request: Request, person: Person, made: int) -> str:
-        found = await parts_of(request).store.operations.operation(made)
+        found = await parts_of(request).console.operations.operation(made)
         told = Reprocessed(opened=None, left=None, operation=operation_shape(found))
         return told.model_dump_json(by_alias=True)
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.clock import Clock
-from holdfast.engine.accounts import Accounts
+from holdfast.console import Console
+from holdfast.console.accounts import Accounts
+from holdfast.console.operation_runner import AttemptLimits
 from holdfast.engine.control import Control
-from holdfast.engine.operations import AttemptLimits
 from holdfast.engine.pace.backpressure import Backpressure
 from holdfast.engine.record.uploads import UploadParts
 from holdfast.engine.worker import Worker
@@ -21,9 +22,20 @@ from holdfast.store import Store
 
 
 @dataclass(frozen=True, slots=True)
+class ServedFlag:
+    """A flag of the core or of an extension that is served here."""
+
+    name: str
+    help: str
+    setting: str | None  # the name under which people set it
+    allowed: bool  # what the setting says; the database may say off besides
+
+
+@dataclass(frozen=True, slots=True)
 class ApiOptions:
     """Values, not settings: the composition root reads those."""
 
+    owner: str  # of jobs that no person asked for
     max_upload_bytes: int
     max_body_bytes: int
     max_input_bytes: int
@@ -33,12 +45,13 @@ class ApiOptions:
     worker_lost_seconds: float
     backfill_enabled: bool
     attempt_limits: AttemptLimits
-    flags: Mapping[str, bool]  # as the settings say; the database may say off besides
+    flags: Mapping[str, ServedFlag]
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
     store: Store
+    console: Console
     pipelines: Mapping[str, Pipeline]
     accounts: Accounts
     options: ApiOptions

@@ -27,9 +27,9 @@ from holdfast.api.parts import Parts
 from holdfast.api.shapes import Id, Shape
 from holdfast.api.timing import timed_page
 from holdfast.clock import Clock
+from holdfast.console.items import ItemFilter, ItemPage
 from holdfast.errors import NotAllowed, UserError
 from holdfast.model import OPEN, ItemStatus
-from holdfast.store.item_pages import ItemFilter, ItemPage
 
 router = APIRouter(prefix="/api/pending", tags=["items"])
 
@@ -70,7 +70,7 @@ class PendingCounts:
         known = self._known.get(key)
         if known is not None and now < known[0] + _COUNT_SECONDS:
             return known[1]
-        count = await parts.store.item_pages.pending_count(scope, pipeline, job_id)
+        count = await parts.console.items.pending_count(scope, pipeline, job_id)
         if len(self._known) >= _COUNTS:
             self._known.clear()
         self._known[key] = (now, count)
@@ -110,12 +110,10 @@ async def index(
     position = cursors.read(after)
     async with timed_page(parts, "pending", position):
         if job_id is None:
-            found = await parts.store.item_pages.pending(
-                scope, job_type, filter, position, page_size
-            )
+            found = await parts.console.items.pending(scope, job_type, filter, position, page_size)
         else:
-            job = await parts.store.pages.job(job_id, scope)
-            found = await parts.store.item_pages.page(job, filter, position, page_size)
+            job = await parts.console.jobs.job(job_id, scope)
+            found = await parts.console.items.page(job, filter, position, page_size)
     counts: PendingCounts = request.app.state.pending_counts
     return PendingList(
         items=await _shapes(found, parts),
@@ -140,7 +138,7 @@ def _scope(person: Person, user_id: str) -> str | None:
 
 
 async def _shapes(found: ItemPage, parts: Parts) -> list[PendingItem]:
-    jobs = await parts.store.item_pages.job_types(sorted({item.job_id for item in found.items}))
+    jobs = await parts.console.items.job_types(sorted({item.job_id for item in found.items}))
     shapes = []
     for item in found.items:
         pipeline, owner, name = jobs.get(item.job_id, ("", "", ""))

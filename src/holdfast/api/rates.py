@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 
 from holdfast.clock import Clock
+from holdfast.console.jobs import CountedJob
 from holdfast.model import JobState
-from holdfast.store.pages import CountedJob
 
 _WINDOW_SECONDS = 30.0
 _LEAST_SECONDS = 0.9

@@ -18,7 +18,7 @@ from holdfast.api.identity import (
 )
 from holdfast.api.parts import Parts
 from holdfast.api.shapes import Shape
-from holdfast.engine.accounts import Role
+from holdfast.console.accounts import Role
 from holdfast.errors import NotAllowed
 
 router = APIRouter(tags=["session"])
@@ -82,7 +82,7 @@ async def set_password(
     body: NewPassword, person: Someone, request: Request, parts: PartsOf
 ) -> None:
     """Ends your other sessions."""
-    if (await parts.store.people.user(person.name)).has_password:
+    if (await parts.console.people.user(person.name)).has_password:
         await _check_current(body, person, request, parts)
     await parts.accounts.change_user(
         person.name, person.name, password=body.password, session=person.session

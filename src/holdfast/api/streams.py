@@ -81,7 +81,7 @@ async def index(
     after: str | None = None,
 ) -> StreamList:
     cursors = Cursors(parts.secret, "streams", person.name, {"state": state, "of": pipeline})
-    found = await parts.store.lists.streams(
+    found = await parts.console.streams.page(
         person.scope, page_size + 1, cursors.read(after), state or "", pipeline
     )
     more = cursors.write(found[page_size - 1]["id"]) if len(found) > page_size else None
@@ -99,7 +99,7 @@ async def of_job(job: ScopedJob, parts: PartsOf) -> StreamList:
 @router.post("/api/streams/{stream_id}/retry", summary="Go on with a stream that stopped")
 async def retry(stream_id: Id, request: Request, person: Operator, parts: PartsOf) -> JobShape:
     """After a failure or at a cap: its job resumes from the stream's cursor."""
-    job_id = await parts.store.lists.stream_job(stream_id, person.scope)
+    job_id = await parts.console.streams.job_of(stream_id, person.scope)
     await parts.control(person.name).resume(job_id)
     return await tell(await parts.store.reads.job(job_id), person, parts, request)
 
@@ -128,7 +128,7 @@ async def force_full(
 
 async def stream_with_job(stream_id: int, person: Person, parts: Parts) -> tuple[StreamShape, Job]:
     """A stream that the person may see, and the job that walked it last."""
-    job_id = await parts.store.lists.stream_job(stream_id, person.scope)
+    job_id = await parts.console.streams.job_of(stream_id, person.scope)
     job = await parts.store.reads.job(job_id)
     found = (await of_job(job, parts)).streams
     return next(each for each in found if each.id == stream_id), job

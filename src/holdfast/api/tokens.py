@@ -43,7 +43,7 @@ class MadeToken(Shape):
 @router.get("", summary="List the tokens")
 async def index(person: Someone, parts: PartsOf) -> TokenList:
     """Yours; for admins, everybody's."""
-    found = await parts.store.people.tokens(None if person.is_admin else person.name)
+    found = await parts.console.people.tokens(None if person.is_admin else person.name)
     return TokenList(tokens=[TokenShape.model_validate(token) for token in found])
 
 
@@ -57,7 +57,7 @@ async def make(body: NewToken, person: Someone, parts: PartsOf) -> MadeToken:
 
 @router.delete("/{token_id}", status_code=204, summary="Revoke a token")
 async def revoke(token_id: Id, person: Someone, parts: PartsOf) -> None:
-    mine = await parts.store.people.tokens(None if person.is_admin else person.name)
+    mine = await parts.console.people.tokens(None if person.is_admin else person.name)
     if token_id not in {token.id for token in mine}:
         raise NotThere(f"there is no token {token_id}", "GET /api/tokens lists yours.")
-    await parts.store.people.revoke_token(token_id, person.name)
+    await parts.console.people.revoke_token(token_id, person.name)

@@ -10,7 +10,7 @@ from pydantic import Field, StringConstraints
 
 from holdfast.api.identity import Admin, PartsOf
 from holdfast.api.shapes import Shape
-from holdfast.engine.accounts import Role
+from holdfast.console.accounts import Role
 
 router = APIRouter(prefix="/api/users", tags=["users"])
 
@@ -52,13 +52,13 @@ class LinkShape(Shape):
 
 @router.get("", summary="List the accounts")
 async def index(person: Admin, parts: PartsOf) -> UserList:
-    return UserList(users=[_shape(user) for user in await parts.store.people.users()])
+    return UserList(users=[_shape(user) for user in await parts.console.people.users()])
 
 
 @router.post("", status_code=201, summary="Add an account")
 async def add(body: NewUser, person: Admin, parts: PartsOf) -> UserShape:
     await parts.accounts.add_user(body.name, body.role, body.password, person.name)
-    return _shape(await parts.store.people.user(body.name))
+    return _shape(await parts.console.people.user(body.name))
 
 
 @router.patch("/{name}", summary="Change an account")
@@ -67,7 +67,7 @@ async def change(name: NameInPath, body: UserChange, person: Admin, parts: Parts
     await parts.accounts.change_user(
         name, person.name, role=body.role, disabled=body.disabled, password=body.password
     )
-    return _shape(await parts.store.people.user(name))
+    return _shape(await parts.console.people.user(name))
 
 
 @router.post("/{name}/link", status_code=201, summary="Make a one-time login link")

@@ -15,7 +15,8 @@ from holdfast.cli.composition import (
 )
 from holdfast.cli.inspecting import ready_settings
 from holdfast.cli.output import JSON_OPTION, console, errors, print_json, print_table
-from holdfast.engine.accounts import Accounts, Role
+from holdfast.console import open_console
+from holdfast.console.accounts import Accounts, Role
 from holdfast.errors import NotThere
 from holdfast.store import Store
 
@@ -44,7 +45,7 @@ def _with_accounts(action: Callable[[Accounts, Store, str], Awaitable[T]]) -> T:
 
     async def main() -> T:
         async with opened_store(settings) as store:
-            accounts = Accounts(store, settings.session_hours * 3600.0)
+            accounts = Accounts(open_console(store).people, settings.session_hours * 3600.0)
             return await action(accounts, store, settings.owner)
 
     return run_async(main())
@@ -76,7 +77,7 @@ def user_list(as_json: bool = JSON_OPTION) -> None:
 
     async def main() -> None:
         async with opened_store(settings) as store:
-            found = await store.people.users()
+            found = await open_console(store).people.users()
         if as_json:
             print_json([user._asdict() for user in found])
             return
@@ -137,7 +138,7 @@ def token_list(as_json: bool = JSON_OPTION) -> None:
 
     async def main() -> None:
         async with opened_store(settings) as store:
-            found = await store.people.tokens()
+            found = await open_console(store).people.tokens()
         if as_json:
             print_json([token._asdict() for token in found])
             return
@@ -156,9 +157,9 @@ def token_revoke(
     """Revoke a token, at once and for good."""
 
     async def action(accounts: Accounts, store: Store, actor: str) -> None:
-        if token_id not in {token.id for token in await store.people.tokens()}:
+        if token_id not in {token.id for token in await open_console(store).people.tokens()}:
             raise NotThere(f"there is no token {token_id}", "`holdfast token list` lists them.")
-        await store.people.revoke_token(token_id, actor)
+        await open_console(store).people.revoke_token(token_id, actor)
 
     _with_accounts(action)
     errors.print(f"Token {token_id} is revoked.", markup=False)

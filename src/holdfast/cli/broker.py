@@ -27,7 +27,7 @@ def reset(
 ) -> None:
     """Delete a queue that has other arguments than Holdfast needs, and declare it anew."""
     # Not above: the commands that need no broker start without it.
-    from holdfast.messaging.examination import reset_queue
+    from holdfast.messaging.queue_checks import reset_queue
 
     settings = settings_from_environment()
     if settings.broker_url is None:

@@ -10,16 +10,16 @@ from holdfast.clock import SystemClock, system_random
 from holdfast.engine.control import Control
 from holdfast.engine.worker import WorkerOptions
 from holdfast.errors import BrokerGone, UserError
-from holdfast.messaging import dead as messaging
 from holdfast.messaging.broker import Broker, open_broker
-from holdfast.messaging.orders import Orders
+from holdfast.messaging.broker_turns import BrokerTurns, TurnLimits, TurnParts
+from holdfast.messaging.dead import keep_dead_messages
+from holdfast.messaging.job_starts import JobStarts
 from holdfast.messaging.topology import DEAD_QUEUE, QUEUES
-from holdfast.messaging.turns import BrokerTurns
 from holdfast.observe.health import Check
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
-from holdfast.store import DeadMessage, Store
+from holdfast.store import Store
 
 
 @asynccontextmanager
@@ -49,20 +49,22 @@ async def broker_turns(
 ) -> AsyncIterator[tuple[BrokerTurns, Broker]]:
     async with opened_broker(settings, log) as broker:
         control = Control(store, settings.owner, log)
-        turns = BrokerTurns(
+        parts = TurnParts(
             store,
             broker,
-            Orders(store, control, pipelines, log),
-            pipelines,
-            options.may_run,
-            settings.claim_warmup,
-            settings.owner_slices,
-            settings.max_message_bytes,
-            settings.worker_lost_seconds,
+            JobStarts(store, control, pipelines, log),
             SystemClock(),
+            system_random(),
             metrics,
             log,
         )
+        limits = TurnLimits(
+            room=settings.claim_warmup,
+            owner_slices=settings.owner_slices,
+            max_message_bytes=settings.max_message_bytes,
+            lost_seconds=settings.worker_lost_seconds,
+        )
+        turns = BrokerTurns(parts, limits, pipelines, options.may_run)
         await turns.open()
         yield turns, broker
 
@@ -70,23 +72,9 @@ async def broker_turns(
 async def keep_dead_letters(broker: Broker, store: Store, log: Any) -> None:
     """What the broker set aside becomes a dead letter in the database, until stopped."""
 
-    async def keep(dead: messaging.DeadMessage) -> None:
-        kind = (dead.type or "").removeprefix("slice.")
-        await store.messages.keep_dead(
-            DeadMessage(
-                dead.message_id,
-                dead.job_id,
-                kind,
-                dead.code,
-                dead.reason,
-                dead.payload,
-                dead.queue or "interactive",
-                dead.history,
-            )
-        )
-
     consumer = await broker.consume(DEAD_QUEUE, prefetch=10)
-    await messaging.keep_dead_messages(consumer, broker.topology, keep, log, system_random())
+    keep = store.messages.keep_dead
+    await keep_dead_messages(consumer, broker.topology, keep, log, system_random())
 
 
 async def read_depths(broker: Broker, metrics: Metrics) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
@@ -22,13 +22,14 @@ from holdfast.engine.record.settle import FlushLimits
 from holdfast.engine.record.slice import WorkLimits
 from holdfast.engine.upkeep import UpkeepLimits
 from holdfast.engine.worker import WorkerOptions
-from holdfast.errors import DatabaseGone
+from holdfast.errors import DatabaseGone, PipelineError
+from holdfast.extension import Extension, installed
 from holdfast.http import HttpOptions
 from holdfast.observe import tracing
 from holdfast.observe.health import Check, HealthServer
 from holdfast.observe.log import configure
 from holdfast.observe.metrics import Metrics
-from holdfast.pipeline import Gate
+from holdfast.pipeline import Gate, Pipeline
 from holdfast.settings import Settings, load_settings
 from holdfast.store import Store, open_store
 from holdfast.store.driver import Fault, no_fault
@@ -90,6 +91,27 @@ async def opened_store(
         yield store
     finally:
         await store.close()
+
+
+def metrics_of(pipelines: Iterable[Pipeline]) -> Metrics:
+    """The metrics of a process that has these pipelines, each given those of its extension."""
+    metrics = Metrics()
+    for pipeline in pipelines:
+        if pipeline.extension is not None:
+            pipeline.metrics = declare_metrics(metrics, installed()[pipeline.extension])
+    return metrics
+
+
+def declare_metrics(metrics: Metrics, extension: Extension) -> Any:
+    if extension.metrics is None:
+        return None
+    try:
+        return metrics.declare(extension.name, extension.load("metrics"))
+    except ValueError as error:
+        raise PipelineError(
+            f"the metrics of the extension {extension.name} cannot be declared: {error}",
+            "Update the package or uninstall it.",
+        ) from error
 
 
 @contextmanager
@@ -199,7 +221,6 @@ def worker_options(settings: Settings, only_job: int | None, until_idle: bool) -
         threads=settings.threads,
         discover=discover_limits(settings),
         claim=_claim_bounds(settings),
-        ingest=ingest_bounds(settings),
         concurrency=ConcurrencyBounds(
             minimum=settings.concurrency_min,
             maximum=settings.concurrency_max,

@@ -11,8 +11,8 @@ from holdfast.cli.composition import opened_store, run_async
 from holdfast.cli.inspecting import ready_settings
 from holdfast.cli.orders import order
 from holdfast.cli.output import JSON_OPTION, cell, console, instant, print_json, print_table
+from holdfast.console import open_console
 from holdfast.engine.control import Control
-from holdfast.engine.dead_letters import shown_letter
 from holdfast.model import LetterState
 
 _LETTER = typer.Argument(..., metavar="ID", help="Its number, as `holdfast dead list` shows it.")
@@ -41,7 +41,7 @@ def dead_list(
 
     async def main() -> None:
         async with opened_store(settings) as store:
-            found = await store.reads.dead_letters(state, limit)
+            found = await open_console(store).dead_letters.oldest(state, limit)
         if as_json:
             print_json(found)
             return
@@ -62,7 +62,7 @@ def dead_show(letter_id: int = _LETTER, as_json: bool = JSON_OPTION) -> None:
 
     async def main() -> None:
         async with opened_store(settings) as store:
-            told = await shown_letter(store, letter_id)
+            told = await open_console(store).dead_letters.letter(letter_id)
         if as_json:
             print_json(told)
         else:

@@ -6,18 +6,18 @@ import sys
 import tempfile
 from pathlib import Path
 
-from holdfast.engine.grid import Chosen, write_export
+from holdfast.console import Console
+from holdfast.console.grid import Chosen, write_export
 from holdfast.model import Job
-from holdfast.store import Store
 
 
 async def print_export(
-    store: Store, job: Job, format: str, chosen: Chosen, with_input: bool = False
+    console: Console, job: Job, format: str, chosen: Chosen, with_input: bool = False
 ) -> list[str]:
     """The same file as `write_export` makes."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"export.{format}"
-        notes = await write_export(store, job, path, format, chosen, with_input)
+        notes = await write_export(console, job, path, format, chosen, with_input)
         with path.open("rb") as file:
             while block := file.read(1 << 20):
                 sys.stdout.buffer.write(block)

@@ -17,6 +17,7 @@ import typer
 from holdfast.cli.composition import (
     broker_awaited,
     ensure_schema,
+    metrics_of,
     opened_store,
     run_async,
     serving_health,
@@ -28,6 +29,7 @@ from holdfast.cli.loading import load_all
 from holdfast.cli.output import errors
 from holdfast.cli.supervising import Supervisor
 from holdfast.cli.working import stop_with_supervisor
+from holdfast.clock import system_random
 from holdfast.engine.control import Control
 from holdfast.engine.upkeep import Upkeep, every
 from holdfast.observe.metrics import Metrics
@@ -114,7 +116,7 @@ async def _relay(settings: Settings, port: int | None) -> None:
         drain = stack.enter_context(serving_health(settings, port, metrics, checks))
         broker = await stack.enter_async_context(parts.opened_broker(settings, log))
         checks |= parts.broker_check(broker)
-        relaying = Relay(store, broker, settings.relay_poll_seconds, metrics, log)
+        relaying = Relay(store, broker, settings.relay_poll_seconds, system_random(), metrics, log)
         depths = every(_DEPTH_SECONDS, lambda: parts.read_depths(broker, metrics), log, "depths")
         beside = [
             asyncio.create_task(parts.keep_dead_letters(broker, store, log)),
@@ -156,7 +158,7 @@ def timers(
 async def _keep_time(
     settings: Settings, pipelines: Mapping[str, Pipeline], port: int | None, supervised: bool
 ) -> None:
-    log, metrics, ended = structlog.get_logger(), Metrics(), asyncio.Event()
+    log, metrics, ended = structlog.get_logger(), metrics_of(pipelines.values()), asyncio.Event()
     async with opened_store(settings, metrics) as store:
         holder = f"timers-{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
         control = Control(store, settings.owner, log)

@@ -24,15 +24,16 @@ from holdfast.cli.output import (
     reason_text,
     text_cell,
 )
+from holdfast.console import open_console
+from holdfast.console.grid import Chosen, grid_of, write_export
+from holdfast.console.items import ItemFilter, ItemView
+from holdfast.console.why import why_not_running
 from holdfast.database_url import sqlite_file
-from holdfast.engine.grid import Chosen, grid_of, write_export
-from holdfast.engine.why import why_not_running
 from holdfast.errors import UserError
 from holdfast.model import ItemStatus, Job
 from holdfast.observe.tracing import parse
 from holdfast.settings import Settings
 from holdfast.store import Store
-from holdfast.store.item_pages import ItemFilter, ItemView
 from holdfast.store.migrate import require_current
 from holdfast.tables.writers import FORMATS, format_of, plain_text
 
@@ -72,8 +73,9 @@ def ready_settings() -> Settings:
     if file is not None and not file.exists():
         raise UserError(
             f"there is no database at {file} yet",
-            "`holdfast run`, `holdfast up` or `holdfast meetings add` makes it. If you have one, "
-            "go to its folder, or name it with HOLDFAST_DATABASE_URL or HOLDFAST_DATA_DIR.",
+            "The first command that writes makes it, such as `holdfast run` or `holdfast up`. If "
+            "you have one, go to its folder, or name it with HOLDFAST_DATABASE_URL or "
+            "HOLDFAST_DATA_DIR.",
         )
     require_current(settings.database_url)
     return settings
@@ -88,8 +90,8 @@ def jobs(
 
     async def main() -> None:
         async with opened_store(settings) as store:
-            found = await store.reads.jobs(limit)
-            rows = [(job, await store.reads.counters(job.id)) for job in found]
+            newest = await open_console(store).jobs.page(None, limit)
+            rows = [(job, counters) for job, counters, _ in newest]
         if as_json:
             print_json([_job_json(job, counters) for job, counters in rows])
             return
@@ -131,15 +133,15 @@ def show(
 async def _tell_job(store: Store, settings: Settings, job_id: int, verify: bool) -> dict[str, Any]:
     job = await store.reads.job(job_id)
     told = _job_json(job, await store.reads.counters(job_id))
-    told["heartbeat_at"] = await store.reads.heartbeat(job_id)
+    told["heartbeat_at"] = await open_console(store).jobs.heartbeat(job_id)
     told["why"] = await why_not_running(
-        store, job, settings.worker_lost_seconds, settings.backfill_enabled
+        open_console(store), job, settings.worker_lost_seconds, settings.backfill_enabled
     )
     told["streams"] = await store.reads.streams(job_id)
-    told["ranges_count"] = await store.reads.count_ranges(job_id)
-    told["ranges"] = await store.reads.ranges(job_id, 20)
-    told["errors"] = await store.reads.errors_by_code(job_id)
-    told["decisions"] = await store.reads.decisions(job_id, 10)
+    told["ranges_count"] = await open_console(store).ranges.count(job_id)
+    told["ranges"] = await open_console(store).ranges.of_job(job_id, 20)
+    told["errors"] = await open_console(store).jobs.errors_by_code(job_id)
+    told["decisions"] = await open_console(store).jobs.decisions(job_id, 10)
     if verify:
         told["problems"] = (await store.reads.verify(job_id)).problems
     return told
@@ -230,7 +232,8 @@ def items(
                 _print_item(await _tell_item(store, job_id, item), as_json)
                 return
             found, more = [], False
-            async with aclosing(store.reads.items(job_id, statuses)) as pages:
+            every = open_console(store).items.every(job, ItemFilter(tuple(statuses)))
+            async with aclosing(every) as pages:
                 async for page in pages:
                     found += page
                     if limit and len(found) > limit:
@@ -270,13 +273,13 @@ def _summary(item: ItemView) -> str:
 
 
 async def _tell_item(store: Store, job_id: int, seq: int) -> dict[str, Any]:
-    told = await store.reads.item(job_id, seq)
+    told = await open_console(store).items.item(job_id, seq)
     if told is None:
         raise UserError(f"job {job_id} has no item {seq}", "`holdfast items` lists them.")
     for name in ("input", "normalized", "result"):
         told[name] = None if told[name] is None else orjson.loads(told[name])
     told["status"] = told["status"] or ItemStatus.PENDING
-    told["tries_before"] = await store.reads.attempts(job_id, seq)
+    told["tries_before"] = await open_console(store).items.attempts(job_id, seq)
     return told
 
 
@@ -314,11 +317,12 @@ def export(
 
     async def main() -> None:
         async with opened_store(settings) as store:
+            console = open_console(store)
             job = await store.reads.job(job_id)
             if out is None:
-                notes = await print_export(store, job, chosen, wanted, with_input)
+                notes = await print_export(console, job, chosen, wanted, with_input)
             else:
-                notes = await write_export(store, job, out, chosen, wanted, with_input)
+                notes = await write_export(console, job, out, chosen, wanted, with_input)
         for note in notes:
             errors.print(note, markup=False)
         if out is not None:

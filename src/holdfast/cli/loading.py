@@ -1,14 +1,15 @@
-"""Finds pipelines: the built-in ones by their names, others in a user's file."""
+"""Finds pipelines: those of installed extensions by name, others in a user's file."""
 
 from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
 from holdfast.errors import PipelineError
+from holdfast.extension import installed
 from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
 
@@ -21,33 +22,10 @@ _FIRST = """Write one, for example:
         return {"title": row["title"].strip()}"""
 
 
-def _meetings(settings: Settings) -> Pipeline:
-    from holdfast.pipelines.meetings import Meetings, MeetingsOptions
-
-    return Meetings(
-        MeetingsOptions(
-            page_size=settings.api_page_size,
-            batch_pages=settings.full_backfill_batch_size,
-            months=settings.incremental_backfill_months,
-            url_template=settings.meetings_url,
-            image_template=settings.meetings_image_url,
-            api_key=settings.meetings_api_key or None,
-            service_secret=settings.meetings_service_secret or None,
-            timeout_seconds=settings.meetings_timeout_seconds,
-            rebuild_seconds=settings.meetings_rebuild_seconds,
-            max_row_bytes=settings.max_input_bytes,
-        )
-    )
-
-
-#: name -> how it is made. Imported only when asked for: most commands need none of them.
-BUILT_IN: dict[str, Callable[[Settings], Pipeline]] = {"meetings": _meetings}
-
-
 def load_pipeline(reference: str, settings: Settings) -> Pipeline:
-    """A built-in pipeline, the one pipeline of FILE.py, or the one that FILE.py:name names."""
-    if reference in BUILT_IN:
-        return BUILT_IN[reference](settings)
+    """That of an extension, the one pipeline of FILE.py, or the one that FILE.py:name names."""
+    if is_extension(reference):
+        return installed()[reference].make(settings.of(reference))
     path, name = split_reference(reference)
     found = load_pipelines(path)
     if name:
@@ -64,12 +42,17 @@ def load_pipeline(reference: str, settings: Settings) -> Pipeline:
     return next(iter(found.values()))
 
 
+def is_extension(reference: str) -> bool:
+    # What cannot be a name is not looked for: that takes as long as importing a small library.
+    return reference.isidentifier() and reference in installed()
+
+
 def load_all(references: Sequence[str], settings: Settings) -> dict[str, Pipeline]:
     """Every pipeline that the references name; a file without a name gives all of its own."""
     loaded: dict[str, Pipeline] = {}
     for reference in references:
         path, wanted = split_reference(reference)
-        if wanted or reference in BUILT_IN:
+        if wanted or is_extension(reference):
             found = [load_pipeline(reference, settings)]
         else:
             found = list(load_pipelines(path).values())
@@ -119,8 +102,8 @@ def _import(path: Path) -> ModuleType:
     if not path.is_file():
         raise PipelineError(
             f"there is no file {path}",
-            "Name a Python file with a pipeline in it, or a built-in pipeline: "
-            f"{', '.join(sorted(BUILT_IN))}.",
+            "Name a Python file with a pipeline in it, or an installed pipeline: "
+            f"{', '.join(sorted(installed())) or 'there are none'}.",
         )
     name = f"holdfast_pipeline_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)

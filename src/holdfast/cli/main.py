@@ -13,7 +13,6 @@ from holdfast.cli import (
     dead,
     fleet,
     inspecting,
-    meetings,
     orders,
     running,
     schedules,
@@ -22,11 +21,13 @@ from holdfast.cli import (
     up,
     working,
 )
+from holdfast.cli.extensions import Commands
 from holdfast.cli.output import tell
 from holdfast.errors import BrokerGone, DatabaseGone, HoldfastError, UserError
 
 app = typer.Typer(
     name="holdfast",
+    cls=Commands,
     help="Pull large sets of records from places that fail: nothing is lost, nothing is done "
     "twice, every row is explained.\n\n"
     "Start with: holdfast run PIPELINE.py INPUT.csv --out RESULTS.xlsx",
@@ -63,7 +64,6 @@ FAMILIES = (
     broker,
     schedules,
     up,
-    meetings,
     serving,
     accounts,
     setting_up,

@@ -15,7 +15,8 @@ from rich.text import Text
 
 from holdfast.cli.output import seconds_left
 from holdfast.clock import Clock
-from holdfast.engine.why import Reason, why_not_running
+from holdfast.console import open_console
+from holdfast.console.why import Reason, why_not_running
 from holdfast.errors import DatabaseGone
 from holdfast.model import Counters, Job
 from holdfast.store import Store
@@ -82,7 +83,7 @@ class Progress:
         try:
             job = await self._store.reads.job(self._job_id)
             counters = await self._store.reads.counters(self._job_id)
-            reason = await why_not_running(self._store, job, self._lost_seconds)
+            reason = await why_not_running(open_console(self._store), job, self._lost_seconds)
         except DatabaseGone as error:
             if self._last is None:
                 raise

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.engine.control import Caps
-from holdfast.engine.record.discover import open_upload
 from holdfast.errors import UserError
 from holdfast.model import Job, Lane
 from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
+from holdfast.tables import files
 from holdfast.tables.files import TableFile
 from holdfast.tables.writers import format_of
 
@@ -39,6 +39,11 @@ def refuse_unfitting(request: Request, settings: Settings) -> None:
         raise UserError(
             f"the pipeline {pipeline.name} needs an input file",
             f"holdfast run {request.reference} INPUT.csv, or give the pipeline a `discover`.",
+        )
+    if pipeline.plans and (request.input is not None or request.out is not None):
+        raise UserError(
+            f"the pipeline {pipeline.name} plans its jobs itself: it takes no input and no --out",
+            "Leave them out; `holdfast export JOB --out FILE` writes a job's results.",
         )
     backfill = request.input is None and pipeline.lane in (Lane.UPLOAD, Lane.BACKFILL)
     if backfill and not settings.backfill_enabled:
@@ -75,7 +80,7 @@ def parse_options(pairs: list[str]) -> dict[str, str]:
 
 def open_table(path: Path, table: dict[str, Any], settings: Settings) -> TableFile:
     limits = dict.fromkeys(("max_cell_bytes", "max_row_bytes"), settings.max_input_bytes)
-    return open_upload(path, {**table, **limits})
+    return files.open_table(path, {**table, **limits})
 
 
 def table_of(job: Job) -> dict[str, Any]:

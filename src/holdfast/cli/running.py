@@ -25,16 +25,18 @@ from holdfast.cli.composition import (
 )
 from holdfast.cli.loading import load_pipeline
 from holdfast.cli.output import errors, reason_text, seconds_left
-from holdfast.cli.planned import SOME_ITEMS_FAILED, run_planned
+from holdfast.cli.planning import SOME_ITEMS_FAILED, PlannedRun, run_planned
 from holdfast.cli.progress import Progress
 from holdfast.cli.request import Request, open_table, parse_options, refuse_unfitting, table_of
 from holdfast.cli.supervising import Supervisor, reap_dead_workers
 from holdfast.cli.working import worker_name
-from holdfast.clock import SystemClock
+from holdfast.clock import SystemClock, system_random
+from holdfast.console import open_console
+from holdfast.console.grid import write_export
+from holdfast.console.why import why_not_running
 from holdfast.engine.control import Caps, Control, discovery_key, options_of
-from holdfast.engine.grid import write_export
+from holdfast.engine.record.discover import WalkParts
 from holdfast.engine.record.uploads import Upload, UploadParts
-from holdfast.engine.why import why_not_running
 from holdfast.errors import DatabaseGone, InputError, UserError
 from holdfast.model import Job, JobState
 from holdfast.observe.metrics import Metrics
@@ -109,7 +111,8 @@ def run(
     )
     refuse_unfitting(request, settings)
     if request.pipeline.plans:
-        raise typer.Exit(run_planned(settings, request.pipeline, request.options, request.workers))
+        planned = PlannedRun(pipeline, recipe, request.options, request.workers, request.work)
+        raise typer.Exit(run_planned(settings, planned))
     file = None if input is None else open_table(input, request.table, settings)
     ensure_schema(settings)
     code = run_async(_Run(settings, request, file).run())
@@ -334,14 +337,9 @@ class _Run:
         """Takes the file's rows in. Discovery of other sources is the workers' business."""
         if self._file is None:
             return
-        parts = UploadParts(
-            store,
-            discover_limits(self._settings),
-            ingest_bounds(self._settings),
-            self._clock,
-            Metrics(),
-            self._log,
-        )
+        limits, rng = discover_limits(self._settings), system_random()
+        walk = WalkParts(store, limits, self._clock, rng, Metrics(), self._log)
+        parts = UploadParts(walk, ingest_bounds(self._settings))
         pipeline = self._request.pipeline
         upload = Upload(parts, self._name, job_id, pipeline, self._file, self._stopped)
         await upload.take_in()
@@ -365,13 +363,16 @@ class _Run:
         counters = await store.reads.counters(job_id)
         out = self._request.out if self._request.work and not self._signal else None
         if out is not None:
-            for note in await write_export(store, job, out, format_of(out, None)):
+            for note in await write_export(open_console(store), job, out, format_of(out, None)):
                 errors.print(note, markup=False)
         self._summarize(job.state, job_id, counters, seconds)
         if out is not None:
             errors.print(f"Results: {out}", markup=False)
         reason = await why_not_running(
-            store, job, self._settings.worker_lost_seconds, self._settings.backfill_enabled
+            open_console(store),
+            job,
+            self._settings.worker_lost_seconds,
+            self._settings.backfill_enabled,
         )
         if self._signal is not None:
             errors.print("Stopped. The same command continues where it stopped.")

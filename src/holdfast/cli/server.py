@@ -7,10 +7,8 @@ import ipaddress
 import os
 import secrets
 import signal
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from importlib import import_module
-from importlib.util import find_spec
 from types import FrameType
 from typing import Any
 
@@ -19,12 +17,14 @@ import uvicorn
 from fastapi import FastAPI
 
 from holdfast.api.app import create_app
+from holdfast.api.flags import FLAGS
 from holdfast.api.live import Feed
-from holdfast.api.parts import ApiOptions, Parts
+from holdfast.api.parts import ApiOptions, Parts, ServedFlag
 from holdfast.cli.composition import (
     backlog_bounds,
     discover_limits,
     ingest_bounds,
+    metrics_of,
     opened_store,
     serving_health,
     store_checks,
@@ -35,15 +35,17 @@ from holdfast.cli.output import errors
 from holdfast.cli.supervising import reap_dead_workers
 from holdfast.cli.working import stop_with_supervisor, worker_name
 from holdfast.clock import SystemClock, system_random
-from holdfast.engine.accounts import Accounts
-from holdfast.engine.operations import AttemptLimits
+from holdfast.console import open_console
+from holdfast.console.accounts import Accounts
+from holdfast.console.operation_runner import AttemptLimits
 from holdfast.engine.pace.backpressure import Backpressure
+from holdfast.engine.record.discover import WalkParts
 from holdfast.engine.record.uploads import UploadParts
-from holdfast.engine.worker import Worker
+from holdfast.engine.worker import Worker, WorkerParts
 from holdfast.errors import UserError
-from holdfast.observe.metrics import Metrics
+from holdfast.extension import FlagSpec, installed
 from holdfast.pipeline import Pipeline
-from holdfast.settings import Settings
+from holdfast.settings import SETTINGS, Group, Setting, Settings
 from holdfast.store import Store
 from holdfast.web.app import add_pages
 from holdfast.web.navigation import PagePack
@@ -64,8 +66,7 @@ async def serve(
         await _refuse_open_door(parts.store, host)
         await reap_dead_workers(parts.store, settings.worker_lost_seconds * 10)
         app = create_app(parts)
-        _add_webhook(app, parts, settings)
-        add_pages(app, _page_packs(pipelines))
+        add_pages(app, page_packs(pipelines))
         server = Server(app, _config(app, settings))
         checks = store_checks(parts.store) | {"server": server.check}
         health = serving_health(settings, settings.health_port, parts.metrics, checks)
@@ -74,25 +75,10 @@ async def serve(
             await server.serve(sockets=[listener])
 
 
-def _add_webhook(app: FastAPI, parts: Parts, settings: Settings) -> None:
-    """Where the sites of `meetings` tell that they changed."""
-    pipeline = parts.pipelines.get("meetings")
-    if pipeline is None or not pipeline.plans:
-        return
-    from holdfast.pipelines.meetings.webhook import webhook_router
-
-    async def ask(request: Mapping[str, Any]) -> Any:
-        return (await parts.control(settings.owner).request(pipeline, request, "webhook")).answer
-
-    app.include_router(webhook_router(ask, settings.webhook_secret))
-
-
-def _page_packs(pipelines: Mapping[str, Pipeline]) -> list[PagePack]:
-    """Of each built-in pipeline whose package has a module `pages`, what that calls PAGES."""
-    packages = {type(each).__module__.rpartition(".")[0] for each in pipelines.values()}
-    ours = sorted(name for name in packages if name.startswith("holdfast.pipelines."))
-    modules = [f"{name}.pages" for name in ours if find_spec(f"{name}.pages")]
-    return [import_module(name).PAGES for name in modules]
+def page_packs(pipelines: Mapping[str, Pipeline]) -> list[PagePack]:
+    """Those of the extensions whose pipelines are served."""
+    served = [installed()[each.extension] for each in pipelines.values() if each.extension]
+    return [extension.load("web") for extension in served if extension.web]
 
 
 def _stop_this_process() -> None:
@@ -146,26 +132,27 @@ async def opened_parts(
     settings: Settings, pipelines: Mapping[str, Pipeline]
 ) -> AsyncIterator[Parts]:
     """Everything that the API needs, from the settings."""
-    metrics = Metrics()
+    metrics = metrics_of(pipelines.values())
     async with opened_store(settings, metrics) as store:
+        console = open_console(store)
         clock, rng, log = SystemClock(), system_random(), structlog.get_logger()
 
         def new_worker(job_id: int) -> Worker:
             options = worker_options(settings, job_id, until_idle=True)
-            return Worker(
-                store, worker_name(), pipelines, options, settings.owner, clock, rng, metrics, log
-            )
+            name, owner = worker_name(), settings.owner
+            parts = WorkerParts(store, name, owner, clock, rng, metrics, log)
+            return Worker(parts, pipelines, options)
 
-        uploads = UploadParts(
-            store, discover_limits(settings), ingest_bounds(settings), clock, metrics, log
-        )
+        walk = WalkParts(store, discover_limits(settings), clock, rng, metrics, log)
+        uploads = UploadParts(walk, ingest_bounds(settings))
         yield Parts(
             store=store,
+            console=console,
             pipelines=pipelines,
-            accounts=Accounts(store, settings.session_hours * 3600.0),
-            options=_api_options(settings),
+            accounts=Accounts(console.people, settings.session_hours * 3600.0),
+            options=_api_options(settings, served_flags(settings, pipelines)),
             files=settings.data_dir / "files",
-            secret=bytes.fromhex(await store.requests.secret("signing", secrets.token_hex(32))),
+            secret=bytes.fromhex(await console.secrets.secret("signing", secrets.token_hex(32))),
             uploads=uploads,
             new_worker=new_worker,
             backpressure=Backpressure(store, backlog_bounds(settings), clock, metrics),
@@ -177,8 +164,9 @@ async def opened_parts(
         )
 
 
-def _api_options(settings: Settings) -> ApiOptions:
+def _api_options(settings: Settings, flags: Sequence[ServedFlag]) -> ApiOptions:
     return ApiOptions(
+        owner=settings.owner,
         max_upload_bytes=settings.max_upload_bytes,
         max_body_bytes=settings.max_body_bytes,
         max_input_bytes=settings.max_input_bytes,
@@ -188,15 +176,33 @@ def _api_options(settings: Settings) -> ApiOptions:
         worker_lost_seconds=settings.worker_lost_seconds,
         backfill_enabled=settings.backfill_enabled,
         attempt_limits=AttemptLimits(settings.max_attempts_error, settings.max_attempts_not_found),
-        flags={"ingest": settings.db_ingest_enabled, "pending": settings.pending_enabled},
+        flags={flag.name: flag for flag in flags},
     )
+
+
+def served_flags(settings: Settings, pipelines: Mapping[str, Pipeline]) -> list[ServedFlag]:
+    """The core's, and those of the extensions whose pipelines are served."""
+    flags = [_served(each, settings, {s.field: s for s in SETTINGS}) for each in FLAGS]
+    for name in [each.extension for each in pipelines.values() if each.extension]:
+        extension = installed()[name]
+        declared = {each.field: each for each in Group(extension).settings}
+        flags += [_served(each, settings.of(name), declared) for each in extension.flags]
+    return flags
+
+
+def _served(flag: FlagSpec, group: Any, declared: Mapping[str, Setting]) -> ServedFlag:
+    if flag.setting is None:
+        return ServedFlag(flag.name, flag.help, None, True)
+    setting = declared[flag.setting]
+    name = setting.also or setting.name
+    return ServedFlag(flag.name, flag.help, name, bool(getattr(group, flag.setting)))
 
 
 async def _refuse_open_door(store: Store, host: str) -> None:
     """Beyond this host only where people have to say who they are, and can."""
     if _is_loopback(host):
         return
-    users = await store.people.users()
+    users = await open_console(store).people.users()
     if not any(user.has_password and not user.disabled for user in users):
         raise UserError(
             f"{host} can be reached by others, and no account has a password",

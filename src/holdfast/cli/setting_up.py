@@ -7,17 +7,17 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
+from typing import Any
 
 import typer
 
 from holdfast.cli.composition import opened_store, run_async, settings_from_environment
 from holdfast.cli.output import JSON_OPTION, console, errors, print_json, print_table, text_cell
 from holdfast.database_url import sqlite_file
-from holdfast.environment import PREFIX
 from holdfast.errors import DatabaseGone, UserError
 from holdfast.findings import Finding
 from holdfast.observe.log import configure
-from holdfast.settings import SETTINGS, Settings, load_settings
+from holdfast.settings import Setting, Settings, every_setting, installed_groups, load_settings
 from holdfast.store.migrate import downgrade, require_current, status, upgrade
 
 _LEAST_FREE_BYTES = 1 << 30
@@ -60,8 +60,9 @@ def show_settings(as_json: bool = JSON_OPTION) -> None:
     """List every setting, its value here and what it is for."""
     settings = load_settings(os.environ)
     values = [
-        (PREFIX + each.field.upper(), _value_of(settings, each.field), each.help)
-        for each in SETTINGS
+        (each.name, _shown(settings.of(group) if group else settings, each), each.help)
+        for group, declared in every_setting(installed_groups()).items()
+        for each in declared
     ]
     if as_json:
         print_json({name: value for name, value, _ in values})
@@ -69,11 +70,13 @@ def show_settings(as_json: bool = JSON_OPTION) -> None:
     print_table(("setting", "value", "what it is for"), values, "")
 
 
-def _value_of(settings: Settings, field: str) -> str:
-    if field == "database_url":
-        return settings.masked_database_url
-    value = settings.masked_broker_url if field == "broker_url" else getattr(settings, field)
-    return str(value)
+def _shown(group: Any, each: Setting) -> str:
+    """Its value in this group; of a secret only whether there is one, or a URL without it."""
+    if not each.secret:
+        return str(getattr(group, each.field))
+    if hasattr(group, f"masked_{each.field}"):
+        return str(getattr(group, f"masked_{each.field}"))
+    return "***" if getattr(group, each.field) else ""
 
 
 def doctor(as_json: bool = JSON_OPTION) -> None:
@@ -98,6 +101,9 @@ def _examine() -> Iterator[Finding]:
     )
     try:
         settings = load_settings(os.environ)
+        for extension in every_setting(installed_groups()):
+            if extension:
+                settings.of(extension)
     except UserError as error:
         yield Finding("settings", False, error.message, error.hint)
         return
@@ -124,7 +130,7 @@ def _examine_broker(settings: Settings) -> list[Finding]:
     if settings.broker_url is None:
         return [Finding("broker", True, "none set; workers poll the database")]
     # Not above: the commands that need no broker start without it.
-    from holdfast.messaging.examination import check
+    from holdfast.messaging.queue_checks import check
 
     return run_async(check(settings.broker_url, settings.queue_prefix))
 

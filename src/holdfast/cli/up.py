@@ -24,12 +24,14 @@ from holdfast.cli.loading import load_all
 from holdfast.cli.output import errors
 from holdfast.cli.supervising import Supervisor
 from holdfast.clock import SystemClock
+from holdfast.console import open_console
+from holdfast.console.files import NewFile
+from holdfast.demo.part import Sample, demo_parts
 from holdfast.engine.control import NO_CAPS, Asked, Control
 from holdfast.errors import UserError
 from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
 from holdfast.store import Store
-from holdfast.store.file_table import NewFile
 from holdfast.tables.files import content_key
 
 _DEMO_DIR = ".holdfast/demo"
@@ -63,7 +65,7 @@ def up(
     listening(host, port).close()
     world_port = _prepare_demo(port + 1) if demo else None
     if demo:
-        references += [each for each in (_demo_file(), "meetings") if each not in references]
+        references += [each for each in (_demo_file(), *demo_parts()) if each not in references]
     settings = settings_from_environment()
     loaded = load_all(references, settings)
     ensure_schema(settings)
@@ -77,10 +79,8 @@ def _prepare_demo(wanted: int) -> int:
     os.environ.setdefault("HOLDFAST_LOG_LEVEL", "error")  # the upstreams fail on purpose
     os.environ["HOLDFAST_ALLOW_PRIVATE_ADDRESSES"] = "true"
     os.environ["DEMO_WORLD_URL"] = f"http://127.0.0.1:{world_port}"
-    # Another name of the same host, so that the towns have a gate of their own.
-    world = f"http://localhost:{world_port}"
-    os.environ["HOLDFAST_MEETINGS_URL"] = f"{world}/sites/{{subdomain}}"
-    os.environ["HOLDFAST_MEETINGS_IMAGE_URL"] = f"{world}/images/{{subdomain}}{{path}}"
+    for name, part in demo_parts().items():
+        os.environ.update(part.environment(f"http://127.0.0.1:{world_port}/{name}"))
     return world_port
 
 
@@ -149,9 +149,10 @@ async def _fill(store: Store, loaded: dict[str, Pipeline], settings: Settings, l
     write_shopping_list(path)
     errors.print(f"A list to upload yourself: {path}", markup=False)
     control = Control(store, "admin", log)
-    if not await store.reads.jobs(1):
+    if not await open_console(store).jobs.page(None, 1):
         await _start_jobs(store, control, loaded, path)
-    await _fill_towns(store, control, loaded["meetings"])
+    for name, part in demo_parts().items():
+        await part.fill(Sample(control, loaded[name], store.database.fetch))
 
 
 async def _start_jobs(
@@ -160,20 +161,7 @@ async def _start_jobs(
     key = content_key(path)
     detected = {"format": "csv", "columns": list(_DEMO_NAMES), "notes": []}
     new = NewFile("admin", path.name, "upload", str(path), path.stat().st_size, key, detected)
-    asked = Asked(file_id=await store.files.add_file(new))
+    asked = Asked(file_id=await open_console(store).files.add_file(new))
     table = {"names": _DEMO_NAMES}
     await control.start_upload(loaded["prices"], path, key, table, {}, NO_CAPS, asked=asked)
     await control.start_discovery(loaded["catalogue"], {})
-
-
-async def _fill_towns(store: Store, control: Control, meetings: Pipeline) -> None:
-    """Two towns, backfilled once; their sites move when the world has another port."""
-    from holdfast.demo.towns import TOWNS
-    from holdfast.pipelines.meetings.reads import MeetingsReads
-
-    for subdomain, about in TOWNS.items():
-        known = await MeetingsReads(store.database.fetch).municipality(subdomain)
-        given = {"subdomain": subdomain, **about, "url": None}
-        await control.request(meetings, {"change" if known else "add": given})
-        if known is None:
-            await control.request(meetings, {"backfill": subdomain})

@@ -19,6 +19,7 @@ import typer
 from holdfast.cli.composition import (
     broker_awaited,
     ensure_schema,
+    metrics_of,
     opened_store,
     run_async,
     serving_health,
@@ -29,10 +30,9 @@ from holdfast.cli.composition import (
 from holdfast.cli.loading import load_all
 from holdfast.cli.output import errors, tell
 from holdfast.clock import SystemClock, system_random
-from holdfast.engine.worker import Worker
+from holdfast.engine.worker import Worker, WorkerParts
 from holdfast.errors import UserError
 from holdfast.observe import tracing
-from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
 
@@ -129,7 +129,7 @@ async def _work(
 ) -> None:
     # A worker for one job needs no messages: it polls, and nobody else is told of its work.
     listens = settings.broker_url is not None and job is None
-    metrics, log = Metrics(), structlog.get_logger()
+    metrics, log = metrics_of(pipelines.values()), structlog.get_logger()
     options = worker_options(settings, job, until_idle)
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(opened_store(settings, metrics, listens))
@@ -142,18 +142,10 @@ async def _work(
             hearing = broker_turns(settings, store, pipelines, options, metrics, log)
             turns, broker = await stack.enter_async_context(hearing)
             checks |= broker_check(broker)
-        worker = Worker(
-            store,
-            name,
-            pipelines,
-            options,
-            settings.owner,
-            SystemClock(),
-            system_random(),
-            metrics,
-            log,
-            turns,
+        parts = WorkerParts(
+            store, name, settings.owner, SystemClock(), system_random(), metrics, log
         )
+        worker = Worker(parts, pipelines, options, turns)
         _stop_on_demand(supervised, drain, worker)
         await worker.run()
 

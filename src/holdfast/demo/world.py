@@ -5,8 +5,7 @@
 /search?q=TITLE         a shop: slow, busy, broken at first, sold out, members only
 /catalogue?cursor=N     a list of products, page by page, sometimes throttled
 /stock/SKU              how many of a product are left
-/sites/TOWN/meetings/…  the agendas and minutes of a town, as Datasette serves them
-/images/TOWN/…          one of their pages, as it was scanned
+/NAME/...               the upstreams of the extension NAME
 """
 
 from __future__ import annotations
@@ -23,12 +22,11 @@ from urllib.parse import parse_qs, urlsplit
 
 from holdfast.clock import SystemClock
 from holdfast.demo.goods import CATALOGUE_SIZE, fate, offers, product
-from holdfast.demo.towns import TABLES, TOWNS, answer, image, rows_of
+from holdfast.demo.part import NOT_FOUND, Ask, DemoPart, Reply, demo_parts
 
 _PAGE = 100
 _BUSY_EVERY = 700
 _BUSY_SECONDS = 6
-_READ_ANEW_SECONDS = 120  # then the towns' sites have read their latest pages a second time
 
 
 class World(BaseHTTPRequestHandler):
@@ -37,6 +35,7 @@ class World(BaseHTTPRequestHandler):
     clock: ClassVar[SystemClock] = SystemClock()
     began: ClassVar[float] = SystemClock().monotonic()
     lock: ClassVar[threading.Lock] = threading.Lock()
+    parts: ClassVar[dict[str, DemoPart]] = {}
 
     def do_GET(self) -> None:
         address = urlsplit(self.path)
@@ -49,10 +48,9 @@ class World(BaseHTTPRequestHandler):
             self._catalogue(int(query.get("cursor", "0")))
         elif address.path.startswith("/stock/"):
             self._stock(address.path.rpartition("/")[2])
-        elif address.path.startswith(("/sites/", "/images/")):
-            self._town(address.path.split("/")[1:], query)
         else:
-            self._answer(404, {"error": "no such page"})
+            name, _, path = address.path.removeprefix("/").partition("/")
+            self._reply(self._of_extension(name, path, query))
 
     def _search(self, title: str) -> None:
         first = self._count(f"search {title}") == 1
@@ -90,22 +88,16 @@ class World(BaseHTTPRequestHandler):
         else:
             self._answer(200, {"sku": sku, "left": fate(f"left {sku}", 300)})
 
-    def _town(self, path: list[str], query: dict[str, str]) -> None:
-        kind, town, *rest = path
-        table = rest[-1].removesuffix(".json") if kind == "sites" else ""
-        if town not in TOWNS or (kind == "sites" and table not in TABLES):
-            self._answer(404, {"error": "no such site"})
-            return
-        today = self.clock.now().date()
-        read_anew = self.clock.monotonic() - self.began > _READ_ANEW_SECONDS
-        if kind == "sites":
-            time.sleep(0.1)
-            self._answer(200, answer(rows_of(town, table, today, read_anew), query))
-            return
-        wanted = "/" + "/".join(rest)
-        rows = [row for each in TABLES for row in rows_of(town, each, today, read_anew)]
-        texts = [row["text"] for row in rows if row["page_image"] == wanted]
-        self._answer(200 if texts else 404, image(texts[0] if texts else ""), "image/svg+xml")
+    def _of_extension(self, name: str, path: str, query: dict[str, str]) -> Reply:
+        if name not in self.parts:
+            return NOT_FOUND
+        uptime = self.clock.monotonic() - self.began
+        return self.parts[name].answer(Ask(path, query, self.clock.now(), uptime))
+
+    def _reply(self, reply: Reply) -> None:
+        time.sleep(reply.delay_seconds)
+        headers = dict(reply.headers or {})
+        self._answer(reply.status, reply.body, reply.content_type, headers)
 
     def _count(self, what: str) -> int:
         with self.lock:
@@ -140,6 +132,7 @@ class _QuietServer(ThreadingHTTPServer):
 
 
 def serve(port: int) -> None:
+    World.parts = demo_parts()
     server = _QuietServer(("127.0.0.1", port), World)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))

@@ -1,4 +1,4 @@
-"""What people may order: start, pause, resume, cancel, reprocess, switch off."""
+"""What people may do to jobs: start, pause, resume, cancel, reprocess, switch off."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from holdfast.engine.planning import orders_of, plan_of
+from holdfast.engine.planning import PipelinePlanner
 from holdfast.errors import IllegalTransition, PipelineError, UnfitState, UserError
 from holdfast.model import FINAL, ItemStatus, Job, JobState, Lane
 from holdfast.observe.tracing import note, span
 from holdfast.options import whole_options
 from holdfast.pipeline import Pipeline
 from holdfast.store import Carried, NewJob, NewStream, Store
-from holdfast.store.request_table import RequestKey
+from holdfast.store.idempotency import RequestKey
 from holdfast.store.upkeep_table import DueSchedule
 
 T = TypeVar("T")
@@ -60,8 +60,8 @@ class Control:
         asked: Asked = _NOT_OVER_HTTP,
         images: bool = False,
     ) -> int:
-        """A job over a file's rows. The file stays where it is until all rows are kept; with
-        `images`, its rows name stored images, which stay for good."""
+        """A job over a file's rows. The file must stay where it is until all rows are ingested;
+        with `images`, its rows name stored images, which must stay for good."""
         options = options_of(pipeline, options)
         await self.prepare(pipeline)
         job = NewJob(
@@ -95,7 +95,7 @@ class Control:
         only_first: bool = False,
         asked: Asked = _NOT_OVER_HTTP,
     ) -> int:
-        """A job whose records the pipeline finds by itself."""
+        """A job whose records the pipeline discovers."""
         job = await self.discovery_job(pipeline, options, caps, asked=asked)
         return await self._create(job, actor or self._owner, only_first)
 
@@ -107,7 +107,7 @@ class Control:
         owner: str | None = None,
         asked: Asked = _NOT_OVER_HTTP,
     ) -> NewJob:
-        """Such a job, ready to be made."""
+        """A discovery job, ready to be created."""
         if not pipeline.discovers:
             raise UserError(
                 f"the pipeline {pipeline.name} has no `discover`",
@@ -138,11 +138,11 @@ class Control:
     async def force_full(
         self, pipeline: Pipeline, job: Job, source: str, asked: Asked = _NOT_OVER_HTTP
     ) -> list[int]:
-        """Walks one stream of a job anew, from its beginning: the jobs that do it. None yet where
-        the pipeline waits for the job that walks the stream now."""
+        """Reads one stream of a job again from its beginning; returns the jobs that do it. There
+        are none yet if the pipeline waits for the job that walks the stream now."""
         if job.reference is not None:
             raise UnfitState(
-                f"{source} is a file: its rows are taken in once", "Make a new job over the file."
+                f"{source} is a file: its rows are ingested once", "Start a new job with the file."
             )
         if pipeline.plans:
             return (await self.request(pipeline, {"force_full": source})).job_ids
@@ -150,8 +150,8 @@ class Control:
         streams = [stream for stream in whole.streams if stream.source == source]
         if not streams:
             raise UnfitState(
-                f"the pipeline {pipeline.name} has no source {source} any more",
-                "Start a job over the sources that it has.",
+                f"the pipeline {pipeline.name} no longer has the source {source}",
+                "Start a job with the sources that it has.",
             )
         new = replace(whole, streams=streams, name=f"{pipeline.name} {source}", input_key=None)
         return [await self._create(new, self._owner, only_first=False)]
@@ -159,28 +159,27 @@ class Control:
     async def request(
         self, pipeline: Pipeline, request: Mapping[str, Any], actor: str | None = None
     ) -> Carried:
-        """Asks a pipeline that plans what is to be done, and does it."""
+        """Asks a pipeline that plans what to do, and does it."""
         await self.prepare(pipeline)
-        orders = orders_of(pipeline, self._owner, actor or self._owner)
-        plan = self._store.plans.plan(orders, plan_of(pipeline, request))
-        carried = await self._ordered(plan)
-        self._tell(pipeline, carried.job_ids, orders.actor)
+        planner = PipelinePlanner(pipeline, self._owner, actor or self._owner)
+        carried = await self._ordered(self._store.plans.plan(planner, request))
+        self._log_ordered(planner, carried.job_ids)
         return carried
 
     async def fire_plan(
         self, pipeline: Pipeline, due: DueSchedule, next_at: datetime
     ) -> int | None:
-        """The same for a schedule, which is moved on with it; the last job that was ordered."""
+        """The same for a schedule, which is moved on with it; returns the last job."""
         await self.prepare(pipeline)
-        orders = orders_of(pipeline, self._owner, f"schedule:{due.name}")
-        plan = plan_of(pipeline, due.options)
-        job_ids = await self._store.plans.fire_plan(due, next_at, orders, plan)
-        self._tell(pipeline, job_ids, orders.actor)
+        planner = PipelinePlanner(pipeline, self._owner, f"schedule:{due.name}")
+        job_ids = await self._store.plans.fire_plan(due, next_at, planner)
+        self._log_ordered(planner, job_ids)
         return job_ids[-1] if job_ids else None
 
-    def _tell(self, pipeline: Pipeline, job_ids: Sequence[int], actor: str) -> None:
+    def _log_ordered(self, planner: PipelinePlanner, job_ids: Sequence[int]) -> None:
+        name = planner.pipeline.name
         for job_id in job_ids:
-            self._log.info("job.ordered", job_id=job_id, pipeline=pipeline.name, by=actor)
+            self._log.info("job.ordered", job_id=job_id, pipeline=name, by=planner.actor)
 
     async def pause(self, job_id: int) -> JobState:
         state = await self._ordered(self._store.jobs.pause(job_id, self._owner))
@@ -203,11 +202,11 @@ class Control:
     async def reprocess(
         self, job_id: int, statuses: Sequence[ItemStatus], reset_attempts: bool = True
     ) -> int:
-        """Opens all items that ended with one of the statuses; returns how many."""
-        refused = [status for status in statuses if status not in FINAL]
-        if refused:
+        """Opens all items that ended with one of the statuses again; returns how many."""
+        unfinished = [status for status in statuses if status not in FINAL]
+        if unfinished:
             raise UserError(
-                f"{refused[0]} items are still open", f"Choose among {', '.join(sorted(FINAL))}."
+                f"{unfinished[0]} items are still open", f"Choose among {', '.join(sorted(FINAL))}."
             )
         before = await self._store.jobs.now()
         total = 0
@@ -227,9 +226,11 @@ class Control:
         )
 
     async def skip_items(self, job_id: int, seqs: Sequence[int], reason: str = "") -> int:
-        """Skips those that are open and that nobody works on; returns how many."""
-        told = reason or f"skipped by {self._owner}"
-        skipped = await self._ordered(self._store.jobs.skip_items(job_id, seqs, self._owner, told))
+        """Skips the items that are open and not being processed; returns how many."""
+        message = reason or f"skipped by {self._owner}"
+        skipped = await self._ordered(
+            self._store.jobs.skip_items(job_id, seqs, self._owner, message)
+        )
         await self._store.outcomes.complete(job_id)
         self._log.info("job.items_skipped", job_id=job_id, items=skipped, by=self._owner)
         return skipped
@@ -281,7 +282,7 @@ class Control:
         return job_id
 
     async def prepare(self, pipeline: Pipeline) -> None:
-        """Makes the pipeline's own tables and declares its gates."""
+        """Creates the pipeline's own tables and declares its gates."""
         if pipeline.schema:
             await self._store.jobs.prepare(pipeline.schema)
         for gate in pipeline.gates:
@@ -291,24 +292,24 @@ class Control:
         try:
             return await order
         except IllegalTransition as error:
-            raise UnfitState(str(error), "`holdfast show JOB` tells its state.") from error
+            raise UnfitState(str(error), "`holdfast show JOB` shows its state.") from error
 
 
 def discovery_key(pipeline: Pipeline, options: Mapping[str, Any]) -> str:
-    """What finds a discovery job again: the queries behind its sources."""
+    """Identifies a discovery job by the queries behind its sources."""
     queries = _queries(pipeline, options_of(pipeline, options))
     return "discover:" + ";".join(f"{s}={f}" for s, f in queries)
 
 
 def options_of(pipeline: Pipeline, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What a job is made with: what was given, checked, and the pipeline's defaults. Names with
-    an underscore are the engine's own."""
+    """A job's options: the given ones, checked, and the pipeline's defaults. Names with an
+    underscore are the engine's own."""
     named = {name: value for name, value in given.items() if not name.startswith("_")}
     return whole_options(pipeline.name, pipeline.options, named)
 
 
 def _queries(pipeline: Pipeline, options: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The pipeline's sources and their fingerprints, by code that options may not suit."""
+    """The pipeline's sources and their fingerprints; its code may fail for these options."""
     try:
         return [(s, pipeline.fingerprint(s, options)) for s in pipeline.sources(options)]
     except UserError:
@@ -317,5 +318,5 @@ def _queries(pipeline: Pipeline, options: Mapping[str, Any]) -> list[tuple[str, 
         raise PipelineError(
             f"the pipeline {pipeline.name} has no sources for these options: "
             f"{type(error).__name__}: {error}",
-            "Give the options that its `sources` needs, or mend it.",
+            "Give the options that its `sources` needs, or fix it.",
         ) from error

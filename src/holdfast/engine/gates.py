@@ -1,4 +1,4 @@
-"""A worker's side of the shared gates: permits reserved in batches, places counted in flight."""
+"""A worker's side of the shared gates: permits reserved in batches, requests in flight counted."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from holdfast.errors import GateWait
 from holdfast.store import Store
 from holdfast.store.gates import Reservation
 
-# A start may come so much later than its time and still keep its distance to the next.
+# A request may start this much late and still keep its distance to the next.
 _SLACK_SECONDS = 0.1
-# How long a reservation without spacing holds: the kill switch and a closed gate are seen by then.
+# How long a reservation without spacing is used: a kill switch or a closed gate is seen by then.
 _FRESH_SECONDS = 1.0
-_HOLD_SECONDS = 10.0  # renewed by `keep` while requests are under way
+_HOLD_SECONDS = 10.0  # renewed by `keep` while requests are in flight
 _BATCH = 64
 
 
@@ -59,7 +59,7 @@ class Gates:
 
     @asynccontextmanager
     async def passing(self, name: str) -> AsyncIterator[None]:
-        """Waits shortly for a permit, or raises GateWait for the item to give its place up."""
+        """Waits briefly for a permit, or raises GateWait, so that the item gives up its place."""
         local = self._gates.setdefault(name, _Local())
         asked = self._clock.monotonic()
         local.waiting += 1
@@ -86,8 +86,8 @@ class Gates:
         self._gates.setdefault(name, _Local()).fresh_until = 0.0
 
     async def keep(self) -> None:
-        """Renews the places where requests are under way and gives idle ones back: another worker
-        may want them."""
+        """Renews the places of requests in flight and gives back idle ones: another worker may need
+        them."""
         for name, local in list(self._gates.items()):
             if not local.slots:
                 continue
@@ -100,8 +100,8 @@ class Gates:
                 await self._store.gates.keep_slots(name, self._worker, 0, 0.0)
 
     async def _enter(self, name: str, local: _Local, give_up_at: float) -> None:
-        """Takes a place in flight and a start time. Those who wait get theirs in their order,
-        because permits are given out under a lock; the wait for the start is outside it."""
+        """Takes a place in flight and a start time. Waiters get theirs in order, because permits
+        are given out under a lock; waiting for the start is outside it."""
         while True:
             async with local.lock:
                 window = await self._permit(name, local, give_up_at)
@@ -119,8 +119,8 @@ class Gates:
             await _wait(local.freed, min(left, _FRESH_SECONDS))
 
     async def _start_within(self, local: _Local, window: tuple[float, float]) -> bool:
-        """Waits for the window's begin; False if it was missed and its distance to the next start
-        is not sure any more."""
+        """Waits for the window to begin; False if it was missed, so that its distance to the next
+        start is not certain any more."""
         begin, end = window
         started = False
         try:
@@ -137,11 +137,11 @@ class Gates:
     async def _permit(
         self, name: str, local: _Local, give_up_at: float
     ) -> tuple[float, float] | None:
-        """The window of the next start; None while all our places are taken."""
+        """The window of the next start; None while all our places are in use."""
         while True:
             now = self._clock.monotonic()
             if local.shut_until > now:
-                await self._wait_or_give_way(name, local, give_up_at)
+                await self._wait_or_raise(name, local, give_up_at)
                 continue
             if now >= local.fresh_until or (local.spaced and not local.windows):
                 await self._reserve(name, local)
@@ -173,8 +173,8 @@ class Gates:
         self._take(local, reservation, asked, answered)
 
     def _take(self, local: _Local, reservation: Reservation, asked: float, answered: float) -> None:
-        """The database's clock read somewhere between `asked` and `answered`: a start that is
-        right for both ends of that stretch keeps its distance in any case."""
+        """The database read its clock somewhere between `asked` and `answered`: a start that is
+        right for both ends of that interval keeps its distance in any case."""
         local.slots = reservation.slots
         local.spaced = reservation.starts is not None
         local.fresh_until = answered + _FRESH_SECONDS
@@ -185,7 +185,7 @@ class Gates:
                 for start in reservation.starts
             )
 
-    async def _wait_or_give_way(self, name: str, local: _Local, give_up_at: float) -> None:
+    async def _wait_or_raise(self, name: str, local: _Local, give_up_at: float) -> None:
         now = self._clock.monotonic()
         if local.shut_until > give_up_at:
             raise GateWait(name, local.shut_until - now, local.shut_reason)

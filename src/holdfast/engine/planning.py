@@ -1,24 +1,29 @@
-"""How a pipeline's decisions become the store's: its orders, and what it says about a job's end."""
+"""A pipeline as the store asks it to plan, and the jobs that its orders become."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime
-from typing import Any
+from dataclasses import dataclass
 
-from holdfast.model import Job, Lane, Standing
-from holdfast.pipeline import Conclusion, Pipeline, Planned, Standings, Start, Tx
-from holdfast.store import Ending, NewJob, NewStream, Orders
-from holdfast.store.plans import Plan
+from holdfast.model import Job, Lane
+from holdfast.pipeline import Pipeline, Start
+from holdfast.store import NewJob, NewStream
 
 
-def orders_of(pipeline: Pipeline, owner: str, actor: str) -> Orders:
-    def make_job(start: Start) -> NewJob:
+@dataclass(frozen=True, slots=True)
+class PipelinePlanner:
+    """Plans for one owner; `actor` is who the audit log names."""
+
+    pipeline: Pipeline
+    owner: str
+    actor: str
+
+    def make_job(self, start: Start) -> NewJob:
+        pipeline = self.pipeline
         return NewJob(
             pipeline=pipeline.name,
             name=start.name,
             streams=[NewStream(start.source, pipeline.fingerprint(start.source, start.options))],
-            owner_id=owner,
+            owner_id=self.owner,
             mode=start.mode,
             lane=Lane.BACKFILL if pipeline.lane is Lane.UPLOAD else pipeline.lane,
             input_key=f"{start.source} {start.mode}",
@@ -27,27 +32,7 @@ def orders_of(pipeline: Pipeline, owner: str, actor: str) -> Orders:
             concludes=pipeline.concludes,
         )
 
-    return Orders(pipeline.name, actor, make_job)
 
-
-def plan_of(pipeline: Pipeline, request: Mapping[str, Any]) -> Plan:
-    async def plan(tx: Tx, standings: Standings, now: datetime) -> Planned:
-        return await pipeline.plan(tx, dict(request), standings, now)
-
-    return plan
-
-
-def ending_of(pipeline: Pipeline, job: Job) -> Ending | None:
-    """None where the pipeline has nothing to say about the end of its jobs."""
-    if not pipeline.concludes:
-        return None
-
-    async def conclude(tx: Tx, standing: Standing) -> Conclusion:
-        return await pipeline.conclude(tx, job, standing)
-
-    async def follow(tx: Tx, source: str, standings: Standings, now: datetime) -> Planned:
-        if not pipeline.plans:
-            return Planned()
-        return await pipeline.plan(tx, {"follow": source}, standings, now)
-
-    return Ending(orders_of(pipeline, job.owner_id, "engine"), conclude, follow)
+def planner_at_end(pipeline: Pipeline, job: Job) -> PipelinePlanner | None:
+    """What ends the job; None where the pipeline does not conclude its jobs."""
+    return PipelinePlanner(pipeline, job.owner_id, "engine") if pipeline.concludes else None

@@ -1,4 +1,4 @@
-"""What plain `def` pipelines get: the async parts of their context, called from a thread."""
+"""For plain `def` pipelines: threads, and the async parts of their context without `await`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from holdfast.pipeline import Http
 
 
 class Threads:
-    """The worker's threads for plain `def` items. One cannot be stopped: when all are stuck in
-    items that timed out, new ones take over."""
+    """The worker's threads for plain `def` items. A thread cannot be stopped: when all are stuck in
+    items that timed out, new ones replace them."""
 
     def __init__(self, count: int) -> None:
         self.count = count

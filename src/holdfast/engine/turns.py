@@ -1,4 +1,4 @@
-"""How a worker hears what to do next: a contract, and the way that needs no broker."""
+"""How a worker learns what to do next: the contract, and the implementation without a broker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WALKS = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Turn:
-    """A slice of a job that is wanted now. `trace` is that of the message which asked for it."""
+    """A slice of a job to be done now. `trace` is that of the message which requested it."""
 
     kind: SliceKind
     job_id: int
@@ -30,29 +30,29 @@ MayRun = Callable[[int, str], bool]
 
 
 class Turns(Protocol):
-    """Each turn that `next` gives is handed back to `ended`."""
+    """Each turn that `next` returns is given back to `ended`."""
 
-    #: whether messages are heard; others then send them for this worker's pipelines
+    #: whether it listens to messages; others then send them for this worker's pipelines
     listens: bool
 
     async def next(self, seconds: float, walking: Collection[int]) -> Turn | None:
-        """The next turn, waited for so long at most. `walking` are the jobs whose discovery
-        this worker has in hand."""
+        """The next turn, after at most `seconds`. `walking` are the jobs whose discovery is in
+        progress in this worker."""
         ...
 
     async def others_wait(self, turn: Turn) -> bool:
-        """Whether another job wants the worker, now that the slice's time is up."""
+        """Whether another job needs the worker, now that the slice's time is up."""
         ...
 
     async def ended(self, turn: Turn, worked: bool) -> None:
-        """The slice is over; never raises. Without `worked`, nothing could be claimed."""
+        """The slice is over; never raises. `worked` is False if nothing could be claimed."""
         ...
 
     async def close(self) -> None: ...
 
 
 class PollingTurns:
-    """Asks the database; jobs in turn, the one served longest ago first."""
+    """Polls the database; jobs in turn, the least recently served first."""
 
     listens = False
 
@@ -61,22 +61,22 @@ class PollingTurns:
     ) -> None:
         self._store = store
         self._names = list(pipelines)
-        self._discovering = [name for name, one in pipelines.items() if one.discovers]
+        self._discovering = [name for name, pipeline in pipelines.items() if pipeline.discovers]
         self._may_run = may_run
         self._clock = clock
         self._served: dict[int, float] = {}
 
     async def next(self, seconds: float, walking: Collection[int]) -> Turn | None:
-        found = await self._next_walk(walking) or await self._next_slice()
-        if found is None:
+        turn = await self._next_walk(walking) or await self._next_slice()
+        if turn is None:
             await asyncio.sleep(seconds)
-        return found
+        return turn
 
     async def others_wait(self, turn: Turn) -> bool:
         return any(job_id != turn.job_id for job_id in await self._runnable())
 
     async def ended(self, turn: Turn, worked: bool) -> None:
-        """Whoever polls sees for himself what is left."""
+        """Nothing to announce: polling finds what is left."""
 
     async def close(self) -> None:
         """Holds nothing."""
@@ -98,5 +98,5 @@ class PollingTurns:
         return Turn(SliceKind.PROCESS, chosen)
 
     async def _runnable(self) -> list[int]:
-        found = await self._store.reads.runnable_jobs(self._names)
-        return [job_id for job_id, _, lane in found if self._may_run(job_id, lane)]
+        jobs = await self._store.reads.runnable_jobs(self._names)
+        return [job_id for job_id, _, lane in jobs if self._may_run(job_id, lane)]

@@ -1,5 +1,5 @@
-"""Upkeep: what a worker does besides items, again and again. Everything is read anew from the
-database each time, so any number of workers may do it."""
+"""Upkeep: the periodic tasks of a worker. Everything is read from the database each time, so any
+number of workers may run them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from cronsim import CronSim, CronSimError
 
 from holdfast.engine.control import Control
-from holdfast.engine.planning import ending_of
+from holdfast.engine.planning import planner_at_end
 from holdfast.errors import DatabaseGone, UserError
 from holdfast.observe.metrics import Metrics, QueueReading
 from holdfast.observe.tracing import span
@@ -24,8 +24,8 @@ from holdfast.store.upkeep_table import DueSchedule
 
 
 async def every(seconds: float, action: Callable[[], Awaitable[None]], log: Any, name: str) -> None:
-    """The one periodic loop. A database that is gone is waited for; other failures are logged,
-    and the loop goes on."""
+    """The one periodic loop. It survives the loss of the database; other failures are logged, and
+    the loop continues."""
     while True:
         try:
             await action()
@@ -36,7 +36,7 @@ async def every(seconds: float, action: Callable[[], Awaitable[None]], log: Any,
         await asyncio.sleep(seconds)
 
 
-#: A process that swept keeps the duty for so many sweeps; then another takes it over.
+#: A process that stops sweeping loses the duty to another after this many sweeps.
 _TERM_SWEEPS = 3
 
 
@@ -59,7 +59,7 @@ class Upkeep:
         metrics: Metrics,
         log: Any,
     ) -> None:
-        """`holder` names the process: of all, one does the sweep at a time."""
+        """`holder` names the process: only one at a time sweeps."""
         self._store = store
         self._control = control
         self._pipelines = pipelines
@@ -70,7 +70,7 @@ class Upkeep:
         self._tending = asyncio.Lock()
 
     def loops(self, in_work: InWork = tuple) -> list[Coroutine[Any, Any, None]]:
-        """What is done every few seconds."""
+        """The periodic tasks."""
         seconds = self._limits.sweep_seconds
         return [
             every(seconds, lambda: self.sweep(in_work), self._log, "sweep"),
@@ -81,8 +81,8 @@ class Upkeep:
         ]
 
     async def sweep(self, in_work: InWork = tuple) -> None:
-        """Expired leases, finished jobs that nobody ended, ranges of cancelled jobs, work that
-        no message was sent for. Does nothing while another process does it."""
+        """Expired leases, finished jobs that nobody ended, ranges of cancelled jobs, work without
+        a message. Does nothing while another process has the duty."""
         term = self._limits.sweep_seconds * _TERM_SWEEPS
         if not await self._store.upkeep.hold_duty("sweep", self._holder, term):
             return
@@ -100,15 +100,16 @@ class Upkeep:
             self._log.info("sweep.acted", rescued=rescued, cancelled=cancelled, announced=announced)
 
     async def conclude(self) -> None:
-        """Jobs that only a process with their pipeline can end, if whoever should have is gone."""
-        concluding = {name for name, one in self._pipelines.items() if one.concludes}
+        """Finishes jobs whose `conclude` must run here because the worker that should have finished
+        them is gone."""
+        concluding = {name for name, pipeline in self._pipelines.items() if pipeline.concludes}
         if not concluding:
             return
         for job_id in await self._store.upkeep.finishable_jobs():
             job = await self._store.reads.job(job_id)
             if job.pipeline in concluding:
-                ending = ending_of(self._pipelines[job.pipeline], job)
-                await self._store.outcomes.complete(job_id, ending)
+                planner = planner_at_end(self._pipelines[job.pipeline], job)
+                await self._store.outcomes.complete(job_id, planner)
 
     async def _announce(self) -> list[int]:
         messages = self._store.messages
@@ -138,22 +139,22 @@ class Upkeep:
         self._metrics.oldest_transaction_seconds.set(oldest or 0.0)
 
     async def _fire(self, due: DueSchedule) -> None:
-        """Of several sweepers, the one that moves the schedule on starts its job with it."""
+        """Of several sweepers, the one that moves the schedule on also starts its job."""
         next_at = next_fire(due.cron, due.zone, due.now)
         try:
             job_id = await self._start(due, next_at)
         except DatabaseGone:
             raise
         except Exception as error:
-            told = f"{type(error).__name__}: {error}"
-            if await self._store.upkeep.skip_schedule(due, next_at, told):
-                self._log.error("schedule.failed", schedule=due.name, error=told)
+            reason = f"{type(error).__name__}: {error}"
+            if await self._store.upkeep.skip_schedule(due, next_at, reason):
+                self._log.error("schedule.failed", schedule=due.name, error=reason)
             return
         if job_id is not None:
             self._log.info("schedule.fired", schedule=due.name, job_id=job_id)
 
     async def _start(self, due: DueSchedule, next_at: datetime) -> int | None:
-        """The job that was started; of several, the last."""
+        """The job that was started; the last, if there are several."""
         pipeline = self._pipelines[due.reference]
         if pipeline.plans:
             return await self._control.fire_plan(pipeline, due, next_at)
@@ -162,18 +163,18 @@ class Upkeep:
             return await self._store.upkeep.fire_schedule(due, next_at, replace(new, trace=trace))
 
     async def tend(self) -> None:
-        """A piece of each pipeline's work in the background."""
+        """One step of each pipeline's background work."""
         for pipeline in self._pipelines.values():
             await self._tend(pipeline)
 
     async def tend_all(self) -> None:
-        """All of that work, before a worker leaves that nobody may follow."""
+        """All of that work, before what may be the last worker ends."""
         for pipeline in self._pipelines.values():
             while await self._tend(pipeline):
                 pass
 
     async def _tend(self, pipeline: Pipeline) -> bool:
-        """One at a time: what another has in hand looks as if it were done."""
+        """One at a time: what another task is working on looks as if it were done."""
         if not pipeline.tends:
             return False
         async with self._tending:
@@ -181,18 +182,18 @@ class Upkeep:
 
 
 def next_fire(cron: str, zone: str, now: datetime) -> datetime:
-    """The next time after `now`, in UTC; right across changes of daylight saving time."""
+    """The next time after `now`, in UTC; correct across changes of daylight saving time."""
     try:
         local = now.astimezone(ZoneInfo(zone))
-    except (ZoneInfoNotFoundError, ValueError, OSError):  # a folder of zones is none
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # a folder of zones is not a zone
         raise UserError(
             f"there is no time zone {zone!r}", "Use a name such as Europe/Zagreb or UTC."
         ) from None
     try:
-        found: datetime = next(CronSim(cron, local))
+        fires_at: datetime = next(CronSim(cron, local))
     except (CronSimError, StopIteration):
         raise UserError(
             f"{cron!r} is not a cron expression",
             'Five fields: minute hour day month weekday, e.g. "0 6 * * *" for six every morning.',
         ) from None
-    return found.astimezone(ZoneInfo("UTC"))
+    return fires_at.astimezone(ZoneInfo("UTC"))

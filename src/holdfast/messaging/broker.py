@@ -37,7 +37,7 @@ AGAIN_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A message to send. `queue` is the word of a work queue: interactive, bulk, discover."""
+    """A message to send. `queue` is the short name of a work queue: interactive, bulk, discover."""
 
     queue: str
     message_id: str
@@ -47,7 +47,7 @@ class Outgoing:
 
 @dataclass(frozen=True, slots=True)
 class _Exits:
-    """The channel that publishes, and where to."""
+    """The publishing channel and its exchanges."""
 
     channel: AbstractChannel
     work: AbstractExchange
@@ -55,22 +55,22 @@ class _Exits:
 
 
 class Broker:
-    """Two connections: RabbitMQ stops reading from one that publishes when it runs short of
-    memory, and acknowledgements must not wait behind that."""
+    """Two connections: RabbitMQ stops reading from one that publishes when it is short of memory,
+    and acknowledgements must not wait behind that."""
 
     def __init__(
         self,
         url: str,
         topology: Topology,
         log: FilteringBoundLogger,
-        chance: random.Random,
+        rng: random.Random,
         confirm_seconds: float,
     ) -> None:
         self.topology = topology
         self._log = log
         self._confirm_seconds = confirm_seconds
-        self._publishing = Link(url, "publishing", log, chance)
-        self._consuming = Link(url, "consuming", log, chance)
+        self._publishing = Link(url, "publishing", log, rng)
+        self._consuming = Link(url, "consuming", log, rng)
         self._consuming_opened = False
         self._opening_exits = asyncio.Lock()
         self._opening_consuming = asyncio.Lock()
@@ -83,14 +83,14 @@ class Broker:
         return self._publishing.is_up and (self._consuming.is_up or not self._consuming_opened)
 
     async def open(self) -> None:
-        """Waits for a broker that is not there; UserError when a person has to mend something."""
+        """Waits for a broker that cannot be reached; UserError if a person has to fix something."""
         await self._publishing.open()
         while True:
             try:
                 await self._open_exits()
                 return
             except BrokerGone:
-                # A link learns of its loss only when others get to run.
+                # A link notices its loss only when other tasks get to run.
                 await asyncio.sleep(AGAIN_SECONDS)
                 await self._publishing.wait_until_up()
 
@@ -100,17 +100,17 @@ class Broker:
         await self._publishing.close()
 
     async def publish(self, messages: Sequence[Outgoing]) -> list[str | None]:
-        """Sends all at once; for each None when the broker has it, or why that is not known."""
+        """Sends all at once; for each, None if the broker has it, or why that is not known."""
         try:
             exits = await self._open_exits()
         except (BrokerGone, UserError) as error:
             return [f"the broker cannot be reached: {error}"] * len(messages)
         return await asyncio.gather(
-            *(self._send(exits.work, each.queue, _message(each)) for each in messages)
+            *(self._send(exits.work, one.queue, _message(one)) for one in messages)
         )
 
     async def consume(self, queue: str, prefetch: int) -> Consumer:
-        """Deliveries of a queue, `prefetch` of them under way at once."""
+        """Deliveries of a queue, at most `prefetch` unacknowledged at once."""
         async with self._opening_consuming:
             if not self._consuming_opened:
                 await self._consuming.open()
@@ -122,12 +122,12 @@ class Broker:
         return consumer
 
     async def depth(self, queue: str) -> int:
-        """Messages that wait in a queue, those under way apart; BrokerGone when nobody knows."""
+        """Messages waiting in a queue, without those being processed; BrokerGone if unknown."""
         channel = await self._publishing.channel()
         try:
             async with loss_is_broker_gone():
-                found = await channel.declare_queue(self.topology.queue(queue), passive=True)
-                return found.declaration_result.message_count or 0
+                declared = await channel.declare_queue(self.topology.queue(queue), passive=True)
+                return declared.declaration_result.message_count or 0
         except BrokerGone as error:
             if isinstance(error.__cause__, ChannelNotFoundEntity):
                 return 0
@@ -150,7 +150,7 @@ class Broker:
             return self._exits
 
     async def _declare_again(self, exits: _Exits) -> None:
-        """After a message that no queue took: somebody deleted a queue or its binding."""
+        """After a message that no queue accepted: somebody deleted a queue or its binding."""
         if self._unrouted:
             self._unrouted = False
             async with loss_is_broker_gone():
@@ -173,8 +173,8 @@ class Broker:
             exits = await self._open_exits()
         except (BrokerGone, UserError) as error:
             return str(error)
-        kept = {name: each for name, each in message.headers.items() if name != COUNT_HEADER}
-        copy = _persistent(message.message_id, message.body, {**kept, **headers})
+        theirs = {key: value for key, value in message.headers.items() if key != COUNT_HEADER}
+        copy = _persistent(message.message_id, message.body, {**theirs, **headers})
         return await self._send(exits.dead, DEAD_QUEUE, copy)
 
     async def _send(self, exchange: AbstractExchange, key: str, message: Message) -> str | None:
@@ -182,7 +182,7 @@ class Broker:
             await exchange.publish(message, key, mandatory=True, timeout=self._confirm_seconds)
         except PublishError as error:
             self._unrouted = True
-            return f"unroutable: nothing takes {key!r} from {exchange.name} ({reason_of(error)})"
+            return f"unroutable: no queue takes {key!r} from {exchange.name} ({reason_of(error)})"
         except DeliveryError as error:
             return f"the broker refused it: {error}"
         except TimeoutError:
@@ -194,8 +194,8 @@ class Broker:
         except CONNECTION_EXCEPTIONS as error:
             return f"the connection was lost: {reason_of(error)}"
         except Exception as error:
-            # A message that cannot be written, such as one with a header of a strange type; the
-            # others of its batch are on their way.
+            # A message that cannot be encoded, such as one with a header of a strange type; the
+            # others of its batch are sent.
             return f"it cannot be sent: {type(error).__name__}: {error}"
         return None
 
@@ -206,10 +206,10 @@ async def open_broker(
     log: FilteringBoundLogger,
     *,
     confirm_seconds: float = CONFIRM_SECONDS,
-    chance: random.Random | None = None,
+    rng: random.Random | None = None,
 ) -> Broker:
-    """Connects and declares. Waits, and says so, while the broker is not there."""
-    broker = Broker(url, Topology(prefix), log, chance or system_random(), confirm_seconds)
+    """Connects and declares. Waits, and logs it, while the broker cannot be reached."""
+    broker = Broker(url, Topology(prefix), log, rng or system_random(), confirm_seconds)
     try:
         await broker.open()
     except BaseException:

@@ -24,13 +24,13 @@ from holdfast.messaging.link import (
 from holdfast.messaging.topology import Topology
 from holdfast.tasks import end_tasks
 
-#: Not at once: where a deleted queue is back before RabbitMQ has told all of its consumers, it
-#: moves theirs over to the new one and then drops what that delivers (seen on 3.10).
+#: Not at once: if a deleted queue is back before RabbitMQ has notified all of its consumers, it
+#: moves them to the new one and then drops what that delivers (seen on 3.10).
 RETRY_SECONDS = 0.2
 REFUSED_SECONDS = 5.0
 
 
-#: What becomes of a delivery that nobody began.
+#: What happens to a delivery that nobody began.
 HandBack = Callable[[Delivery], Awaitable[None]]
 
 
@@ -42,7 +42,7 @@ class _Subscription:
 
 
 class Consumer:
-    """`async for delivery in consumer` goes on across reconnects, until `stop`."""
+    """`async for delivery in consumer` continues across reconnects, until `stop`."""
 
     def __init__(
         self,
@@ -72,14 +72,14 @@ class Consumer:
         while (delivery := await self._waiting.get()) is not None:
             if not delivery.is_lost:
                 return delivery
-        self._waiting.put_nowait(None)  # for whoever else iterates
+        self._waiting.put_nowait(None)  # for other iterators
         raise StopAsyncIteration
 
     async def stop(self, hand_back: HandBack = Delivery.give_back) -> None:
         """Takes no more: what nobody began is handed back, what was begun can still be settled.
 
-        Not before the broker has stopped sending: it fills a place that is free at once, and
-        counts what is given back as a delivery.
+        Not before the broker has stopped sending: it refills a free place at once, and counts what
+        is given back as a delivery.
         """
         self._stopping.set()
         subscription = self._subscription
@@ -90,32 +90,34 @@ class Consumer:
         self._stopped = True
         left = [self._waiting.get_nowait() for _ in range(self._waiting.qsize())]
         self._waiting.put_nowait(None)
-        await asyncio.gather(*(hand_back(one) for one in left if one and not one.is_lost))
+        await asyncio.gather(
+            *(hand_back(delivery) for delivery in left if delivery and not delivery.is_lost)
+        )
 
     async def close(self) -> None:
-        """Ends everything; what was not acknowledged comes again, to somebody."""
+        """Ends everything; what was not acknowledged is delivered again, to any consumer."""
         self._stopping.set()
         await end_tasks([self._feeder])
         self._waiting.put_nowait(None)
 
     async def _feed(self) -> None:
-        told = ""
+        logged = ""
         while not self._stopping.is_set():
             await self._link.wait_until_up()
             try:
                 await self._listen()
-                told = ""
+                logged = ""
                 await asyncio.sleep(RETRY_SECONDS)
             except UserError as error:
-                if told != error.message:
+                if logged != error.message:
                     self._log.error("queue.lost", queue=self._word, error=error.message)
-                told = error.message
+                logged = error.message
                 await asyncio.sleep(REFUSED_SECONDS)
             except BrokerGone as error:
                 self._log.info("queue.lost", queue=self._word, error=str(error))
                 await asyncio.sleep(RETRY_SECONDS)
             except Exception as error:
-                # A feeder that died would leave whoever iterates waiting for ever.
+                # If the feeder died, iterators would wait for ever.
                 self._log.error("queue.lost", queue=self._word, error=str(error), exc_info=error)
                 await asyncio.sleep(REFUSED_SECONDS)
 
@@ -133,27 +135,27 @@ class Consumer:
                 await self._topology.declare(channel)
                 await channel.set_qos(prefetch_count=self._prefetch)
                 underlay = await channel.get_underlay_channel()
-                # Sent when the queue is deleted; nothing else would be heard of it.
+                # Sent when the queue is deleted; there is no other sign of it.
                 underlay.on_consumer_cancel_callbacks.add(lambda _: lose(None))
                 channel.close_callbacks.add(lambda _, error: lose(error))
-                if self._stopping.is_set():  # said while the connection was made again
+                if self._stopping.is_set():  # while the connection was made again
                     return
                 queue = await channel.get_queue(self._topology.queue(self._word), ensure=False)
                 tag = await queue.consume(self._take)
             self._subscription = _Subscription(channel, queue, tag)
             if self._stopping.is_set():  # too late for `stop` to cancel it
                 return
-            self._tell_lost(await lost)
+            self._log_lost(await lost)
         finally:
             self._subscription = None
             await close_quietly(channel)
 
-    def _tell_lost(self, error: BaseException | None) -> None:
-        """What RabbitMQ itself closes it for, such as a message that was held for too long, a
-        person should know; of a connection that is gone the link tells."""
+    def _log_lost(self, error: BaseException | None) -> None:
+        """Warns if RabbitMQ closed the channel, e.g. because a message was held for too long. A
+        lost connection is logged by the link."""
         refused = isinstance(error, ChannelClosed)
-        tell = self._log.warning if refused else self._log.info
-        tell("queue.lost", queue=self._word, error=reason_of(error) if error else "it was deleted")
+        write = self._log.warning if refused else self._log.info
+        write("queue.lost", queue=self._word, error=reason_of(error) if error else "it was deleted")
 
     async def _take(self, message: AbstractIncomingMessage) -> None:
         delivery = delivery_of(message, self._word, self._set_aside, self._log)

@@ -1,4 +1,4 @@
-"""Dead messages: taken from their queue, described, and handed to whoever keeps them."""
+"""Dead messages: taken from their queue, described, and stored."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import asyncio
 import json
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from structlog.typing import FilteringBoundLogger
 
+from holdfast.engine.patience import backoff
 from holdfast.errors import BadEnvelope
 from holdfast.messaging.consumer import Consumer
 from holdfast.messaging.delivery import (
@@ -24,13 +24,15 @@ from holdfast.messaging.delivery import (
 )
 from holdfast.messaging.envelope import parse
 from holdfast.messaging.topology import DELIVERY_LIMIT, Topology
+from holdfast.store import DeadMessage
+from holdfast.store.storable import storable_text
 
 #: RabbitMQ's reason -> our code and what it means
 DEATHS = {
     "delivery_limit": (
         "DELIVERY_LIMIT",
         f"it was delivered {DELIVERY_LIMIT + 1} times, and each time its consumer ended or lost "
-        "the broker before it was done with",
+        "the broker before it was finished",
     ),
     "rejected": ("REJECTED", "a consumer rejected it"),
     "expired": ("EXPIRED", "it waited longer than its sender allowed"),
@@ -41,23 +43,10 @@ UNEXPLAINED = ("UNEXPLAINED", "it was sent to the dead letters without a reason"
 FIRST_DELAY_SECONDS = 0.5
 LONGEST_DELAY_SECONDS = 30.0
 _TEXT_CHARACTERS = 1000
+_DEFAULT_QUEUE = "interactive"  # where a replay goes if nobody knows where it came from
 
 
-@dataclass(frozen=True, slots=True)
-class DeadMessage:
-    """A message that was set aside. `history` tells from which queues and why, the latest first."""
-
-    message_id: str
-    type: str | None
-    job_id: int | None
-    code: str
-    reason: str
-    payload: bytes
-    #: the word of the queue it came from: interactive, bulk, discover
-    queue: str | None
-    history: list[dict[str, Any]]
-
-
+#: Commits a dead message; the same one may come twice.
 Keep = Callable[[DeadMessage], Awaitable[None]]
 
 
@@ -66,51 +55,48 @@ async def keep_dead_messages(
     topology: Topology,
     keep: Keep,
     log: FilteringBoundLogger,
-    chance: random.Random,
+    rng: random.Random,
 ) -> None:
-    """Until the consumer is stopped: `keep` commits a dead message, then it is acknowledged.
-
-    A message may come twice; to keep it once, by its id, is the duty of `keep`.
-    """
+    """Until the consumer is stopped: `keep` commits each dead message, then it is acknowledged."""
     async for delivery in consumer:
-        await _keep_at_last(delivery, describe(delivery, topology), keep, log, chance)
+        await _insist(delivery, describe(delivery, topology), keep, log, rng)
 
 
-async def _keep_at_last(
+async def _insist(
     delivery: Delivery,
     dead: DeadMessage,
     keep: Keep,
     log: FilteringBoundLogger,
-    chance: random.Random,
+    rng: random.Random,
 ) -> None:
-    """Tries again here instead of giving it back, which RabbitMQ would do at once and for ever."""
-    delay = FIRST_DELAY_SECONDS
-    while not delivery.is_lost:
+    """Tries again here instead of giving it back: RabbitMQ would deliver it again at once, without
+    end."""
+    for seconds in backoff(rng, FIRST_DELAY_SECONDS, LONGEST_DELAY_SECONDS):
+        if delivery.is_lost:
+            return
         try:
             await keep(dead)
         except Exception as error:
-            seconds = delay * (0.5 + chance.random() / 2)
             log.error("dead.failed", message_id=dead.message_id, error=str(error), seconds=seconds)
             await asyncio.sleep(seconds)
-            delay = min(delay * 2, LONGEST_DELAY_SECONDS)
         else:
             await delivery.ack()
             return
 
 
 def describe(delivery: Delivery, topology: Topology) -> DeadMessage:
-    """What is known of a dead message, whatever it is made of."""
-    type_, job_id, message_id = _hints(delivery.body)
+    """What is known about a dead message, whatever it contains."""
+    kind, job_id, message_id = _hints(delivery.body)
     deaths = _deaths(delivery.headers, topology)
     code, reason, queue = _cause(delivery, deaths)
     return DeadMessage(
-        message_id=_text(delivery.message_id) or message_id or _made_up_id(delivery.body),
-        type=type_,
+        message_id=_text(delivery.message_id) or message_id or _derived_id(delivery.body),
         job_id=job_id,
+        kind=kind,
         code=code,
         reason=reason,
         payload=delivery.body,
-        queue=queue,
+        queue=queue or _DEFAULT_QUEUE,
         history=deaths,
     )
 
@@ -130,7 +116,7 @@ def _cause(delivery: Delivery, deaths: list[dict[str, Any]]) -> tuple[str, str, 
 
 
 def _flaw(payload: bytes) -> tuple[str, str] | None:
-    """What is wrong with it as an envelope, if anything is."""
+    """What is wrong with it as an envelope, if anything."""
     try:
         parse(payload, max_bytes=len(payload))
     except BadEnvelope as error:
@@ -140,9 +126,9 @@ def _flaw(payload: bytes) -> tuple[str, str] | None:
 
 def _deaths(headers: dict[str, Any], topology: Topology) -> list[dict[str, Any]]:
     """RabbitMQ's own account and ours, in values that JSON and every database can hold."""
-    found = headers.get("x-death")
-    listed = found if isinstance(found, list) else []
-    told = [_death(each, topology) for each in listed if isinstance(each, dict)]
+    entries = headers.get("x-death")
+    listed = entries if isinstance(entries, list) else []
+    theirs = [_death(entry, topology) for entry in listed if isinstance(entry, dict)]
     if CODE_HEADER in headers:
         ours = {
             "queue": _text(headers.get(QUEUE_HEADER)),
@@ -151,8 +137,8 @@ def _deaths(headers: dict[str, Any], topology: Topology) -> list[dict[str, Any]]
             "deliveries": _number(headers.get(DELIVERIES_HEADER)),
             "at": None,
         }
-        return [ours, *told]
-    return told
+        return [ours, *theirs]
+    return theirs
 
 
 def _death(entry: dict[str, Any], topology: Topology) -> dict[str, Any]:
@@ -169,7 +155,7 @@ def _death(entry: dict[str, Any], topology: Topology) -> dict[str, Any]:
 
 
 def _hints(payload: bytes) -> tuple[str | None, int | None, str | None]:
-    """Type, job and message id, as far as the payload has them."""
+    """Kind, job and message id, as far as the payload has them."""
     try:
         header = json.loads(payload)["header"]
         type_, job_id, message_id = (header.get(n) for n in ("type", "job_id", "message_id"))
@@ -177,14 +163,14 @@ def _hints(payload: bytes) -> tuple[str | None, int | None, str | None]:
         return None, None, None
     known = isinstance(job_id, int) and not isinstance(job_id, bool) and 0 < job_id < 2**63
     return (
-        _text(type_) if isinstance(type_, str) else None,
+        _text(type_.removeprefix("slice.")) if isinstance(type_, str) else None,
         job_id if known else None,
         _text(message_id) if isinstance(message_id, str) else None,
     )
 
 
-def _made_up_id(payload: bytes) -> str:
-    """The same for the same payload, so that it is kept once."""
+def _derived_id(payload: bytes) -> str:
+    """The same for the same payload, so that it is stored once."""
     return str(uuid5(NAMESPACE_URL, payload.hex()))
 
 
@@ -193,8 +179,4 @@ def _number(value: Any) -> int | None:
 
 
 def _text(value: Any) -> str | None:
-    """Text that every database takes: other people's has zeros and halves of surrogates in it."""
-    if value is None:
-        return None
-    clean = str(value).encode("utf-8", "replace").decode().replace("\0", "�")
-    return clean[:_TEXT_CHARACTERS] or None
+    return None if value is None else storable_text(str(value), _TEXT_CHARACTERS) or None

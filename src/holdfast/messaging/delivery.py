@@ -1,4 +1,4 @@
-"""One message as it was delivered, and how it is settled."""
+"""One message as it was delivered, and how it is acknowledged or rejected."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SetAside = Callable[[AbstractIncomingMessage, dict[str, Any]], Awaitable[str | N
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A message is acknowledged after what it asked for is committed, never before."""
+    """A message is acknowledged after what it asks for is committed, never before."""
 
     body: bytes
     message_id: str | None
@@ -40,12 +40,12 @@ class Delivery:
     _log: FilteringBoundLogger = field(repr=False)
 
     async def ack(self) -> None:
-        """Done with. On a lost channel only the log hears of it: the message comes again."""
+        """The message is finished. On a lost channel this is only logged: it comes again."""
         try:
             async with loss_is_broker_gone():
                 await self._message.ack()
         except BrokerGone as error:
-            self._tell_unsettled(error)
+            self._log_unsettled(error)
 
     async def give_back(self) -> None:
         """Back to the queue, for another consumer. RabbitMQ counts it as a delivery."""
@@ -53,11 +53,11 @@ class Delivery:
             async with loss_is_broker_gone():
                 await self._message.reject(requeue=True)
         except BrokerGone as error:
-            self._tell_unsettled(error)
+            self._log_unsettled(error)
 
     async def reject_to_dead(self, code: str, reason: str) -> None:
-        """To the dead letters at once. Its copy there carries code and reason; where that cannot
-        be confirmed, RabbitMQ moves the message itself, without them."""
+        """To the dead letters at once. Its copy there has the code and the reason; if that copy
+        cannot be confirmed, RabbitMQ moves the message itself, without them."""
         headers = {
             CODE_HEADER: code,
             REASON_HEADER: reason[:_REASON_CHARACTERS],
@@ -75,17 +75,17 @@ class Delivery:
             async with loss_is_broker_gone():
                 await self._message.reject(requeue=False)
         except BrokerGone as error:
-            self._tell_unsettled(error)
+            self._log_unsettled(error)
 
     @property
     def is_lost(self) -> bool:
-        """Its channel is gone, so that it comes again."""
+        """Its channel is gone, so it will be delivered again."""
         try:
             return self._message.channel.is_closed
         except RuntimeError:
             return True
 
-    def _tell_unsettled(self, error: BrokerGone) -> None:
+    def _log_unsettled(self, error: BrokerGone) -> None:
         self._log.warning(
             "message.unsettled", queue=self.queue, message_id=self.message_id, error=str(error)
         )

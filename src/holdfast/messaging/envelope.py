@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from datetime import datetime
 from math import isfinite
 from typing import Annotated, Any, ClassVar
@@ -16,6 +17,7 @@ from pydantic import (
     AfterValidator,
     AwareDatetime,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     JsonValue,
@@ -24,12 +26,15 @@ from pydantic import (
 from pydantic.json_schema import models_json_schema
 
 from holdfast.errors import BadEnvelope
+from holdfast.json_depth import nests_deeper_than
+from holdfast.model import SliceKind
+from holdfast.observe import tracing
 
-#: why a message is no envelope of ours
+#: why a message is not an envelope of ours
 BAD_ENVELOPE_CODES = {
     "TOO_LARGE": "The message has more bytes than `HOLDFAST_MAX_MESSAGE_BYTES`.",
-    "NOT_JSON": "The message is not JSON as everybody reads it: UTF-8, each key once, finite "
-    "numbers of at most 64 bits, not nested deeper than 32.",
+    "NOT_JSON": "The message is not JSON that every reader reads alike: UTF-8, each key once, "
+    "finite numbers of at most 64 bits, not nested deeper than 32.",
     "MALFORMED": "A field of header or tracing is missing, unknown or of the wrong form.",
     "UNKNOWN_TYPE": "There is no message of this type.",
     "UNKNOWN_VERSION": "The type is known, but not in this version.",
@@ -38,6 +43,7 @@ BAD_ENVELOPE_CODES = {
 
 _MAX_DEPTH = 32
 _INT64 = range(-(2**63), 2**63)
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _UUID = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 _TRACEPARENT = r"^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$"
 _TRACESTATE_MEMBER = re.compile(
@@ -48,8 +54,7 @@ _SHOWN_PROBLEMS = 3
 
 
 def _check_traceparent(text: str) -> str:
-    version, trace_id, span_id, _ = text.split("-")
-    if version == "ff" or not int(trace_id, 16) or not int(span_id, 16):
+    if tracing.parse(text) is None:
         raise ValueError("is not a W3C traceparent")
     return text
 
@@ -59,6 +64,13 @@ def _check_tracestate(text: str) -> str:
     if len(members) > _TRACESTATE_MEMBERS or not all(map(_TRACESTATE_MEMBER.fullmatch, members)):
         raise ValueError("is not a W3C tracestate")
     return text
+
+
+def _check_instant(value: Any) -> Any:
+    """A number would be read as seconds since 1970."""
+    if not isinstance(value, str | datetime):
+        raise ValueError("is not a time")
+    return value
 
 
 JobId = Annotated[int, Field(ge=1, le=2**63 - 1)]
@@ -75,7 +87,7 @@ class Header(_Part):
     job_id: JobId | None = None
     type: Annotated[str, Field(min_length=1, max_length=100)]
     version: Annotated[int, Field(ge=1, le=1000)]
-    created_at: AwareDatetime
+    created_at: Annotated[AwareDatetime, Field(strict=False), BeforeValidator(_check_instant)]
     attempt: Attempts
     max_attempts: Attempts
 
@@ -90,8 +102,10 @@ class Tracing(_Part):
 
 
 class Envelope(_Part):
+    """The JSON on the wire; its body is checked against the type."""
+
     header: Header
-    body: dict[str, JsonValue]
+    body: dict[str, Any]
     tracing: Tracing = Tracing()
 
 
@@ -102,18 +116,23 @@ class Body(_Part):
     version: ClassVar[int] = 1
 
 
-class SliceProcess(Body):
-    """Work on a job's open items for one slice."""
+class SliceBody(Body):
+    kind: ClassVar[SliceKind]
+    job_id: JobId
+
+
+class SliceProcess(SliceBody):
+    """Process a job's open items for one slice."""
 
     type = "slice.process"
-    job_id: JobId
+    kind = SliceKind.PROCESS
 
 
-class SliceDiscover(Body):
-    """Walk a job's sources on for one slice."""
+class SliceDiscover(SliceBody):
+    """Continue a job's discovery for one slice."""
 
     type = "slice.discover"
-    job_id: JobId
+    kind = SliceKind.DISCOVER
 
 
 class JobStart(Body):
@@ -130,6 +149,15 @@ TYPES: dict[tuple[str, int], type[Body]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Message:
+    """An envelope with its body in the form of its type."""
+
+    header: Header
+    body: Body
+    tracing: Tracing
+
+
 def compose(
     body: Body,
     *,
@@ -139,9 +167,9 @@ def compose(
     max_attempts: int,
     job_id: int | None = None,
     attempt: int = 1,
-    tracing: Tracing | None = None,
-) -> Envelope:
-    """The envelope around a body of ours."""
+    trace: Tracing | None = None,
+) -> Message:
+    """A message of ours."""
     header = Header(
         message_id=message_id,
         correlation_id=correlation_id,
@@ -152,28 +180,28 @@ def compose(
         attempt=attempt,
         max_attempts=max_attempts,
     )
-    return Envelope(header=header, body=body.model_dump(), tracing=tracing or Tracing())
+    return Message(header, body, trace or Tracing())
 
 
-def dump(envelope: Envelope) -> bytes:
+def dump(message: Message) -> bytes:
+    body = message.body.model_dump()
+    envelope = Envelope.model_construct(header=message.header, body=body, tracing=message.tracing)
     return envelope.model_dump_json().encode()
 
 
-def parse(raw: bytes, max_bytes: int) -> Envelope:
-    """The envelope of these bytes; BadEnvelope, and nothing else, when they are none."""
+def parse(raw: bytes, max_bytes: int) -> Message:
+    """The message in these bytes; raises BadEnvelope, and nothing else, if they are not one."""
     if len(raw) > max_bytes:
         raise BadEnvelope("TOO_LARGE", f"{len(raw):,} bytes, where {max_bytes:,} are allowed")
-    checked = _check_json(raw)
+    value = _strict_json(raw)
     try:
-        envelope = Envelope.model_validate_json(checked)
+        envelope = Envelope.model_validate(value)
     except ValidationError as error:
         raise BadEnvelope("MALFORMED", _problems(error)) from None
-    body_of(envelope)
-    return envelope
+    return Message(envelope.header, _body_of(envelope), envelope.tracing)
 
 
-def body_of(envelope: Envelope) -> Body:
-    """The body as its type has it; BadEnvelope when the type is unknown or it does not fit."""
+def _body_of(envelope: Envelope) -> Body:
     header = envelope.header
     form = TYPES.get((header.type, header.version))
     if form is None:
@@ -199,29 +227,32 @@ def _unknown(header: Header) -> BadEnvelope:
     return BadEnvelope("UNKNOWN_TYPE", f"there is no type {header.type!r}; known: {known}")
 
 
-def _check_json(raw: bytes) -> bytes:
-    """The bytes again, when every JSON reader would take them for the same value."""
+def _strict_json(raw: bytes) -> Any:
+    """The value, if every JSON reader would read the same one."""
     try:
+        text = raw.decode()
         value = json.loads(
-            raw.decode(),
+            text,
             object_pairs_hook=_unique,
             parse_int=_small,
             parse_float=_finite,
             parse_constant=_finite,
         )
-        _check_depth(value)
-        return orjson.dumps(value)
-    # orjson refuses half a surrogate pair with a TypeError of its own.
+        if _SURROGATE.search(text):
+            orjson.dumps(value)  # refuses half a surrogate pair, which UTF-8 cannot hold
     except (ValueError, RecursionError, TypeError) as error:
-        text = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
-        raise BadEnvelope("NOT_JSON", text[:200]) from None
+        reason = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
+        raise BadEnvelope("NOT_JSON", reason[:200]) from None
+    if nests_deeper_than(value, _MAX_DEPTH):
+        raise BadEnvelope("NOT_JSON", f"it is nested deeper than {_MAX_DEPTH}")
+    return value
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    value = dict(pairs)
+    if len(value) != len(pairs):
         raise ValueError("an object has the same key twice")
-    return found
+    return value
 
 
 def _small(digits: str) -> int:
@@ -238,28 +269,12 @@ def _finite(digits: str) -> float:
     return number
 
 
-def _check_depth(value: Any) -> None:
-    level = [value]
-    for _ in range(_MAX_DEPTH):
-        inner = [child for each in level for child in _children(each)]
-        if not inner:
-            return
-        level = inner
-    raise ValueError(f"it is nested deeper than {_MAX_DEPTH}")
-
-
-def _children(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        return list(value.values())
-    return value if isinstance(value, list) else []
-
-
 def _problems(error: ValidationError) -> str:
-    """Where and what, without the values: they are other people's."""
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    told = [f"{'.'.join(map(str, each['loc'])) or 'it'}: {each['msg']}" for each in found]
-    more = len(told) - _SHOWN_PROBLEMS
-    shown = "; ".join(told[:_SHOWN_PROBLEMS])[:500]
+    """Where and what, without the values: they may be private."""
+    details = error.errors(include_url=False, include_context=False, include_input=False)
+    problems = [f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in details]
+    more = len(problems) - _SHOWN_PROBLEMS
+    shown = "; ".join(problems[:_SHOWN_PROBLEMS])[:500]
     return f"{shown}; and {more} more" if more > 0 else shown
 
 

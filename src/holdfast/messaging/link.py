@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 import aio_pika
@@ -20,35 +20,34 @@ from aio_pika.exceptions import (
 from structlog.typing import FilteringBoundLogger
 
 from holdfast.database_url import check_files, mask_password
+from holdfast.engine.patience import backoff
 from holdfast.errors import BrokerGone, UserError
 from holdfast.tasks import end_tasks
 
 CONNECT_SECONDS = 10.0
-#: aiormq gives a silent peer up after three times this and one second more: at most 20 s.
+#: aiormq gives up on a silent peer after three times this plus one second: at most 20 s.
 HEARTBEAT_SECONDS = 5
 CLOSE_SECONDS = 5.0
 FIRST_DELAY_SECONDS = 0.1
 LONGEST_DELAY_SECONDS = 5.0
-#: A server that stops or boots may refuse a virtual host that it has; it says the same then.
+#: A server that stops or starts may refuse a virtual host that exists, with the same answer.
 VHOST_TRIES = 3
 #: Parts of a broker's URL that name files.
 _FILES = frozenset({"cafile", "capath", "certfile", "keyfile"})
 
 
 class VhostRefused(UserError):
-    """The virtual host is not there, or not for this user."""
+    """The virtual host does not exist, or this user may not use it."""
 
 
 class Link:
-    """One connection, kept. `use` says in the log and to RabbitMQ what it is for."""
+    """One connection, kept open. `use` names its purpose in the log and in RabbitMQ."""
 
-    def __init__(
-        self, url: str, use: str, log: FilteringBoundLogger, chance: random.Random
-    ) -> None:
+    def __init__(self, url: str, use: str, log: FilteringBoundLogger, rng: random.Random) -> None:
         self._url = url
         self._use = use
         self._log = log
-        self._chance = chance
+        self._rng = rng
         self._connection: AbstractConnection | None = None
         self._up = asyncio.Event()
         self._lost = asyncio.Event()
@@ -60,7 +59,7 @@ class Link:
         return self._up.is_set()
 
     async def open(self) -> None:
-        """Waits for a broker that is not there; UserError when it does not let us in."""
+        """Waits for a broker that cannot be reached; UserError if it refuses us."""
         await self._connect(first=True)
         self._keeper = asyncio.create_task(self._keep(), name=f"broker link for {self._use}")
 
@@ -78,7 +77,7 @@ class Link:
         connection = self._connection
         if connection is None or not self.is_up:
             raise BrokerGone(self._reason or "there is no connection")
-        # While the server has an alarm, opening a channel waits without an end.
+        # While the server has an alarm, opening a channel would wait for ever.
         async with loss_is_broker_gone(), asyncio.timeout(CONNECT_SECONDS):
             channel = connection.channel(on_return_raises=True)
             await channel.initialize()
@@ -96,35 +95,37 @@ class Link:
             await self._connect(first=False)
 
     async def _connect(self, first: bool) -> None:
-        told = "" if first else "broker.gone"
-        for tries, delay in enumerate(_delays(self._chance), 1):
+        logged = "" if first else "broker.gone"
+        for tries, delay in enumerate(
+            backoff(self._rng, FIRST_DELAY_SECONDS, LONGEST_DELAY_SECONDS), 1
+        ):
             try:
                 connection = await connect_once(self._url, self._use)
                 break
             except UserError as error:
                 if first and (tries >= VHOST_TRIES or not isinstance(error, VhostRefused)):
                     raise
-                told = self._tell_refused(error, told)
+                logged = self._log_refused(error, logged)
             except BrokerGone as error:
-                told = self._tell_gone(error, told)
+                logged = self._log_gone(error, logged)
             await asyncio.sleep(delay)
         self._take(connection)
-        if told:
+        if logged:
             self._log.warning("broker.back", url=mask_password(self._url), use=self._use)
 
-    def _tell_refused(self, error: UserError, told: str) -> str:
+    def _log_refused(self, error: UserError, logged: str) -> str:
         self._reason = error.message
-        if told != "broker.refused":
+        if logged != "broker.refused":
             url = mask_password(self._url)
             self._log.error("broker.refused", url=url, use=self._use, error=error.message)
         return "broker.refused"
 
-    def _tell_gone(self, error: BrokerGone, told: str) -> str:
+    def _log_gone(self, error: BrokerGone, logged: str) -> str:
         self._reason = str(error)
-        if not told:
+        if not logged:
             url = mask_password(self._url)
             self._log.warning("broker.gone", url=url, use=self._use, error=self._reason)
-        return told or "broker.gone"
+        return logged or "broker.gone"
 
     def _take(self, connection: AbstractConnection) -> None:
         def on_close(_: object, error: BaseException | None) -> None:
@@ -146,7 +147,7 @@ class Link:
 
 
 async def connect_once(url: str, use: str) -> AbstractConnection:
-    """UserError when the broker does not let us in, BrokerGone when it cannot be reached."""
+    """UserError if the broker refuses us, BrokerGone if it cannot be reached."""
     check_files(url, _FILES, "HOLDFAST_BROKER_URL")
     address = make_url(url, heartbeat=HEARTBEAT_SECONDS, name=f"holdfast {use}")
     connection = aio_pika.Connection(address)
@@ -162,25 +163,25 @@ async def connect_once(url: str, use: str) -> AbstractConnection:
             raise refusal from error
         if isinstance(error, BrokerGone) or not isinstance(error, Exception):
             raise
-        # Whatever else a strange server brings forth must not end the one who keeps the link.
+        # Whatever else a strange server causes must not end the task that keeps the link.
         raise BrokerGone(f"{type(error).__name__}: {error}") from error
     return connection
 
 
 def _refusal(cause: BaseException | None, url: str) -> UserError | None:
-    """The mistake that a person has to mend, if it is one."""
+    """The mistake that a person has to fix, if it is one."""
     shown = mask_password(url)
     if isinstance(cause, ProbableAuthenticationError | AuthenticationError):
         return UserError(
             f"the broker does not accept the user or password of {shown}",
-            "Mend HOLDFAST_BROKER_URL, or make the user: rabbitmqctl add_user NAME PASSWORD. "
-            "The user guest may come from localhost only.",
+            "Fix HOLDFAST_BROKER_URL, or create the user: rabbitmqctl add_user NAME PASSWORD. "
+            "The user guest may connect from localhost only.",
         )
-    # The answer to opening a virtual host is its name's end of the line: aiormq drops the reason.
+    # When a virtual host is refused, the server closes the connection; aiormq drops the reason.
     if isinstance(cause, InvalidFrameError) and "Connection.Close" in str(cause):
         return VhostRefused(
-            f"the broker has no virtual host as in {shown}, or not for this user",
-            "Mend the last part of HOLDFAST_BROKER_URL (%2F is the default one), or run: "
+            f"the virtual host in {shown} does not exist, or this user may not use it",
+            "Fix the last part of HOLDFAST_BROKER_URL (%2F is the default one), or run: "
             "rabbitmqctl add_vhost NAME; rabbitmqctl set_permissions -p NAME USER '.*' '.*' '.*'",
         )
     certificate = cause.__cause__ if cause is not None else None
@@ -197,7 +198,7 @@ async def loss_is_broker_gone() -> AsyncIterator[None]:
     """Whatever a lost connection raises becomes BrokerGone.
 
     aiormq may end what waits on a lost channel with CancelledError; that is a cancellation only
-    where this task was told to end.
+    if this task was really cancelled.
     """
     try:
         yield
@@ -223,20 +224,13 @@ def heed_cancellation() -> None:
 def reason_of(error: BaseException) -> str:
     if isinstance(error, TimeoutError) and not error.args:
         return "no answer in time"
-    # Beside its words, an error has numbers that tell people nothing.
-    words = [each for each in error.args if isinstance(each, str)]
+    # Besides text, an error has numbers that mean nothing to people.
+    words = [arg for arg in error.args if isinstance(arg, str)]
     return " ".join(words) or type(error).__name__
 
 
 async def close_quietly(closing: AbstractConnection | AbstractChannel) -> None:
-    """A peer that is gone does not answer a goodbye."""
+    """A peer that is gone does not answer."""
     with suppress(BrokerGone):
         async with loss_is_broker_gone(), asyncio.timeout(CLOSE_SECONDS):
             await closing.close()
-
-
-def _delays(chance: random.Random) -> Iterator[float]:
-    delay = FIRST_DELAY_SECONDS
-    while True:
-        yield delay * (0.5 + chance.random() / 2)
-        delay = min(delay * 2, LONGEST_DELAY_SECONDS)

@@ -1,12 +1,15 @@
-"""The relay: sends what is due in the outbox. Any number may run; one takes a job at a time."""
+"""The relay: sends what is due in the outbox. Several may run; only one handles a job at a time."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import random
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
+from holdfast.engine.patience import patiently
 from holdfast.errors import BrokerGone, DatabaseGone
 from holdfast.messaging.broker import Broker, Outgoing
 from holdfast.messaging.envelope import SliceDiscover, SliceProcess, Tracing, compose, dump
@@ -16,15 +19,23 @@ from holdfast.observe.metrics import Metrics
 from holdfast.store import OutboxRow, Store
 from holdfast.tasks import end_tasks
 
-_GONE_SECONDS = 0.5
+T = TypeVar("T")
+_BROKER_GONE_SECONDS = 0.5
 
 
 class Relay:
     def __init__(
-        self, store: Store, broker: Broker, poll_seconds: float, metrics: Metrics, log: Any
+        self,
+        store: Store,
+        broker: Broker,
+        poll_seconds: float,
+        rng: random.Random,
+        metrics: Metrics,
+        log: Any,
     ) -> None:
         self._store = store
         self._broker = broker
+        self._rng = rng
         self._poll_seconds = poll_seconds
         self._metrics = metrics
         self._log = log
@@ -32,12 +43,12 @@ class Relay:
         self._stopping = False
 
     def stop(self) -> None:
-        """Ends `run` after the round under way."""
+        """Ends `run` after the current round."""
         self._stopping = True
         self._woken.set()
 
     async def run(self) -> None:
-        """Sends until stopped, woken by the database's notices, and by time where none come."""
+        """Sends until stopped, woken by the database's notifications or, without any, by time."""
         listening = asyncio.create_task(self._listen())
         try:
             while not self._stopping:
@@ -49,14 +60,12 @@ class Relay:
     async def _round(self) -> bool:
         """Whether something was sent, so that there may be more."""
         try:
-            relayed = await self._store.messages.relay(self._publish)
-        except DatabaseGone as error:
-            self._log.warning("database.gone", error=str(error))
-            await asyncio.sleep(_GONE_SECONDS)
+            relayed = await self._patiently(partial(self._store.messages.relay, self._publish))
+        except DatabaseGone:  # and the relay is stopped
             return False
         except BrokerGone:
-            # Told by the broker's own log; the rows stay as they were.
-            await asyncio.sleep(_GONE_SECONDS)
+            # Logged by the broker's link; the rows stay as they were.
+            await asyncio.sleep(_BROKER_GONE_SECONDS)
             return False
         self._metrics.relay_published.inc(relayed.sent)
         self._metrics.relay_failures.inc(len(relayed.failed))
@@ -73,12 +82,11 @@ class Relay:
             self._woken.clear()
 
     async def _listen(self) -> None:
-        while True:
-            try:
-                await self._store.messages.listen(self._woken.set)
-            except DatabaseGone as error:
-                self._log.info("database.gone", error=str(error))
-                await asyncio.sleep(_GONE_SECONDS)
+        with suppress(DatabaseGone):  # only when the relay is stopped
+            await self._patiently(partial(self._store.messages.listen, self._woken.set))
+
+    async def _patiently(self, action: Callable[[], Awaitable[T]]) -> T:
+        return await patiently(action, self._log, self._rng, give_up=lambda: self._stopping)
 
     async def _publish(self, rows: Sequence[OutboxRow]) -> list[str | None]:
         answers = await self._broker.publish([_outgoing(row) for row in rows])
@@ -90,21 +98,21 @@ class Relay:
 def _outgoing(row: OutboxRow) -> Outgoing:
     if row.payload is not None:
         return Outgoing(row.queue or "interactive", row.message_id, bytes(row.payload))
-    form = SliceProcess if row.kind == SliceKind.PROCESS else SliceDiscover
-    envelope = compose(
-        form(job_id=row.job_id),
+    body = SliceProcess if row.kind == SliceKind.PROCESS else SliceDiscover
+    message = compose(
+        body(job_id=row.job_id),
         message_id=row.message_id,
         correlation_id=f"job-{row.job_id}",
         created_at=row.created_at,
         max_attempts=DELIVERY_LIMIT + 1,
         job_id=row.job_id,
-        tracing=Tracing(traceparent=row.trace),
+        trace=Tracing(traceparent=row.trace),
     )
-    return Outgoing(_queue_of(row), row.message_id, dump(envelope))
+    return Outgoing(_queue_of(row), row.message_id, dump(message))
 
 
 def _queue_of(row: OutboxRow) -> str:
-    """What people wait for goes before what runs for days."""
+    """Work that people wait for goes before backfills that run for days."""
     if row.kind == SliceKind.DISCOVER:
         return "discover"
     return "bulk" if row.lane is Lane.BACKFILL else "interactive"

@@ -1,4 +1,4 @@
-"""The exchanges and queues: declared by the program, checked by `holdfast doctor`."""
+"""The exchanges and queues: declared by Holdfast, checked by `holdfast doctor`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ QUEUES = (*WORK_QUEUES, DEAD_QUEUE)
 
 #: A delivery limit of two means three deliveries.
 DELIVERY_LIMIT = 2
-#: Newer servers set a limit where none is given, and drop what passes it; a dead letter stays.
+#: Newer servers set a limit if none is given, and drop what exceeds it; dead letters must stay.
 DEAD_DELIVERY_LIMIT = 1_000_000
 
 _UNEQUAL = re.compile(
@@ -31,7 +31,7 @@ _UNEQUAL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """What our exchanges and queues are called, and how they are declared."""
+    """The names of our exchanges and queues, and how they are declared."""
 
     prefix: str
 
@@ -54,12 +54,12 @@ class Topology:
             "x-delivery-limit": DELIVERY_LIMIT,
             "x-dead-letter-exchange": self.dead_exchange,
             "x-dead-letter-strategy": "at-least-once",
-            # What at-least-once needs; it bounds nothing, since no length is given.
+            # Required by at-least-once; without a maximum length it limits nothing.
             "x-overflow": "reject-publish",
         }
 
     async def declare(self, channel: AbstractChannel) -> None:
-        """Makes what is missing; UserError when something is there in another form."""
+        """Creates what is missing; UserError if something exists in another form."""
         for word in (DEAD_QUEUE, *WORK_QUEUES):
             await self.declare_queue(channel, word)
 
@@ -81,7 +81,7 @@ class Topology:
         text = " ".join(map(str, error.args))
         if isinstance(error, ChannelAccessRefused):
             return UserError(
-                f"the broker's user may not declare or use the queues and exchanges: {text}",
+                f"the broker's user is not allowed to declare or use queues and exchanges: {text}",
                 f"Run: rabbitmqctl set_permissions -p VHOST USER '^{self.prefix}[.]' "
                 f"'^{self.prefix}[.]' '^{self.prefix}[.]'",
             )
@@ -90,13 +90,13 @@ class Topology:
         return UserError(f"the broker refuses to declare the queues: {text}")
 
     def _unequal(self, text: str) -> UserError:
-        found = _UNEQUAL.search(text)
-        if found is None:
+        match = _UNEQUAL.search(text)
+        if match is None:
             return UserError(
                 f"a queue or exchange of {self.prefix} exists in another form: {text}",
-                f"Mend it with: holdfast broker reset {'|'.join(QUEUES)}",
+                f"Fix it with: holdfast broker reset {'|'.join(QUEUES)}",
             )
-        argument, kind, name, wanted, current = found.groups()
+        argument, kind, name, wanted, current = match.groups()
         message = (
             f"the {kind} {name} exists with other arguments: {argument} is "
             f"{_plain(current)}, Holdfast needs {_plain(wanted)}"
@@ -107,7 +107,7 @@ class Topology:
             )
         return UserError(
             message,
-            f"Make it anew with: holdfast broker reset {name.removeprefix(self.prefix + '.')} "
+            f"Recreate it with: holdfast broker reset {name.removeprefix(self.prefix + '.')} "
             "(or choose another HOLDFAST_QUEUE_PREFIX).",
         )
 

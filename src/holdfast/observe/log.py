@@ -1,15 +1,14 @@
 """Structured logs: an event name with values, as JSON lines or for people to read.
 
 `log = get_logger()`, then `log.info("slice.claimed", items=200)`. Every event stands in
-EVENTS; `python -m holdfast.observe.log` prints the reference page.
+EVENTS or in the manifest of an extension.
 """
 
 from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any, TextIO
 
 import structlog
@@ -39,7 +38,11 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "slice.failed": ("Claiming or settling failed for good; the worker ends.", ("error",)),
     "place.failed": ("A place ended with an error of the engine.", ()),
     "lease.lost": ("Nothing was written, as another holds the lease.", ("range_id", "error")),
-    "item.retried": ("An item is tried again.", ("seq", "code", "delay")),
+    "item.retried": ("An item failed and is tried again.", ("seq", "code", "delay")),
+    "item.waits": (
+        "An item waits for a gate or a source that throttles; it uses up no attempt.",
+        ("seq", "code", "delay"),
+    ),
     "item.timeout": ("An item took too long.", ("seq", "seconds")),
     "save.failed": ("A pipeline's domain rows could not be written.", ("error",)),
     "discovery.complete": ("A source said that it ended.", ("source", "pages", "rows")),
@@ -96,13 +99,6 @@ def get_logger() -> FilteringBoundLogger:
     return logger
 
 
-@contextmanager
-def slice_context(*, job_id: int, pipeline: str, worker: str) -> Iterator[None]:
-    """Whatever is logged inside, tasks begun there included, names its slice."""
-    with structlog.contextvars.bound_contextvars(job_id=job_id, pipeline=pipeline, worker=worker):
-        yield
-
-
 def configure(
     level: str = "warning",
     format: str = "auto",
@@ -114,7 +110,6 @@ def configure(
     threshold = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(
         processors=[
-            structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             _join_trace,
             _stamp(clock or SystemClock()),
@@ -204,8 +199,8 @@ def _take_in_libraries(threshold: int) -> None:
     logging.getLogger("aio_pika").setLevel(logging.CRITICAL)
 
 
-def reference() -> str:
-    """The reference page, in Markdown."""
+def reference(events: Mapping[str, tuple[str, tuple[str, ...]]]) -> str:
+    """The reference page of these events, in Markdown."""
     carried = ", ".join(f"`{field}`" for field in SLICE_FIELDS)
     lines = [
         "# Log events",
@@ -218,10 +213,6 @@ def reference() -> str:
         "| Event | What happened | Fields |",
         "|---|---|---|",
     ]
-    for event, (description, fields) in EVENTS.items():
+    for event, (description, fields) in events.items():
         lines.append(f"| `{event}` | {description} | {', '.join(f'`{name}`' for name in fields)} |")
     return "\n".join(lines) + "\n"
-
-
-if __name__ == "__main__":
-    print(reference(), end="")

@@ -1,18 +1,18 @@
 """Prometheus metrics of one process, in a registry of its own.
 
 Labels are bounded: pipelines, states, categories, names of operations; never a job, a key, a
-host or a code that a pipeline makes up. `python -m holdfast.observe.metrics` prints the
-reference page.
+host or a code that a pipeline makes up. Extensions add metrics of their own.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import nan
 from threading import Lock
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics_core import HistogramMetricFamily
@@ -104,6 +104,23 @@ class ItemSeconds:
         return HistogramMetricFamily(self._name, self._help, labels=["pipeline"])
 
 
+class Declaring:
+    """Declares the metrics of one extension: holdfast_<extension>_<name>."""
+
+    def __init__(self, metrics: Metrics, extension: str) -> None:
+        self._metrics = metrics
+        self._extension = extension
+
+    def counter(self, name: str, help: str, *labels: str) -> Counter:
+        return self._metrics.counter(f"{self._extension}_{name}", help, *labels)
+
+    def gauge(self, name: str, help: str, *labels: str) -> Gauge:
+        return self._metrics.gauge(f"{self._extension}_{name}", help, *labels)
+
+    def histogram(self, name: str, help: str, bounds: Sequence[float], *labels: str) -> Histogram:
+        return self._metrics.histogram(f"{self._extension}_{name}", help, bounds, *labels)
+
+
 class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -117,34 +134,34 @@ class Metrics:
         self._waits()
 
     def _work(self) -> None:
-        self.items = self._counter(
+        self.items = self.counter(
             "items", "Items that reached a final status.", "pipeline", "status"
         )
         self.item_seconds = self._item_seconds("item_seconds", "Time to process one item.")
-        self.slice_seconds = self._histogram(
+        self.slice_seconds = self.histogram(
             "slice_seconds", "Time of one slice.", SLICE_SECONDS_BOUNDS, "pipeline", "kind"
         )
-        self.claim_items = self._histogram(
+        self.claim_items = self.histogram(
             "claim_items", "Items that one claim took.", CLAIM_BOUNDS, "pipeline"
         )
-        self.retries = self._counter(
+        self.retries = self.counter(
             "retries", "Tries that will be repeated, throttled ones apart.", "pipeline", "category"
         )
-        self.throttles = self._counter(
+        self.throttles = self.counter(
             "throttles", "Tries that a source put off; they use up no attempt.", "pipeline"
         )
-        self.dead_letters = self._gauge(
+        self.dead_letters = self.gauge(
             "dead_letters", "Items set aside, until a person acts.", "pipeline"
         )
-        self.ingest_rows = self._counter("ingest_rows", "Records committed as items.", "pipeline")
+        self.ingest_rows = self.counter("ingest_rows", "Records committed as items.", "pipeline")
 
     def _queue(self) -> None:
-        self.queue_depth = self._gauge("queue_depth", "Open items of running jobs.", "pipeline")
-        self.oldest_pending_age_seconds = self._gauge(
+        self.queue_depth = self.gauge("queue_depth", "Open items of running jobs.", "pipeline")
+        self.oldest_pending_age_seconds = self.gauge(
             "oldest_pending_age_seconds", "Age of the oldest pending item.", "pipeline"
         )
 
-        self.pending_items = self._gauge(
+        self.pending_items = self.gauge(
             "pending_items", "Open items of all live jobs, as the pending list counts them."
         )
 
@@ -153,19 +170,19 @@ class Metrics:
         self.outbox_oldest_seconds = self._reading(
             "outbox_oldest_seconds", "How long the oldest due message has waited."
         )
-        self.broker_queue_depth = self._gauge(
+        self.broker_queue_depth = self.gauge(
             "broker_queue_depth", "Messages in a queue of the broker.", "queue"
         )
-        self.relay_published = self._counter(
+        self.relay_published = self.counter(
             "relay_published", "Messages that the broker confirmed."
         )
-        self.relay_failures = self._counter(
+        self.relay_failures = self.counter(
             "relay_failures", "Messages that could not be published and stay in the outbox."
         )
-        self.messages = self._counter(
+        self.messages = self.counter(
             "messages", "Messages taken from the broker.", "type", "outcome"
         )
-        self.slice_start_seconds = self._histogram(
+        self.slice_start_seconds = self.histogram(
             "slice_start_seconds",
             "From the making of a message to the start of its work.",
             START_SECONDS_BOUNDS,
@@ -183,18 +200,22 @@ class Metrics:
         )
 
     def _waits(self) -> None:
-        self.page_seconds = self._histogram(
+        self.page_seconds = self.histogram(
             "page_seconds", "Time to read one page of a list.", DATABASE_SECONDS_BOUNDS, "list"
         )
-        self.database_seconds = self._histogram(
+        self.database_seconds = self.histogram(
             "database_seconds", "Time of one transaction.", DATABASE_SECONDS_BOUNDS, "operation"
         )
-        self.pool_wait_seconds = self._histogram(
+        self.pool_wait_seconds = self.histogram(
             "pool_wait_seconds", "Wait for a database connection.", WAIT_SECONDS_BOUNDS
         )
-        self.gate_wait_seconds = self._histogram(
+        self.gate_wait_seconds = self.histogram(
             "gate_wait_seconds", "Wait at a gate.", WAIT_SECONDS_BOUNDS
         )
+
+    def declare(self, name: str, declare: Callable[[Declaring], Any]) -> Any:
+        """Adds the metrics of the extension `name`; returns what it counts with."""
+        return declare(Declaring(self, name))
 
     def observe_items(
         self, pipeline: str, counts_by_bucket: Sequence[int], sum: float, count: int
@@ -217,22 +238,22 @@ class Metrics:
         for pipeline in self._set_aside:
             self.dead_letters.labels(pipeline).set(counts.get(pipeline, 0))
 
-    def _counter(self, name: str, help: str, *labels: str) -> Counter:
+    def counter(self, name: str, help: str, *labels: str) -> Counter:
         self._describe(f"{name}_total", "counter", labels, help)
         return Counter(f"holdfast_{name}", help, labels, registry=self.registry)
 
-    def _gauge(self, name: str, help: str, *labels: str) -> Gauge:
+    def gauge(self, name: str, help: str, *labels: str) -> Gauge:
         self._describe(name, "gauge", labels, help)
         return Gauge(f"holdfast_{name}", help, labels, registry=self.registry)
 
     def _reading(self, name: str, help: str) -> Gauge:
         """A gauge that only some processes read. Elsewhere it is NaN, since a zero would claim
         that all is well."""
-        gauge = self._gauge(name, help)
+        gauge = self.gauge(name, help)
         gauge.set(nan)
         return gauge
 
-    def _histogram(self, name: str, help: str, bounds: Sequence[float], *labels: str) -> Histogram:
+    def histogram(self, name: str, help: str, bounds: Sequence[float], *labels: str) -> Histogram:
         self._describe(name, "histogram", labels, help)
         return Histogram(f"holdfast_{name}", help, labels, buckets=bounds, registry=self.registry)
 
@@ -246,8 +267,8 @@ class Metrics:
         self.described.append(Described(f"holdfast_{name}", kind, labels, help))
 
 
-def reference() -> str:
-    """The reference page, in Markdown."""
+def reference(described: Iterable[Described]) -> str:
+    """The reference page of these metrics, in Markdown."""
     lines = [
         "# Metrics",
         "",
@@ -261,11 +282,7 @@ def reference() -> str:
         "| Metric | Type | Labels | Meaning |",
         "|---|---|---|---|",
     ]
-    for each in Metrics().described:
+    for each in described:
         labels = ", ".join(f"`{label}`" for label in each.labels)
         lines.append(f"| `{each.name}` | {each.kind} | {labels} | {each.help} |")
     return "\n".join(lines) + "\n"
-
-
-if __name__ == "__main__":
-    print(reference(), end="")

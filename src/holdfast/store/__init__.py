@@ -1,11 +1,12 @@
 """The only place that talks to a database."""
 
+from holdfast.store.decisions import DecisionRow
 from holdfast.store.ingest import IngestPage, NewItem, StreamLease
 from holdfast.store.jobs import NewJob, NewStream
 from holdfast.store.leases import Claimed
 from holdfast.store.messages import DeadMessage, OutboxRow, TurnJob
-from holdfast.store.outcomes import DecisionRow, SaveFailed, Settlement
-from holdfast.store.plans import Carried, Ending, Orders
+from holdfast.store.outcomes import SaveFailed, Settlement
+from holdfast.store.plans import Carried, Planner
 from holdfast.store.store import Store, open_store
 
 __all__ = [
@@ -13,13 +14,12 @@ __all__ = [
     "Claimed",
     "DeadMessage",
     "DecisionRow",
-    "Ending",
     "IngestPage",
     "NewItem",
     "NewJob",
     "NewStream",
-    "Orders",
     "OutboxRow",
+    "Planner",
     "SaveFailed",
     "Settlement",
     "Store",

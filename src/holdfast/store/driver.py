@@ -6,7 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
-Row = Sequence[Any]
+from holdfast.pipeline import Row as Row
+
+#: What a batch writes: the values of one row in the query's order.
+Values = Sequence[Any]
+
 
 #: Called as (verb, query) before each write and around each commit. Tests kill the process there.
 Fault = Callable[[str, str], None]
@@ -23,6 +27,7 @@ class Transaction(Protocol):
     """One transaction. `run`, `run_many`, `take` and `copy` write; `fetch` reads."""
 
     announces: bool
+    waited_seconds: float  # for a connection, before it began
 
     async def fetch(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]: ...
 
@@ -32,15 +37,15 @@ class Transaction(Protocol):
 
     async def run(self, query: str, params: Mapping[str, Any]) -> None: ...
 
-    async def run_many(self, query: str, rows: Sequence[Row]) -> None:
+    async def run_many(self, query: str, rows: Sequence[Values]) -> None:
         """Writes a batch with one statement; the rows' values stand in the query's order."""
         ...
 
-    async def take_many(self, query: str, rows: Sequence[Row]) -> list[Row]:
+    async def take_many(self, query: str, rows: Sequence[Values]) -> list[Row]:
         """Writes a batch, as `run_many`, and returns rows."""
         ...
 
-    async def copy(self, table: str, columns: Sequence[str], rows: Iterable[Row]) -> None: ...
+    async def copy(self, table: str, columns: Sequence[str], rows: Iterable[Values]) -> None: ...
 
     async def execute(self, sql: str, params: Mapping[str, Any] | None = None) -> None: ...
 

@@ -125,12 +125,6 @@ class GateTable:
 
         await self._database.write("keep_slots", body)
 
-    async def drop_slots(self, worker: str) -> None:
-        async def body(tx: Transaction) -> None:
-            await tx.run("drop_slots", {"worker": worker})
-
-        await self._database.write("drop_slots", body)
-
 
 async def _gate(tx: Transaction, name: str, default: Gate) -> Row:
     rows = await tx.fetch("gate", {"name": name})

@@ -16,6 +16,7 @@ from holdfast.pipeline import Dedupe
 from holdfast.store.announcements import announce
 from holdfast.store.counters import add_counts
 from holdfast.store.database import Database
+from holdfast.store.decisions import DecisionRow, add_decisions
 from holdfast.store.driver import Transaction
 
 
@@ -71,6 +72,7 @@ class Ingested:
     accepted: int
     known: int
     state: StreamState
+    waited_seconds: float = 0.0  # for a connection, or for SQLite's writer
 
 
 #: Writes what a page tells besides its records, in the transaction that moves the cursor.
@@ -109,9 +111,10 @@ class Ingest:
         seconds: float,
         dedupe: Dedupe | None = None,
         note: Note | None = None,
+        decisions: Sequence[DecisionRow] = (),
     ) -> Ingested:
         """Writes a page and moves the cursor past it; at a cap, past the part that fits."""
-        first_seq = await self._take_sequence(stream.job_id, page.records_count)
+        first_seq, waited = await self._take_sequence(stream.job_id, page.records_count)
 
         async def body(tx: Transaction) -> Ingested:
             room = await _room(tx, stream)
@@ -128,10 +131,11 @@ class Ingest:
                 await announce(tx, stream.job_id, SliceKind.PROCESS)
             counts = {"accepted": chosen.count, "known": chosen.known}
             await add_counts(tx, stream.job_id, worker, **counts)
+            await add_decisions(tx, stream.job_id, worker, decisions)
             if advanced is not StreamState.RUNNING:
                 await _end_slice(tx, stream, advanced.lower())
                 await _end_discovery(tx, stream.job_id)
-            return Ingested(chosen.count, chosen.known, advanced)
+            return Ingested(chosen.count, chosen.known, advanced, waited + tx.waited_seconds)
 
         try:
             return await self._database.write("ingest", body)
@@ -176,14 +180,15 @@ class Ingest:
 
         await self._database.write("fail_stream", body)
 
-    async def _take_sequence(self, job_id: int, count: int) -> int:
-        """A block of numbers, taken ahead so that the page's transaction holds no lock on it."""
+    async def _take_sequence(self, job_id: int, count: int) -> tuple[int, float]:
+        """A block of numbers, taken ahead so that the page's transaction holds no lock on it; and
+        how long it waited for a connection."""
 
-        async def body(tx: Transaction) -> int:
+        async def body(tx: Transaction) -> tuple[int, float]:
             rows = await tx.take("take_sequence", {"job_id": job_id, "count": count})
             if not rows:
                 raise LeaseLost(f"job {job_id} is gone")
-            return int(rows[0][0])
+            return int(rows[0][0]), tx.waited_seconds
 
         return await self._database.write("take_sequence", body, relaxed=False)
 

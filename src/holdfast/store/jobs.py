@@ -15,7 +15,7 @@ from holdfast.store.audit import add_audit
 from holdfast.store.counters import add_counts
 from holdfast.store.database import Database
 from holdfast.store.driver import Transaction
-from holdfast.store.request_table import RequestKey, note_made
+from holdfast.store.idempotency import RequestKey, note_made
 from holdfast.store.skips import skip_named
 
 _CHUNK = 500

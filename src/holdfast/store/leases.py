@@ -9,7 +9,7 @@ from holdfast.model import ALONE_AFTER, LONE_EXPIRIES, Lease, SliceKind
 from holdfast.store.announcements import announce, announce_all
 from holdfast.store.counters import add_counts
 from holdfast.store.database import Database
-from holdfast.store.driver import Row, Transaction
+from holdfast.store.driver import Row, Transaction, Values
 
 _CANDIDATES = 16
 _PIECES = 8
@@ -17,7 +17,7 @@ _PIECES = 8
 
 class Claimed(NamedTuple):
     lease: Lease
-    rows: list[Row]  # seq, input, tries, attempts, misses: the fields of model.Item
+    rows: Sequence[Values]  # seq, input, tries, attempts, misses: the fields of model.Item
 
 
 class _Range(NamedTuple):

@@ -49,10 +49,6 @@ class Relayed:
     merged: int = 0
     failed: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def count(self) -> int:
-        return self.sent + self.merged + len(self.failed)
-
 
 class TurnJob(NamedTuple):
     """The job that a message asks a slice of."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from holdfast.errors import HoldfastError
 from holdfast.model import (
@@ -20,8 +20,9 @@ from holdfast.model import (
 from holdfast.store.announcements import announce
 from holdfast.store.counters import add_counts
 from holdfast.store.database import Database
-from holdfast.store.driver import Row, Transaction
-from holdfast.store.plans import Ending, conclude_streams, follow_up
+from holdfast.store.decisions import DecisionRow, add_decisions
+from holdfast.store.driver import Transaction, Values
+from holdfast.store.plans import Planner, conclude_streams, follow_up
 
 _AGAIN_RANGE_ITEMS = 500
 _COLUMNS = Outcome._fields.index("delay")
@@ -35,13 +36,6 @@ class Settlement:
     lease: Lease
     outcomes: list[Outcome]
     last: bool
-
-
-class DecisionRow(NamedTuple):
-    what: str
-    was: float
-    became: float
-    why: str
 
 
 class SaveFailed(HoldfastError):
@@ -74,16 +68,14 @@ class Outcomes:
                 if save is not None:
                     await _save(tx, save, held, self._database)
                 await _count(tx, job_id, worker, held)
-            for decision in decisions if held else ():
-                params = {"job_id": job_id, "worker": worker, **decision._asdict()}
-                await tx.run("add_decision", params)
+                await add_decisions(tx, job_id, worker, decisions)
             return lost
 
         return await self._database.write("settle", body)
 
-    async def complete(self, job_id: int, ending: Ending | None = None) -> JobState | None:
+    async def complete(self, job_id: int, planner: Planner | None = None) -> JobState | None:
         """Ends the job if nothing of it is left. One whose pipeline concludes ends only with its
-        `ending`, by a process that has the pipeline. Locks the job first and looks in the next
+        `planner`, in a process that has the pipeline. Locks the job first and looks in the next
         statement: in one statement, two last settlements would each see the other's range.
 
         Most calls find open ranges by a look without a lock, and leave it to the settlement that
@@ -97,7 +89,7 @@ class Outcomes:
                 return None
             if await tx.fetch("open_range_exists", {"job_id": job_id}):
                 return None
-            return await _end(tx, job_id, ending)
+            return await _end(tx, job_id, planner)
 
         return await self._database.write("complete", body)
 
@@ -133,8 +125,8 @@ async def _was_settled(tx: Transaction, lease: Lease) -> bool:
 async def _write_outcomes(
     tx: Transaction, job_id: int, worker: str, held: Sequence[Settlement]
 ) -> None:
-    fresh: list[Row] = []
-    replaced: list[Row] = []
+    fresh: list[Values] = []
+    replaced: list[Values] = []
     retried: list[Outcome] = []
     for settlement in held:
         rows = replaced if settlement.lease.again else fresh
@@ -154,8 +146,8 @@ async def _write_outcomes(
         await tx.run_many("replace_outcomes", sorted(replaced, key=lambda row: row[1]))
 
 
-async def _again(tx: Transaction, job_id: int, retried: list[Outcome]) -> list[Row]:
-    rows: list[Row] = []
+async def _again(tx: Transaction, job_id: int, retried: list[Outcome]) -> list[Values]:
+    rows: list[Values] = []
     for group in _due_together(retried):
         seqs = [outcome.seq for outcome in group]
         params = {
@@ -192,7 +184,7 @@ def _due_together(retried: list[Outcome]) -> Iterator[list[Outcome]]:
     yield group
 
 
-def _attempts(job_id: int, worker: str, retried: list[Outcome]) -> list[Row]:
+def _attempts(job_id: int, worker: str, retried: list[Outcome]) -> list[Values]:
     return [
         (
             job_id,
@@ -225,9 +217,11 @@ async def _save(
 async def _count(tx: Transaction, job_id: int, worker: str, held: Sequence[Settlement]) -> None:
     outcomes = [outcome for settlement in held for outcome in settlement.outcomes]
     by_status = Counter(outcome.status for outcome in outcomes)
-    again: list[Outcome] = []
+    retried = throttled = 0
     if by_status[ItemStatus.PENDING]:
-        again = [o for o in outcomes if o.status is ItemStatus.PENDING and o.logged]
+        tried_again = [o for o in outcomes if o.status is ItemStatus.PENDING and o.logged]
+        retried = sum(1 for outcome in tried_again if outcome.charged)
+        throttled = len(tried_again) - retried
     await add_counts(
         tx,
         job_id,
@@ -236,14 +230,14 @@ async def _count(tx: Transaction, job_id: int, worker: str, held: Sequence[Settl
         not_found=by_status[ItemStatus.NOT_FOUND],
         skipped=by_status[ItemStatus.SKIPPED],
         error=by_status[ItemStatus.ERROR],
-        retried=len(again),
-        throttled=sum(1 for outcome in again if not outcome.charged),
+        retried=retried,
+        throttled=throttled,
     )
 
 
-async def _end(tx: Transaction, job_id: int, ending: Ending | None) -> JobState | None:
+async def _end(tx: Transaction, job_id: int, planner: Planner | None) -> JobState | None:
     concludes = (await tx.fetch("job_concludes", {"job_id": job_id}))[0][0]
-    if concludes and (ending is None or not await conclude_streams(tx, job_id, ending)):
+    if concludes and (planner is None or not await conclude_streams(tx, job_id, planner)):
         return None
     streams = await tx.fetch("stream_ends", {"job_id": job_id})
     states = {row[0] for row in streams}
@@ -255,6 +249,6 @@ async def _end(tx: Transaction, job_id: int, ending: Ending | None) -> JobState 
     await tx.run("set_job_state", {"job_id": job_id, "state": state, "error": errors or None})
     detail = {"actor": "engine", "action": verb, "job_id": job_id, "subject": "", "detail": "{}"}
     await tx.run("add_audit", detail)
-    if concludes and ending is not None and state is JobState.DONE:
-        await follow_up(tx, job_id, ending)
+    if concludes and planner is not None and state is JobState.DONE:
+        await follow_up(tx, job_id, planner)
     return state

@@ -1,12 +1,13 @@
-"""Plans and conclusions: what a pipeline decides about its streams, in one transaction with what
-it read to decide it."""
+"""Plans and conclusions: what a pipeline decides about its streams, in the same transaction as the
+reads that it bases the decision on."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 import orjson
 
@@ -14,9 +15,9 @@ from holdfast.model import JobState, SliceKind, Standing, StreamState
 from holdfast.pipeline import (
     Conclusion,
     Mark,
+    Pipeline,
     Planned,
     Resume,
-    Standings,
     Start,
     Unproven,
     Verified,
@@ -27,70 +28,57 @@ from holdfast.store.database import Database
 from holdfast.store.driver import Row, Transaction
 from holdfast.store.instants import instant_parameter, parse_instant
 from holdfast.store.jobs import NewJob, create_job, resume_job
+from holdfast.store.reads import job_of
 from holdfast.store.upkeep_table import DueSchedule
 
-#: A pipeline's `plan` for one request.
-Plan = Callable[[Transaction, Standings, datetime], Awaitable[Planned]]
 
-#: The job that a Start asks for.
-MakeJob = Callable[[Start], NewJob]
+class Planner(Protocol):
+    """A pipeline that plans or concludes, and how its orders become jobs."""
 
+    @property
+    def pipeline(self) -> Pipeline: ...
 
-@dataclass(frozen=True, slots=True)
-class Orders:
-    """How a pipeline's orders are carried out, and for whom."""
+    @property
+    def actor(self) -> str:
+        """Who the audit log names for what is ordered."""
+        ...
 
-    pipeline: str
-    actor: str
-    make_job: MakeJob
+    def make_job(self, start: Start) -> NewJob: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """What became of a request: the jobs that its orders started or resumed."""
+    """The pipeline's answer to a request, and the jobs that its orders started or resumed."""
 
     answer: Any
     job_ids: list[int]
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """What the pipeline of a job has to say about its end."""
-
-    orders: Orders
-    conclude: Callable[[Transaction, Standing], Awaitable[Conclusion]]
-    follow: Callable[[Transaction, str, Standings, datetime], Awaitable[Planned]]
 
 
 class Plans:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def plan(self, orders: Orders, plan: Plan) -> Carried:
-        """Lets the pipeline decide and does what it orders. One at a time for each pipeline: of
-        two requests at once, the second finds what the first began."""
+    async def plan(self, planner: Planner, request: Mapping[str, Any]) -> Carried:
+        """Lets the pipeline decide and carries out its orders. One at a time per pipeline: of two
+        simultaneous requests, the second sees what the first started."""
 
         async def body(tx: Transaction) -> Carried:
-            await tx.fetch("hold_input", {"input": f"{orders.pipeline} plan"})
-            planned = await plan(tx, _standings(tx, orders.pipeline), await _now(tx))
-            return Carried(planned.answer, await carry_out(tx, orders, planned))
+            planned = await _plan(tx, planner, request)
+            return Carried(planned.answer, await carry_out(tx, planner, planned))
 
         return await self._database.write("plan", body)
 
-    async def fire_plan(
-        self, due: DueSchedule, next_at: datetime, orders: Orders, plan: Plan
-    ) -> list[int]:
-        """The same when a schedule is due, which is moved on with it; nothing when another
-        sweeper did so first."""
+    async def fire_plan(self, due: DueSchedule, next_at: datetime, planner: Planner) -> list[int]:
+        """The same for a schedule that is due, in the transaction that moves the schedule on;
+        does nothing if another sweeper was first."""
         instant = instant_parameter(self._database.driver.dialect, next_at)
         firing = {"name": due.name, "was": due.next_at, "next_at": instant}
 
         async def body(tx: Transaction) -> list[int]:
             if not await tx.take("fire_schedule", firing):
                 return []
-            await tx.fetch("hold_input", {"input": f"{orders.pipeline} plan"})
-            planned = await plan(tx, _standings(tx, orders.pipeline), await _now(tx))
-            job_ids = await carry_out(tx, orders, planned)
+            planned = await _plan(tx, planner, due.options)
+            job_ids = await carry_out(tx, planner, planned)
             last = job_ids[-1] if job_ids else None
             await tx.run("note_schedule", {"name": due.name, "job_id": last, "error": None})
             return job_ids
@@ -102,7 +90,7 @@ class Plans:
         return [_standing(row) for row in rows]
 
     async def tend(self, tend: Callable[[Transaction], Awaitable[bool]]) -> bool:
-        """A piece of a pipeline's work in the background."""
+        """One step of a pipeline's background work."""
 
         async def body(tx: Transaction) -> bool:
             return await tend(tx)
@@ -110,42 +98,60 @@ class Plans:
         return await self._database.write("tend", body)
 
 
-async def carry_out(tx: Transaction, orders: Orders, planned: Planned) -> list[int]:
+async def _plan(tx: Transaction, planner: Planner, request: Mapping[str, Any]) -> Planned:
+    pipeline = planner.pipeline
+    await tx.fetch("hold_input", {"input": f"{pipeline.name} plan"})
+    standings = partial(_standings, tx, pipeline.name)
+    return await pipeline.plan(tx, dict(request), standings, await _now(tx))
+
+
+async def carry_out(tx: Transaction, planner: Planner, planned: Planned) -> list[int]:
+    """Carries out the orders; returns the jobs that they started or resumed."""
     job_ids = []
     for act in planned.acts:
-        await add_audit(tx, orders.actor, act.action, None, act.subject, act.detail)
+        await add_audit(tx, planner.actor, act.action, None, act.subject, act.detail)
     for order in planned.orders:
         if isinstance(order, Start):
-            job_ids.append(await create_job(tx, orders.make_job(order), orders.actor))
-            source = {"pipeline": orders.pipeline, "source": order.source, "mode": order.mode}
-            await tx.run("clear_marks", source)
+            job_ids.append(await _start(tx, planner, order))
         elif isinstance(order, Resume):
-            await resume_job(tx, order.job_id, orders.actor)
+            await resume_job(tx, order.job_id, planner.actor)
             job_ids.append(order.job_id)
         elif isinstance(order, Mark):
             marks = {"force_full": int(order.force_full), "rerun": int(order.rerun)}
             await tx.run("mark_stream", {"id": order.stream_id, **marks})
-            await add_audit(tx, orders.actor, "stream.marked", None, str(order.stream_id), marks)
+            await add_audit(tx, planner.actor, "stream.marked", None, str(order.stream_id), marks)
     return job_ids
 
 
-async def conclude_streams(tx: Transaction, job_id: int, ending: Ending) -> bool:
-    """Asks the pipeline about each stream that ended; False if one has to be walked on."""
+async def _start(tx: Transaction, planner: Planner, start: Start) -> int:
+    job_id = await create_job(tx, planner.make_job(start), planner.actor)
+    stream = {"pipeline": planner.pipeline.name, "source": start.source, "mode": start.mode}
+    await tx.run("clear_marks", stream)
+    return job_id
+
+
+async def conclude_streams(tx: Transaction, job_id: int, planner: Planner) -> bool:
+    """Asks the pipeline about each complete stream; False if one has to be walked further."""
+    job = job_of((await tx.fetch("job", {"job_id": job_id}))[0])
     complete = True
     for row in await tx.fetch("standings_of_job", {"job_id": job_id}):
         standing = _standing(row)
         if standing.state is StreamState.COMPLETE:
-            conclusion = await ending.conclude(tx, standing)
+            conclusion = await planner.pipeline.conclude(tx, job, standing)
             complete = await _conclude(tx, job_id, standing.stream_id, conclusion) and complete
     return complete
 
 
-async def follow_up(tx: Transaction, job_id: int, ending: Ending) -> None:
-    """Starts what was asked for while the job ran, with its end: no webhook is lost."""
+async def follow_up(tx: Transaction, job_id: int, planner: Planner) -> None:
+    """Starts what was requested while the job ran, in the transaction that ends it, so that no
+    webhook is lost."""
+    if not planner.pipeline.plans:
+        return
     for row in await tx.fetch("standings_of_job", {"job_id": job_id}):
-        standings = _standings(tx, ending.orders.pipeline)
-        planned = await ending.follow(tx, _standing(row).source, standings, await _now(tx))
-        await carry_out(tx, ending.orders, planned)
+        standings = partial(_standings, tx, planner.pipeline.name)
+        request = {"follow": _standing(row).source}
+        planned = await planner.pipeline.plan(tx, request, standings, await _now(tx))
+        await carry_out(tx, planner, planned)
 
 
 async def _conclude(tx: Transaction, job_id: int, stream_id: int, conclusion: Conclusion) -> bool:
@@ -168,17 +174,16 @@ async def _conclude(tx: Transaction, job_id: int, stream_id: int, conclusion: Co
     return False
 
 
-def _standings(tx: Transaction, pipeline: str) -> Standings:
-    async def standings(sources: Sequence[str] | None) -> list[Standing]:
-        if sources is None:
-            rows = await tx.fetch("all_standings", {"pipeline": pipeline})
-        else:
-            named = {"pipeline": pipeline, "sources": list(sources)}
-            await tx.fetch("hold_jobs_of_streams", named)
-            rows = await tx.fetch("standings", named)
-        return [_standing(row) for row in rows]
-
-    return standings
+async def _standings(
+    tx: Transaction, pipeline: str, sources: Sequence[str] | None
+) -> list[Standing]:
+    if sources is None:
+        rows = await tx.fetch("all_standings", {"pipeline": pipeline})
+    else:
+        named = {"pipeline": pipeline, "sources": list(sources)}
+        await tx.fetch("hold_jobs_of_streams", named)
+        rows = await tx.fetch("standings", named)
+    return [_standing(row) for row in rows]
 
 
 def _standing(row: Row) -> Standing:

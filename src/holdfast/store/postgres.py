@@ -13,7 +13,7 @@ import asyncpg
 
 from holdfast.clock import Clock
 from holdfast.errors import DatabaseGone, UserError
-from holdfast.store.driver import Conflict, Fault, Observe, Row, Transaction
+from holdfast.store.driver import Conflict, Fault, Observe, Row, Transaction, Values
 from holdfast.store.queries import Query, compile_query, load_queries
 
 # Batches always go through the index. The planner cannot know how many outcomes a range has, and
@@ -115,7 +115,9 @@ class PostgresDriver:
             async with self._pool.acquire(timeout=30) as connection:
                 started = self._clock.monotonic()
                 async with _transacting(connection, _BEGIN_RELAXED if relaxed else _BEGIN):
-                    yield _PostgresTransaction(connection, verb, self._announces, self._fault)
+                    tx = _PostgresTransaction(connection, verb, self._announces, self._fault)
+                    tx.waited_seconds = started - asked
+                    yield tx
                     self._fault(verb, "commit")
                 self._fault(verb, "committed")
                 self._observe(verb, self._clock.monotonic() - started, started - asked)
@@ -172,6 +174,7 @@ class PostgresDriver:
 class _PostgresTransaction:
     def __init__(self, connection: Any, verb: str, announces: bool, fault: Fault) -> None:
         self.announces = announces
+        self.waited_seconds = 0.0
         self._connection = connection
         self._queries = load_queries("postgres")
         self._verb = verb
@@ -189,12 +192,12 @@ class _PostgresTransaction:
         compiled = self._queries[query]
         await self._connection.execute(compiled.sql, *_arguments(compiled, params))
 
-    async def run_many(self, query: str, rows: Sequence[Row]) -> None:
+    async def run_many(self, query: str, rows: Sequence[Values]) -> None:
         self._fault(self._verb, query)
         if rows:
             await self._connection.execute(self._queries[query].sql, *zip(*rows, strict=True))
 
-    async def take_many(self, query: str, rows: Sequence[Row]) -> list[Row]:
+    async def take_many(self, query: str, rows: Sequence[Values]) -> list[Row]:
         self._fault(self._verb, query)
         if not rows:
             return []
@@ -202,7 +205,7 @@ class _PostgresTransaction:
         found: list[Row] = await self._connection.fetch(sql, *zip(*rows, strict=True))
         return found
 
-    async def copy(self, table: str, columns: Sequence[str], rows: Iterable[Row]) -> None:
+    async def copy(self, table: str, columns: Sequence[str], rows: Iterable[Values]) -> None:
         self._fault(self._verb, f"copy {table}")
         await self._connection.copy_records_to_table(table, records=rows, columns=list(columns))
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
 _SQLITE_UUID = (
     "lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2)"
@@ -54,19 +54,9 @@ _SPELLINGS = {
         (r"@seconds_since\(([^()]*)\)", r"((julianday('now') - julianday(\1)) * 86400.0)"),
     ),
 }
-#: the files of queries that read the same on both databases
-_STEMS = (
-    "common",
-    "messages",
-    "reads",
-    "people",
-    "files",
-    "pages",
-    "operations",
-    "planning",
-    "samples",
-    "meetings",
-)
+#: The folders of core's queries. A file that is named after a database is read over the others.
+_FOLDERS = tuple(Path(__file__).parents[1] / package / "sql" for package in ("store", "console"))
+_OVERLAYS = ("sqlite", "postgres", "meetings_sqlite", "meetings_postgres")
 _PARAMETER = re.compile(r"'[^']*'|(?<![:\w]):([a-z_]\w*)", re.IGNORECASE)
 
 
@@ -80,8 +70,13 @@ class Query:
 @cache
 def load_queries(dialect: str) -> dict[str, Query]:
     texts: dict[str, str] = {}
-    for stem in (*_STEMS, dialect, f"meetings_{dialect}"):
-        texts |= _read(stem)
+    files = [file for folder in _FOLDERS for file in sorted(folder.glob("*.sql"))]
+    for file in files:
+        if file.stem not in _OVERLAYS:
+            texts |= _read(file)
+    for file in files:
+        if file.stem in (dialect, f"meetings_{dialect}"):
+            texts |= _read(file)
     return {name: compile_query(dialect, sql, name) for name, sql in texts.items()}
 
 
@@ -102,8 +97,8 @@ def compile_query(dialect: str, sql: str, name: str = "") -> Query:
     return Query(name, _PARAMETER.sub(number, sql), tuple(names))
 
 
-def _read(stem: str) -> dict[str, str]:
-    text = (resources.files("holdfast.store") / "sql" / f"{stem}.sql").read_text()
+def _read(file: Path) -> dict[str, str]:
+    text = file.read_text()
     queries = {}
     for part in re.split(r"^-- name: ", text, flags=re.MULTILINE)[1:]:
         name, _, body = part.partition("\n")

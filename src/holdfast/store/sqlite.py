@@ -14,7 +14,7 @@ import orjson
 
 from holdfast.clock import Clock
 from holdfast.errors import DatabaseGone, UserError
-from holdfast.store.driver import Conflict, Fault, Observe, Row, Transaction
+from holdfast.store.driver import Conflict, Fault, Observe, Row, Transaction, Values
 from holdfast.store.queries import Query, compile_query, load_queries
 
 T = TypeVar("T")
@@ -61,11 +61,14 @@ class SqliteDriver:
         asked = self._clock.monotonic()
         async with self._turn:
             with _mapped_errors():
-                started = self._clock.monotonic()
                 try:
                     # Inside: one that is cancelled while it begins has begun nevertheless.
                     await self._writer.execute("begin immediate")
-                    yield _SqliteTransaction(self._writer, verb, self._announces, self._fault)
+                    # Only now: another process may be the writer until here.
+                    started = self._clock.monotonic()
+                    tx = _SqliteTransaction(self._writer, verb, self._announces, self._fault)
+                    tx.waited_seconds = started - asked
+                    yield tx
                     self._fault(verb, "commit")
                     await self._writer.execute("commit")
                 except BaseException:
@@ -121,6 +124,7 @@ class _Connection:
         self._database = sqlite3.connect(
             self._path, timeout=_BUSY_SECONDS, isolation_level=None, cached_statements=256
         )
+        self._database.row_factory = sqlite3.Row
         for pragma in ("journal_mode = wal", "synchronous = full", "cache_size = -32768"):
             self._database.execute(f"pragma {pragma}")
 
@@ -149,6 +153,7 @@ class _Connection:
 class _SqliteTransaction:
     def __init__(self, connection: _Connection, verb: str, announces: bool, fault: Fault) -> None:
         self.announces = announces
+        self.waited_seconds = 0.0
         self._connection = connection
         self._queries = load_queries("sqlite")
         self._verb = verb
@@ -165,12 +170,12 @@ class _SqliteTransaction:
     async def run(self, query: str, params: Mapping[str, Any]) -> None:
         await self.take(query, params)
 
-    async def run_many(self, query: str, rows: Sequence[Row]) -> None:
+    async def run_many(self, query: str, rows: Sequence[Values]) -> None:
         self._fault(self._verb, query)
         sql = self._queries[query].sql
         await self._connection.call(lambda database: database.executemany(sql, rows))
 
-    async def take_many(self, query: str, rows: Sequence[Row]) -> list[Row]:
+    async def take_many(self, query: str, rows: Sequence[Values]) -> list[Row]:
         self._fault(self._verb, query)
         sql = self._queries[query].sql
 
@@ -179,7 +184,7 @@ class _SqliteTransaction:
 
         return await self._connection.call(take)
 
-    async def copy(self, table: str, columns: Sequence[str], rows: Iterable[Row]) -> None:
+    async def copy(self, table: str, columns: Sequence[str], rows: Iterable[Values]) -> None:
         self._fault(self._verb, f"copy {table}")
         marks = ", ".join("?" * len(columns))
         sql = f"insert into {table} ({', '.join(columns)}) values ({marks})"

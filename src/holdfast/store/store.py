@@ -11,23 +11,16 @@ from holdfast.database_url import sqlite_file
 from holdfast.pipeline import Gate
 from holdfast.store.database import Database
 from holdfast.store.driver import Driver, Fault, Observe, no_fault, no_observe
-from holdfast.store.file_table import FileTable
 from holdfast.store.gates import GateTable
 from holdfast.store.ingest import Ingest
-from holdfast.store.item_pages import ItemPages
 from holdfast.store.jobs import Jobs
 from holdfast.store.leases import Leases
-from holdfast.store.lists import Lists
 from holdfast.store.messages import Messages
-from holdfast.store.operation_table import OperationTable
 from holdfast.store.outcomes import Outcomes
-from holdfast.store.pages import Pages
-from holdfast.store.people import People
 from holdfast.store.plans import Plans
 from holdfast.store.postgres import open_postgres
 from holdfast.store.reads import Reads
-from holdfast.store.request_table import RequestTable
-from holdfast.store.samples import SampleTable
+from holdfast.store.samples import Samples
 from holdfast.store.sqlite import open_sqlite
 from holdfast.store.upkeep_table import UpkeepTable
 
@@ -46,14 +39,7 @@ class Store:
     upkeep: UpkeepTable
     plans: Plans
     reads: Reads
-    pages: Pages
-    lists: Lists
-    item_pages: ItemPages
-    people: People
-    files: FileTable
-    requests: RequestTable
-    samples: SampleTable
-    operations: OperationTable
+    samples: Samples
 
     async def close(self) -> None:
         await self.database.driver.close()
@@ -92,14 +78,7 @@ async def open_store(
         upkeep=UpkeepTable(database),
         plans=Plans(database),
         reads=Reads(database),
-        pages=Pages(database),
-        lists=Lists(database),
-        item_pages=ItemPages(database),
-        people=People(database),
-        files=FileTable(database),
-        requests=RequestTable(database),
-        samples=SampleTable(database),
-        operations=OperationTable(database),
+        samples=Samples(database),
     )
 
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from holdfast.errors import InputError
 from holdfast.tables.delimited import DelimitedReader
@@ -31,7 +32,7 @@ from holdfast.tables.jsonlines import JsonLinesReader
 from holdfast.tables.spreadsheet import SpreadsheetReader
 from holdfast.tables.types import Detected, TableBatch, TableOptions, TableReader
 
-__all__ = ["Detected", "TableBatch", "TableFile", "TableOptions", "content_key"]
+__all__ = ["Detected", "TableBatch", "TableFile", "TableOptions", "content_key", "open_table"]
 
 _DEFAULTS = TableOptions()
 _FORMAT_NAMES = {"csv": "delimited text", "xlsx": "an XLSX workbook", "jsonl": "JSON lines"}
@@ -103,6 +104,11 @@ class TableFile:
             " from it before.",
             "The file was changed. Start a new job for it.",
         )
+
+
+def open_table(path: Path, options: Mapping[str, Any]) -> TableFile:
+    """A table file with options as they are stored with a job."""
+    return TableFile(path, TableOptions(**options))
 
 
 def _open_reader(path: Path, options: TableOptions) -> TableReader:

@@ -17,7 +17,7 @@ _MOST_DAYS = 3660
 
 @router.get("")
 async def show(visit: Visitor) -> Response:
-    user = await visit.parts.store.people.user(visit.person.name)
+    user = await visit.parts.console.people.user(visit.person.name)
     found = await tokens.index(visit.person, visit.parts)
     told = {"user": user, "tokens": found.tokens}
     return await visit.page("account.html", here="account", **told)

@@ -43,8 +43,8 @@ VIEWS = (
     login, overview, jobs, job, orders, exports, operations, item, new_job, pending, streams,
     gates, dead_letters, schedules, audit, settings, account,
 )  # fmt: skip
-#: Answered as the API answers, whoever asks.
-_MACHINES = ("/api/", "/munis/api/", "/healthz", "/readyz", "/metrics")
+#: Paths that answer as the API does, to people too; packs add theirs.
+_MACHINES = ("/api/", "/healthz", "/readyz", "/metrics")
 
 _Handler = Callable[[Request, Any], Awaitable[Response]]
 
@@ -71,17 +71,18 @@ def add_pages(app: FastAPI, packs: Sequence[PagePack] = ()) -> None:
         app.include_router(pack.router, include_in_schema=False)
         if pack.api is not None:
             app.include_router(pack.api)
+    machines = (*_MACHINES, *(prefix for pack in packs for prefix in pack.machines))
     kinds = (UserError, RequestValidationError, HTTPException, DatabaseGone, Exception)
     for kind in kinds:
-        app.add_exception_handler(kind, _shown_to_people(app.exception_handlers[kind]))
+        app.add_exception_handler(kind, _shown_to_people(app.exception_handlers[kind], machines))
 
 
-def _shown_to_people(for_machines: Any) -> _Handler:
+def _shown_to_people(for_machines: Any, machines: tuple[str, ...]) -> _Handler:
     """As a page where a person sees it, else as before."""
 
     async def handle(request: Request, error: Exception) -> Response:
         response: Response = await for_machines(request, error)
-        if request.url.path.startswith(_MACHINES):
+        if request.url.path.startswith(machines):
             return response
         if isinstance(error, NotAllowed) and error.log_in:
             return _to_login(request, error)

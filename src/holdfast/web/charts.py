@@ -16,14 +16,14 @@ _CONTROLLED = ("claim", "concurrency")
 
 async def job_charts(parts: Parts, job_id: int) -> dict[str, Any]:
     """Items a second, and what the controllers set."""
-    samples = await parts.store.samples.of_job(job_id)
+    samples = await parts.console.samples.of_job(job_id)
     rate: list[list[float]] = [[], [], []]
     for before, after in pairwise(samples):
         seconds = after.at - before.at
         rate[0].append(after.at)
         rate[1].append(max(0, after.finished - before.finished) / seconds)
         rate[2].append(max(0, after.accepted - before.accepted) / seconds)
-    decisions = await parts.store.reads.decisions(job_id, _DECISIONS)
+    decisions = await parts.console.jobs.decisions(job_id, _DECISIONS)
     return {"rate": rate, "pace": _steps(reversed(decisions))}
 
 
@@ -44,7 +44,7 @@ def _steps(decisions: Iterable[dict[str, Any]]) -> list[list[Any]]:
 
 async def all_charts(parts: Parts, scope: str | None, seconds: float) -> dict[str, Any]:
     """Throughput and backlog of all jobs in scope."""
-    width, steps = await parts.store.samples.of_jobs(scope, seconds)
+    width, steps = await parts.console.samples.of_jobs(scope, seconds)
     return {
         "throughput": [
             [step.at for step in steps],

@@ -32,7 +32,7 @@ async def show(letter_id: Id, visit: Visitor) -> Response:
     letter = await api.show(letter_id, visit.person, visit.parts)
     told: dict[str, Any] = {"letter": letter, "payload": _indented(letter.payload)}
     if letter.job_id and letter.seq:
-        item = await visit.parts.store.reads.item(letter.job_id, letter.seq)
+        item = await visit.parts.console.items.item(letter.job_id, letter.seq)
         told["input"] = None if item is None else orjson.loads(item["input"])
     return await visit.page("dead_letter.html", here="dead-letters", **told)
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from holdfast.api.items import in_utc, statuses_of
-from holdfast.engine.value_search import Value, column_and_pattern
+from holdfast.console.items import ItemFilter
+from holdfast.console.value_search import Value, column_and_pattern
 from holdfast.errors import UserError
 from holdfast.model import ItemStatus
-from holdfast.store.item_pages import ItemFilter
 
 _WORDS = "status:ERROR code:TIMEOUT since:2026-11-15 until:2026-11-15T09:30 row:500"
 _OWN_WORDS = frozenset({"status", "code", "since", "until", "row"})

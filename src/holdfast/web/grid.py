@@ -7,9 +7,9 @@ from typing import Any
 
 from holdfast.api.cursors import Cursors
 from holdfast.api.items import found_items, summary
-from holdfast.engine.grid import grid_of
+from holdfast.console.grid import grid_of
+from holdfast.console.items import ItemView
 from holdfast.model import Job
-from holdfast.store.item_pages import ItemView
 from holdfast.web.filtering import Wanted
 from holdfast.web.visit import Visit
 
@@ -60,7 +60,7 @@ async def grid_page(
 
 async def matching(visit: Visit, job: Job, wanted: Wanted) -> tuple[int, bool]:
     """How many items the filter means, whatever their columns hold, and whether that is exact."""
-    (counted,) = await visit.parts.store.pages.counted([job])
+    (counted,) = await visit.parts.console.jobs.counted([job])
     counters, items = counted.counters, wanted.items
     if items.is_empty:
         return counters.accepted, True
@@ -72,5 +72,5 @@ async def matching(visit: Visit, job: Job, wanted: Wanted) -> tuple[int, bool]:
         return total + (counters.open if is_open else 0), not is_open or len(names - final) == 2
     total = 0
     for status in items.final:
-        total += await visit.parts.store.operations.count(job.id, status, items)
+        total += await visit.parts.console.operations.count(job.id, status, items)
     return total, not items.open or items.code is not None

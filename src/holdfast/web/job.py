@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from holdfast.api import audit, job_details, streams
 from holdfast.api.jobs import tell
 from holdfast.api.shapes import Id, JobShape
-from holdfast.engine.value_search import Value, searchable_columns, value_named
+from holdfast.console.value_search import Value, searchable_columns, value_named
 from holdfast.model import FINAL, ItemStatus, Job
 from holdfast.web.charts import by_category, job_charts
 from holdfast.web.filtering import wanted
@@ -60,7 +60,7 @@ class Shown:
 
 
 async def shown_job(job_id: Annotated[Id, Path()], visit: Visitor) -> Shown:
-    job = await visit.parts.store.pages.job(job_id, visit.person.scope)
+    job = await visit.parts.console.jobs.job(job_id, visit.person.scope)
     return Shown(visit, job, await tell(job, visit.person, visit.parts, visit.request))
 
 
@@ -105,8 +105,8 @@ async def pending(shown: ShownJob, after: str | None = None) -> Response:
     page = await grid_page(shown.visit, shown.job, which, after, [])
     if after is not None:
         return shown.visit.part("parts/pending_rows.html", grid=page, job=shown.shape)
-    ranges = await shown.visit.parts.store.reads.ranges(shown.job.id, 20)
-    count = await shown.visit.parts.store.reads.count_ranges(shown.job.id)
+    ranges = await shown.visit.parts.console.ranges.of_job(shown.job.id, 20)
+    count = await shown.visit.parts.console.ranges.count(shown.job.id)
     return await shown.page("pending", grid=page, ranges=ranges, ranges_count=count)
 
 

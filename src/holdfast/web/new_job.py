@@ -18,12 +18,12 @@ from holdfast.api.images import IMAGE, IMAGE_LIST, is_image, listed, row_of
 from holdfast.api.jobs import refuse_under_pressure
 from holdfast.api.pipelines import pipeline_named
 from holdfast.api.shapes import Id
+from holdfast.console.files import StoredFile
 from holdfast.engine.control import Asked, Caps
 from holdfast.engine.control import options_of as job_options
 from holdfast.errors import NotAllowed, UserError
 from holdfast.model import ItemStatus, Job, JobState, Outcome
 from holdfast.pipeline import Pipeline
-from holdfast.store.file_table import StoredFile
 from holdfast.web.columns import Guess, guesses
 from holdfast.web.forms import whole_number
 from holdfast.web.visit import Changing, Visit, Visitor, fields
@@ -56,7 +56,7 @@ class Order:
 async def choose(visit: Visitor, pipeline: Annotated[str, Query(max_length=200)] = "") -> Response:
     """A pipeline, and a file for it, or what it finds by itself."""
     _require_changing(visit)
-    found = await visit.parts.store.files.files(visit.person.scope, _RECENT_FILES)
+    found = await visit.parts.console.files.page(visit.person.scope, _RECENT_FILES)
     return await visit.page(
         "new_job.html",
         here="jobs",
@@ -226,7 +226,7 @@ async def _ordered(visit: Visit) -> Order:
 async def _images(visit: Visit, ids: list[int]) -> list[StoredFile]:
     if len(ids) > _MOST_IMAGES:
         raise UserError(f"more than {_MOST_IMAGES:,} images are chosen", "Make several jobs.")
-    files = visit.parts.store.files
+    files = visit.parts.console.files
     found = [await files.file(each, visit.person.scope) for each in dict.fromkeys(ids)]
     tables = [file.name for file in found if not is_image(file)]
     if tables:
@@ -235,7 +235,7 @@ async def _images(visit: Visit, ids: list[int]) -> list[StoredFile]:
 
 
 async def _stored(visit: Visit, file_id: int) -> StoredFile:
-    file = await visit.parts.store.files.file(file_id, visit.person.scope)
+    file = await visit.parts.console.files.file(file_id, visit.person.scope)
     await files.require_in_place(file, visit.parts)
     return file
 

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Query, Response
 from holdfast.api import job_details, operations
 from holdfast.api import orders as api
 from holdfast.api.operations import Filter, NewOperationBody
-from holdfast.engine.operations import permanent_codes
+from holdfast.console.operation_runner import permanent_codes
 from holdfast.errors import UserError
 from holdfast.model import FINAL, ItemStatus
 from holdfast.web.filtering import Wanted, wanted

@@ -62,5 +62,5 @@ async def _standing(visit: Visit) -> dict[str, Any]:
         "swept": duties["sweep"][1] if "sweep" in duties else None,
         "switches": await parts.store.reads.kill_switches(),
         "letters": sum(letters.values()),
-        "categories": by_category(await parts.store.samples.latest_errors(ids, _ERROR_SECONDS)),
+        "categories": by_category(await parts.console.samples.latest_errors(ids, _ERROR_SECONDS)),
     }

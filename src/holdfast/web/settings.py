@@ -7,8 +7,7 @@ import re
 from fastapi import APIRouter, Response
 
 from holdfast.api import flags, kill_switches, users
-from holdfast.api.flags import Flag
-from holdfast.engine.accounts import Role
+from holdfast.console.accounts import Role
 from holdfast.errors import NotThere, UserError
 from holdfast.web.visit import Governing, Visitor, fields
 
@@ -33,7 +32,7 @@ async def show(visit: Visitor) -> Response:
 
 
 @router.post("/flags/{name}")
-async def set_flag(name: Flag, visit: Governing) -> Response:
+async def set_flag(name: str, visit: Governing) -> Response:
     enabled = (await fields(visit.request)).get("enabled") == "1"
     await flags.change(name, flags.FlagChange(enabled=enabled), visit.person, visit.parts)
     return visit.go("/settings", f"The flag {name} is {'on' if enabled else 'off'}.")
@@ -73,7 +72,7 @@ async def change_user(name: str, visit: Governing) -> Response:
 
 @router.post("/users/{name}/link")
 async def make_link(name: str, visit: Governing) -> Response:
-    if name not in {user.name for user in await visit.parts.store.people.users()}:
+    if name not in {user.name for user in await visit.parts.console.people.users()}:
         raise NotThere(f"there is no user {name!r}")
     return await _show_link(visit, name)
 

@@ -13,8 +13,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from holdfast.pipelines.meetings import Meetings
-from holdfast.pipelines.meetings.pages import PAGES
+from holdfast.pipelines.meetings.pipeline import Meetings
+from holdfast.pipelines.meetings.web import PACK
 from tests.pipelines.meetings.site import Datasette, Row
 from tests.pipelines.meetings.town import Town
 from tests.signing_in import sign_in
@@ -60,7 +60,7 @@ class Visitors:
 def visitors(database_url: str, tmp_path: Path, datasette_0: Datasette) -> Iterator[Visitors]:
     datasette_0.site.reset()
     pipelines = {"meetings": Meetings()}
-    with Site(database_url, tmp_path, works=False, packs=[PAGES], pipelines=pipelines) as site:
+    with Site(database_url, tmp_path, works=False, packs=[PACK], pipelines=pipelines) as site:
         visitors = Visitors(site, Town(site.parts.store, datasette_0.url), datasette_0)
         yield visitors
         visitors.close()
@@ -367,6 +367,6 @@ def test_what_is_not_there_is_told_as_a_page(visitors: Visitors, path: str) -> N
 
 
 def test_templates_hold_no_script_or_style_of_their_own() -> None:
-    for path in PAGES.templates.rglob("*.html"):
+    for path in PACK.templates.rglob("*.html"):
         text = path.read_text()
         assert not re.search(r"<script|<style|\sstyle=|\son\w+=|\|safe", text), path

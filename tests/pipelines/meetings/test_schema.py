@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from schemathesis import GenerationMode
 
-from holdfast.pipelines.meetings import Meetings
-from holdfast.pipelines.meetings.pages import PAGES
+from holdfast.pipelines.meetings.pipeline import Meetings
+from holdfast.pipelines.meetings.web import PACK
 from tests.api.fuzzing import Fuzzed
 from tests.pipelines.meetings.site import Datasette, Row
 from tests.pipelines.meetings.town import Town
@@ -30,7 +30,7 @@ def test_fuzzed_requests_meet_no_server_error(
     datasette_0.site.reset()
     datasette_0.site.add("minutes", [Row("CityCouncil", "2024-03-05", 1, "A bridge.")])
     pipelines = {"meetings": Meetings()}
-    with Site(database_url, tmp_path, works=False, packs=[PAGES], pipelines=pipelines) as site:
+    with Site(database_url, tmp_path, works=False, packs=[PACK], pipelines=pipelines) as site:
         town = Town(site.parts.store, datasette_0.url)
         site.run(town.add(name="Alameda", state="CA", kind="city"))
         site.run(town.backfill())

@@ -12,9 +12,10 @@ from holdfast.cli.composition import worker_options
 from holdfast.cli.working import worker_name
 from holdfast.clock import SystemClock, system_random
 from holdfast.engine.control import Control
-from holdfast.engine.worker import Worker
+from holdfast.engine.worker import Worker, WorkerParts
 from holdfast.observe.metrics import Metrics
-from holdfast.pipelines.meetings import Meetings, MeetingsOptions
+from holdfast.pipelines.meetings.options import MeetingsOptions
+from holdfast.pipelines.meetings.pipeline import Meetings
 from holdfast.settings import load_settings
 from holdfast.store import Store
 
@@ -34,7 +35,11 @@ class Town:
     def __init__(
         self, store: Store, url: str, subdomain: str = "alameda.ca", **options: Any
     ) -> None:
-        defaults: dict[str, Any] = {"page_size": 100, "rebuild_seconds": 0.05}
+        defaults: dict[str, Any] = {
+            "page_size": 100,
+            "rebuild_seconds": 0.05,
+            "webhook_secret": "s3cret",
+        }
         self.store = store
         self.url = url
         self.subdomain = subdomain
@@ -58,17 +63,16 @@ class Town:
 
     def worker(self, **settings: str) -> Worker:
         options = worker_options(load_settings({**HASTE, **settings}), None, True)
-        return Worker(
+        parts = WorkerParts(
             self.store,
             worker_name(),
-            {"meetings": self.pipeline},
-            options,
             "tester",
             SystemClock(),
             system_random(),
             Metrics(),
             self.log,
         )
+        return Worker(parts, {"meetings": self.pipeline}, options)
 
     async def work(self, **settings: str) -> None:
         """Until no job of the pipeline is running any more."""

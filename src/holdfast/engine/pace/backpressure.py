@@ -1,4 +1,4 @@
-"""Backpressure: when too much waits already, whoever brings more is told to come later."""
+"""Backpressure: while too much waits to be processed, sources and uploads have to wait."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONGEST_SECONDS = 300
 
 @dataclass(frozen=True, slots=True)
 class BacklogBounds:
-    """None means no bound."""
+    """None means no limit."""
 
     items: int | None
     seconds: float | None
@@ -31,7 +31,7 @@ class Backpressure:
         self._wait: int | None = None
 
     async def wait_seconds(self) -> int | None:
-        """In how many seconds to bring more; None while there is room. Read once a second."""
+        """Seconds to wait before bringing more; None while there is room. Read once a second."""
         if self._bounds == BacklogBounds(None, None):
             return None
         if self._clock.monotonic() >= self._read_at + _READ_SECONDS:
@@ -43,7 +43,7 @@ class Backpressure:
 
 
 def wait_for(bounds: BacklogBounds, items: int, seconds: float) -> int | None:
-    """The further beyond the bound, the longer."""
+    """The further above the limit, the longer."""
     shares = [
         present / bound
         for present, bound in ((items, bounds.items), (seconds, bounds.seconds))

@@ -12,13 +12,13 @@ from holdfast.engine.pace.controllers import Decision, Decisions, duration
 class ConcurrencyBounds:
     """CONCURRENCY_MIN, CONCURRENCY_MAX, CONCURRENCY_START; a pipeline may narrow the first two.
 
-    `tolerance`: latency may grow so many times over the uncontended one before the limit gives
-    way. `error_tolerance`: the share of 5xx and timeouts that is taken for background noise.
+    `tolerance`: how many times the uncontended latency is accepted before the limit is reduced.
+    `error_tolerance`: the share of 5xx and timeouts that is treated as background noise.
     """
 
-    minimum: int = 1
-    maximum: int = 256
-    start: int = 16
+    minimum: int
+    maximum: int
+    start: int
     tolerance: float = 1.5
     smoothing: float = 0.2
     error_tolerance: float = 0.02
@@ -26,7 +26,7 @@ class ConcurrencyBounds:
 
 @dataclass(slots=True)
 class _Round:
-    """What ended since the limit was last judged, all of it started under the present limit."""
+    """What ended since the limit was last judged, all of it started under the current limit."""
 
     successes: int = 0
     seconds: float = 0.0
@@ -40,28 +40,29 @@ class _Round:
 
 
 _LEAST_ROUND = 8
-_NOISE_SECONDS = 1e-3  # below it one measures the event loop's jitter, not a provider
-_LEAST_ITEM_SECONDS = 1e-5  # the engine's own cost of an item, at the very least
-_PROBE_ROUND = 64  # the yardstick has to be more exact than one round's latency
+_NOISE_SECONDS = 1e-3  # below it we would measure the event loop's jitter, not a provider
+_LEAST_ITEM_SECONDS = 1e-5  # the engine's own minimum cost of an item
+_PROBE_ROUND = 64  # the reference has to be more exact than one round's latency
 _PROBE = 0.4
-_PATIENCE = 50  # congested rounds until the uncontended latency is measured anew
+_PATIENCE = 50  # congested rounds until the uncontended latency is measured again
 
 
 class ConcurrencyPace:
     """The limit of items in flight, by the gradient of latency.
 
-    Judged once a round: when as many successes came in as the limit allows at once. The limit
-    doubles until latency first rises over the tolerance, then moves by steps; at twice the limit
-    that tripped, the trip was a passing matter and doubling is allowed again.
+    Judged once a round: when there were as many successes as the limit allows at once. The limit
+    doubles until latency first exceeds the tolerance, then moves in steps. Reaching twice the
+    limit that tripped shows that the trip was temporary, and doubling is allowed again.
 
     Only successes are timed, so items that fail fast never look like a fast provider. Throttles,
-    5xx and timeouts cut the limit at once, but once for all that was in flight under the old one.
+    5xx and timeouts cut the limit at once, but only once for everything that was in flight under
+    the old one.
 
-    The yardstick is the uncontended latency. It may fall, but it never follows a rise: a limit
-    that grows slowly would drag it along without end. Instead, after enough congested rounds, the
-    limit is lowered to 0.4 for one round and the yardstick measured anew. Latency holds the limit
-    below twice the provider's capacity, so 0.4 of it is not contended, and this does not drift
-    either; a provider that became slower for everybody gets its limit back.
+    The reference is the uncontended latency. It may fall, but it never follows a rise: a limit
+    that grows slowly would drag it along for ever. Instead, after enough congested rounds, the
+    limit is lowered to 0.4 for one round and the reference is measured again. Latency holds the
+    limit below twice the provider's capacity, so 0.4 of it is not contended, and this does not
+    drift either; a provider that became slower for everybody gets its limit back.
     """
 
     def __init__(self, bounds: ConcurrencyBounds) -> None:
@@ -71,7 +72,7 @@ class ConcurrencyPace:
         self._uncontended = math.inf
         self._congested_rounds = 0
         self._limit_before_probe: float | None = None
-        # The first to end are the fastest of their generation, over cold connections: not counted.
+        # The first to end are the fastest of the first batch, over cold connections: not counted.
         self._unjudged = self.limit
         self._lowered = False
         self._round = _Round()
@@ -91,10 +92,10 @@ class ConcurrencyPace:
         in_flight: int,
     ) -> None:
         """Takes what ended since the last call: the successes and their mean time, 429s, 5xx
-        with network errors, timeouts; and the most that were in flight at once meanwhile.
+        with network errors, timeouts; and the maximum that was in flight at once.
 
         An item's own permanent errors (a bad record) say nothing about load: leave them out.
-        Call it several times a second while work goes on; the controller waits for full rounds.
+        Call it several times a second during work; the controller waits for full rounds.
         """
         errors = throttles + failures + timeouts
         if self._started_under_another_limit(successes, errors):
@@ -119,14 +120,14 @@ class ConcurrencyPace:
         return self._decisions.drain()
 
     def _started_under_another_limit(self, successes: int, errors: int) -> bool:
-        """What was in flight when the limit changed is left out. Of a flush so large that most
-        of it is younger, the latency counts after a rise, but never after a cut or a probe."""
+        """What was in flight when the limit changed is left out. If a flush is so large that most
+        of it is newer, its latency counts after a rise, but never after a cut or a probe."""
         unjudged = self._unjudged
         self._unjudged = max(0, unjudged - successes - errors)
         return unjudged > 0 and (self._lowered or successes < 2 * unjudged)
 
     def _after_errors(self, throttles: int, failures: int) -> tuple[float, str]:
-        """Every throttle counts; of failures only more than noise, and never a lone one."""
+        """Every throttle counts; failures count only above the noise, and never a single one."""
         current = self._round
         if throttles:
             count, reason = current.throttles, "were throttled"
@@ -144,7 +145,7 @@ class ConcurrencyPace:
         return self._round.failures <= max(1.0, tolerated)
 
     def _after_round(self) -> tuple[float, str]:
-        """The limit that latency speaks for, once the round is full."""
+        """The limit that latency suggests, once the round is full."""
         current = self._round
         least = _LEAST_ROUND if self._limit_before_probe is None else _PROBE_ROUND
         if current.successes < max(self.limit, least):
@@ -171,8 +172,8 @@ class ConcurrencyPace:
         )
 
     def _grown(self, mean_seconds: float) -> float:
-        """More of the limit, up to where the engine itself could not start items fast enough:
-        a no-op item stays at the start, whatever its microseconds seem to say."""
+        """A higher limit, up to where the engine itself could not start items fast enough: a
+        no-op item stays at the start, whatever its microseconds suggest."""
         useful = max(self._limit, math.ceil(mean_seconds / _LEAST_ITEM_SECONDS))
         if self._tripped_at is None:
             return min(useful, self._limit * 2)
@@ -181,8 +182,8 @@ class ConcurrencyPace:
         return min(useful, self._limit + self._bounds.smoothing * self._queue())
 
     def _queue(self) -> float:
-        """Items that may wait at the provider without being taken for congestion. Small enough
-        that the limit settles below twice the capacity, which the probe relies on."""
+        """Items that may queue at the provider without counting as congestion. Small enough that
+        the limit settles below twice the capacity, which the probe relies on."""
         return math.sqrt(self._limit) / 2
 
     def _congested(self, gradient: float) -> float:
@@ -210,7 +211,7 @@ class ConcurrencyPace:
         self._limit = max(float(self._bounds.minimum), min(float(self._bounds.maximum), limit))
         smaller, larger = sorted((before, self._limit))
         if larger > 1.1 * smaller:
-            # A probe also waits for the long tail of what started while contended.
+            # A probe also waits for the long tail of items that started while contended.
             self._unjudged = int(larger) * (1 if self._limit_before_probe is None else 2)
             self._lowered = limit < before
         if self._limit_before_probe is None:

@@ -1,8 +1,8 @@
-"""Pure: what was measured → the next ingest batch, claim, lease and retry spacing.
+"""Pure: measurements → the next ingest batch, claim, lease and retry spacing.
 
-No controller reads a clock, a setting or the machine: all of it is handed in, so that a
-sequence of observations can be replayed. `concurrency.py` holds the controller of concurrency.
-Dwell is counted in observations.
+No controller reads a clock, a setting or the machine: everything is passed in, so that a sequence
+of observations can be replayed. The controller of concurrency is in `concurrency.py`. Dwell is
+counted in observations.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from holdfast.engine.pace.histogram import Ewma, LatencyHistogram
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A controller changed its mind: shown on the job's page and kept with the job."""
+    """A controller changed its value: recorded with the job and shown on its page."""
 
     what: str
     was: float
@@ -26,36 +26,36 @@ class Decision:
 
 
 class Decisions:
-    """Keeps the changes worth telling: of 10 % and with a dwell between, or of a factor of two."""
+    """Collects the changes worth showing: of 10 % after a dwell, or of a factor of two at once."""
 
-    __slots__ = ("_dwell", "_kept", "_since", "_told", "_value", "_what", "_why")
+    __slots__ = ("_changes", "_dwell", "_shown", "_since", "_value", "_what", "_why")
 
     def __init__(self, what: str, value: float, dwell: int = 4) -> None:
         self._what = what
-        self._told = value
+        self._shown = value
         self._value = value
         self._why = ""
         self._dwell = dwell
         self._since = dwell
-        self._kept: deque[Decision] = deque(maxlen=100)
+        self._changes: deque[Decision] = deque(maxlen=100)
 
     def note(self, value: float, why: str) -> None:
-        """Takes the present value at every observation; `why` belongs to a change of it."""
+        """Takes the current value at every observation; `why` explains a change of it."""
         self._since += 1
         if value != self._value:
             self._value, self._why = value, why
-        change = max(value, 1e-9) / max(self._told, 1e-9)
+        change = max(value, 1e-9) / max(self._shown, 1e-9)
         drastic = change >= 2.0 or change <= 0.5
         noticeable = change >= 1.1 or change <= 0.9
         if drastic or (noticeable and self._since >= self._dwell):
-            self._kept.append(Decision(self._what, self._told, value, self._why))
-            self._told = value
+            self._changes.append(Decision(self._what, self._shown, value, self._why))
+            self._shown = value
             self._since = 0
 
     def drain(self) -> list[Decision]:
-        drained = list(self._kept)
-        self._kept.clear()
-        return drained
+        changes = list(self._changes)
+        self._changes.clear()
+        return changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +63,15 @@ class IngestBounds:
     """INGEST_MIN_ROWS, INGEST_MAX_ROWS, INGEST_MAX_BATCH_BYTES, DB_P50_MS, DB_P95_MS,
     POOL_WAIT_MS."""
 
-    min_rows: int = 64
-    max_rows: int = 10_000
-    max_bytes: int = 8_000_000
-    p50_seconds: float = 0.1
-    p95_seconds: float = 0.25
-    pool_wait_seconds: float = 0.05
+    min_rows: int
+    max_rows: int
+    max_bytes: int
+    p50_seconds: float
+    p95_seconds: float
+    pool_wait_seconds: float
 
 
-_CONFIRMING = 2  # one slow batch is a cold connection or a checkpoint; two are a finding
+_CONFIRMING = 2  # one slow batch is a cold connection or a checkpoint; two are a trend
 _DWELL = 4
 _CALM = 0.8  # grow only below this share of a target: between it and the target, hold
 
@@ -79,12 +79,12 @@ _CALM = 0.8  # grow only below this share of a target: between it and the target
 class IngestPace:
     """How many rows the next ingest batch should have.
 
-    Doubles from the least until p50, p95, pool wait or bytes trip a soft limit; then loses a
-    quarter and grows by a fixed step. A size twice the one that tripped shows that the trip was
-    a passing matter, and doubling is allowed again. A failed batch divides the size by four.
+    Doubles from the minimum until p50, p95, pool wait or bytes trip a soft limit; then loses a
+    quarter and grows by a fixed step. Reaching twice the size that tripped shows that the trip
+    was temporary, and doubling is allowed again. A failed batch divides the size by four.
 
-    Where even the smallest batches miss the target (a slow disk, a far database), smaller ones
-    would only be slower: the targets are stretched to twice that fixed cost.
+    Where even the smallest batches miss the target (a slow disk, a distant database), smaller
+    ones would only be slower: the targets are stretched to twice that fixed cost.
     """
 
     def __init__(self, bounds: IngestBounds) -> None:
@@ -103,11 +103,9 @@ class IngestPace:
         """The next batch's rows; bytes win over INGEST_MIN_ROWS, because memory is finite."""
         return max(1, min(self._rows, self._rows_by_bytes()))
 
-    def observe(
-        self, rows: int, size_bytes: int, seconds: float, pool_wait_seconds: float = 0.0
-    ) -> None:
-        """Takes one written batch: its rows and bytes, the time its transaction took, and how
-        long it waited for a connection before."""
+    def observe(self, rows: int, size_bytes: int, seconds: float, pool_wait_seconds: float) -> None:
+        """Takes one written batch: its rows and bytes, how long its transaction took, and how
+        long it waited for a connection first."""
         if rows <= 0:
             return
         self._measure(rows, size_bytes, seconds, pool_wait_seconds)
@@ -120,7 +118,7 @@ class IngestPace:
         self._note(trip or "latency and pool wait are well within their targets")
 
     def failed(self) -> None:
-        """Takes one batch that the database refused or did not answer."""
+        """Takes one batch that the database refused or did not confirm."""
         self._tripped_at = self._rows
         self._resize(self._rows // 4)
         self._note("a batch failed")
@@ -202,19 +200,19 @@ class ClaimBounds:
     """CLAIM_MIN, CLAIM_MAX, CLAIM_WARMUP, WORKER_TARGET_SLICE_MS, SAFETY_FACTOR,
     PRESSURE_THRESHOLD, LOCK_FLOOR_MS, LOCK_CAP_MS, LEASE_MARGIN."""
 
-    min_items: int = 1
-    max_items: int = 5_000
-    warmup_items: int = 64
-    target_slice_seconds: float = 5.0
-    safety: float = 0.7
-    pressure_threshold: float = 0.8
-    lock_floor_seconds: float = 30.0
-    lock_cap_seconds: float = 900.0
-    lease_margin: float = 2.0
+    min_items: int
+    max_items: int
+    warmup_items: int
+    target_slice_seconds: float
+    safety: float
+    pressure_threshold: float
+    lock_floor_seconds: float
+    lock_cap_seconds: float
+    lease_margin: float
 
 
 _LEAST_ITEM_SECONDS = 1e-5  # no item costs the engine less; also keeps the division defined
-_TRUST = 4  # a claim may be so many times what was seen: a first lucky item proves little
+_TRUST = 4  # a claim is at most this many times what was measured: one fast item proves little
 _LEAST_SHRINK = 0.1
 
 
@@ -232,19 +230,15 @@ class ClaimPace:
         self._size = self._clamp(bounds.warmup_items)
         self._decisions = Decisions("claim size", self._size)
 
-    @property
-    def histogram(self) -> LatencyHistogram:
-        return self._latency
-
     def observe(self, seconds: Sequence[float]) -> None:
-        """Takes how long each finished try ran, once per flush."""
+        """Takes the run time of each finished try, once per flush."""
         if seconds:
             self._latency.observe_many(seconds)
             self._mean.observe(sum(seconds) / len(seconds), len(seconds))
 
     def size(self, concurrency: int, pressure: float = 0.0, spacing: float = 1.0) -> int:
         """Items for the next claim. `pressure` comes from `pressure()`, `spacing` from
-        `RetrySpacing.multiplier`. A change under 10 % is not made, except to reach a bound."""
+        `RetrySpacing.multiplier`. Changes under 10 % are not made, except to reach a bound."""
         shrink = self._pressure_shrink(pressure) / max(1.0, spacing)
         size = self._clamp(self._clamp(self._ideal(concurrency)) * shrink)
         at_bound = size in (self._bounds.min_items, self._bounds.max_items)
@@ -254,8 +248,8 @@ class ClaimPace:
         return self._size
 
     def lease_seconds(self, claim: int, concurrency: int) -> float:
-        """Covers the claim if every item takes the p95, with margin; renewed while work goes
-        on, so that the cap limits only how long a dead worker's items wait."""
+        """Covers the claim if every item takes the p95, with a margin. It is renewed during work,
+        so the cap only limits how long a dead worker's items wait."""
         bounds = self._bounds
         rounds = math.ceil(claim / max(1, concurrency))
         needed = rounds * self._latency.p95 if self._mean.count else bounds.target_slice_seconds
@@ -285,17 +279,17 @@ class ClaimPace:
     def _reason(self, concurrency: int, pressure: float, spacing: float) -> str:
         why = f"an item takes {duration(self._mean.mean)} on average, {concurrency} at a time"
         if pressure > self._bounds.pressure_threshold:
-            return f"{why}; less, as pressure on processor or memory is {pressure:.0%}"
+            return f"{why}; reduced, because pressure on processor or memory is {pressure:.0%}"
         if spacing > 1.0:
-            return f"{why}; less, as errors spike"
+            return f"{why}; reduced, because errors spike"
         return why
 
 
 def pressure(cpu_fraction: float, memory_fraction: float) -> float:
-    """How hard the machine is pressed, 0..1.
+    """The load of the machine, 0..1.
 
-    A full processor is work getting done and counts up to 0.85: at the default threshold of 0.8
-    it takes a quarter off the claims. Full memory gets the process killed and counts whole.
+    A busy processor is work getting done and counts up to 0.85: at the default threshold of 0.8
+    it takes a quarter off the claims. Full memory gets the process killed and counts in full.
     """
     return min(1.0, max(0.0, 0.85 * cpu_fraction, memory_fraction))
 
@@ -304,16 +298,16 @@ def pressure(cpu_fraction: float, memory_fraction: float) -> float:
 class SpacingBounds:
     """ERROR_SPIKE_SHARE, RETRY_SPACING_MAX."""
 
-    spike_share: float = 0.2
-    max_multiplier: float = 8.0
+    spike_share: float
+    max_multiplier: float
     window: int = 200
 
 
 class RetrySpacing:
     """Stretches retry delays and shrinks claims while more tries fail than usual.
 
-    The multiplier follows the share of failures among recent tries: 1 up to the spike's share,
-    the maximum when all fail. It recovers by itself as tries succeed again.
+    The multiplier follows the share of failures among recent tries: 1 up to the spike share, the
+    maximum when all fail. It recovers by itself as tries succeed again.
     """
 
     def __init__(self, bounds: SpacingBounds) -> None:
@@ -324,14 +318,14 @@ class RetrySpacing:
     @property
     def multiplier(self) -> float:
         bounds = self._bounds
-        # Few tries prove no spike: missing ones count as successes.
+        # A few tries do not prove a spike: missing ones count as successes.
         evidence = min(1.0, self._share.count / (bounds.window / 10))
         share = self._share.mean * evidence
         excess = max(0.0, share - bounds.spike_share) / (1.0 - bounds.spike_share)
         return 1.0 + (bounds.max_multiplier - 1.0) * min(1.0, excess)
 
     def observe(self, tries: int, failures: int) -> None:
-        """Takes a flush: `failures` are the tries that failed in a way worth retrying."""
+        """Takes one flush; `failures` are the tries that failed and will be retried."""
         if tries <= 0:
             return
         self._share.observe(min(1.0, failures / tries), tries)

@@ -1,27 +1,22 @@
-"""Cheap measures of a running stream: a mean that forgets, and percentiles that do."""
+"""Cheap measures of a running stream: a mean and percentiles that forget."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
-from itertools import accumulate
 
-#: Twenty preferred numbers a decade, 12 % apart, so that bounds stay readable in Prometheus.
+#: Twenty preferred numbers per decade, 12 % apart.
 _STEPS = (
     *("1.0", "1.12", "1.25", "1.4", "1.6", "1.8", "2.0", "2.24", "2.5", "2.8"),
     *("3.15", "3.55", "4.0", "4.5", "5.0", "5.6", "6.3", "7.1", "8.0", "9.0"),
 )
 _BOUNDS = [float(f"{step}e{decade}") for decade in range(-5, 4) for step in _STEPS] + [1e4]
-_SHOWN_STEPS = ("1.0", "2.5", "5.0")
-_SHOWN = [
-    position for position in range(len(_BOUNDS)) if _STEPS[position % len(_STEPS)] in _SHOWN_STEPS
-]
 
 
 class Ewma:
-    """A moving mean over about `window` observations; the plain mean until that many came.
+    """A moving mean over about `window` observations; the plain mean until there are that many.
 
-    It is a mean and never a percentile: those need the histogram.
+    It is a mean, not a percentile: those need the histogram.
     """
 
     __slots__ = ("_decay", "count", "mean")
@@ -47,12 +42,11 @@ class Ewma:
 class LatencyHistogram:
     """Seconds in log-spaced buckets, 10 microseconds to almost three hours, 12 % apart.
 
-    Percentiles forget: every `window` observations the older counts are halved. The counts for
-    Prometheus never go down. One observation is one increment: older and lifetime counts are
-    brought up to date only when the window turns.
+    Percentiles forget: every `window` observations the older counts are halved. One observation
+    is one increment.
     """
 
-    __slots__ = ("_fresh", "_fresh_count", "_lifetime", "_older", "_older_count", "_window", "sum")
+    __slots__ = ("_fresh", "_fresh_count", "_older", "_older_count", "_window")
 
     def __init__(self, window: int = 1000) -> None:
         self._window = window
@@ -60,26 +54,20 @@ class LatencyHistogram:
         self._fresh_count = 0
         self._older = [0.0] * (len(_BOUNDS) + 1)
         self._older_count = 0.0
-        self._lifetime = [0] * (len(_BOUNDS) + 1)
-        self.sum = 0.0
 
     def observe(self, seconds: float) -> None:
         self._fresh[bisect_left(_BOUNDS, seconds)] += 1
         self._fresh_count += 1
-        self.sum += seconds
         if self._fresh_count >= self._window:
             self._turn()
 
     def observe_many(self, values: Iterable[float]) -> None:
         fresh = self._fresh
         count = 0
-        total = 0.0
         for seconds in values:
             fresh[bisect_left(_BOUNDS, seconds)] += 1
             count += 1
-            total += seconds
         self._fresh_count += count
-        self.sum += total
         if self._fresh_count >= self._window:
             self._turn()
 
@@ -92,7 +80,7 @@ class LatencyHistogram:
         return self.quantile(0.95)
 
     def quantile(self, fraction: float) -> float:
-        """The latency that `fraction` of the recent observations did not exceed; 0 if none."""
+        """The latency that `fraction` of the recent observations did not exceed; 0 without any."""
         wanted = fraction * (self._older_count + self._fresh_count)
         if wanted <= 0.0:
             return 0.0
@@ -106,23 +94,16 @@ class LatencyHistogram:
                 return _within(position, (wanted - below) / here)
             below += here
             highest = position
-        return _within(highest, 1.0)  # halved counts may add up to a hair less than their sum
+        return _within(highest, 1.0)  # halved counts may add up to slightly less than their sum
 
     def forget(self) -> None:
-        """Starts percentiles afresh; what Prometheus is told stays."""
-        self._turn()
+        """Starts the percentiles over."""
+        self._fresh = [0] * len(self._fresh)
+        self._fresh_count = 0
         self._older = [0.0] * len(self._older)
         self._older_count = 0.0
 
-    def buckets(self) -> list[tuple[float, int]]:
-        """Cumulative (upper bound, observations up to it) since the start, ending at infinity."""
-        counts = [old + new for old, new in zip(self._lifetime, self._fresh, strict=True)]
-        cumulative = list(accumulate(counts))
-        shown = [(_BOUNDS[position], cumulative[position]) for position in _SHOWN]
-        return [*shown, (float("inf"), cumulative[-1])]
-
     def _turn(self) -> None:
-        self._lifetime = [old + new for old, new in zip(self._lifetime, self._fresh, strict=True)]
         self._older = [old / 2 + new for old, new in zip(self._older, self._fresh, strict=True)]
         self._older_count = self._older_count / 2 + self._fresh_count
         self._fresh = [0] * len(self._fresh)

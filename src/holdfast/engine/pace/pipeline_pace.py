@@ -1,17 +1,34 @@
-"""A worker's measurements of one pipeline, and what its controllers make of them."""
+"""A worker's measurements of one pipeline, and its controllers."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from holdfast.engine.pace.concurrency import ConcurrencyBounds, ConcurrencyPace
-from holdfast.engine.pace.controllers import ClaimBounds, ClaimPace, RetrySpacing, SpacingBounds
+from holdfast.engine.pace.controllers import (
+    ClaimBounds,
+    ClaimPace,
+    Decision,
+    RetrySpacing,
+    SpacingBounds,
+)
 from holdfast.errors import Category, ErrorCode, error_code
 from holdfast.model import ItemStatus, Outcome
 from holdfast.observe.metrics import ITEM_SECONDS_BOUNDS, Metrics, item_bucket
 from holdfast.pipeline import Pipeline
 from holdfast.store import DecisionRow
+
+
+def decision_rows(decisions: Iterable[Decision]) -> list[DecisionRow]:
+    """Decisions as they are recorded with a job."""
+    return [DecisionRow(one.what, one.was, one.now, one.why) for one in decisions]
+
+
+def log_decisions(log: Any, decisions: Iterable[DecisionRow]) -> None:
+    for row in decisions:
+        log.info("pace.decided", controller=row.what, was=row.was, became=row.became, why=row.why)
 
 
 class PipelinePace:
@@ -31,7 +48,7 @@ class PipelinePace:
         self._spacing = RetrySpacing(spacing)
         self._metrics = metrics
         self._codes: dict[str, ErrorCode] = dict(pipeline.error_codes)
-        self.running = 0  # items under way, over all slices
+        self.running = 0  # items running now, over all slices
         self.claim_size = claim.warmup_items
 
     @property
@@ -52,7 +69,7 @@ class PipelinePace:
         self._metrics.claim_items.labels(self._pipeline.name).observe(items)
 
     def settled(self, outcomes: Sequence[Outcome]) -> None:
-        """Takes a flush."""
+        """Takes the outcomes of one flush."""
         plain = not any(outcome.error_code for outcome in outcomes)
         tried = outcomes if plain else [o for o in outcomes if o.error_code != "GATE"]
         seconds = [outcome.seconds for outcome in tried]
@@ -70,11 +87,7 @@ class PipelinePace:
 
     def decisions(self) -> list[DecisionRow]:
         controllers = (self._claim, self._concurrency, self._spacing)
-        return [
-            DecisionRow(decision.what, decision.was, decision.now, decision.why)
-            for controller in controllers
-            for decision in controller.decisions()
-        ]
+        return [row for controller in controllers for row in decision_rows(controller.decisions())]
 
     def _observe_concurrency(self, outcomes: Sequence[Outcome], tried: Sequence[Outcome]) -> None:
         """A closed or full gate counts as a throttle: more at once would only wait more."""
@@ -105,8 +118,10 @@ class PipelinePace:
     def _count_retries(self, tried: Sequence[Outcome]) -> None:
         name = self._pipeline.name
         for outcome in tried:
-            if outcome.status is ItemStatus.PENDING:
+            if outcome.status is not ItemStatus.PENDING:
+                continue
+            if outcome.charged:
                 category = error_code(outcome.error_code or "", self._codes).category
                 self._metrics.retries.labels(name, category).inc()
-                if not outcome.charged:
-                    self._metrics.throttles.labels(name).inc()
+            else:
+                self._metrics.throttles.labels(name).inc()

@@ -14,29 +14,24 @@ _MOST_DOUBLINGS = 30  # every cap is reached long before; keeps 2**n small
 class RetryPolicy:
     """How often and how far apart each retry class is tried. Seconds.
 
-    MAX_ATTEMPTS_ERROR and MAX_ATTEMPTS_NOT_FOUND count tries in all, the first included.
-
-    A record that was not found is looked for once more. Where shops restock and sites publish,
-    hours between the two looks find more; but a person at a laptop who runs a file of a few
-    hundred rows sits through that wait, and rotating the query, not waiting, is what finds most.
-    So the default is half a minute, and a fleet sets NOT_FOUND_BASE_SECONDS to hours.
+    `max_attempts_error` and `max_attempts_not_found` count all tries, including the first.
     """
 
-    max_attempts_error: int = 5
-    max_attempts_not_found: int = 2
-    soon_base: float = 1.0
-    soon_cap: float = 60.0
-    later_base: float = 60.0
-    later_cap: float = 3600.0
-    throttle_base: float = 5.0
-    throttle_cap: float = 300.0
-    not_found_base: float = 30.0
-    not_found_cap: float = 86400.0
+    max_attempts_error: int
+    max_attempts_not_found: int
+    soon_base: float
+    soon_cap: float
+    later_base: float
+    later_cap: float
+    throttle_base: float
+    throttle_cap: float
+    not_found_base: float
+    not_found_cap: float
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`charged`: the try counts against the item's limit. `delay` is 0 when it is given up."""
+    """`charged`: the try counts against the item's limit. `delay` is 0 if it is not retried."""
 
     retry: bool
     delay: float
@@ -54,10 +49,10 @@ def decide(
     rng: Random,
     spacing: float = 1.0,
 ) -> Verdict:
-    """What becomes of a try that failed with `code`.
+    """Whether a try that failed with `code` is retried.
 
-    `attempts` counts the charged tries with this one as if it were charged, `throttles` the
-    throttled tries before this one. `spacing` comes from `RetrySpacing.multiplier`.
+    `attempts` counts the charged tries, including this one; `throttles` counts the throttled
+    tries before this one. `spacing` comes from `RetrySpacing.multiplier`.
     """
     match code.retry:
         case RetryClass.NEVER:
@@ -79,15 +74,22 @@ def decide(
 def decide_not_found(
     policy: RetryPolicy, *, misses: int, rng: Random, spacing: float = 1.0
 ) -> Verdict:
-    """What becomes of a try that found nothing; `misses` counts this one.
+    """Whether a record that was not found is looked up again; `misses` counts this time.
 
-    Only half of the delay is random: looking again at once would see the same.
+    Only half of the delay is random: looking again at once would find the same.
     """
     why = f"not found at look {misses} of {policy.max_attempts_not_found}"
     if misses >= policy.max_attempts_not_found:
         return Verdict(False, 0.0, True, why)
     ceiling = _ceiling(policy.not_found_base, policy.not_found_cap, misses - 1, spacing)
     return Verdict(True, ceiling * rng.uniform(0.5, 1.0), True, why)
+
+
+def source_delay(failures: int, cap: float, retry_after: float | None, rng: Random) -> float:
+    """How long discovery waits after the source failed `failures` times before. Half of the
+    backoff is random, so that streams which failed together do not return together."""
+    ceiling = _ceiling(1.0, cap, failures, 1.0)
+    return max(0.0, retry_after or 0.0) + ceiling * rng.uniform(0.5, 1.0)
 
 
 def _ceiling(base: float, cap: float, doublings: int, spacing: float) -> float:
@@ -97,5 +99,5 @@ def _ceiling(base: float, cap: float, doublings: int, spacing: float) -> float:
 
 def _full_jitter(ceiling: float, retry_after: float | None, rng: Random) -> float:
     """Anywhere up to the ceiling, after Retry-After: added to it, because items that were all
-    told the same second would otherwise come back in that very second."""
+    given the same second would otherwise come back in exactly that second."""
     return max(0.0, retry_after or 0.0) + rng.uniform(0.0, ceiling)

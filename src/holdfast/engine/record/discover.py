@@ -1,22 +1,31 @@
-"""Discovery: a source's pages become rows, cursor and rows together, within the caps."""
+"""Discovery: a source's pages become rows, cursor and rows together, within the caps.
+
+Read it top to bottom: `Discovery` leases a stream of a job, `walk_stream` walks it (uploads use it
+too), `discovered_pages` turns the pipeline's pages into rows.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import random
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import orjson
 
 from holdfast.clock import Clock
+from holdfast.engine.pace.backpressure import Backpressure
 from holdfast.engine.pace.controllers import IngestPace
+from holdfast.engine.pace.pipeline_pace import decision_rows, log_decisions
+from holdfast.engine.pace.retry import source_delay
+from holdfast.engine.patience import patiently
+from holdfast.engine.planning import planner_at_end
 from holdfast.errors import (
     DatabaseGone,
     DiscoveryError,
@@ -30,13 +39,13 @@ from holdfast.errors import (
     error_code,
 )
 from holdfast.json_depth import DEEPEST, is_too_deep
-from holdfast.model import Page, Record, StreamState
+from holdfast.model import Job, Page, Record, StreamState
 from holdfast.observe.metrics import Metrics
-from holdfast.pipeline import Context, Pipeline
-from holdfast.store import IngestPage, NewItem, Store, StreamLease
-from holdfast.tables.files import TableFile, TableOptions
-
-_UPLOAD_PAGE_BYTES = 4 * 1024 * 1024
+from holdfast.observe.tracing import span
+from holdfast.pipeline import Context, Http, Pipeline
+from holdfast.store import DecisionRow, IngestPage, NewItem, Store, StreamLease
+from holdfast.store.ingest import Ingested
+from holdfast.store.storable import storable_key
 
 
 class WalkEnd(StrEnum):
@@ -44,10 +53,13 @@ class WalkEnd(StrEnum):
 
     COMPLETE = "complete"
     CAPPED = "capped"
-    TIME = "time"  # the slice is over; the stream goes on later
-    WAITING = "waiting"  # a gate, a throttle or a passing error: later
+    TIME = "time"  # the slice is over; the stream continues later
+    WAITING = "waiting"  # for a gate, a throttling source or after a temporary error
     FAILED = "failed"
-    LOST = "lost"  # the lease is another's, or the job takes no more items
+    LOST = "lost"  # another worker has the lease, or the job accepts no more items
+
+
+_FINAL = (WalkEnd.COMPLETE, WalkEnd.CAPPED, WalkEnd.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,35 +71,124 @@ class DiscoverLimits:
     retry_cap_seconds: float
 
 
-class Walk:
+@dataclass(frozen=True, slots=True)
+class WalkParts:
+    """What all walks of one process share."""
+
+    store: Store
+    limits: DiscoverLimits
+    clock: Clock
+    rng: random.Random
+    metrics: Metrics
+    log: Any
+
+
+@dataclass(frozen=True, slots=True)
+class LeasedStream:
+    """A stream, and who walks it for which job. `pace` sizes the pages where that is up to us."""
+
+    lease: StreamLease
+    pipeline: Pipeline
+    job: Job
+    worker: str
+    pace: IngestPace | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceAccess:
+    """What a pipeline's `discover` uses, and what holds it back."""
+
+    http: Http
+    gates: Callable[[str], Any]
+    backpressure: Backpressure
+
+
+class Discovery:
+    """The discovery slices of one worker."""
+
+    def __init__(
+        self, parts: WalkParts, access: SourceAccess, worker: str, slice_seconds: float
+    ) -> None:
+        self._parts = parts
+        self._access = access
+        self._worker = worker
+        self._slice_seconds = slice_seconds
+
+    async def walk(
+        self, pipeline: Pipeline, job: Job, stopped: Callable[[], bool]
+    ) -> WalkEnd | None:
+        """One slice; None if no stream of the job was free."""
+        store, limits = self._parts.store, self._parts.limits
+        lease = await store.ingest.lease_stream(job.id, self._worker, limits.lease_seconds)
+        if lease is None:
+            return None
+        wait = await self._access.backpressure.wait_seconds()
+        if wait is not None:
+            await store.ingest.release_stream(lease, wait)
+            return WalkEnd.WAITING
+        stream = LeasedStream(lease, pipeline, job, self._worker)
+        if lease.fingerprint != pipeline.fingerprint(lease.source, job.given_options):
+            return await self._refuse(stream)
+        name, worker = pipeline.name, self._worker
+        with span("slice.discover", job.trace, job_id=job.id, pipeline=name, worker=worker):
+            return await self._walk(stream, stopped)
+
+    async def _refuse(self, stream: LeasedStream) -> WalkEnd:
+        store, lease = self._parts.store, stream.lease
+        reason = f"the query behind {lease.source} changed since its cursor was stored"
+        await store.ingest.fail_stream(lease, reason)
+        planner = planner_at_end(stream.pipeline, stream.job)
+        await store.outcomes.complete(lease.job_id, planner)
+        return WalkEnd.FAILED
+
+    async def _walk(self, stream: LeasedStream, stopped: Callable[[], bool]) -> WalkEnd:
+        parts, access, clock = self._parts, self._access, self._parts.clock
+        started = clock.monotonic()
+        deadline = started + self._slice_seconds
+        ctx = Context(
+            stream.job, 0, stream.lease.failures + 1, access.http, access.gates, parts.log
+        )
+        pages = discovered_pages(stream, ctx, parts.limits.max_input_bytes)
+        end = await walk_stream(
+            parts, stream, pages, lambda: clock.monotonic() < deadline and not stopped()
+        )
+        seconds = clock.monotonic() - started
+        parts.metrics.slice_seconds.labels(stream.pipeline.name, "discover").observe(seconds)
+        return end
+
+
+async def walk_stream(
+    parts: WalkParts,
+    stream: LeasedStream,
+    pages: AsyncIterator[IngestPage],
+    may_continue: Callable[[], bool],
+) -> WalkEnd:
+    """Writes the pages of a leased stream until they end, a cap is reached, something fails, or it
+    may not continue; then ends the job if nothing of it is left."""
+    end = await _Walk(parts, stream, may_continue).run(pages)
+    if end in _FINAL:
+        planner = planner_at_end(stream.pipeline, stream.job)
+        await parts.store.outcomes.complete(stream.lease.job_id, planner)
+    return end
+
+
+class _Walk:
     """One walk along one leased stream: fetches the next page while this one is written."""
 
     def __init__(
-        self,
-        store: Store,
-        stream: StreamLease,
-        pipeline: Pipeline,
-        worker: str,
-        limits: DiscoverLimits,
-        pace: IngestPace,
-        clock: Clock,
-        metrics: Metrics,
-        log: Any,
-        keep_on: Callable[[], bool],
-        note: Callable[..., Awaitable[None]] | None = None,
+        self, parts: WalkParts, stream: LeasedStream, may_continue: Callable[[], bool]
     ) -> None:
-        self._store = store
+        self._parts = parts
+        self._ingest = parts.store.ingest
+        self._limits = parts.limits
+        self._clock = parts.clock
         self._stream = stream
-        self._pipeline = pipeline
-        self._note = note
-        self._pages_left = pipeline.slice_pages or sys.maxsize
-        self._worker = worker
-        self._limits = limits
-        self._pace = pace
-        self._clock = clock
-        self._metrics = metrics
-        self._log = log
-        self._keep_on = keep_on
+        self._lease = stream.lease
+        self._may_continue = may_continue
+        self._pages_left = stream.pipeline.slice_pages or sys.maxsize
+        self._log = parts.log.bind(
+            job_id=stream.job.id, pipeline=stream.pipeline.name, worker=stream.worker
+        )
 
     async def run(self, pages: AsyncIterator[IngestPage]) -> WalkEnd:
         try:
@@ -96,7 +197,7 @@ class Walk:
             self._log.warning("lease.lost", error=str(lost))
             return WalkEnd.LOST
         except (GateWait, ItemError, OSError) as error:
-            return await self._later(error)
+            return await self._wait(error)
         except (DiscoveryError, InputError) as error:
             return await self._fail(error)
         except HoldfastError:
@@ -105,22 +206,22 @@ class Walk:
             return await self._fail(
                 DiscoveryError(f"{type(error).__name__} in the pipeline's discover: {error}")
             )
-        self._tell(end)
+        self._log_end(end)
         if end is WalkEnd.TIME:
-            await self._store.ingest.release_stream(self._stream)
+            await self._ingest.release_stream(self._lease)
         return end
 
-    def _tell(self, end: WalkEnd) -> None:
-        stream = self._stream
+    def _log_end(self, end: WalkEnd) -> None:
+        lease = self._lease
         if end is WalkEnd.COMPLETE:
             self._log.info(
                 "discovery.complete",
-                source=stream.source,
-                pages=stream.pages_count,
-                rows=stream.items_count,
+                source=lease.source,
+                pages=lease.pages_count,
+                rows=lease.items_count,
             )
         elif end is WalkEnd.CAPPED:
-            self._log.info("discovery.capped", source=stream.source, rows=stream.items_count)
+            self._log.info("discovery.capped", source=lease.source, rows=lease.items_count)
 
     async def _walk(self, pages: AsyncIterator[IngestPage]) -> WalkEnd:
         ahead = asyncio.create_task(_next_page(pages))
@@ -128,7 +229,7 @@ class Walk:
             while True:
                 page = await self._await_page(ahead)
                 self._pages_left -= 1
-                more = not page.end and self._pages_left > 0 and self._keep_on()
+                more = not page.end and self._pages_left > 0 and self._may_continue()
                 if more:
                     ahead = asyncio.create_task(_next_page(pages))
                 state = await self._write(page)
@@ -141,10 +242,10 @@ class Walk:
                 if not more:
                     return WalkEnd.TIME
         finally:
-            await _forget(ahead)
+            await _drop(ahead)
 
     async def _await_page(self, ahead: asyncio.Task[IngestPage]) -> IngestPage:
-        """Keeps the lease while the source takes its time, which has an end."""
+        """Renews the lease while the source is slow, up to a limit."""
         give_up_at = self._clock.monotonic() + self._limits.page_seconds
         while not ahead.done():
             await asyncio.wait([ahead], timeout=self._limits.lease_seconds / 3)
@@ -153,76 +254,89 @@ class Walk:
             if self._clock.monotonic() >= give_up_at:
                 raise TimeoutError(f"no page within {self._limits.page_seconds:g} s")
             with suppress(DatabaseGone):
-                await self._store.ingest.renew_stream(self._stream, self._limits.lease_seconds)
+                await self._ingest.renew_stream(self._lease, self._limits.lease_seconds)
         return ahead.result()
 
     async def _write(self, page: IngestPage) -> StreamState:
-        """Writes a page; where the database is gone, waits and sends the same page again."""
-        size = sum(len(item.input) for item in page.items) + sum(map(len, page.inputs))
-        note = None
-        if self._note is not None and page.notes is not None:
-            note = partial(self._note, notes=page.notes)
-        while True:
-            started = self._clock.monotonic()
-            try:
-                done = await self._store.ingest.ingest(
-                    self._stream,
-                    page,
-                    self._worker,
-                    self._limits.lease_seconds,
-                    self._pipeline.dedupe,
-                    note,
-                )
-                break
-            except DatabaseGone as error:
-                self._pace.failed()
-                self._log.warning("database.gone", error=str(error))
-                await asyncio.sleep(0.5)
-        self._pace.observe(page.records_count, size, self._clock.monotonic() - started)
-        seconds = self._clock.monotonic() - started
-        self._metrics.ingest_rows.labels(self._pipeline.name).inc(done.accepted)
-        stream = self._stream
-        self._log.debug(
-            "ingest.page", source=stream.source, rows=done.accepted, bytes=size, seconds=seconds
-        )
-        stream.pages_count += 1
-        stream.records_count += page.records_count
-        stream.items_count += done.accepted
-        stream.cursor = {"page": page.next_cursor, "skip": 0}
-        stream.failures = 0
-        return done.state
+        """Writes a page. While the database is gone, the same page is sent again and again."""
+        pace = self._stream.pace
+        decisions = [] if pace is None else decision_rows(pace.decisions())
+        send = partial(self._send, page, decisions)
+        ingested = await patiently(send, self._log, self._parts.rng)
+        log_decisions(self._log, decisions)
+        self._parts.metrics.ingest_rows.labels(self._stream.pipeline.name).inc(ingested.accepted)
+        lease = self._lease
+        lease.pages_count += 1
+        lease.records_count += page.records_count
+        lease.items_count += ingested.accepted
+        lease.cursor = {"page": page.next_cursor, "skip": 0}
+        lease.failures = 0
+        return ingested.state
 
-    async def _later(self, error: Exception) -> WalkEnd:
-        """An HTTP error is never an end: the stream is tried again from where it stands."""
+    async def _send(self, page: IngestPage, decisions: list[DecisionRow]) -> Ingested:
+        stream, pace = self._stream, self._stream.pace
+        note = None
+        if page.notes is not None:
+            note = partial(stream.pipeline.note, job=stream.job, notes=page.notes)
+        started = self._clock.monotonic()
+        try:
+            ingested = await self._ingest.ingest(
+                self._lease,
+                page,
+                stream.worker,
+                self._limits.lease_seconds,
+                stream.pipeline.dedupe,
+                note,
+                decisions,
+            )
+        except DatabaseGone:
+            if pace is not None:
+                pace.failed()
+            raise
+        seconds = self._clock.monotonic() - started - ingested.waited_seconds
+        size = sum(len(item.input) for item in page.items) + sum(map(len, page.inputs))
+        if pace is not None:
+            pace.observe(page.records_count, size, seconds, ingested.waited_seconds)
+        self._log.debug(
+            "ingest.page",
+            source=self._lease.source,
+            rows=ingested.accepted,
+            bytes=size,
+            seconds=seconds,
+        )
+        return ingested
+
+    async def _wait(self, error: Exception) -> WalkEnd:
+        """An HTTP error is never an end: the stream is tried again from its cursor."""
         if isinstance(error, GateWait):
-            await self._store.ingest.release_stream(self._stream, error.seconds)
+            await self._ingest.release_stream(self._lease, error.seconds)
             return WalkEnd.WAITING
         retry = self._retry_class(error)
         if retry is RetryClass.NEVER:
             return await self._fail(error)
         throttled = retry is RetryClass.THROTTLE
-        if not throttled and self._stream.failures + 1 >= self._limits.max_failures:
+        failures = self._lease.failures
+        if not throttled and failures + 1 >= self._limits.max_failures:
             return await self._fail(error)
-        asked = getattr(error, "retry_after", None) or 0.0
-        delay = max(asked, min(self._limits.retry_cap_seconds, 2.0**self._stream.failures))
+        retry_after = getattr(error, "retry_after", None)
+        cap = self._limits.retry_cap_seconds
+        delay = source_delay(failures, cap, retry_after, self._parts.rng)
         self._log.warning(
-            "discovery.waits", source=self._stream.source, error=str(error), seconds=delay
+            "discovery.waits", source=self._lease.source, error=str(error), seconds=delay
         )
-        await self._store.ingest.release_stream(
-            self._stream, delay, None if throttled else str(error)
-        )
+        await self._ingest.release_stream(self._lease, delay, None if throttled else str(error))
         return WalkEnd.WAITING
 
     def _retry_class(self, error: Exception) -> RetryClass:
         if not isinstance(error, ItemError):
             return RetryClass.SOON
-        return error_code(error.code, dict(self._pipeline.error_codes)).retry
+        return error_code(error.code, dict(self._stream.pipeline.error_codes)).retry
 
     async def _fail(self, error: Exception) -> WalkEnd:
         hint = error.hint if isinstance(error, UserError) else None
         text = f"{error} {hint}" if hint else str(error)
-        self._log.error("discovery.failed", source=self._stream.source, error=text)
-        await self._store.ingest.fail_stream(self._stream, text)
+        self._log.error("discovery.failed", source=self._lease.source, error=text)
+        await self._ingest.fail_stream(self._lease, text)
         return WalkEnd.FAILED
 
 
@@ -240,19 +354,20 @@ async def _next_page(pages: AsyncIterator[IngestPage]) -> IngestPage:
         raise DiscoveryError("CancelledError in the pipeline's discover") from None
 
 
-async def _forget(ahead: asyncio.Task[IngestPage]) -> None:
+async def _drop(ahead: asyncio.Task[IngestPage]) -> None:
     ahead.cancel()
     with suppress(asyncio.CancelledError, Exception):
         await ahead
 
 
 async def discovered_pages(
-    pipeline: Pipeline, stream: StreamLease, ctx: Context, max_input_bytes: int
+    stream: LeasedStream, ctx: Context, max_input_bytes: int
 ) -> AsyncIterator[IngestPage]:
-    """The pages that the pipeline's `discover` yields from the stream's cursor on."""
-    cursor = stream.cursor or {"page": None, "skip": 0}
+    """The pages that the pipeline's `discover` yields, starting at the stream's cursor."""
+    pipeline, source = stream.pipeline, stream.lease.source
+    cursor = stream.lease.cursor or {"page": None, "skip": 0}
     skip = cursor["skip"]
-    async with aclosing(pipeline.discover(stream.source, cursor["page"], ctx)) as pages:  # type: ignore[type-var]
+    async with aclosing(pipeline.discover(source, cursor["page"], ctx)) as pages:  # type: ignore[type-var]
         async for page in pages:
             yield _ingest_page(pipeline, page, skip, max_input_bytes)
             if page.end:
@@ -269,56 +384,21 @@ def _ingest_page(pipeline: Pipeline, page: Page, skip: int, max_input_bytes: int
 
 def _new_item(pipeline: Pipeline, record: Record, max_input_bytes: int) -> NewItem:
     try:
-        written = orjson.dumps(record.input)
+        encoded = orjson.dumps(record.input)
     except (TypeError, ValueError) as error:
         raise DiscoveryError(f"a record is not JSON: {error}") from error
-    if len(written) > max_input_bytes:
+    if len(encoded) > max_input_bytes:
         raise DiscoveryError(
-            f"a record has {len(written):,} bytes, more than HOLDFAST_MAX_INPUT_BYTES="
+            f"a record has {len(encoded):,} bytes, more than HOLDFAST_MAX_INPUT_BYTES="
             f"{max_input_bytes}; raise it and resume the job"
         )
-    text = written.decode()
+    text = encoded.decode()
     if is_too_deep(text):
         raise DiscoveryError(f"a record nests deeper than {DEEPEST} levels")
     key = record.key or (pipeline.key(record.input) if pipeline.dedupe else None)
     key = storable_key(key)
-    return NewItem(text, key, content_hash(written) if key else "")
+    return NewItem(text, key, content_hash(encoded) if key else "")
 
 
 def content_hash(text: bytes) -> str:
     return hashlib.sha256(text).hexdigest()[:32]
-
-
-async def uploaded_pages(
-    file: TableFile, pipeline: Pipeline, stream: StreamLease, pace: IngestPace
-) -> AsyncIterator[IngestPage]:
-    """The rows of an uploaded file from the stream's cursor on, read in a thread."""
-    cursor = stream.cursor or {"page": None, "skip": 0}
-    row = (cursor["page"] or {"row": 0})["row"] + cursor["skip"]
-    batches = file.pages(row, lambda: pace.rows, _UPLOAD_PAGE_BYTES)
-    while True:
-        batch = await asyncio.to_thread(next, batches)
-        cursor = {"row": batch.next_row}
-        if pipeline.dedupe is None:
-            yield IngestPage((), cursor, batch.end, inputs=batch.inputs)
-        else:
-            items = [_keyed(pipeline, text) for text in batch.inputs]
-            yield IngestPage(items, cursor, batch.end)
-        if batch.end:
-            return
-
-
-def _keyed(pipeline: Pipeline, text: str) -> NewItem:
-    key = storable_key(pipeline.key(orjson.loads(text)))
-    return NewItem(text, key, content_hash(text.encode()) if key else "")
-
-
-def open_upload(path: Path, options: dict[str, Any]) -> TableFile:
-    return TableFile(path, TableOptions(**options))
-
-
-def storable_key(key: str | None) -> str | None:
-    """A key that any database takes; one that had to be changed stays apart from all others."""
-    if key is None or ("\0" not in key and key.isprintable()):
-        return key
-    return key.encode("unicode_escape").decode()

@@ -1,4 +1,4 @@
-"""One item to one Outcome: runs the pipeline's function and maps what it gave or raised."""
+"""One item to one Outcome: runs the pipeline's function and maps what it returned or raised."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import math
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +28,13 @@ from holdfast.errors import (
 from holdfast.json_depth import DEEPEST, is_too_deep
 from holdfast.model import Item, ItemStatus, Job, Outcome
 from holdfast.pipeline import Context, Http, Pipeline
-from holdfast.store.driver import Row
+from holdfast.store.driver import Values
+from holdfast.store.storable import storable_text
 
 _MESSAGE_CHARACTERS = 2000
 _CODE_CHARACTERS = 64
 _LONGEST_SECONDS = 30 * 86_400.0
-_SAID = (NotFound, Skip, Retry, Failed)
+_RETURNED = (NotFound, Skip, Retry, Failed)
 _DONE = ItemStatus.DONE
 
 
@@ -41,48 +42,55 @@ _DONE = ItemStatus.DONE
 class ExecuteLimits:
     timeout_seconds: float
     max_result_bytes: int
-    files: Path | None = None  # where uploaded images lie
+    files: Path | None = None  # the folder of uploaded images
+
+
+@dataclass(frozen=True, slots=True)
+class ExecuteParts:
+    """What the items of all jobs of one worker share."""
+
+    http: Http
+    gates: Callable[[str], Any]
+    retry: RetryPolicy
+    limits: ExecuteLimits
+    threads: Threads
+    clock: Clock
+    rng: random.Random
 
 
 class Execute:
-    """Runs the items of one job. Cheap: a no-op item costs it a few microseconds."""
+    """Runs the items of one job. Cheap: its overhead for a no-op item is a few microseconds."""
 
     def __init__(
         self,
+        parts: ExecuteParts,
         pipeline: Pipeline,
         job: Job,
-        http: Http,
-        gates: Callable[[str], Any],
-        policy: RetryPolicy,
         spacing: Callable[[], float],
-        limits: ExecuteLimits,
-        threads: Threads,
-        clock: Clock,
-        rng: random.Random,
         log: Any,
     ) -> None:
         self.pipeline = pipeline
         self.job = job
-        self.timeout = pipeline.timeout or limits.timeout_seconds
-        self._policy = policy
+        self.timeout = pipeline.timeout or parts.limits.timeout_seconds
+        self._policy = _policy_of(pipeline, parts.retry)
         self._spacing = spacing
-        self._limits = limits
-        self._threads = threads
-        self._clock = clock
-        self._rng = rng
+        self._limits = parts.limits
+        self._threads = parts.threads
+        self._clock = parts.clock
+        self._rng = parts.rng
         self._log = log
         self._columns = frozenset(pipeline.columns)
         self._codes = dict(pipeline.error_codes)
         self._process: Callable[[Any, Context], Any] = pipeline.process
-        self._http = http
-        self._gates = gates
+        self._http = parts.http
+        self._gates = parts.gates
         if pipeline.threaded:
             loop = asyncio.get_running_loop()
-            self._http = BlockingHttp(http, loop)
-            self._gates = lambda name: blocking_gate(gates(name), loop)
+            self._http = BlockingHttp(parts.http, loop)
+            self._gates = lambda name: blocking_gate(parts.gates(name), loop)
             self._process = self._in_thread
 
-    async def __call__(self, row: Row) -> Outcome:
+    async def __call__(self, row: Values) -> Outcome:
         seq, text, tries, attempts, misses = row
         started = self._clock.monotonic()
         normalized = None
@@ -105,17 +113,17 @@ class Execute:
         except asyncio.CancelledError:
             raise
         except BaseException as caught:
-            # Also sys.exit and the like: an item must not end its worker.
+            # Including sys.exit and the like: an item must not end its worker.
             error = caught
         seconds = self._clock.monotonic() - started
         return self._failed(Item(*row), error)._replace(seconds=seconds, normalized=normalized)
 
-    def cancelled(self, row: Row) -> Outcome:
+    def cancelled(self, row: Values) -> Outcome:
         """The outcome of an item that raised CancelledError by itself."""
         return self._failed(Item(*row), ItemError("UNKNOWN_ERROR", "CancelledError"))
 
-    def timed_out(self, row: Row) -> Outcome:
-        """The outcome of an item that was stopped after its time."""
+    def timed_out(self, row: Values) -> Outcome:
+        """The outcome of an item that was cancelled after its timeout."""
         if self.pipeline.threaded:
             self._threads.stuck()
         error = ItemError("TIMEOUT", f"took longer than {self.timeout:g} s")
@@ -152,11 +160,11 @@ class Execute:
         return text
 
     def _encoded(self, value: Any) -> Any:
-        """The result as JSON text, or what else the pipeline said."""
+        """The result as JSON text, or the outcome that the pipeline returned instead."""
         if type(value) is not dict:
-            if isinstance(value, _SAID):
+            if isinstance(value, _RETURNED):
                 return value
-            if isinstance(value, type) and issubclass(value, _SAID):
+            if isinstance(value, type) and issubclass(value, _RETURNED):
                 return value()
         try:
             text = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
@@ -184,8 +192,8 @@ class Execute:
         try:
             return self._judged(item, error)
         except Exception as trouble:
-            # An exception that cannot even be shown, a code that is none.
-            text = f"{type(error).__name__}, and {type(trouble).__name__} while judging it"
+            # An exception that cannot even be printed, a code that is not a code.
+            text = f"{type(error).__name__}, and {type(trouble).__name__} while handling it"
             return self._problem(item, ItemError("UNKNOWN_ERROR", text))
 
     def _judged(self, item: Item, error: BaseException) -> Outcome:
@@ -193,7 +201,7 @@ class Execute:
             case NotFound():
                 return self._not_found(item)
             case Skip():
-                return self._final(item, ItemStatus.SKIPPED, None, storable(str(error)) or None)
+                return self._final(item, ItemStatus.SKIPPED, None, _storable(str(error)) or None)
             case GateWait():
                 return self._waiting(item, error)
             case Retry():
@@ -217,7 +225,7 @@ class Execute:
         return self._problem(item, problem)
 
     def _problem(self, item: Item, problem: ItemError) -> Outcome:
-        code = storable(str(problem.code))[:_CODE_CHARACTERS]
+        code = _storable(str(problem.code))[:_CODE_CHARACTERS]
         verdict = decide(
             self._policy,
             error_code(code, self._codes),
@@ -227,7 +235,7 @@ class Execute:
             rng=self._rng,
             spacing=self._spacing(),
         )
-        message = storable(str(problem.message))
+        message = _storable(str(problem.message))
         if not verdict.retry:
             return self._final(item, ItemStatus.ERROR, code, message)
         return self._again(item, verdict, code, message)
@@ -269,7 +277,7 @@ class Execute:
         )
 
     def _waiting(self, item: Item, wait: GateWait) -> Outcome:
-        """The item gives its place up; this was no try."""
+        """The item gives up its place; this did not count as a try."""
         return Outcome(
             item.seq,
             ItemStatus.PENDING,
@@ -277,33 +285,39 @@ class Execute:
             item.attempts,
             item.misses,
             error_code="GATE",
-            error_message=storable(f"{wait.gate}: {wait.reason}"),
+            error_message=_storable(f"{wait.gate}: {wait.reason}"),
             delay=min(wait.seconds, _LONGEST_SECONDS),
             charged=False,
             logged=False,
         )
 
 
+def _policy_of(pipeline: Pipeline, policy: RetryPolicy) -> RetryPolicy:
+    return replace(
+        policy,
+        max_attempts_error=pipeline.max_attempts or policy.max_attempts_error,
+        max_attempts_not_found=pipeline.max_attempts_not_found or policy.max_attempts_not_found,
+    )
+
+
 def _caught(
     process: Callable[[Any, Context], Any], record: Any, ctx: Context
 ) -> tuple[Any, BaseException | None]:
-    """A future takes no StopIteration, and a GeneratorExit from one closes whoever awaits it."""
+    """A future does not accept StopIteration, and a GeneratorExit from one closes its awaiter."""
     try:
         return process(record, ctx), None
     except BaseException as error:
         return None, error
 
 
-def _seconds(asked: Any) -> float | None:
-    """A wait that a pipeline or a site asked for; nonsense counts as not asked."""
+def _seconds(requested: Any) -> float | None:
+    """A wait that a pipeline or a site requested; nonsense is ignored."""
     try:
-        seconds = float(asked)
+        seconds = float(requested)
     except (TypeError, ValueError):
         return None
     return min(seconds, _LONGEST_SECONDS) if math.isfinite(seconds) else None
 
 
-def storable(text: str) -> str:
-    """Text that any database takes: no NUL, no lone surrogates, not without end."""
-    short = text[:_MESSAGE_CHARACTERS].replace("\0", "\ufffd")
-    return short.encode("utf-8", "replace").decode()
+def _storable(text: str) -> str:
+    return storable_text(text, _MESSAGE_CHARACTERS)

@@ -1,9 +1,10 @@
-"""Outcomes, while items go on: what was handed in is written in batches, under the leases."""
+"""Settling, while items run: outcomes are written in batches, under the leases they belong to."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,18 +13,18 @@ from typing import Any, TypeVar
 import orjson
 
 from holdfast.clock import Clock
-from holdfast.engine.pace.pipeline_pace import PipelinePace
-from holdfast.engine.planning import ending_of
+from holdfast.engine.pace.pipeline_pace import PipelinePace, log_decisions
+from holdfast.engine.patience import patiently
+from holdfast.engine.planning import planner_at_end
 from holdfast.engine.record.execute import Execute
 from holdfast.errors import DatabaseGone, HoldfastError
 from holdfast.model import ItemStatus, Job, Lease, Outcome
 from holdfast.observe.tracing import span
 from holdfast.pipeline import Settled
-from holdfast.store import Claimed, DecisionRow, SaveFailed, Settlement, Store
+from holdfast.store import Claimed, SaveFailed, Settlement, Store
 from holdfast.store.driver import Transaction
 
 T = TypeVar("T")
-_GONE_SECONDS = 0.5
 _FLUSH_BYTES = 8 * 1024 * 1024
 _BACKLOG_BYTES = 4 * _FLUSH_BYTES
 
@@ -35,126 +36,146 @@ class FlushLimits:
 
 
 @dataclass(slots=True, eq=False)
-class Held:
-    """A lease and what is still to be handed in under it."""
+class HeldLease:
+    """A lease, the items still to be handed in under it, and the outcomes not yet written."""
 
     lease: Lease
     open: int
     outcomes: list[Outcome] = field(default_factory=list)
     lost: bool = False
-    inputs: dict[int, str] = field(default_factory=dict)
+    inputs: dict[int, str] = field(default_factory=dict)  # by seq, where the pipeline saves rows
 
 
-_Batch = tuple[Held, Settlement]
+_Batch = tuple[HeldLease, Settlement]
+
+
+@dataclass(frozen=True, slots=True)
+class SettleParts:
+    """What all settlers of one worker share."""
+
+    store: Store
+    worker: str
+    limits: FlushLimits
+    clock: Clock
+    rng: random.Random
 
 
 class Settler:
-    """One for each slice. `written` is called after each flush."""
+    """Owns the leases of one slice, from the claim to the last outcome. The slice calls it; it
+    never calls the slice."""
 
-    def __init__(
-        self,
-        store: Store,
-        worker: str,
-        execute: Execute,
-        pace: PipelinePace,
-        limits: FlushLimits,
-        clock: Clock,
-        log: Any,
-        written: Callable[[], None],
-    ) -> None:
-        self._store = store
-        self._worker = worker
+    def __init__(self, parts: SettleParts, execute: Execute, pace: PipelinePace, log: Any) -> None:
+        self._store = parts.store
+        self._worker = parts.worker
+        self._limits = parts.limits
+        self._clock = parts.clock
+        self._rng = parts.rng
         self._execute = execute
         self._job_id = execute.job.id
         self._pace = pace
-        self._limits = limits
-        self._clock = clock
         self._log = log
-        self._written = written
         self._flush = asyncio.Event()
         self._closing = False
-        self.held: set[Held] = set()
-        self.unsettled = 0
+        self._held: set[HeldLease] = set()
+        self._unsettled = 0
         self._bytes = 0
 
-    def hold(self, claimed: Claimed) -> Held:
-        held = Held(claimed.lease, len(claimed.rows))
+    # What is held.
+
+    def hold(self, claimed: Claimed) -> HeldLease:
+        held = HeldLease(claimed.lease, len(claimed.rows))
         if self._execute.pipeline.saves:
             held.inputs = {row[0]: row[1] for row in claimed.rows}
-        self.held.add(held)
+        self._held.add(held)
         if not claimed.rows:
             self._flush.set()
         return held
 
-    def hand_in(self, held: Held, outcome: Outcome) -> None:
+    def range_ids(self) -> set[int]:
+        return {held.lease.range_id for held in self._held}
+
+    def holds_more_than(self, lease: HeldLease | None) -> bool:
+        """Whether something besides this lease is held."""
+        return any(held is not lease for held in self._held)
+
+    async def renew(self, seconds: float) -> None:
+        """Extends the leases, including those that expired while an item blocked the worker or the
+        machine slept, if no other worker took them over."""
+        before = list(self._held)
+        if not before:
+            return
+        lost = await self._store.leases.renew([held.lease for held in before], seconds)
+        for held in before:
+            # Not one that was settled completely in the meantime, nor one with outcomes to write:
+            # the fence decides about that.
+            if held.lease in lost and held in self._held and not held.outcomes:
+                self._lose(held)
+
+    async def release(self, delay: float, waiting_for: str | None) -> int:
+        """Gives back what is left of the leases, uncharged; returns how many."""
+        leases = [held.lease for held in self._held if not held.lost]
+        if leases:
+            await self._patiently(partial(self._store.leases.release, leases, delay, waiting_for))
+        return len(leases)
+
+    def _lose(self, held: HeldLease) -> None:
+        """Another worker has the range now: nothing of it is started or handed in any more."""
+        held.lost = True
+        self._unsettled -= len(held.outcomes)
+        self._bytes -= sum(len(outcome.result or "") for outcome in held.outcomes)
+        held.outcomes.clear()
+        self._held.discard(held)
+        self._log.warning("lease.lost", range_id=held.lease.range_id)
+
+    # Handing in and writing.
+
+    def hand_in(self, held: HeldLease, outcome: Outcome) -> None:
         if held.lost:
             return
         held.outcomes.append(outcome)
         held.open -= 1
-        self.unsettled += 1
+        self._unsettled += 1
         self._bytes += len(outcome.result or "")
-        if self.unsettled >= self._limits.items or self._bytes >= _FLUSH_BYTES:
+        if self._unsettled >= self._limits.items or self._bytes >= _FLUSH_BYTES:
             self._flush.set()
 
     def behind(self, items: int) -> bool:
-        """Whether more is handed in than should be kept in memory."""
-        return self.unsettled > items or self._bytes > _BACKLOG_BYTES
+        """Whether more outcomes wait to be written than should be in memory."""
+        return self._unsettled > items or self._bytes > _BACKLOG_BYTES
 
     def flush(self) -> None:
         self._flush.set()
 
-    async def run(self) -> None:
-        """Flushes by count or time, until closed."""
-        while not self._closing:
+    async def flushes(self) -> AsyncIterator[None]:
+        """Writes what was handed in, by count or by time, until closed. Yields after each write:
+        there is room for more."""
+        closing = False
+        while not closing:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._flush.wait(), self._limits.seconds)
             self._flush.clear()
-            await self._settle_all()
-        await self._settle_all()
+            closing = self._closing
+            while due := [held for held in self._held if held.outcomes or held.open == 0]:
+                items = sum(len(held.outcomes) for held in due)
+                with span("settle", job_id=self._job_id, items=items):
+                    ended_range = await self._settle(due)
+                yield
+                if ended_range:
+                    await self._complete()
 
     def close(self) -> None:
-        """Ends `run` after what was handed in is written; never in the middle of a settlement."""
+        """Ends `flushes` after everything was written; never in the middle of a settlement."""
         self._closing = True
         self._flush.set()
 
-    async def release(
-        self, unstarted: Sequence[Lease], delay: float, waiting_for: str | None
-    ) -> int:
-        """Gives back what is left of the leases, uncharged."""
-        left = [held.lease for held in self.held if not held.lost] + list(unstarted)
-        if left:
-            send = partial(self._store.leases.release, left, delay, waiting_for)
-            await self._insist(send)
-        return len(left)
+    async def _patiently(self, send: Callable[[], Awaitable[T]]) -> T:
+        """Sends exactly the same until the database answers. A settlement whose commit was not
+        confirmed must not grow: its number may be taken, and it then counts as written."""
+        return await patiently(send, self._log, self._rng)
 
-    def lose(self, held: Held) -> None:
-        """Another has the range now: nothing of it is started or handed in any more."""
-        held.lost = True
-        self.unsettled -= len(held.outcomes)
-        self._bytes -= sum(len(outcome.result or "") for outcome in held.outcomes)
-        held.outcomes.clear()
-        self.held.discard(held)
-        self._log.warning("lease.lost", range_id=held.lease.range_id)
-
-    async def _settle_all(self) -> None:
-        while due := [held for held in self.held if held.outcomes or held.open == 0]:
-            items = sum(len(held.outcomes) for held in due)
-            with span("settle", job_id=self._job_id, items=items):
-                await self._settle(due)
-
-    async def _insist(self, send: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Sends the very same until the database answers. A settlement whose commit was not
-        answered must not grow meanwhile: its number may be taken, and it then counts as written."""
-        while True:
-            try:
-                return await send()
-            except DatabaseGone as error:
-                self._log.warning("database.gone", error=str(error))
-                await asyncio.sleep(_GONE_SECONDS)
-
-    async def _settle(self, due: Sequence[Held]) -> None:
-        """One transaction for all that was handed in; what comes in meanwhile waits for the
-        next."""
+    async def _settle(self, due: Sequence[HeldLease]) -> bool:
+        """One transaction for all outcomes; those that come during it wait for the next. True if a
+        range was finished, and with it perhaps the job."""
         batches = [(held, Settlement(held.lease, held.outcomes[:], not held.open)) for held in due]
         settlements = [settlement for _, settlement in batches]
         decisions = self._pace.decisions()
@@ -168,7 +189,7 @@ class Settler:
             decisions=decisions,
         )
         try:
-            lost = await self._insist(settle)
+            lost = await self._patiently(settle)
         except Exception as failure:
             if _is_ours(failure):
                 raise
@@ -176,34 +197,31 @@ class Settler:
             lost = await self._settle_one_by_one(batches)
         for held, settlement in batches:
             self._account(held, settlement, held.lease in lost)
-        self._tell(settlements, decisions, self._clock.monotonic() - started)
-        self._written()
-        if any(settlement.last for settlement in settlements):
-            # The sweeper completes it if the database goes just now.
-            with suppress(DatabaseGone):
-                await self._complete()
+        self._log_settled(settlements, self._clock.monotonic() - started)
+        log_decisions(self._log, decisions)
+        return any(settlement.last for settlement in settlements)
 
-    def _account(self, held: Held, settlement: Settlement, lost: bool) -> None:
+    def _account(self, held: HeldLease, settlement: Settlement, lost: bool) -> None:
         del held.outcomes[: len(settlement.outcomes)]
-        self.unsettled -= len(settlement.outcomes)
+        self._unsettled -= len(settlement.outcomes)
         self._bytes -= sum(len(outcome.result or "") for outcome in settlement.outcomes)
         if lost:
-            self.lose(held)
+            self._lose(held)
             return
         held.lease.settled += 1
         if settlement.last:
-            self.held.discard(held)
+            self._held.discard(held)
         self._pace.settled(settlement.outcomes)
 
     async def _complete(self) -> None:
-        ending = ending_of(self._execute.pipeline, self._execute.job)
-        ended = await self._store.outcomes.complete(self._job_id, ending)
-        if ended is not None:
-            self._log.info("job.ended", state=str(ended))
+        """Ends the job if this was the last of it. If the database fails now, the sweeper does."""
+        planner = planner_at_end(self._execute.pipeline, self._execute.job)
+        with suppress(DatabaseGone):
+            state = await self._store.outcomes.complete(self._job_id, planner)
+            if state is not None:
+                self._log.info("job.ended", state=str(state))
 
-    def _tell(
-        self, settlements: Sequence[Settlement], decisions: Sequence[DecisionRow], seconds: float
-    ) -> None:
+    def _log_settled(self, settlements: Sequence[Settlement], seconds: float) -> None:
         items = sum(len(settlement.outcomes) for settlement in settlements)
         again = [
             outcome
@@ -211,17 +229,14 @@ class Settler:
             for outcome in settlement.outcomes
             if outcome.status is ItemStatus.PENDING
         ]
-        self._log.debug("slice.settled", items=items, retried=len(again), seconds=seconds)
-        for one in again:
-            self._log.debug("item.retried", seq=one.seq, code=one.error_code, delay=one.delay)
-        for decision in decisions:
-            self._log.info(
-                "pace.decided",
-                controller=decision.what,
-                was=decision.was,
-                became=decision.became,
-                why=decision.why,
-            )
+        retried = sum(1 for outcome in again if outcome.charged)
+        self._log.debug("slice.settled", items=items, retried=retried, seconds=seconds)
+        for outcome in again:
+            fields = {"seq": outcome.seq, "code": outcome.error_code, "delay": outcome.delay}
+            if outcome.charged:
+                self._log.debug("item.retried", **fields)
+            else:
+                self._log.debug("item.waits", **fields)
 
     # The pipeline's own rows.
 
@@ -243,8 +258,8 @@ class Settler:
         return save
 
     async def _settle_one_by_one(self, batches: Sequence[_Batch]) -> list[Lease]:
-        """One record could not be written: each is settled on its own, so that it harms only
-        itself."""
+        """One record could not be written: each is settled on its own, so that only the bad one
+        fails."""
         lost: list[Lease] = []
         for held, settlement in batches:
             early, final = settlement.outcomes[:-1], settlement.outcomes[-1:]
@@ -254,25 +269,27 @@ class Settler:
                     break
                 held.lease.settled += 1
             else:
-                # The last one is counted with its batch, as any settlement.
-                one = Settlement(held.lease, final, settlement.last)
-                lost += await self._settle_alone(held, one)
+                # The last one is accounted for with its batch, like any settlement.
+                lost += await self._settle_alone(
+                    held, Settlement(held.lease, final, settlement.last)
+                )
         return lost
 
-    async def _settle_alone(self, held: Held, one: Settlement) -> list[Lease]:
+    async def _settle_alone(self, held: HeldLease, single: Settlement) -> list[Lease]:
         settle = partial(self._store.outcomes.settle, self._job_id, self._worker)
-        save = self._save([(held, one)]) if self._execute.pipeline.saves else None
+        save = self._save([(held, single)]) if self._execute.pipeline.saves else None
         try:
-            return await self._insist(partial(settle, [one], save=save))
+            return await self._patiently(partial(settle, [single], save=save))
         except Exception as failure:
-            if _is_ours(failure) or not one.outcomes:
+            if _is_ours(failure) or not single.outcomes:
                 raise
-            failed = self._execute.save_failed(one.outcomes[0], failure)
-            return await self._insist(partial(settle, [Settlement(one.lease, [failed], one.last)]))
+            failed = self._execute.save_failed(single.outcomes[0], failure)
+            without_save = Settlement(single.lease, [failed], single.last)
+            return await self._patiently(partial(settle, [without_save]))
 
 
 def _is_ours(failure: Exception) -> bool:
-    """Whether the failure is the engine's or the machine's, and no record's doing."""
+    """Whether the failure comes from the engine or the machine, not from a record."""
     return isinstance(failure, HoldfastError) and not isinstance(failure, SaveFailed)
 
 

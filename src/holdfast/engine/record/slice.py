@@ -1,15 +1,16 @@
 """The processing slice: claim, execute and settle, overlapping, on one job.
 
-Read it top to bottom: `work` starts items until the slice ends, `finish` waits for those still
-running, settles them and gives the rest back.
+Read it top to bottom: `work` starts items until the slice ends, `finish` waits for those that still
+run, settles them and gives the rest back.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
+import random
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -18,11 +19,11 @@ from typing import Any
 from holdfast.clock import Clock
 from holdfast.engine.pace.pipeline_pace import PipelinePace
 from holdfast.engine.record.execute import Execute
-from holdfast.engine.record.settle import FlushLimits, Held, Settler
+from holdfast.engine.record.settle import FlushLimits, HeldLease, SettleParts, Settler
 from holdfast.errors import DatabaseGone
 from holdfast.model import JobState, Outcome
-from holdfast.store import Claimed, Store
-from holdfast.store.driver import Row
+from holdfast.store import Store
+from holdfast.store.driver import Values
 from holdfast.tasks import end_tasks
 
 _YIELD_SECONDS = 0.005
@@ -48,56 +49,56 @@ class _Place:
     timed_out: bool = False
     cancels: int = 0
     given_up: bool = False
-    item: tuple[Held, Row] | None = None
+    item: tuple[HeldLease, Values] | None = None
     task: asyncio.Task[None] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SliceParts:
+    """What all slices of one worker share."""
+
+    store: Store
+    worker: str
+    limits: WorkLimits
+    clock: Clock
+    rng: random.Random
+    pressure: Callable[[], float]
+    may_run_alone: Callable[[], bool]  # whether no other slice of the worker still runs items
+    in_work: Callable[[], set[int]]  # the ranges that the worker holds, over all its slices
+
+
 class ProcessingSlice:
-    def __init__(
-        self,
-        store: Store,
-        worker: str,
-        execute: Execute,
-        pace: PipelinePace,
-        limits: WorkLimits,
-        clock: Clock,
-        log: Any,
-        pressure: Callable[[], float],
-        may_run_alone: Callable[[], bool],
-        in_work: Callable[[], set[int]],
-    ) -> None:
-        self._store = store
-        self._worker = worker
+    def __init__(self, parts: SliceParts, execute: Execute, pace: PipelinePace, log: Any) -> None:
+        self._parts = parts
+        self._store = parts.store
+        self._limits = parts.limits
+        self._clock = parts.clock
         self._execute = execute
         self._job_id = execute.job.id
         self._pace = pace
-        self._limits = limits
-        self._clock = clock
         self._log = log
-        self._pressure = pressure
-        self._may_run_alone = may_run_alone
-        self._in_work = in_work
-        self._ready: deque[tuple[Held, Row]] = deque()
+        self._ready: deque[tuple[HeldLease, Values]] = deque()
         self._places: set[_Place] = set()
         self._running = 0
-        self._settler = Settler(
-            store, worker, execute, pace, limits.flush, clock, log, self._flushed
+        settling = SettleParts(
+            parts.store, parts.worker, parts.limits.flush, parts.clock, parts.rng
         )
+        self._settler = Settler(settling, execute, pace, log)
         self._settling: asyncio.Task[None] | None = None
         self._low = pace.claim_size // 2
-        self._backlog = _BACKLOG_FLUSHES * max(limits.flush.items, pace.claim_size)
+        self._backlog = _BACKLOG_FLUSHES * max(parts.limits.flush.items, pace.claim_size)
         self._claiming: asyncio.Task[None] | None = None
         self._exhausted = False
         self.claimed_any = False
         self._deadline = math.inf
-        self._alone: Claimed | None = None
+        self._alone: tuple[HeldLease, Sequence[Values]] | None = None
         self._stopping = ""
         self._wait_seconds = 0.0
         self._waiting_for: str | None = None
         self._more = asyncio.Event()
         self._changed = asyncio.Event()
         self._solo = False
-        self._renewed_at = clock.now()
+        self._renewed_at = parts.clock.now()
         self._background: list[asyncio.Task[None]] = []
         self._failure: BaseException | None = None
 
@@ -105,8 +106,8 @@ class ProcessingSlice:
 
     async def work(self, others_wait: Callable[[], Coroutine[Any, Any, bool]]) -> None:
         """Starts items until the slice's time is up and another job waits, or nothing is due. The
-        time runs from the first claim."""
-        self._settling = asyncio.create_task(self._settler.run())
+        time counts from the first claim."""
+        self._settling = asyncio.create_task(self._settle())
         self._settling.add_done_callback(partial(self._note_failure, "settle"))
         self._background = [
             asyncio.create_task(self._keep_leases()),
@@ -138,44 +139,46 @@ class ProcessingSlice:
         self._changed.set()
 
     def range_ids(self) -> set[int]:
-        """What it holds."""
-        held = {one.lease.range_id for one in self._settler.held}
-        return held if self._alone is None else held | {self._alone.lease.range_id}
+        return self._settler.range_ids()
 
     def look_again(self) -> None:
-        """Something outside changed that the slice may wait for."""
+        """Something outside the slice changed that it may be waiting for."""
         self._changed.set()
 
     async def finish(self) -> None:
-        """Lets what runs come to its end, settles it and releases the rest. Raises what made
+        """Lets running items end, settles them and releases the rest. Raises the error that made
         claiming or settling fail for good."""
         self.stop("finished")
         if self._claiming is not None:
             await asyncio.wait([self._claiming])
         self._ready.clear()
         try:
-            # Looked at anew now and then: a place may be given up meanwhile.
+            # Read again now and then: a place may be given up in the meantime.
             while running := [place.task for place in self._places if place.task is not None]:
                 await asyncio.wait(running, timeout=_LOOK_SECONDS)
             await self._end_settling()
             await self._release()
         finally:
-            # Whatever happened, nobody renews leases that nobody works on.
+            # Whatever happened: leases that nobody works on must not be renewed.
             await end_tasks(self._background)
         if self._failure is not None:
             raise self._failure
 
     async def _release(self) -> None:
-        unstarted = [] if self._alone is None else [self._alone.lease]
-        count = await self._settler.release(unstarted, self._wait_seconds, self._waiting_for)
+        count = await self._settler.release(self._wait_seconds, self._waiting_for)
         if count:
             self._log.debug("slice.released", ranges=count, reason=self._stopping)
 
     def abandon(self) -> None:
-        """Stops what still runs; its items go back uncharged."""
+        """Cancels what still runs; its items go back uncharged."""
         for place in self._places:
             if place.task is not None:
                 place.task.cancel()
+
+    async def _settle(self) -> None:
+        async for _ in self._settler.flushes():
+            self._more.set()
+            self._changed.set()
 
     async def _end_settling(self) -> None:
         self._settler.close()
@@ -185,7 +188,7 @@ class ProcessingSlice:
     # Claiming.
 
     def _claim_ahead(self) -> None:
-        """Keeps one claim in hand while another is worked on."""
+        """Claims the next items while the present ones are processed."""
         if self._claiming is not None or self._exhausted or self._alone or self._stopping:
             return
         if len(self._ready) > self._low:
@@ -195,17 +198,17 @@ class ProcessingSlice:
 
     async def _claim(self) -> None:
         if self._renewal_is_late():
-            await self.renew()
-        size = self._pace.next_claim(self._pressure())
+            await self._renew()
+        size = self._pace.next_claim(self._parts.pressure())
         self._low = size // 2
         self._backlog = _BACKLOG_FLUSHES * max(self._limits.flush.items, size)
         claims = await self._store.leases.claim(
             self._job_id,
-            self._worker,
+            self._parts.worker,
             size,
             self._limits.max_claim_bytes,
             self._pace.lease_seconds(),
-            self._in_work,
+            self._parts.in_work,
         )
         if not claims:
             self._exhausted = True
@@ -217,10 +220,11 @@ class ProcessingSlice:
         items = sum(len(claimed.rows) for claimed in claims)
         self._log.debug("slice.claimed", items=items, ranges=len(claims))
         for claimed in claims:
+            held = self._settler.hold(claimed)
             if claimed.lease.alone:
-                self._alone = claimed
+                self._alone = (held, claimed.rows)
             else:
-                self._take(claimed)
+                self._make_ready(held, claimed.rows)
 
     def _claimed(self, task: asyncio.Task[None]) -> None:
         self._claiming = None
@@ -229,34 +233,35 @@ class ProcessingSlice:
         self._changed.set()
 
     def _note_failure(self, what: str, task: asyncio.Task[None]) -> None:
-        """A database that is gone ends the slice; what waiting cannot mend ends the worker."""
+        """A lost database ends the slice; an error that waiting cannot fix ends the worker."""
         error = None if task.cancelled() else task.exception()
         if error is not None:
             self.stop(f"{what} failed: {error}")
             if not isinstance(error, DatabaseGone):
                 self._failure = error
 
-    def _take(self, claimed: Claimed) -> None:
-        held = self._settler.hold(claimed)
-        self._ready.extend((held, row) for row in claimed.rows)
-        self._pace.claimed(len(claimed.rows))
+    def _make_ready(self, held: HeldLease, rows: Sequence[Values]) -> None:
+        self._ready.extend((held, row) for row in rows)
+        self._pace.claimed(len(rows))
 
     def _nothing_left(self) -> bool:
         """Whether nothing more can be started. Items that still run are left to `finish`, except
-        those of a range that must run alone: that one is let in when nothing else runs, and
-        nothing starts beside it."""
+        those of a range that must run alone: it starts when nothing else runs, and nothing starts
+        beside it."""
         if self._ready or self._claiming is not None:
             return False
         if self._alone is not None:
-            if self._pace.running or self._settler.held or not self._may_run_alone():
+            held, rows = self._alone
+            others_run = self._pace.running or self._settler.holds_more_than(held)
+            if others_run or not self._parts.may_run_alone():
                 return False
-            alone, self._alone = self._alone, None
+            self._alone = None
             self._solo = self._exhausted = True
-            self._take(alone)
+            self._make_ready(held, rows)
             self._open_places()
             self._more.set()
             return False
-        if self._solo and self._settler.held:
+        if self._solo and self._settler.holds_more_than(None):
             return False
         return self._exhausted
 
@@ -264,7 +269,7 @@ class ProcessingSlice:
 
     def _open_places(self) -> None:
         elsewhere = self._pace.running - self._running
-        # At least one, whatever other slices of the pipeline still run: none must starve.
+        # At least one, whatever other slices of the pipeline still run: no slice may starve.
         free = max(1, self._pace.concurrency - elsewhere)
         want = min(free, len(self._ready) + self._running)
         while len(self._places) < want:
@@ -283,7 +288,7 @@ class ProcessingSlice:
                 self._settler.hand_in(held, self._execute.cancelled(row))
 
     async def _run_items(self, place: _Place) -> None:
-        """One place: item after item, until there are more places than wanted."""
+        """One place: item after item, until there are more places than needed."""
         execute, clock, timeout = self._execute, self._clock, self._execute.timeout
         yielded = clock.monotonic()
         while not self._stopping:
@@ -325,7 +330,7 @@ class ProcessingSlice:
     def _may_start(self) -> bool:
         return bool(self._ready) and not self._settler.behind(self._backlog)
 
-    def _stopped_outcome(self, place: _Place, row: Row) -> Outcome:
+    def _stopped_outcome(self, place: _Place, row: Values) -> Outcome:
         task = asyncio.current_task()
         assert task is not None
         if place.timed_out:
@@ -342,24 +347,24 @@ class ProcessingSlice:
         self._more.clear()
         await self._more.wait()
 
-    def _handed_in(self, held: Held, outcome: Outcome) -> None:
+    def _handed_in(self, held: HeldLease, outcome: Outcome) -> None:
         if self._solo and not held.open:
             self._settler.flush()
         if outcome.error_code == "GATE":
-            self._give_way(outcome)
+            self._stop_at_gate(outcome)
 
-    def _give_way(self, outcome: Outcome) -> None:
-        """A gate that every item of the pipeline passes is shut: what has not started goes back
+    def _stop_at_gate(self, outcome: Outcome) -> None:
+        """A gate that every item of the pipeline passes is closed: what has not started goes back
         until it opens. Another host's gate holds back only the items that need it."""
-        told = outcome.error_message or ""
+        reason = outcome.error_message or ""
         declared = self._execute.pipeline.gates
-        if any(told.startswith(f"{gate.name}: ") for gate in declared):
+        if any(reason.startswith(f"{gate.name}: ") for gate in declared):
             self._wait_seconds = max(self._wait_seconds, outcome.delay)
             self._waiting_for = outcome.error_message
             self.stop("gate closed")
 
     async def _watch_timeouts(self) -> None:
-        """One look at all places ten times a second, instead of a timer for each item."""
+        """Checks all places ten times a second, instead of a timer for each item."""
         while True:
             await asyncio.sleep(min(_WATCH_SECONDS, self._execute.timeout / 2))
             moment = self._clock.monotonic()
@@ -373,7 +378,7 @@ class ProcessingSlice:
                         place.task.cancel()
 
     def _give_up(self, place: _Place) -> None:
-        """An item that does not let itself be stopped keeps its coroutine, but not its place."""
+        """An item that ignores cancellation keeps its coroutine, but not its place."""
         assert place.item is not None
         held, row = place.item
         place.given_up = True
@@ -385,42 +390,25 @@ class ProcessingSlice:
         self._settler.hand_in(held, self._execute.timed_out(row))
         self._changed.set()
 
-    def _flushed(self) -> None:
-        self._more.set()
-        self._changed.set()
-
     # Watching.
 
     async def _keep_leases(self) -> None:
-        """Renews leases while work goes on, well before they run out."""
+        """Renews the leases well before they expire."""
         while True:
             await asyncio.sleep(self._pace.lease_seconds() / 3)
             with suppress(DatabaseGone):
-                await self.renew()
+                await self._renew()
 
-    async def renew(self) -> None:
-        """Extends what is held, also what ran out while an item blocked the worker or the
-        machine slept, if nobody took it over."""
+    async def _renew(self) -> None:
         self._renewed_at = self._clock.now()
-        held = list(self._settler.held)
-        leases = [one.lease for one in held]
-        if self._alone is not None:
-            leases.append(self._alone.lease)
-        if not leases:
-            return
-        lost = await self._store.leases.renew(leases, self._pace.lease_seconds())
-        for one in held:
-            # Not one that was settled and ended meanwhile, nor one that is in a settlement
-            # now: the fence tells that.
-            if one.lease in lost and one in self._settler.held and not one.outcomes:
-                self._settler.lose(one)
+        await self._settler.renew(self._pace.lease_seconds())
 
     def _renewal_is_late(self) -> bool:
         away = (self._clock.now() - self._renewed_at).total_seconds()
         return away > self._pace.lease_seconds() * 0.6
 
     async def _watch_controls(self) -> None:
-        """Pause, cancel and the kill switch, read anew twice a second."""
+        """Pause, cancel and the kill switch, read twice a second."""
         while True:
             await asyncio.sleep(_CONTROL_SECONDS)
             with suppress(DatabaseGone):
@@ -432,7 +420,7 @@ class ProcessingSlice:
                     self.stop(f"kill switch {switch}")
 
     async def _change(self) -> None:
-        """Waits until something is to be done: a claim, places, the end."""
+        """Waits until there is something to do: a claim, places, the end."""
         self._changed.clear()
         if self._may_start():
             self._more.set()

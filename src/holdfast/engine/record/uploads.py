@@ -1,41 +1,45 @@
-"""Takes a file's rows in: leases its job's stream, walks it, goes on after what came between."""
+"""Uploads: the rows of a file become items, through the same walk as every other source."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
-from holdfast.clock import Clock
+import orjson
+
 from holdfast.engine.pace.controllers import IngestBounds, IngestPace
-from holdfast.engine.record.discover import DiscoverLimits, Walk, WalkEnd, uploaded_pages
+from holdfast.engine.patience import patiently
+from holdfast.engine.record.discover import (
+    LeasedStream,
+    WalkEnd,
+    WalkParts,
+    content_hash,
+    walk_stream,
+)
 from holdfast.errors import DatabaseGone
 from holdfast.model import JobState, StreamState
-from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline
-from holdfast.store import Store, StreamLease
+from holdfast.store import IngestPage, NewItem, StreamLease
+from holdfast.store.storable import storable_key
 from holdfast.tables.files import TableFile
 
 _AGAIN_SECONDS = 0.5
+_PAGE_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class UploadParts:
-    """What every upload of one process shares."""
+    """What all uploads of one process share."""
 
-    store: Store
-    limits: DiscoverLimits
+    walk: WalkParts
     bounds: IngestBounds
-    clock: Clock
-    metrics: Metrics
-    log: Any
 
 
 class Upload:
-    """One file of one job, under a worker's name of its own. `failed` says why its rows cannot be
-    read further."""
+    """One file of one job, ingested under its own worker name. `failed` says why its rows cannot
+    be read further."""
 
     def __init__(
         self,
@@ -47,7 +51,7 @@ class Upload:
         stopped: asyncio.Event,
     ) -> None:
         self._parts = parts
-        self._store = parts.store
+        self._store = parts.walk.store
         self._worker = worker
         self._job_id = job_id
         self._pipeline = pipeline
@@ -57,70 +61,95 @@ class Upload:
         self.rows = 0
 
     async def take_in(self) -> None:
-        """Until all rows are in, the job wants no more, or it is stopped."""
-        while not self._stopped.is_set():
-            try:
-                # A lease whose commit was not answered is ours without our knowing its token.
-                await self._store.leases.return_leases(self._worker)
-                seconds = self._parts.limits.lease_seconds
-                stream = await self._store.ingest.lease_stream(self._job_id, self._worker, seconds)
-                if stream is not None:
-                    await self._walk(stream)
-                if self.failed is not None or not await self._more():
+        """Until all rows are in, the job accepts no more, or it is stopped."""
+        with suppress(DatabaseGone):  # only once it is stopped
+            while not self._stopped.is_set():
+                walk = self._parts.walk
+                is_over = await patiently(
+                    self._walk_once,
+                    walk.log,
+                    walk.rng,
+                    give_up=self._stopped.is_set,
+                    pause=self._pause,
+                )
+                if is_over:
                     return
-            except DatabaseGone as error:
-                self._parts.log.warning("database.gone", error=str(error))
-            # Another process takes the same rows in, or something is not to be had for now.
-            await self._pause()
+                # Another process ingests the same rows, or something is not available yet.
+                await self._pause(_AGAIN_SECONDS)
 
-    async def _walk(self, stream: StreamLease) -> None:
+    async def _walk_once(self) -> bool:
+        """Walks the stream if it is free; True when there is nothing left to do."""
+        # A lease whose commit was not confirmed is ours, but we do not know its token.
+        await self._store.leases.return_leases(self._worker)
+        seconds = self._parts.walk.limits.lease_seconds
+        lease = await self._store.ingest.lease_stream(self._job_id, self._worker, seconds)
+        if lease is not None:
+            await self._walk(lease)
+        return self.failed is not None or not await self._has_more()
+
+    async def _walk(self, lease: StreamLease) -> None:
         pace = IngestPace(self._parts.bounds)
+        job = await self._store.reads.job(self._job_id)
+        stream = LeasedStream(lease, self._pipeline, job, self._worker, pace)
         held_back = asyncio.Event()
         watching = asyncio.create_task(self._watch_controls(held_back))
-        walk = Walk(
-            self._store,
-            stream,
-            self._pipeline,
-            self._worker,
-            self._parts.limits,
-            pace,
-            self._parts.clock,
-            self._parts.metrics,
-            self._parts.log,
-            self._keep_on(held_back),
-        )
         try:
-            end = await walk.run(uploaded_pages(self._file, self._pipeline, stream, pace))
+            end = await walk_stream(
+                self._parts.walk,
+                stream,
+                uploaded_pages(self._file, self._pipeline, lease, pace),
+                lambda: not self._stopped.is_set() and not held_back.is_set(),
+            )
         finally:
             watching.cancel()
-        self.rows = stream.items_count
-        await self._store.outcomes.complete(stream.job_id)
+            self.rows = lease.items_count
         if end is WalkEnd.FAILED:
-            streams = await self._store.reads.streams(stream.job_id)
+            streams = await self._store.reads.streams(self._job_id)
             self.failed = streams[0].error or "the input could not be read"
 
-    def _keep_on(self, held_back: asyncio.Event) -> Callable[[], bool]:
-        return lambda: not self._stopped.is_set() and not held_back.is_set()
-
     async def _watch_controls(self, held_back: asyncio.Event) -> None:
-        """A pause or a kill switch stops the taking in too; it goes on when that is lifted."""
+        """A pause or a kill switch also stops ingestion; it continues when that is lifted."""
         while not held_back.is_set():
-            await self._pause()
+            await self._pause(_AGAIN_SECONDS)
             with suppress(DatabaseGone):
                 controls = await self._store.reads.job_controls([self._job_id])
                 state, switch = controls.get(self._job_id, (JobState.CANCELLED, None))
                 if state is not JobState.RUNNING or switch:
                     held_back.set()
 
-    async def _more(self) -> bool:
+    async def _has_more(self) -> bool:
         job = await self._store.reads.job(self._job_id)
         if job.state is not JobState.RUNNING:
             return False
         streams = await self._store.reads.streams(self._job_id)
         return any(stream.state == StreamState.RUNNING for stream in streams)
 
-    async def _pause(self) -> None:
+    async def _pause(self, seconds: float) -> None:
         # Not wait_for, which may swallow a cancellation that comes with the event.
         with suppress(TimeoutError):
-            async with asyncio.timeout(_AGAIN_SECONDS):
+            async with asyncio.timeout(seconds):
                 await self._stopped.wait()
+
+
+async def uploaded_pages(
+    file: TableFile, pipeline: Pipeline, lease: StreamLease, pace: IngestPace
+) -> AsyncIterator[IngestPage]:
+    """The rows of an uploaded file, starting at the stream's cursor, read in a thread."""
+    cursor = lease.cursor or {"page": None, "skip": 0}
+    row = (cursor["page"] or {"row": 0})["row"] + cursor["skip"]
+    batches = file.pages(row, lambda: pace.rows, _PAGE_BYTES)
+    while True:
+        batch = await asyncio.to_thread(next, batches)
+        cursor = {"row": batch.next_row}
+        if pipeline.dedupe is None:
+            yield IngestPage((), cursor, batch.end, inputs=batch.inputs)
+        else:
+            items = [_keyed(pipeline, text) for text in batch.inputs]
+            yield IngestPage(items, cursor, batch.end)
+        if batch.end:
+            return
+
+
+def _keyed(pipeline: Pipeline, text: str) -> NewItem:
+    key = storable_key(pipeline.key(orjson.loads(text)))
+    return NewItem(text, key, content_hash(text.encode()) if key else "")

@@ -1,6 +1,14 @@
 """Meetings: every page of every agenda and minutes of a municipality, from Datasette sites."""
 
-from holdfast.pipelines.meetings.options import MeetingsOptions
-from holdfast.pipelines.meetings.pipeline import Meetings
+from holdfast.extension import Extension
 
-__all__ = ["Meetings", "MeetingsOptions"]
+EXTENSION = Extension(
+    name="meetings",
+    package=__name__,
+    help="Agendas and minutes of municipalities.",
+    pipeline="pipeline:Meetings",
+    options="options:MeetingsOptions",
+    commands="commands:app",
+    web="web:PACK",
+    demo="demo:DEMO",
+)

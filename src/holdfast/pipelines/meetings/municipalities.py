@@ -66,7 +66,7 @@ def checked(
             "is its URL.",
         )
     values["name"] = values["name"] or subdomain
-    values["url"] = _url(values["url"] or options.url_template.format(subdomain=subdomain))
+    values["url"] = _url(values["url"] or options.url.format(subdomain=subdomain))
     values["zone"] = _zone(values["zone"] or "UTC")
     return values
 

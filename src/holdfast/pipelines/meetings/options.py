@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from holdfast.settings import setting
+
+MIB = 1024 * 1024
+
 
 class DocumentType(StrEnum):
     AGENDA = "agenda"
@@ -23,17 +27,55 @@ TABLES = {DocumentType.AGENDA: "agendas", DocumentType.MINUTES: "minutes"}
 
 @dataclass(frozen=True, slots=True)
 class MeetingsOptions:
-    page_size: int = 1000  # rows asked for at once; the site may give fewer
-    batch_pages: int = 10  # most API pages of one slice
-    months: int = 6  # an incremental pass looks so far back and ahead
-    url_template: str = "https://{subdomain}.civic.band"
-    image_template: str = "https://cdn.civic.band/{subdomain}{path}"  # empty: there are none
-    api_key: str | None = None
-    service_secret: str | None = None
-    timeout_seconds: float = 60.0
-    rebuild_seconds: float = 60.0  # how long a site is given to bring back what is missing
-    max_reply_bytes: int = 64 * 1024 * 1024
-    max_row_bytes: int = 10 * 1024 * 1024
+    page_size: int = setting(
+        1000,
+        "Rows that one request asks a Datasette site for; it may return fewer.",
+        1,
+        100_000,
+        alias="API_PAGE_SIZE",
+    )
+    batch_pages: int = setting(
+        10,
+        "Most API pages that one slice of a backfill walks.",
+        1,
+        1_000_000,
+        alias="FULL_BACKFILL_BATCH_SIZE",
+    )
+    months: int = setting(
+        6,
+        "How many months back and ahead an incremental pass reads.",
+        1,
+        1200,
+        alias="INCREMENTAL_BACKFILL_MONTHS",
+    )
+    url: str = setting(
+        "https://{subdomain}.civic.band", "Where a municipality's site is, unless it says so."
+    )
+    image_url: str = setting("https://cdn.civic.band/{subdomain}{path}", "Where a page's image is.")
+    api_key: str = setting("", "The upstream's API key.", kind="header", secret=True, shown="none")
+    service_secret: str = setting(
+        "", "Sent as `X-Service-Secret` to the sites.", kind="header", secret=True, shown="none"
+    )
+    webhook_secret: str = setting(
+        "",
+        "What a webhook has to send; without it, every webhook is refused.",
+        alias="WEBHOOK_SECRET",
+        kind="header",
+        secret=True,
+        shown="none",
+    )
+    timeout_seconds: float = setting(60.0, "Longest wait for a page of a site.", 0.01, 3600)
+    rebuild_seconds: float = setting(
+        60.0, "How long a site is given to restore a table or rows that are missing.", 0, 3600
+    )
+    max_reply_bytes: int = setting(64 * MIB, "Largest page of a site.", 1024, 1024 * MIB)
+    max_row_bytes: int = setting(
+        10 * MIB,
+        "Largest row of a site; a larger one is rejected.",
+        1,
+        1024 * MIB,
+        follows="max_input_bytes",
+    )
 
     def headers(self) -> dict[str, str]:
         headers = {"accept": "application/json"}

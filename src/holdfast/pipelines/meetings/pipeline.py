@@ -49,9 +49,13 @@ class Meetings(Pipeline):
         self.slice_pages = self._options.batch_pages
         super().__init__()
 
+    @property
+    def webhook_secret(self) -> str:
+        return self._options.webhook_secret
+
     def image_url(self, subdomain: str, path: str | None) -> str | None:
         """Where people may look at a page's image."""
-        template = self._options.image_template
+        template = self._options.image_url
         if not path or not template.startswith(("https://", "http://")):
             return None
         return template.format(subdomain=subdomain, path=quote(path))

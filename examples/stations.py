@@ -1,0 +1,60 @@
+"""Keeps the readings of weather stations, and proves that none is missing.
+
+holdfast run examples/stations.py
+holdfast run examples/stations.py --option station=hill
+"""
+
+from holdfast import Page, Pipeline, Planned, Record, Resume, Start, Unproven, Verified
+
+#: Stands for a service that lists the readings of a station.
+READINGS = {"harbour": [21, 22, 24], "hill": [17, 19]}
+
+
+class Stations(Pipeline):
+    columns = ["station", "number", "degrees"]
+    schema = [
+        "CREATE TABLE IF NOT EXISTS station_readings (station text, number integer,"
+        " degrees integer, PRIMARY KEY (station, number))",
+    ]
+
+    async def plan(self, tx, request, standings, now):
+        if "follow" in request:
+            return Planned()  # nothing to add when a job has ended
+        wanted = [request["station"]] if "station" in request else list(READINGS)
+        known = {standing.source: standing for standing in await standings(wanted)}
+        orders, answer = [], []
+        for station in wanted:
+            standing = known.get(station)
+            if standing is None or standing.job_state == "DONE":
+                orders.append(Start(station, "full", f"readings of {station}"))
+                decision = "start"
+            elif standing.live:
+                decision = "already running"
+            else:
+                orders.append(Resume(standing.job_id))
+                decision = "resume"
+            answer.append({"station": station, "decision": decision})
+        return Planned(orders, answer)
+
+    async def discover(self, source, cursor, ctx):
+        readings = enumerate(READINGS[source], start=1)
+        records = [Record({"station": source, "number": n, "degrees": d}) for n, d in readings]
+        yield Page(records, end=True)
+
+    async def process(self, row, ctx):
+        return row
+
+    async def save(self, tx, settled):
+        await tx.execute_many(
+            "INSERT INTO station_readings (station, number, degrees)"
+            " VALUES (:station, :number, :degrees) ON CONFLICT DO NOTHING",
+            [item.result for item in settled if item.status == "DONE"],
+        )
+
+    async def conclude(self, tx, job, standing):
+        count = "SELECT count(*) FROM station_readings WHERE station = :station"
+        stored = (await tx.fetch(count, {"station": standing.source}))[0][0]
+        expected = len(READINGS[standing.source])
+        if stored < expected:
+            return Unproven(f"{stored} of {expected} readings are stored", cursor=None)
+        return Verified(expected, stored, proven=True)

@@ -1,0 +1,29 @@
+"""The audit log: who did what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.store.database import Database
+from holdfast.store.rows import LAST_ID, fields_of
+
+
+class AuditLog:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def page(
+        self, scope: str | None, limit: int, before: int | None = None, job_id: int = 0
+    ) -> list[dict[str, Any]]:
+        """The newest first: what an owner did and what was done to their jobs, or everything."""
+        params = {
+            "scope": scope or "",
+            "limit": limit,
+            "before": before or LAST_ID,
+            "job_id": job_id,
+        }
+        return [fields_of(row) for row in await self._database.fetch("audit_page", params)]
+
+    async def of_job(self, job_id: int) -> list[dict[str, Any]]:
+        rows = await self._database.fetch("audit_of_job", {"job_id": job_id})
+        return [fields_of(row) for row in rows]

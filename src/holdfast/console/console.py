@@ -1,0 +1,62 @@
+"""Opens the console of a store: what people read and order, by noun."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.console.audit import AuditLog
+from holdfast.console.dead_letters import DeadLetters
+from holdfast.console.exports import Exports
+from holdfast.console.files import Files
+from holdfast.console.flags import Flags
+from holdfast.console.idempotency import Idempotency
+from holdfast.console.items import Items
+from holdfast.console.jobs import JobReads
+from holdfast.console.operations import Operations
+from holdfast.console.people import People
+from holdfast.console.ranges import RangeReads
+from holdfast.console.samples import SampleReads
+from holdfast.console.secrets import Secrets
+from holdfast.console.streams import StreamReads
+from holdfast.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Console:
+    store: Store
+    people: People
+    jobs: JobReads
+    items: Items
+    ranges: RangeReads
+    streams: StreamReads
+    dead_letters: DeadLetters
+    audit: AuditLog
+    samples: SampleReads
+    files: Files
+    exports: Exports
+    operations: Operations
+    flags: Flags
+    secrets: Secrets
+    idempotency: Idempotency
+
+
+def open_console(store: Store) -> Console:
+    """On the store's connections: whoever closes the store closes it."""
+    database = store.database
+    return Console(
+        store=store,
+        people=People(database),
+        jobs=JobReads(store),
+        items=Items(database),
+        ranges=RangeReads(database),
+        streams=StreamReads(database),
+        dead_letters=DeadLetters(database),
+        audit=AuditLog(database),
+        samples=SampleReads(database),
+        files=Files(database),
+        exports=Exports(database),
+        operations=Operations(database),
+        flags=Flags(database),
+        secrets=Secrets(database),
+        idempotency=Idempotency(database),
+    )

@@ -1,0 +1,156 @@
+"""Exports: what people asked for, and who writes them. Their files are in the files folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from holdfast.errors import NotThere
+from holdfast.store.audit import add_audit
+from holdfast.store.database import Database
+from holdfast.store.driver import Row, Transaction
+from holdfast.store.idempotency import RequestKey, note_made
+from holdfast.store.rows import LAST_ID, fields_of
+
+
+@dataclass(frozen=True, slots=True)
+class NewExport:
+    owner_id: str
+    job_id: int
+    format: str
+    statuses: Sequence[str]
+    with_input: bool
+    narrowed: Mapping[str, Any] = field(default_factory=dict)  # code, since, until, values
+    request: RequestKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    id: int
+    owner_id: str
+    job_id: int
+    format: str
+    statuses: tuple[str, ...]
+    with_input: bool
+    state: str  # QUEUED, RUNNING, DONE, FAILED
+    partial: bool  # the job still ran when it was written
+    rows_count: int
+    size: int | None
+    notes: tuple[str, ...]
+    error: str | None
+    created_at: datetime | None
+    finished_at: datetime | None
+    narrowed: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """How an export ended."""
+
+    state: str
+    rows: int
+    partial: bool = False
+    size: int | None = None
+    notes: Sequence[str] = ()
+    error: str | None = None
+
+
+class Exports:
+    """A scope is an owner's name; None means everybody's."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add_export(self, new: NewExport) -> int:
+        async def body(tx: Transaction) -> int:
+            export_id = await insert_export(tx, new)
+            await note_made(tx, new.request, export_id)
+            return export_id
+
+        return await self._database.write("add_export", body)
+
+    async def export(self, export_id: int, scope: str | None = None) -> Export:
+        rows = await self._database.fetch("export", {"id": export_id, "scope": scope})
+        if not rows:
+            raise NotThere(f"there is no export {export_id}", "GET /api/exports lists yours.")
+        return _export(rows[0])
+
+    async def page(self, scope: str | None, limit: int, before: int | None = None) -> list[Export]:
+        """The newest first."""
+        params = {"limit": limit, "before": before or LAST_ID}
+        if scope is None:
+            rows = await self._database.fetch("exports", params)
+        else:
+            rows = await self._database.fetch("exports_of_owner", {**params, "scope": scope})
+        return [_export(row) for row in rows]
+
+    async def to_do(self) -> list[int]:
+        return [row[0] for row in await self._database.fetch("exports_to_do")]
+
+    async def lease_export(self, export_id: int, worker: str, seconds: float) -> Export | None:
+        params = {"id": export_id, "worker": worker, "seconds": seconds}
+
+        async def body(tx: Transaction) -> Export | None:
+            rows = await tx.take("lease_export", params)
+            return _export(rows[0]) if rows else None
+
+        return await self._database.write("lease_export", body)
+
+    async def renew_export(self, export_id: int, worker: str, rows: int, seconds: float) -> bool:
+        params = {"id": export_id, "worker": worker, "rows": rows, "seconds": seconds}
+
+        async def body(tx: Transaction) -> bool:
+            return bool(await tx.take("renew_export", params))
+
+        return await self._database.write("renew_export", body, relaxed=True)
+
+    async def finish_export(self, export_id: int, worker: str, written: Written) -> bool:
+        """False when another took it over."""
+        params = {
+            "id": export_id,
+            "worker": worker,
+            "state": written.state,
+            "partial": int(written.partial),
+            "rows": written.rows,
+            "size": written.size,
+            "notes": orjson.dumps(list(written.notes)).decode(),
+            "error": written.error,
+        }
+
+        async def body(tx: Transaction) -> bool:
+            return bool(await tx.take("finish_export", params))
+
+        return await self._database.write("finish_export", body)
+
+
+async def insert_export(tx: Transaction, new: NewExport) -> int:
+    params = {
+        "owner_id": new.owner_id,
+        "job_id": new.job_id,
+        "format": new.format,
+        "statuses": orjson.dumps(list(new.statuses)).decode(),
+        "narrowed": orjson.dumps(dict(new.narrowed)).decode(),
+        "with_input": int(new.with_input),
+    }
+    export_id = int((await tx.take("add_export", params))[0][0])
+    told = {"format": new.format, "statuses": list(new.statuses), **new.narrowed}
+    await add_audit(tx, new.owner_id, "export", new.job_id, str(export_id), told)
+    return export_id
+
+
+def _export(row: Row) -> Export:
+    fields = fields_of(row)
+    return Export(
+        **fields
+        | {
+            "statuses": tuple(orjson.loads(fields["statuses"])),
+            "notes": tuple(orjson.loads(fields["notes"])),
+            "narrowed": orjson.loads(fields["narrowed"]),
+            "with_input": bool(fields["with_input"]),
+            "partial": bool(fields["partial"]),
+        }
+    )

@@ -1,0 +1,136 @@
+"""Results as tables: the same rows, columns and values in the grid and in every export."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from holdfast.console import Console
+from holdfast.console.items import RESULTS_ONLY, WHOLE, ItemFilter, ItemView
+from holdfast.model import Job
+from holdfast.tables.writers import open_writer
+
+ALL_ITEMS = ItemFilter()
+#: Those of some items that are meant.
+Sift = Callable[[Sequence[ItemView]], Awaitable[list[ItemView]]]
+Told = Callable[[int], Awaitable[None]]
+
+
+async def _told_nobody(_: int) -> None:
+    """For exports whose progress nobody follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The columns of a job's table: the row's number, what went in if asked for, the pipeline's
+    columns, and what became of it. A pipeline's own `status` keeps its name; ours gives way."""
+
+    inputs: tuple[str, ...]
+    results: tuple[str, ...]
+
+    @property
+    def columns(self) -> list[str]:
+        inputs = [f"input.{name}" for name in self.inputs]
+        return [self._own("row"), *inputs, *self.results, self._own("status"), self._own("error")]
+
+    def row(self, item: ItemView) -> dict[str, Any]:
+        row = result_of(item)
+        if self.inputs:
+            row |= {f"input.{name}": value for name, value in _input_of(item).items()}
+        row[self._own("row")] = item.seq
+        row[self._own("status")] = item.status
+        row[self._own("error")] = _error_of(item)
+        return row
+
+    def _own(self, name: str) -> str:
+        while name in self.results:
+            name = f"item.{name}"
+        return name
+
+
+def grid_of(job: Job, items: Iterable[ItemView]) -> Grid:
+    """The grid of these items; without declared columns it has whatever their results have."""
+    results = dict.fromkeys(job.columns)
+    if not job.columns:
+        for item in items:
+            results.update(dict.fromkeys(result_of(item)))
+    return Grid((), tuple(results))
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Which items of a job are written; `sift` leaves those of a page that are meant."""
+
+    filter: ItemFilter = ALL_ITEMS
+    sift: Sift | None = None
+
+    async def items(
+        self, console: Console, job: Job, inputs: bool
+    ) -> AsyncIterator[list[ItemView]]:
+        # Nothing that is not needed is read.
+        sizes = WHOLE if inputs or self.sift else RESULTS_ONLY
+        async for items in console.items.every(job, self.filter, sizes=sizes):
+            kept = items if self.sift is None else await self.sift(items)
+            if kept:
+                yield kept
+
+
+EVERYTHING = Chosen()
+
+
+async def _whole_grid(console: Console, job: Job, chosen: Chosen, with_input: bool) -> Grid:
+    """The grid of these items. Only what was not declared has to be looked for."""
+    inputs: dict[str, None] = {}
+    results = dict.fromkeys(job.columns)
+    if with_input or not job.columns:
+        async for items in chosen.items(console, job, with_input):
+            for item in items:
+                if with_input:
+                    inputs.update(dict.fromkeys(_input_of(item)))
+                if not job.columns:
+                    results.update(dict.fromkeys(result_of(item)))
+    return Grid(tuple(inputs), tuple(results))
+
+
+async def write_export(
+    console: Console,
+    job: Job,
+    path: Path,
+    format: str,
+    chosen: Chosen = EVERYTHING,
+    with_input: bool = False,
+    tell: Told = _told_nobody,
+) -> list[str]:
+    """Writes the job's items to a file; returns what the format could not hold, in sentences.
+    Whoever serves requests meanwhile is not held up: rows are written in a thread."""
+    grid = await _whole_grid(console, job, chosen, with_input)
+    written = 0
+    with open_writer(path, format, grid.columns) as writer:
+        async for items in chosen.items(console, job, bool(grid.inputs)):
+            await asyncio.to_thread(writer.write, [grid.row(item) for item in items])
+            written += len(items)
+            await tell(written)
+    return writer.notes
+
+
+def _input_of(item: ItemView) -> dict[str, Any]:
+    found: dict[str, Any] = orjson.loads(item.input)
+    return found
+
+
+def result_of(item: ItemView) -> dict[str, Any]:
+    if item.result is None:
+        return {}
+    result = orjson.loads(item.result)
+    return dict(result) if isinstance(result, dict) else {"result": result}
+
+
+def _error_of(item: ItemView) -> str | None:
+    if item.error_code is None:
+        return item.error_message
+    return f"{item.error_code}: {item.error_message}"

@@ -1,0 +1,466 @@
+"""Pages of items by keyset: the same rows in the same order for grid, pending list and export.
+
+Without a filter, items come by seq. With statuses or dates, finished ones come first by
+(updated_at, seq), then open ones, the longest waiting first, as their ranges lie: by (since,
+range, seq). A position is plain JSON; an item that changes meanwhile may come twice, and moves
+only forward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from holdfast.model import FINAL, OPEN, ItemStatus, Job, JobState
+from holdfast.store.database import Database
+from holdfast.store.driver import Row, Transaction, Values
+from holdfast.store.instants import instant_parameter, parse_instant
+from holdfast.store.rows import fields_of
+
+_EVERYTHING = 2**31 - 1
+_HEAD_CHARACTERS = 2000
+_RESULT_CHARACTERS = 100_000
+_RANGES = 50
+_MOST_RANGES = 2000
+_EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
+_LATEST = datetime(9999, 1, 1, tzinfo=UTC)
+
+Position = dict[str, Any]
+
+
+class Sizes(NamedTuple):
+    """How much is read of an item: inputs are cut short there, larger results left out."""
+
+    input_chars: int
+    result_chars: int
+
+
+IN_BRIEF = Sizes(_HEAD_CHARACTERS, _RESULT_CHARACTERS)
+WHOLE = Sizes(_EVERYTHING, _EVERYTHING)
+RESULTS_ONLY = Sizes(0, _EVERYTHING)
+
+
+class ItemView(NamedTuple):
+    seq: int
+    input: str
+    status: ItemStatus
+    result: str | None
+    error_code: str | None
+    error_message: str | None
+    tries: int
+    attempts: int
+    updated_at: datetime | None
+    worker: str | None = None
+    job_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ItemFilter:
+    """Which items. Dates are of the last change, for untouched items of their taking in."""
+
+    statuses: tuple[ItemStatus, ...] = ()
+    code: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return self == ItemFilter()
+
+    @property
+    def final(self) -> list[ItemStatus]:
+        """In one order, whatever order they were given in."""
+        return [status for status in ItemStatus if status in FINAL and self._wants(status)]
+
+    @property
+    def open(self) -> list[ItemStatus]:
+        return [status for status in ItemStatus if status in OPEN and self._wants(status)]
+
+    def _wants(self, status: ItemStatus) -> bool:
+        return status in self.statuses or not self.statuses
+
+
+class ItemPage(NamedTuple):
+    items: list[ItemView]
+    next: Position | None
+
+
+@dataclass(slots=True)
+class _Taking:
+    """One page in the making."""
+
+    tx: Transaction
+    dialect: str
+    job: Job | None  # None: over all jobs
+    filter: ItemFilter
+    limit: int
+    sizes: Mapping[str, int]
+    items: list[ItemView]
+
+    @property
+    def room(self) -> int:
+        return self.limit - len(self.items)
+
+    def instant(self, value: datetime) -> Any:
+        return instant_parameter(self.dialect, value)
+
+
+class Items:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def page(
+        self,
+        job: Job,
+        filter: ItemFilter,
+        position: Position | None,
+        limit: int,
+        sizes: Sizes = IN_BRIEF,
+    ) -> ItemPage:
+        """One job's items."""
+        async with self._database.driver.reading() as tx:
+            taking = self._taking(tx, job, filter, limit, sizes)
+            phases = _phases(job, filter)
+            # A job that was cancelled meanwhile has no more open items to go on with.
+            at = position if position and position["phase"] in phases else {"phase": phases[0]}
+            if position and at is not position:
+                return ItemPage([], None)
+            for phase in phases[phases.index(at["phase"]) :]:
+                more = await _PHASES[phase](taking, at if at["phase"] == phase else {})
+                if more is not None:
+                    return ItemPage(taking.items, {"phase": phase, **more})
+            return ItemPage(taking.items, None)
+
+    async def every(
+        self, job: Job, filter: ItemFilter, size: int = 1000, sizes: Sizes = WHOLE
+    ) -> AsyncGenerator[list[ItemView]]:
+        """All pages, for exports."""
+        position: Position | None = None
+        while True:
+            page = await self.page(job, filter, position, size, sizes)
+            if page.items:
+                yield page.items
+            position = page.next
+            if position is None:
+                return
+
+    async def pending(
+        self,
+        scope: str | None,
+        pipeline: str | None,
+        filter: ItemFilter,
+        position: Position | None,
+        limit: int,
+    ) -> ItemPage:
+        """Open items over all jobs of one owner, or of everybody."""
+        async with self._database.driver.reading() as tx:
+            taking = self._taking(tx, None, filter, limit, IN_BRIEF)
+            extra = {"any_pipeline": int(pipeline is None), "pipeline": pipeline or ""}
+            if scope is None:
+                more = await _open(taking, position or {}, "open_ranges", extra)
+            else:
+                owned = {**extra, "scope": scope}
+                more = await _open(taking, position or {}, "open_ranges_of_owner", owned)
+            return ItemPage(taking.items, more)
+
+    async def item(self, job_id: int, seq: int) -> dict[str, Any] | None:
+        rows = await self._database.fetch("item", {"job_id": job_id, "seq": seq})
+        if not rows:
+            return None
+        item = fields_of(rows[0]) | {"worker": None}
+        if item["status"] in (None, ItemStatus.PENDING):
+            leased = await self._database.fetch("leased_ranges", {"job_id": job_id})
+            item["worker"] = holder_of(seq, item["status"], item["range_id"], leased)
+        if item["worker"] is not None:
+            item["status"] = ItemStatus.PROCESSING
+        return item
+
+    async def attempts(self, job_id: int, seq: int) -> list[dict[str, Any]]:
+        """The tries before the last, the oldest first."""
+        params = {"job_id": job_id, "seq": seq}
+        return [fields_of(row) for row in await self._database.fetch("attempts_of_item", params)]
+
+    async def normalized(self, job_id: int, seqs: Sequence[int]) -> dict[int, str]:
+        """The normalized rows of these items, where they have one that is not too large."""
+        params = {"job_id": job_id, "seqs": list(seqs), "chars": _RESULT_CHARACTERS}
+        rows = await self._database.fetch("normalized_of_items", params)
+        return {row[0]: row[1] for row in rows}
+
+    async def pending_count(self, scope: str | None, pipeline: str | None, job_id: int) -> int:
+        params = {"scope": scope or "", "pipeline": pipeline or "", "job_id": job_id}
+        return int((await self._database.fetch("pending_count", params))[0][0])
+
+    async def job_types(self, job_ids: Sequence[int]) -> dict[int, tuple[str, str, str]]:
+        """Pipeline, owner and name of each."""
+        rows = await self._database.fetch("job_types", {"job_ids": list(job_ids)})
+        return {row[0]: (row[1], row[2], row[3]) for row in rows}
+
+    def _taking(
+        self, tx: Transaction, job: Job | None, filter: ItemFilter, limit: int, sizes: Sizes
+    ) -> _Taking:
+        dialect = self._database.driver.dialect
+        return _Taking(tx, dialect, job, filter, limit, sizes._asdict(), [])
+
+
+def _phases(job: Job, filter: ItemFilter) -> list[str]:
+    if filter.is_empty:
+        return ["seq"]
+    if filter.code is not None and filter.code != "CANCELLED":
+        return ["code"]
+    cancelled = job.state is JobState.CANCELLED
+    phases = ["final"] if filter.final else []
+    if cancelled and ItemStatus.SKIPPED in filter.final:
+        phases.append("cancelled")
+    if filter.open and not cancelled:
+        phases.append("open")
+    return phases or ["final"]
+
+
+async def _by_seq(taking: _Taking, at: Position) -> Position | None:
+    return await _in_order(taking, at, "page_by_seq")
+
+
+async def _cancelled(taking: _Taking, at: Position) -> Position | None:
+    return await _in_order(taking, at, "page_of_cancelled")
+
+
+async def _in_order(taking: _Taking, at: Position, query: str) -> Position | None:
+    assert taking.job is not None
+    job = {"job_id": taking.job.id}
+    params = {**job, **taking.sizes, "after": at.get("seq", 0), "limit": taking.room + 1}
+    rows = await taking.tx.fetch(query, params)
+    leased = await taking.tx.fetch("leased_ranges", job)
+    return _took(taking, [_item(row, taking.job, leased) for row in rows])
+
+
+async def _by_status(taking: _Taking, at: Position) -> Position | None:
+    """One seek for each status, merged: an index on (status, time) gives no order over two."""
+    found: list[ItemView] = []
+    for status in taking.filter.final:
+        found += await _changed(taking, at, "page_by_status", {"status": status})
+    found.sort(key=_changed_at)
+    return _took(taking, found)
+
+
+async def _by_code(taking: _Taking, at: Position) -> Position | None:
+    statuses = {*taking.filter.final, *(["PENDING"] if taking.filter.open else [])}
+    params = {"code": taking.filter.code, "statuses": sorted(map(str, statuses))}
+    return _took(taking, await _changed(taking, at, "page_by_code", params))
+
+
+async def _changed(
+    taking: _Taking, at: Position, query: str, extra: Mapping[str, Any]
+) -> list[ItemView]:
+    assert taking.job is not None
+    filter = taking.filter
+    start = datetime.fromisoformat(at["at"]) if "at" in at else filter.since or _EARLIEST
+    params = {
+        **taking.sizes,
+        **extra,
+        "job_id": taking.job.id,
+        "updated_at": taking.instant(start),
+        "seq": at.get("seq", 0),
+        "until": taking.instant(filter.until or _LATEST),
+        "limit": taking.room + 1,
+    }
+    rows = await taking.tx.fetch(query, params)
+    leased = await taking.tx.fetch("leased_ranges", {"job_id": taking.job.id})
+    return [_item(row, taking.job, leased) for row in rows]
+
+
+def _changed_at(item: ItemView) -> tuple[datetime, int]:
+    return (item.updated_at or _EARLIEST, item.seq)
+
+
+def _took(taking: _Taking, found: list[ItemView]) -> Position | None:
+    """Takes what fits; returns where to go on if something did not."""
+    room = taking.room
+    taking.items += found[:room]
+    if len(found) <= room:
+        return None
+    if not room:
+        return {}
+    last = found[room - 1]
+    at = {} if last.updated_at is None else {"at": last.updated_at.isoformat()}
+    return {"seq": last.seq, **at}
+
+
+async def _open_of_job(taking: _Taking, at: Position) -> Position | None:
+    assert taking.job is not None
+    return await _open(taking, at, "open_ranges_of_job", {"job_id": taking.job.id})
+
+
+async def _open(
+    taking: _Taking, at: Position, query: str, extra: Mapping[str, Any]
+) -> Position | None:
+    """Open items lie only in ranges, so the cost does not grow with what is finished. After many
+    ranges without any, the page ends early, with the place to go on from."""
+    filter = taking.filter
+    start = at.get("at") or (filter.since or _EARLIEST).isoformat()
+    place = {"at": start, "range": at.get("range", 0), "seq": at.get("seq", 0)}
+    for _ in range(_MOST_RANGES // _RANGES):
+        params = {
+            **extra,
+            "since": taking.instant(datetime.fromisoformat(place["at"])),
+            "id": place["range"],
+            "until": taking.instant(filter.until or _LATEST),
+            "want": _wanted_leases(filter),
+            "limit": _RANGES,
+            "size": taking.limit + 1,
+        }
+        ranges = [_OpenRange(*row) for row in await taking.tx.fetch(query, params)]
+        for group in _groups(ranges, place, taking.limit):
+            found = await _open_items(taking, group, place)
+            room = taking.room
+            taking.items += [item for _, item in found[:room]]
+            if len(found) > room:
+                last, item = found[room - 1]
+                return last.place(item.seq) if room else place
+            place = group[-1].place(group[-1].hi)
+        if len(ranges) < _RANGES:
+            return None
+    return place
+
+
+class _OpenRange(NamedTuple):
+    id: int
+    job_id: int
+    lo: int
+    hi: int
+    again: int
+    since: Any
+    worker: str | None
+    leased: int
+    size: int  # at most so many items; a larger again range is cut off above a page's size
+
+    def place(self, seq: int) -> Position:
+        since = parse_instant(self.since) or _EARLIEST
+        return {"at": since.isoformat(), "range": self.id, "seq": seq}
+
+
+def _wanted_leases(filter: ItemFilter) -> int:
+    """As the queries spell it: 0 any, 1 leased, 2 free."""
+    if len(filter.open) == 2:
+        return 0
+    return 1 if filter.open == [ItemStatus.PROCESSING] else 2
+
+
+def _groups(
+    ranges: Sequence[_OpenRange], place: Position, limit: int
+) -> Iterator[list[_OpenRange]]:
+    """Small ranges are read together, up to a page's size: one query for each of a hundred would
+    be slow. A large one, or one of which a part was shown before, is read by itself."""
+    group: list[_OpenRange] = []
+    for each in ranges:
+        alone = each.size > limit or each.id == place["range"]
+        if group and (alone or sum(one.size for one in group) + each.size > limit):
+            yield group
+            group = []
+        if alone:
+            yield [each]
+        else:
+            group.append(each)
+    if group:
+        yield group
+
+
+async def _open_items(
+    taking: _Taking, group: Sequence[_OpenRange], place: Position
+) -> list[tuple[_OpenRange, ItemView]]:
+    """In order; of a range that is read by itself only what the page can take, and one more."""
+    rows: list[Values]
+    if len(group) == 1:
+        rows = [(group[0].id, *row) for row in await _rows_of_one(taking, group[0], place)]
+    else:
+        rows = await _rows_of_several(taking, group)
+    order = {each.id: number for number, each in enumerate(group)}
+    rows.sort(key=lambda row: (order[row[0]], row[1]))
+    found = [(group[order[row[0]]], row) for row in rows]
+    return [(each, _open_item(each, *row[1:])) for each, row in found]
+
+
+async def _rows_of_one(taking: _Taking, each: _OpenRange, place: Position) -> list[Row]:
+    after = place["seq"] if each.id == place["range"] else 0
+    params = {
+        **taking.sizes,
+        "job_id": each.job_id,
+        "range_id": each.id,
+        "hi": each.hi,
+        "after": max(after, each.lo - 1),
+        "limit": taking.room + 1,
+    }
+    return await taking.tx.fetch("page_of_again" if each.again else "page_of_fresh", params)
+
+
+async def _rows_of_several(taking: _Taking, group: Sequence[_OpenRange]) -> list[Values]:
+    rows: list[Values] = []
+    for query, again in (("open_of_fresh_ranges", 0), ("open_of_again_ranges", 1)):
+        range_ids = [each.id for each in group if each.again == again]
+        if range_ids:
+            rows += await taking.tx.fetch(query, {**taking.sizes, "range_ids": range_ids})
+    return rows
+
+
+def _open_item(
+    each: _OpenRange,
+    seq: int,
+    text: str,
+    code: str | None = None,
+    message: str | None = None,
+    tries: int = 0,
+    attempts: int = 0,
+    at: Any = None,
+) -> ItemView:
+    """One of a fresh range has nothing but its input, and waits since its range does."""
+    status = ItemStatus.PROCESSING if each.leased == 1 else ItemStatus.PENDING
+    worker = each.worker if each.leased == 1 else None
+    since = parse_instant(at or each.since)
+    return ItemView(
+        seq, text, status, None, code, message, tries, attempts, since, worker, each.job_id
+    )
+
+
+def _item(row: Row, job: Job, leased: Sequence[Row]) -> ItemView:
+    """An item without an outcome is PENDING; under a live lease PROCESSING; in a cancelled job
+    SKIPPED."""
+    status, code, message, worker = row[2], row[4], row[5], None
+    if status in (None, ItemStatus.PENDING):
+        if job.state is JobState.CANCELLED:
+            status, code, message = ItemStatus.SKIPPED, "CANCELLED", "the job was cancelled"
+        else:
+            worker = holder_of(row[0], status, row[9], leased)
+            status = ItemStatus.PENDING if worker is None else ItemStatus.PROCESSING
+    return ItemView(
+        row[0],
+        row[1],
+        ItemStatus(status),
+        row[3],
+        code,
+        message,
+        row[6] or 0,
+        row[7] or 0,
+        parse_instant(row[8]),
+        worker,
+        job.id,
+    )
+
+
+def holder_of(
+    seq: int, status: str | None, range_id: int | None, leased: Sequence[Row]
+) -> str | None:
+    """Who holds the open item's range now."""
+    for leased_id, lo, hi, again, worker in leased:
+        if leased_id == range_id if again else status is None and lo <= seq <= hi:
+            return str(worker)
+    return None
+
+
+_PHASES = {
+    "seq": _by_seq,
+    "code": _by_code,
+    "final": _by_status,
+    "cancelled": _cancelled,
+    "open": _open_of_job,
+}

@@ -1,0 +1,95 @@
+"""Jobs as people see them: lists by keyset, counters, errors, decisions.
+
+A scope is an owner's name; None means everybody's, for people who may see all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from holdfast.console.error_groups import CodeGroup, errors_by_code
+from holdfast.errors import NotThere
+from holdfast.model import Counters, Job, JobState
+from holdfast.store import Store
+from holdfast.store.driver import Row
+from holdfast.store.instants import parse_instant
+from holdfast.store.reads import counters_of, job_of, with_cancelled
+from holdfast.store.rows import LAST_ID, fields_of
+
+
+class CountedJob(NamedTuple):
+    job: Job
+    counters: Counters
+    heartbeat_at: datetime | None
+
+
+class JobReads:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._database = store.database
+
+    async def job(self, job_id: int, scope: str | None) -> Job:
+        try:
+            job = await self._store.reads.job(job_id)
+        except NotThere:
+            job = None
+        if job is None or scope not in (None, job.owner_id):
+            raise NotThere(f"there is no job {job_id}", "GET /api/jobs lists yours.")
+        return job
+
+    async def page(
+        self,
+        scope: str | None,
+        limit: int,
+        before: int | None = None,
+        states: Sequence[str] = (),
+        pipelines: Sequence[str] = (),
+    ) -> list[CountedJob]:
+        """The newest first."""
+        params = {
+            "limit": limit,
+            "before": before or LAST_ID,
+            "any_state": int(not states),
+            "states": list(states),
+            "any_pipeline": int(not pipelines),
+            "pipelines": list(pipelines),
+        }
+        if scope is None:
+            rows = await self._database.fetch("jobs_page", params)
+        else:
+            rows = await self._database.fetch("jobs_page_of_owner", {**params, "scope": scope})
+        return await self.counted([job_of(row) for row in rows])
+
+    async def live(self, seconds: float) -> list[Job]:
+        """Jobs that run or wait, and those that changed within the last `seconds`."""
+        rows = await self._database.fetch("live_jobs", {"seconds": seconds})
+        return [job_of(row) for row in rows]
+
+    async def counted(self, jobs: Sequence[Job]) -> list[CountedJob]:
+        """The jobs with their counters, in one query for all."""
+        ids = {"job_ids": [job.id for job in jobs]}
+        rows = {row["job_id"]: row for row in await self._database.fetch("counters_of_jobs", ids)}
+        return [_counted(job, rows.get(job.id)) for job in jobs]
+
+    async def heartbeat(self, job_id: int) -> datetime | None:
+        """When something of the job was last ingested or settled."""
+        return parse_instant((await self._database.fetch("heartbeat", {"job_id": job_id}))[0][0])
+
+    async def errors_by_code(self, job_id: int) -> list[CodeGroup]:
+        return await errors_by_code(self._database, job_id)
+
+    async def decisions(self, job_id: int, limit: int) -> list[dict[str, Any]]:
+        """What the adaptive controllers decided, the newest first."""
+        params = {"job_id": job_id, "limit": limit}
+        return [fields_of(row) for row in await self._database.fetch("decisions_of_job", params)]
+
+
+def _counted(job: Job, row: Row | None) -> CountedJob:
+    if row is None:
+        return CountedJob(job, Counters(), None)
+    counters = counters_of(row)
+    if job.state is JobState.CANCELLED:
+        counters = with_cancelled(counters)
+    return CountedJob(job, counters, parse_instant(row["updated_at"]))

@@ -1,0 +1,17 @@
+-- The audit log. Nothing here writes.
+
+-- name: audit_page
+-- What was done by the person or to their jobs; everything for those who see all.
+select   a.id, a.actor, a.action, a.job_id, a.subject, a.detail, a.at
+from     audit a
+         left join jobs j on j.id = a.job_id
+where    a.id < :before and (:scope = '' or a.actor = :scope or j.owner_id = :scope)
+         and (:job_id = 0 or a.job_id = :job_id)
+order by a.id desc
+limit    :limit;
+
+-- name: audit_of_job
+select   actor, action, subject, detail, at
+from     audit
+where    job_id = :job_id
+order by id;

@@ -1,0 +1,26 @@
+-- Stored files.
+
+-- name: add_file
+insert into files (owner_id, name, kind, path, size, sha256, detected, created_at)
+values (:owner_id, :name, :kind, :path, :size, :sha256, :detected, @now)
+returning id;
+
+-- name: file
+-- With an owner, only theirs.
+select id, owner_id, name, kind, path, size, sha256, detected, created_at
+from   files
+where  id = :id and owner_id = coalesce(cast(:scope as text), owner_id);
+
+-- name: files
+select   id, owner_id, name, kind, path, size, sha256, detected, created_at
+from     files
+where    id < :before
+order by id desc
+limit    :limit;
+
+-- name: files_of_owner
+select   id, owner_id, name, kind, path, size, sha256, detected, created_at
+from     files
+where    owner_id = :scope and id < :before
+order by id desc
+limit    :limit;

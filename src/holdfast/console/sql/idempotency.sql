@@ -1,0 +1,28 @@
+-- Requests with an idempotency key, each answered once.
+
+-- name: begin_request
+-- Only the first takes it; one that was begun and never answered may be taken over.
+insert into requests (user_name, key, fingerprint, at)
+values (:user_name, :key, :fingerprint, @now)
+on conflict (user_name, key) do update
+set at = excluded.at, fingerprint = excluded.fingerprint
+where requests.status is null and requests.body is null and requests.at <= @after(-300)
+returning key;
+
+-- name: request
+select fingerprint, status, body
+from   requests
+where  user_name = :user_name and key = :key;
+
+-- name: answer_request
+update requests
+set    status = :status, body = :body
+where  user_name = :user_name and key = :key;
+
+-- name: drop_request
+delete from requests
+where  user_name = :user_name and key = :key and status is null and body is null;
+
+-- name: forget_requests
+delete from requests
+where  at <= @after(-86400);

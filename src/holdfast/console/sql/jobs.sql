@@ -1,0 +1,97 @@
+-- Jobs, their counters, decisions and errors. Nothing here writes.
+
+-- name: jobs_page
+-- The newest jobs first; an empty list of states or pipelines means any.
+select   id, pipeline, name, state, owner_id, mode, lane, reference, input_key, columns, options,
+         max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace, ip,
+         file_id
+from     jobs
+where    id < :before
+         and (:any_state = 1 or state in (@each(:states, text)))
+         and (:any_pipeline = 1 or pipeline in (@each(:pipelines, text)))
+order by id desc
+limit    :limit;
+
+-- name: jobs_page_of_owner
+select   id, pipeline, name, state, owner_id, mode, lane, reference, input_key, columns, options,
+         max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace, ip,
+         file_id
+from     jobs
+where    owner_id = :scope and id < :before
+         and (:any_state = 1 or state in (@each(:states, text)))
+         and (:any_pipeline = 1 or pipeline in (@each(:pipelines, text)))
+order by id desc
+limit    :limit;
+
+-- name: counters_of_jobs
+-- The counters of several jobs, one row each.
+select   job_id, cast(sum(accepted) as bigint) as accepted, cast(sum(done) as bigint) as done,
+         cast(sum(not_found) as bigint) as not_found, cast(sum(skipped) as bigint) as skipped,
+         cast(sum(error) as bigint) as error, cast(sum(retried) as bigint) as retried,
+         cast(sum(throttled) as bigint) as throttled, cast(sum(known) as bigint) as known, max(updated_at) as updated_at
+from     counters
+where    job_id in (@each(:job_ids, bigint))
+group by job_id;
+
+-- name: heartbeat
+-- When something of the job was last settled or ingested.
+select max(updated_at)
+from   counters
+where  job_id = :job_id;
+
+-- name: live_jobs
+-- What runs or waits, and what ended a moment ago.
+select   id, pipeline, name, state, owner_id, mode, lane, reference, input_key, columns, options,
+         max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace, ip,
+         file_id
+from     jobs
+where    state in ('QUEUED', 'RUNNING', 'PAUSED') or updated_at > @after(-1.0 * :seconds)
+order by id desc
+limit    500;
+
+-- name: decisions_of_job
+select   what, was, became, why, worker, at
+from     decisions
+where    job_id = :job_id
+order by id desc
+limit    :limit;
+
+-- name: latest_errors_by_code
+-- No more than `limit` are looked at, however many there are.
+select   error_code, count(*), min(updated_at), max(updated_at), min(error_message)
+from     (select   error_code, updated_at, error_message
+          from     outcomes
+          where    job_id = :job_id and status = 'ERROR'
+          order by updated_at desc, seq desc
+          limit    :limit) latest
+group by error_code;
+
+-- name: latest_errors_of_code
+-- The same of one code; items that wait to be tried again bear one too.
+select   error_code, count(*), min(updated_at), max(updated_at), min(error_message)
+from     (select   error_code, status, updated_at, error_message
+          from     outcomes
+          where    job_id = :job_id and error_code = :code
+          order by updated_at desc, seq desc
+          limit    :limit) latest
+where    status = 'ERROR'
+group by error_code;
+
+-- name: codes_of_job
+-- One seek for each code, whatever their number of items.
+with recursive found (code) as (
+    select min(error_code) from outcomes where job_id = :job_id and error_code is not null
+    union all
+    select (select min(o.error_code) from outcomes o
+            where  o.job_id = :job_id and o.error_code > found.code)
+    from   found
+    where  found.code is not null)
+select code
+from   found
+where  code is not null
+limit  200;
+
+-- name: code_began
+select min(updated_at)
+from   outcomes
+where  job_id = :job_id and error_code = cast(:code as text);

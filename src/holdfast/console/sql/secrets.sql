@@ -1,0 +1,12 @@
+-- The secret that cookies and cursors are signed with.
+
+-- name: add_secret
+-- The first to come makes it; everybody reads the same afterwards.
+insert into secrets (name, value)
+values (:name, :value)
+on conflict (name) do nothing;
+
+-- name: secret
+select value
+from   secrets
+where  name = :name;

@@ -1,0 +1,130 @@
+"""The one reason why a job is not moving, in the words of `holdfast show`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from holdfast.console import Console
+from holdfast.model import ItemStatus, Job, JobState, Lane, StreamState
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    kind: str
+    text: str
+    until: datetime | None = None
+
+
+async def why_not_running(
+    console: Console, job: Job, lost_seconds: float, backfill_enabled: bool = True
+) -> Reason | None:
+    """None when nothing is in the way: a worker will take the job, or nothing is left."""
+    if job.state is JobState.PAUSED:
+        return Reason("paused", f"paused; continue with: holdfast resume {job.id}")
+    if job.state is JobState.FAILED:
+        return Reason("discovery failed", f"discovery failed: {job.error}")
+    capped = await _capped(console, job)
+    if job.state in (JobState.DONE, JobState.CANCELLED):
+        return capped if job.state is JobState.DONE else None
+    return (
+        await _switched_off(console, job, backfill_enabled)
+        or await _discovery(console, job, lost_seconds)
+        or await _waiting(console, job, lost_seconds)
+        or capped
+    )
+
+
+async def _switched_off(console: Console, job: Job, backfill_enabled: bool) -> Reason | None:
+    if job.lane is Lane.BACKFILL and not backfill_enabled:
+        return Reason("kill switch", "BACKFILL_ENABLED is false where this command runs")
+    sources = {f"source:{stream.source}" for stream in await console.store.reads.streams(job.id)}
+    covering = {"all", f"pipeline:{job.pipeline}"} | sources
+    for switch in await console.store.reads.kill_switches():
+        if switch["scope"] in covering:
+            why = f" ({switch['reason']})" if switch["reason"] else ""
+            text = f"kill switch {switch['scope']} is on since {switch['since']:%H:%M}{why}"
+            return Reason("kill switch", text)
+    return None
+
+
+async def _discovery(console: Console, job: Job, lost_seconds: float) -> Reason | None:
+    for stream in await console.store.reads.streams(job.id):
+        if stream.state == StreamState.FAILED:
+            return Reason("discovery failed", f"{stream.source}: {stream.error}")
+        if stream.state == StreamState.RUNNING and not stream.due:
+            text = f"{stream.source}: {stream.error or 'waits for a gate'}"
+            return Reason("retry at", text, stream.available_at)
+        if stream.state == StreamState.RUNNING and job.reference and not stream.leased:
+            return Reason("no live worker", _nobody_takes_in(job))
+        if stream.state == StreamState.RUNNING and not stream.leased:
+            return await _no_live_worker(console, job, lost_seconds)
+    return None
+
+
+def _nobody_takes_in(job: Job) -> str:
+    if job.file_id is not None:
+        return "the file waits to be taken in by a server that knows the pipeline: holdfast api"
+    return f"nobody takes the rest of the file in: holdfast run PIPELINE.py {job.reference}"
+
+
+async def _waiting(console: Console, job: Job, lost_seconds: float) -> Reason | None:
+    holders = await console.ranges.lease_holders(job.id)
+    due = await console.ranges.next_due(job.id)
+    if due is None:
+        return _leased(holders)
+    if not due.due:
+        if holders:
+            return None
+        if due.waiting_for:
+            return Reason("gate closed until", due.waiting_for, due.available_at)
+        latest = await console.ranges.latest_retry(job.id)
+        text = "all open items wait to be tried again"
+        text += f"; the latest for {latest}" if latest else ""
+        return Reason("retry at", text, due.available_at)
+    return await _no_live_worker(console, job, lost_seconds) or _leased(holders)
+
+
+async def _no_live_worker(console: Console, job: Job, lost_seconds: float) -> Reason | None:
+    workers = await console.store.reads.live_workers(lost_seconds)
+    if any(job.pipeline in worker["pipelines"] for worker in workers):
+        return None
+    text = f"no live worker has the pipeline {job.pipeline}; start one: holdfast work FILE.py"
+    return Reason("no live worker", text)
+
+
+def _leased(holders: list[tuple[str, int, datetime | None]]) -> Reason | None:
+    if not holders:
+        return None
+    names = ", ".join(worker for worker, _, _ in holders)
+    return Reason("leased by", names, holders[0][2])
+
+
+async def _capped(console: Console, job: Job) -> Reason | None:
+    for stream in await console.store.reads.streams(job.id):
+        if stream.state == StreamState.CAPPED:
+            text = (
+                f"{stream.source} stopped at the cap after {stream.records_count:,} records; "
+                f"go on with: holdfast resume {job.id} --max-items N"
+            )
+            return Reason("cap reached", text)
+    return None
+
+
+async def why_item_waits(
+    console: Console, job: Job, item: Mapping[str, Any], lost_seconds: float
+) -> Reason | None:
+    """Why one item is not being worked on now; None for one that is, or that is finished."""
+    if item["status"] not in (None, ItemStatus.PENDING) or job.state is JobState.CANCELLED:
+        return None
+    if item["range_id"] is not None:
+        waiting = await console.ranges.range(item["range_id"])
+        if waiting is not None and not waiting.due:
+            if waiting.waiting_for:
+                return Reason("gate closed until", waiting.waiting_for, waiting.available_at)
+            text = f"it failed and is tried again: {item['error_message']}"
+            return Reason("retry at", text, waiting.available_at)
+    reason = await why_not_running(console, job, lost_seconds)
+    return reason or Reason("waiting", "other items of the job come before it")

@@ -1,0 +1,193 @@
+"""What an extension is: one folder with a pipeline and everything that belongs to it.
+
+The folder's `__init__.py` describes it once, and imports nothing else of it:
+
+    EXTENSION = Extension(
+        name="weather",
+        package=__name__,
+        help="Readings of weather stations.",
+        pipeline="pipeline:Weather",
+        options="options:WeatherOptions",
+        commands="commands:app",
+    )
+
+The package announces it as an entry point, in its pyproject.toml:
+
+    [project.entry-points."holdfast.pipelines"]
+    weather = "holdfast_weather:EXTENSION"
+
+Parts are named as MODULE:NAME within the package and imported when they are used, so a command
+imports only the extension that it needs. Found by convention, where the package has them: `sql/`,
+`migrations/` and `docs/`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import PipelineError
+from holdfast.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP = "holdfast.pipelines"
+PARTS = ("pipeline", "options", "commands", "web", "metrics", "demo")
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
+_PART = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*\Z")
+
+#: event -> (what happened, its fields)
+Events = Mapping[str, tuple[str, tuple[str, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class FlagSpec:
+    """Something that an admin can switch off while processes run.
+
+    `setting` names a field of the extension's options, a bool: off there is off, whatever the
+    flag says.
+    """
+
+    name: str
+    help: str
+    setting: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """A pipeline and its parts, for built-in and installed packages alike."""
+
+    name: str  # its pipeline's; begins the names of its tables, queries, settings, events, flags
+    package: str
+    help: str  # for `holdfast --help`, which does not import the commands
+    pipeline: str  # the Pipeline class; made with the options, if there are any
+    options: str | None = None  # a frozen dataclass of `setting(...)` fields
+    commands: str | None = None  # a typer.Typer: `holdfast NAME ...`
+    web: str | None = None  # a PagePack: routes, pages, templates, static files, navigation
+    metrics: str | None = None  # declare(metrics), which returns what the pipeline counts with
+    demo: str | None = None  # a DemoPart: what `holdfast up --demo` adds
+    events: Events = field(default_factory=lambda: MappingProxyType({}))  # log events: NAME.verb
+    flags: tuple[FlagSpec, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not _NAME.match(self.name):
+            raise PipelineError(
+                f"an extension cannot be named {self.name!r}",
+                "A name is lower-case letters, digits and _, and begins with a letter.",
+            )
+        for part in PARTS:
+            reference = getattr(self, part)
+            if reference is not None and not _PART.match(reference):
+                raise PipelineError(
+                    f"the {part} of the extension {self.name} cannot be {reference!r}",
+                    "Write MODULE:NAME, within the package: commands:app.",
+                )
+        self._check_prefixes()
+
+    def _check_prefixes(self) -> None:
+        for event in self.events:
+            if not event.startswith(f"{self.name}."):
+                raise PipelineError(
+                    f"the event {event!r} of the extension {self.name} has no prefix",
+                    f"Name it {self.name}.SOMETHING.",
+                )
+        for flag in self.flags:
+            if not flag.name.startswith(f"{self.name}_"):
+                raise PipelineError(
+                    f"the flag {flag.name!r} of the extension {self.name} has no prefix",
+                    f"Name it {self.name}_SOMETHING.",
+                )
+
+    def load(self, part: str) -> Any:
+        """Imports a part; None where the extension has none."""
+        reference = getattr(self, part)
+        if reference is None:
+            return None
+        module, _, attribute = reference.partition(":")
+        try:
+            return getattr(import_module(f"{self.package}.{module}"), attribute)
+        except Exception as error:
+            raise self._broken(f"its {part}, {reference}, cannot be imported", error) from error
+
+    def make(self, options: Any = None) -> Pipeline:
+        """Its pipeline, with the values of its settings."""
+        kind = self.load("pipeline")
+        try:
+            made = kind() if self.options is None else kind(options)
+        except Exception as error:
+            raise self._broken("its pipeline cannot be made", error) from error
+        if not isinstance(made, Pipeline) or made.name != self.name:
+            raise PipelineError(
+                f"the extension {self.name} of {self.package} has no pipeline {self.name!r}",
+                f"{self.pipeline} must be a Pipeline whose name is {self.name!r}.",
+            )
+        made.extension = self.name
+        return made
+
+    def _broken(self, what: str, error: Exception) -> PipelineError:
+        return PipelineError(
+            f"the extension {self.name} of {self.package} is broken: {what}: "
+            f"{type(error).__name__}: {error}",
+            "Update the package or uninstall it.",
+        )
+
+
+@cache
+def installed() -> Mapping[str, Extension]:
+    """Every installed extension, by name. The manifests are imported, their parts are not."""
+    from importlib.metadata import entry_points
+
+    return MappingProxyType(gathered(entry_points(group=GROUP)))
+
+
+def merged_events(core: Events, extensions: Iterable[Extension]) -> dict[str, Any]:
+    """The log events of the core and of extensions; no two have one name."""
+    events = dict(core)
+    for extension in extensions:
+        for event, description in extension.events.items():
+            if event in events:
+                raise PipelineError(
+                    f"the event {event} of the extension {extension.name} exists already",
+                    "Rename the extension.",
+                )
+            events[event] = description
+    return events
+
+
+def gathered(points: Iterable[EntryPoint]) -> dict[str, Extension]:
+    extensions: dict[str, Extension] = {}
+    for point in sorted(set(points), key=lambda point: (point.name, point.value)):
+        extension = _load(point)
+        if extension.name in extensions:
+            packages = f"{extensions[extension.name].package} and {extension.package}"
+            raise PipelineError(
+                f"two extensions are named {extension.name!r}: {packages}", "Uninstall one of them."
+            )
+        extensions[extension.name] = extension
+    return extensions
+
+
+def _load(point: EntryPoint) -> Extension:
+    package = point.dist.name if point.dist is not None else point.value
+    try:
+        extension = point.load()
+    except Exception as error:
+        raise PipelineError(
+            f"the extension {point.name} of the package {package} cannot be imported: "
+            f"{type(error).__name__}: {error}",
+            "Update the package or uninstall it.",
+        ) from error
+    if not isinstance(extension, Extension) or extension.name != point.name:
+        raise PipelineError(
+            f"the entry point {point.name} of the package {package} is not an Extension of that "
+            "name",
+            f"{point.value} must be Extension(name={point.name!r}, ...).",
+        )
+    return extension

@@ -1,0 +1,285 @@
+"""Turns from RabbitMQ: a message asks for a slice, and is acknowledged after it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+from holdfast.clock import Clock
+from holdfast.engine.patience import never, patiently
+from holdfast.engine.turns import WALKS, MayRun, Turn
+from holdfast.errors import BadEnvelope, DatabaseGone, UserError
+from holdfast.messaging.broker import Broker
+from holdfast.messaging.consumer import Consumer
+from holdfast.messaging.delivery import Delivery
+from holdfast.messaging.envelope import JobStart, Message, SliceBody, parse
+from holdfast.messaging.job_starts import JobStarts
+from holdfast.model import JobState, SliceKind
+from holdfast.observe.metrics import Metrics
+from holdfast.pipeline import Pipeline
+from holdfast.store import Store, TurnJob
+from holdfast.tasks import end_tasks
+
+T = TypeVar("T")
+
+#: One message of each kind of work at a time: the others are free for an idle worker.
+_PREFETCH = {"interactive": 1, "discover": WALKS, "bulk": 1}
+_ORDER = tuple(_PREFETCH)
+_REVERSED_EVERY = 4
+_IDLE_SECONDS = 1.0
+_ELSEWHERE_SECONDS = 2.0
+_PATIENCE_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class TurnLimits:
+    """With more items than `room`, another worker is called at once, if `owner_slices` allows."""
+
+    room: int
+    owner_slices: int | None
+    max_message_bytes: int
+    lost_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class TurnParts:
+    store: Store
+    broker: Broker
+    job_starts: JobStarts
+    clock: Clock
+    rng: random.Random
+    metrics: Metrics
+    log: Any
+
+
+class BrokerTurns:
+    listens = True
+
+    def __init__(
+        self,
+        parts: TurnParts,
+        limits: TurnLimits,
+        pipelines: Mapping[str, Pipeline],
+        may_run: MayRun,
+    ) -> None:
+        self._parts = parts
+        self._messages = parts.store.messages
+        self._clock = parts.clock
+        self._metrics = parts.metrics
+        self._limits = limits
+        self._pipelines = pipelines
+        self._may_run = may_run
+        self._waiting: dict[str, deque[Delivery]] = {queue: deque() for queue in _ORDER}
+        self._arrived = asyncio.Event()
+        self._picks = 0
+        self._open: dict[Turn, Delivery] = {}
+        self._consumers: list[Consumer] = []
+        self._pumps: list[asyncio.Task[None]] = []
+
+    async def open(self) -> None:
+        for queue, prefetch in _PREFETCH.items():
+            consumer = await self._parts.broker.consume(queue, prefetch)
+            self._consumers.append(consumer)
+            self._pumps.append(asyncio.create_task(self._pump(queue, consumer)))
+
+    async def next(self, seconds: float, walking: Collection[int]) -> Turn | None:
+        delivery = await self._next_delivery(seconds)
+        if delivery is None:
+            return None
+        message = self._decode(delivery)
+        try:
+            if isinstance(message, BadEnvelope):
+                await delivery.reject_to_dead(message.code, message.reason)
+                self._count("unknown", "dead")
+                return None
+            return await self._follow(delivery, message, walking)
+        except asyncio.CancelledError:
+            await self._hand_back(delivery, message)
+            raise
+
+    async def others_wait(self, turn: Turn) -> bool:
+        """The queue decides: the rest of this job waits there behind the others."""
+        return True
+
+    async def ended(self, turn: Turn, worked: bool) -> None:
+        delivery = self._open.pop(turn, None)
+        if delivery is not None:
+            await self._end(delivery, turn.job_id, turn.kind, 0.0 if worked else _IDLE_SECONDS)
+
+    async def close(self) -> None:
+        """Takes no more. What was delivered but not begun is announced again, so that a worker
+        which stops does not count as one that died over its message."""
+        await end_tasks(self._pumps)
+        stops = [consumer.stop(self._hand_back_unread) for consumer in self._consumers]
+        await asyncio.gather(*stops)
+        left = [delivery for waiting in self._waiting.values() for delivery in waiting]
+        self._waiting = {queue: deque() for queue in _ORDER}
+        await asyncio.gather(
+            *(self._hand_back_unread(delivery) for delivery in left if not delivery.is_lost)
+        )
+
+    # Deliveries.
+
+    async def _pump(self, queue: str, consumer: Consumer) -> None:
+        async for delivery in consumer:
+            self._waiting[queue].append(delivery)
+            self._arrived.set()
+
+    async def _next_delivery(self, seconds: float) -> Delivery | None:
+        if not any(self._waiting.values()):
+            self._arrived.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._arrived.wait(), seconds)
+        while queue := self._pick():
+            delivery = self._waiting[queue].popleft()
+            if not delivery.is_lost:
+                return delivery
+        return None
+
+    def _pick(self) -> str | None:
+        """Interactive work first, but bulk work must not starve."""
+        self._picks += 1
+        order = _ORDER if self._picks % _REVERSED_EVERY else _ORDER[::-1]
+        return next((queue for queue in order if self._waiting[queue]), None)
+
+    def _decode(self, delivery: Delivery) -> Message | BadEnvelope:
+        try:
+            return parse(delivery.body, self._limits.max_message_bytes)
+        except BadEnvelope as error:
+            return error
+
+    async def _follow(
+        self, delivery: Delivery, message: Message, walking: Collection[int]
+    ) -> Turn | None:
+        if isinstance(message.body, JobStart):
+            await self._start_job(delivery, message, message.body)
+            return None
+        assert isinstance(message.body, SliceBody)
+        return await self._begin(delivery, message, message.body, walking)
+
+    # Slices.
+
+    async def _begin(
+        self, delivery: Delivery, message: Message, body: SliceBody, walking: Collection[int]
+    ) -> Turn | None:
+        header, job_id, kind = message.header, body.job_id, body.kind
+        job = await self._patiently(partial(self._begin_turn, message, body))
+        if job is None or job.state is not JobState.RUNNING or job.switch:
+            await self._obsolete(delivery, header.type)
+            return None
+        if job.pipeline not in self._pipelines:
+            await self._pass_on(delivery, job_id, kind, job.pipeline)
+            return None
+        if not self._may_run(job_id, job.lane):
+            await self._end(delivery, job_id, kind, _ELSEWHERE_SECONDS)
+            return None
+        if kind is SliceKind.DISCOVER and job_id in walking:
+            await self._obsolete(delivery, header.type)
+            return None
+        turn = Turn(kind, job_id, message.tracing.traceparent)
+        self._open[turn] = delivery
+        self._count(header.type, "taken")
+        waited = (self._clock.now() - header.created_at).total_seconds()
+        self._metrics.slice_start_seconds.observe(max(0.0, waited))
+        return turn
+
+    async def _begin_turn(self, message: Message, body: SliceBody) -> TurnJob | None:
+        return await self._messages.begin_turn(
+            body.job_id,
+            body.kind,
+            message.header.message_id,
+            self._limits.room,
+            self._limits.owner_slices,
+        )
+
+    async def _patiently(
+        self, action: Callable[[], Awaitable[T]], give_up: Callable[[], bool] = never
+    ) -> T:
+        """Waits for the database: to give the message back would count as a death."""
+        return await patiently(action, self._parts.log, self._parts.rng, give_up=give_up)
+
+    async def _obsolete(self, delivery: Delivery, type_: str) -> None:
+        """The job is paused, cancelled, ended or deleted: there is nothing to do."""
+        await delivery.ack()
+        self._count(type_, "obsolete")
+
+    async def _pass_on(
+        self, delivery: Delivery, job_id: int, kind: SliceKind, pipeline: str
+    ) -> None:
+        """Another worker has the pipeline; if none has, a person has to know."""
+        if await self._patiently(partial(self._is_elsewhere, pipeline)):
+            await self._end(delivery, job_id, kind, _ELSEWHERE_SECONDS)
+            return
+        reason = f"no listening worker has the pipeline {pipeline!r}"
+        await delivery.reject_to_dead("UNKNOWN_PIPELINE", reason)
+        self._count(f"slice.{kind}", "dead")
+
+    async def _end(
+        self, delivery: Delivery, job_id: int, kind: SliceKind, least_seconds: float
+    ) -> None:
+        """Announces the rest, then acknowledges. If the database is away for too long, the message
+        comes again instead."""
+        deadline = self._clock.monotonic() + _PATIENCE_SECONDS
+        frees_owner = self._limits.owner_slices is not None and not least_seconds
+        end = partial(self._messages.end_turn, job_id, kind, least_seconds, frees_owner)
+        try:
+            await self._patiently(
+                end, lambda: delivery.is_lost or self._clock.monotonic() >= deadline
+            )
+        except DatabaseGone:
+            await delivery.give_back()
+        else:
+            await delivery.ack()
+
+    async def _hand_back_unread(self, delivery: Delivery) -> None:
+        await self._hand_back(delivery, self._decode(delivery))
+
+    async def _hand_back(self, delivery: Delivery, message: Message | BadEnvelope) -> None:
+        if isinstance(message, Message) and isinstance(message.body, SliceBody):
+            body = message.body
+            with suppress(DatabaseGone, TimeoutError):
+                async with asyncio.timeout(_IDLE_SECONDS):
+                    await self._begin_turn(message, body)
+                    await self._messages.end_turn(body.job_id, body.kind)
+                await delivery.ack()
+                return
+        await delivery.give_back()
+
+    # Jobs that other programs start.
+
+    async def _start_job(self, delivery: Delivery, message: Message, request: JobStart) -> None:
+        type_ = message.header.type
+        try:
+            if await self._patiently(partial(self._is_elsewhere, request.pipeline)):
+                await self._patiently(partial(self._send_on, delivery, message))
+                await delivery.ack()
+                return
+            await self._patiently(partial(self._parts.job_starts.start, message, request))
+        except Exception as error:
+            # Including the unforeseen: a worker that died of it would pass it to the next one.
+            text = error.message if isinstance(error, UserError) else ""
+            reason = text or f"{type(error).__name__}: {error}"
+            await delivery.reject_to_dead("REFUSED", reason)
+            self._count(type_, "dead")
+            return
+        await delivery.ack()
+        self._count(type_, "taken")
+
+    async def _is_elsewhere(self, pipeline: str) -> bool:
+        if pipeline in self._pipelines:
+            return False
+        return pipeline in await self._messages.listened_pipelines(self._limits.lost_seconds)
+
+    async def _send_on(self, delivery: Delivery, message: Message) -> None:
+        await self._messages.send_again(
+            message.header.message_id, delivery.queue, delivery.body, _ELSEWHERE_SECONDS
+        )
+
+    def _count(self, type_: str, outcome: str) -> None:
+        self._metrics.messages.labels(type_, outcome).inc()

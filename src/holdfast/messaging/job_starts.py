@@ -1,0 +1,46 @@
+"""`job.start` messages: a program in any language may start a job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from holdfast.engine.control import Control
+from holdfast.errors import UserError
+from holdfast.messaging.envelope import JobStart, Message
+from holdfast.observe.tracing import span
+from holdfast.pipeline import Pipeline
+from holdfast.store import Store
+
+
+class JobStarts:
+    def __init__(
+        self, store: Store, control: Control, pipelines: Mapping[str, Pipeline], log: Any
+    ) -> None:
+        self._store = store
+        self._control = control
+        self._pipelines = pipelines
+        self._log = log
+
+    async def start(self, message: Message, request: JobStart) -> None:
+        """Makes the job that a message asks for, in the transaction that records the message."""
+        pipeline = self._pipelines.get(request.pipeline)
+        if pipeline is None:
+            known = ", ".join(sorted(self._pipelines))
+            raise UserError(
+                f"there is no pipeline {request.pipeline!r} here", f"This worker has: {known}."
+            )
+        header = message.header
+        parent = message.tracing.traceparent
+        with span("job.create", parent, pipeline=request.pipeline) as trace:
+            new = await self._control.discovery_job(
+                pipeline, dict(request.options), owner=request.owner
+            )
+            job_id = await self._store.messages.accept_job(
+                header.message_id, header.type, replace(new, trace=trace)
+            )
+        if job_id is None:
+            self._log.info("message.repeated", message_id=header.message_id, type=header.type)
+        else:
+            self._log.info("job.created", job_id=job_id, pipeline=new.pipeline, name=new.name)

@@ -1,0 +1,176 @@
+"""What people read: documents, their pages, the search, and a municipality's export."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from datetime import date
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from fastapi.responses import StreamingResponse
+
+from holdfast.api.cursors import Cursors
+from holdfast.api.identity import PartsOf, Someone
+from holdfast.api.parts import Parts
+from holdfast.api.shapes import Id
+from holdfast.errors import NotThere
+from holdfast.model import Json
+from holdfast.pipelines.meetings.exporting import MEDIA_TYPES, PageFormat, lines_of
+from holdfast.pipelines.meetings.options import DocumentType
+from holdfast.pipelines.meetings.reads import MeetingsReads, Part
+from holdfast.pipelines.meetings.web.api.shapes import (
+    After,
+    DocumentDetail,
+    DocumentList,
+    DocumentShape,
+    FoundList,
+    FoundShape,
+    PageDetail,
+    PageList,
+    PageShape,
+    PageSize,
+    PartShape,
+    Subdomain,
+    VersionShape,
+    Words,
+    find_municipality,
+    pipeline_of,
+    reads_of,
+)
+
+router = APIRouter(prefix="/api/meetings", tags=["meetings"])
+
+Body = Annotated[str, Query(max_length=255)]
+Day = Annotated[date | None, Query(examples=["2026-01-31"])]
+
+
+@router.get("/municipalities/{subdomain}/documents", summary="List a municipality's documents")
+async def documents(
+    subdomain: Subdomain,
+    person: Someone,
+    parts: PartsOf,
+    type: DocumentType | None = None,
+    meeting: Body = "",
+    since: Day = None,
+    until: Day = None,
+    page_size: PageSize = 100,
+    after: After = None,
+) -> DocumentList:
+    """Newest first."""
+    municipality = await find_municipality(subdomain, parts)
+    bound = {"in": subdomain, "type": type, "of": meeting, "since": since, "until": until}
+    cursors = Cursors(parts.secret, "documents", person.name, bound)
+    wanted: dict[str, Any] = {"meeting": meeting or None, "document_type": type}
+    wanted |= {"since": since.isoformat()} if since else {}
+    wanted |= {"until": until.isoformat()} if until else {}
+    wanted |= _before(cursors.read(after))
+    found = await reads_of(parts).documents(municipality.id, limit=page_size + 1, **wanted)
+    shown = [DocumentShape(**each) for each in found[:page_size]]
+    last = found[page_size - 1] if len(found) > page_size else None
+    more = cursors.write([last["date"], last["id"]]) if last else None
+    return DocumentList(documents=shown, next=more)
+
+
+@router.get("/documents/{document_id}/pages", summary="List a document's pages")
+async def pages(
+    document_id: Id, person: Someone, parts: PartsOf, page_size: PageSize = 50, after: After = None
+) -> PageList:
+    """Those that vanished too. Of a long text the beginning; the page itself has all of it."""
+    reads = reads_of(parts)
+    document = await _document(document_id, reads)
+    cursors = Cursors(parts.secret, "pages", person.name, {"of": document_id})
+    position = cursors.read(after)
+    start = -1 if position is None else position
+    found = await reads.pages(document_id, start, page_size + 1)
+    shown = [PageShape(**_with_image(each, document, parts)) for each in found[:page_size]]
+    more = cursors.write(shown[-1].number) if len(found) > page_size else None
+    return PageList(document=document, pages=shown, next=more)
+
+
+@router.get("/pages/{page_id}", summary="Show a page with its history")
+async def page(page_id: Id, person: Someone, parts: PartsOf) -> PageDetail:
+    return await _page(await found_page(page_id, parts), parts)
+
+
+@router.get("/search", summary="Search the pages")
+async def search(
+    person: Someone,
+    parts: PartsOf,
+    q: Words,
+    within: Annotated[str | None, Query(alias="in", max_length=190)] = None,
+    page_size: PageSize = 50,
+    after: After = None,
+) -> FoundList:
+    """Pages with all the words, newest first; words in quotes stand together."""
+    if within:
+        await find_municipality(within, parts)
+    cursors = Cursors(parts.secret, "search", person.name, {"q": q, "in": within or None})
+    before = _before(cursors.read(after))
+    found = await reads_of(parts).search(q, within or None, limit=page_size + 1, **before)
+    shown = [FoundShape(**each | {"snippet": shown_parts(each["snippet"])}) for each in found]
+    last = found[page_size - 1] if len(found) > page_size else None
+    more = cursors.write([last["date"], last["page_id"]]) if last else None
+    return FoundList(pages=shown[:page_size], next=more)
+
+
+@router.get(
+    "/municipalities/{subdomain}/export",
+    summary="Export every page of a municipality",
+    response_class=StreamingResponse,
+    responses={200: {"content": {kind: {} for kind in MEDIA_TYPES.values()}}},
+)
+async def export(
+    subdomain: Subdomain, person: Someone, parts: PartsOf, format: PageFormat = PageFormat.JSONL
+) -> StreamingResponse:
+    """In order of date, document and number, as it is read; what vanished is left out."""
+    municipality = await find_municipality(subdomain, parts)
+
+    async def lines() -> AsyncIterator[bytes]:
+        async with aclosing(reads_of(parts).every_page(municipality.id)) as batches:
+            async for part in lines_of(batches, format):
+                yield part
+
+    name = f"{subdomain}-pages.{format}"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return StreamingResponse(lines(), media_type=MEDIA_TYPES[format], headers=headers)
+
+
+async def found_page(page_id: int, parts: Parts) -> Json:
+    found = await reads_of(parts).page(page_id)
+    if found is None:
+        raise NotThere(f"there is no page {page_id}", "A search finds pages.")
+    return found
+
+
+async def _page(found: Json, parts: Parts) -> PageDetail:
+    reads = reads_of(parts)
+    document = await _document(found["document_id"], reads)
+    told = _with_image(found, document, parts)
+    told.pop("document_id")
+    history = [
+        VersionShape(**{name: each[name] for name in VersionShape.model_fields})
+        for each in await reads.versions(found["id"])
+    ]
+    return PageDetail(**told, document=document, history=history)
+
+
+async def _document(document_id: int, reads: MeetingsReads) -> DocumentDetail:
+    found = await reads.document(document_id)
+    if found is None:
+        raise NotThere(f"there is no document {document_id}")
+    return DocumentDetail(**found)
+
+
+def _with_image(page: Json, document: DocumentDetail, parts: Parts) -> Json:
+    url = pipeline_of(parts).image_url(document.subdomain, page["page_image"])
+    told = {name: value for name, value in page.items() if name != "page_image"}
+    return {**told, "image_url": url}
+
+
+def shown_parts(parts: list[Part]) -> list[PartShape]:
+    return [PartShape(text=text, found=found) for text, found in parts]
+
+
+def _before(position: list[Any] | None) -> dict[str, tuple[str, int]]:
+    return {} if position is None else {"before": (position[0], position[1])}

@@ -1,0 +1,134 @@
+"""Municipalities: everybody's to read, an admin's to change; and the backfills people order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from pydantic import Field
+
+from holdfast.api.cursors import Cursors
+from holdfast.api.identity import Admin, Operator, PartsOf, Person, Someone
+from holdfast.api.parts import Parts
+from holdfast.api.shapes import Shape
+from holdfast.errors import NotAllowed, UnfitState
+from holdfast.model import Json
+from holdfast.pipelines.meetings.backfills import Aside, backfill_of
+from holdfast.pipelines.meetings.municipalities import Municipality
+from holdfast.pipelines.meetings.options import DocumentType, Mode
+from holdfast.pipelines.meetings.reads import MeetingsReads
+from holdfast.pipelines.meetings.web.api.shapes import (
+    After,
+    BackfillShape,
+    Decisions,
+    DecisionShape,
+    MunicipalityChange,
+    MunicipalityList,
+    MunicipalityShape,
+    NewMunicipality,
+    PageSize,
+    Subdomain,
+    Words,
+    find_municipality,
+    pipeline_of,
+    reads_of,
+)
+
+router = APIRouter(prefix="/api/meetings/municipalities", tags=["meetings"])
+
+_SHOWN = [name for name in MunicipalityShape.model_fields if name != "backfill"]
+
+
+class BackfillOrder(Shape):
+    mode: Mode | None = Field(
+        default=None, description="Left out: full at first, then the months around today."
+    )
+    force: bool = Field(default=False, description="Walk everything anew, from the beginning.")
+    types: list[DocumentType] = Field(default_factory=lambda: list(DocumentType), min_length=1)
+    dry_run: bool = Field(default=False, description="Tell what would be done, and do not.")
+
+
+@router.get("", summary="List the municipalities")
+async def index(
+    person: Someone,
+    parts: PartsOf,
+    words: Words = "",
+    state: Annotated[str | None, Query(max_length=200)] = None,
+    page_size: PageSize = 100,
+    after: After = None,
+) -> MunicipalityList:
+    """Those whose name or subdomain has the words in it."""
+    bound = {"words": words, "state": state}
+    cursors = Cursors(parts.secret, "municipalities", person.name, bound)
+    reads, start = reads_of(parts), cursors.read(after) or ""
+    found = await reads.municipalities(start, page_size + 1, words=words, state=state)
+    shown = found[:page_size]
+    shapes = await _shapes(shown, reads)
+    more = cursors.write(shown[-1].subdomain) if len(found) > page_size else None
+    return MunicipalityList(municipalities=shapes, next=more)
+
+
+@router.post("", status_code=201, summary="Register a municipality")
+async def add(body: NewMunicipality, person: Admin, parts: PartsOf) -> MunicipalityShape:
+    """It is fetched when a backfill is ordered, or the site's webhook comes."""
+    given = body.model_dump(exclude_unset=True)
+    control = parts.control(person.name)
+    made = (await control.request(pipeline_of(parts), {"add": given})).answer
+    return await show(made.subdomain, person, parts)
+
+
+@router.get("/{subdomain}", summary="Show a municipality")
+async def show(subdomain: Subdomain, person: Someone, parts: PartsOf) -> MunicipalityShape:
+    found = await find_municipality(subdomain, parts)
+    return (await _shapes([found], reads_of(parts)))[0]
+
+
+@router.patch("/{subdomain}", summary="Change a municipality")
+async def change(
+    subdomain: Subdomain, body: MunicipalityChange, person: Admin, parts: PartsOf
+) -> MunicipalityShape:
+    """With another URL, the next backfill walks everything anew."""
+    await find_municipality(subdomain, parts)
+    given = body.model_dump(exclude_unset=True) | {"subdomain": subdomain}
+    await parts.control(person.name).request(pipeline_of(parts), {"change": given})
+    return await show(subdomain, person, parts)
+
+
+@router.post("/{subdomain}/backfill", summary="Backfill a municipality")
+async def backfill(
+    subdomain: Subdomain, body: BackfillOrder, person: Operator, parts: PartsOf
+) -> Decisions:
+    """Whatever is missing, resumed where it stopped; while a job runs, after it."""
+    await find_municipality(subdomain, parts)
+    return await order(subdomain, body, person, parts)
+
+
+async def order(subdomain: str, body: BackfillOrder, person: Person, parts: Parts) -> Decisions:
+    if not body.dry_run and not parts.options.backfill_enabled:
+        raise UnfitState("BACKFILL_ENABLED is false: no backfill runs", "Ask an admin.")
+    await _check_owner(subdomain, person, parts)
+    request = {"backfill": subdomain, **body.model_dump()}
+    carried = await parts.control(person.name).request(pipeline_of(parts), request)
+    return Decisions(decisions=[DecisionShape(**each) for each in carried.answer])
+
+
+async def _check_owner(subdomain: str, person: Person, parts: Parts) -> None:
+    """An order takes the municipality's streams over, so they have to be one's own."""
+    if person.scope is None:
+        return
+    streams = (await reads_of(parts).streams_of([subdomain]))[subdomain]
+    if any(one["owner_id"] != person.scope for one in streams):
+        raise NotAllowed(f"the streams of {subdomain} are another's", "Ask an admin.")
+
+
+async def _shapes(found: Sequence[Municipality], reads: MeetingsReads) -> list[MunicipalityShape]:
+    streams = await reads.streams_of([one.subdomain for one in found])
+    aside = await reads.rows_aside([one.id for one in found])
+    return [_shape(one, streams[one.subdomain], aside.get(one.id, Aside())) for one in found]
+
+
+def _shape(one: Municipality, streams: list[Json], aside: Aside) -> MunicipalityShape:
+    told: dict[str, Any] = {name: getattr(one, name) for name in _SHOWN}
+    backfill = BackfillShape.model_validate(backfill_of(streams, aside))
+    return MunicipalityShape(**told, backfill=backfill)

@@ -1,0 +1,133 @@
+"""The streams of meetings: how far each collection was walked, and how to go on."""
+
+from __future__ import annotations
+
+import orjson
+from fastapi import APIRouter
+
+from holdfast.api.cursors import Cursors
+from holdfast.api.identity import Operator, PartsOf, Person, Someone
+from holdfast.api.parts import Parts
+from holdfast.api.shapes import Id, Shape
+from holdfast.errors import NotAllowed, NotThere, UnfitState
+from holdfast.model import JobState, Json
+from holdfast.pipelines.meetings.options import DocumentType, Mode
+from holdfast.pipelines.meetings.web.api.municipalities import BackfillOrder, order
+from holdfast.pipelines.meetings.web.api.shapes import (
+    After,
+    CountsShape,
+    Decisions,
+    DecisionShape,
+    PageSize,
+    SliceShape,
+    StreamDetail,
+    StreamList,
+    StreamShape,
+    reads_of,
+)
+
+router = APIRouter(prefix="/api/meetings/streams", tags=["meetings"])
+
+_READ_TOGETHER = 200
+
+
+class Failed(Shape):
+    """Which of the failed streams: all, or those of a mode or a type."""
+
+    mode: Mode | None = None
+    type: DocumentType | None = None
+
+
+class Retried(Shape):
+    streams: int
+    decisions: list[DecisionShape]
+
+
+@router.get("", summary="List the streams of meetings")
+async def index(
+    person: Someone,
+    parts: PartsOf,
+    status: JobState | None = None,
+    mode: Mode | None = None,
+    type: DocumentType | None = None,
+    page_size: PageSize = 100,
+    after: After = None,
+) -> StreamList:
+    """The status is that of the job which walks the stream, or walked it last."""
+    bound = {"status": status, "mode": mode, "type": type}
+    cursors = Cursors(parts.secret, "meeting streams", person.name, bound)
+    found = await reads_of(parts).streams(
+        cursors.read(after) or 0,
+        page_size + 1,
+        owner=person.scope,
+        mode=mode,
+        document_type=type,
+        job_state=status,
+    )
+    shown = [shape_of(each) for each in found[:page_size]]
+    more = cursors.write(shown[-1].id) if len(found) > page_size else None
+    return StreamList(streams=shown, next=more)
+
+
+@router.get("/{stream_id}", summary="Show a stream with its latest slices")
+async def show(stream_id: Id, person: Someone, parts: PartsOf) -> StreamDetail:
+    stream = await _find(stream_id, person, parts)
+    slices = [SliceShape(**each) for each in await reads_of(parts).slices(stream_id)]
+    counts = CountsShape(**await reads_of(parts).counts(stream.job_id))
+    return StreamDetail(stream=stream, counts=counts, slices=slices)
+
+
+@router.post("/{stream_id}/retry", summary="Go on with a stream that failed")
+async def retry(stream_id: Id, person: Operator, parts: PartsOf) -> Decisions:
+    """From its checkpoint, in its own mode."""
+    stream = await _find(stream_id, person, parts)
+    if stream.job_state is not JobState.FAILED:
+        raise UnfitState(f"job {stream.job_id} is {stream.job_state}", "Nothing is to be retried.")
+    return await order(stream.subdomain, _again(stream), person, parts)
+
+
+@router.post("/retry", summary="Go on with all streams that failed")
+async def retry_failed(body: Failed, person: Operator, parts: PartsOf) -> Retried:
+    """Each goes on from its checkpoint, in its own mode."""
+    decisions: list[DecisionShape] = []
+    for stream in await failed_streams(body, person, parts):
+        try:
+            decisions += (await order(stream.subdomain, _again(stream), person, parts)).decisions
+        except NotAllowed:
+            continue  # another stream of the municipality is another's
+    return Retried(streams=len(decisions), decisions=decisions)
+
+
+async def failed_streams(body: Failed, person: Person, parts: Parts) -> list[StreamShape]:
+    found: list[StreamShape] = []
+    while True:
+        page = await reads_of(parts).streams(
+            found[-1].id if found else 0,
+            _READ_TOGETHER,
+            owner=person.scope,
+            mode=body.mode,
+            document_type=body.type,
+            job_state=JobState.FAILED,
+        )
+        found += [shape_of(each) for each in page]
+        if len(page) < _READ_TOGETHER:
+            return found
+
+
+async def _find(stream_id: int, person: Person, parts: Parts) -> StreamShape:
+    found = await reads_of(parts).streams(stream_id - 1, 1, owner=person.scope)
+    if not found or found[0]["id"] != stream_id:
+        raise NotThere(
+            f"there is no stream {stream_id} of meetings", "The list of streams has yours."
+        )
+    return shape_of(found[0])
+
+
+def _again(stream: StreamShape) -> BackfillOrder:
+    return BackfillOrder(mode=stream.mode, types=[stream.document_type])
+
+
+def shape_of(stream: Json) -> StreamShape:
+    cursor = None if stream["cursor"] is None else orjson.loads(stream["cursor"])
+    known = {name: stream[name] for name in StreamShape.model_fields}
+    return StreamShape(**{**known, "cursor": cursor})

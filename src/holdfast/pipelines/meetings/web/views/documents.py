@@ -1,0 +1,52 @@
+"""Reading: a document, one page with its history, and the search."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from holdfast.api.shapes import Id
+from holdfast.pipelines.meetings.reads import query_of
+from holdfast.pipelines.meetings.web.api import documents as api
+from holdfast.pipelines.meetings.web.api.shapes import Words, find_municipality, reads_of
+from holdfast.pipelines.meetings.web.views.wording import WORDS
+from holdfast.web.visit import Visitor
+
+router = APIRouter(prefix="/meetings")
+
+_PAGE_SIZE = 25
+_FOUND_SIZE = 30
+
+
+@router.get("/documents/{document_id}")
+async def document(document_id: Id, visit: Visitor, after: str | None = None) -> Response:
+    found = await api.pages(document_id, visit.person, visit.parts, _PAGE_SIZE, after)
+    told = {"document": found.document, "pages": found.pages, "next": found.next, "after": after}
+    return await visit.page("meetings/document.html", here="meetings", **told, **WORDS)
+
+
+@router.get("/pages/{page_id}")
+async def page(page_id: Id, visit: Visitor, q: Words = "") -> Response:
+    """With `q`, its words are marked."""
+    found = await api.found_page(page_id, visit.parts)
+    shown = await api.page(page_id, visit.person, visit.parts)
+    parts = api.shown_parts(await reads_of(visit.parts).highlighted(found, q))
+    told = {"page": shown, "document": shown.document, "parts": parts, "q": q}
+    return await visit.page("meetings/page.html", here="meetings", **told, **WORDS)
+
+
+@router.get("/search")
+async def search(
+    visit: Visitor,
+    q: Words = "",
+    within: Annotated[str, Query(alias="in", max_length=190)] = "",
+    after: str | None = None,
+) -> Response:
+    person, parts = visit.person, visit.parts
+    one = await find_municipality(within, parts) if within else None
+    found = await api.search(person, parts, q, within, _FOUND_SIZE, after)
+    told = {"q": q, "one": one, "found": found.pages, "next": found.next, "after": after}
+    return await visit.page(
+        "meetings/search.html", here="meetings", has_words=bool(query_of(q)), **told, **WORDS
+    )

@@ -1,0 +1,186 @@
+"""Municipalities: the list, one with its documents, adding and changing one, its backfills."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Query, Response
+from pydantic import ValidationError
+
+from holdfast.errors import NotAllowed, UserError
+from holdfast.pipelines.meetings.options import DocumentType, Mode
+from holdfast.pipelines.meetings.web.api import documents as documents_api
+from holdfast.pipelines.meetings.web.api import municipalities as api
+from holdfast.pipelines.meetings.web.api.municipalities import BackfillOrder
+from holdfast.pipelines.meetings.web.api.shapes import (
+    DecisionShape,
+    MunicipalityChange,
+    NewMunicipality,
+    Subdomain,
+    Words,
+    find_municipality,
+    reads_of,
+)
+from holdfast.pipelines.meetings.web.api.streams import shape_of
+from holdfast.pipelines.meetings.web.views.wording import WORDS
+from holdfast.web.visit import Changing, Governing, Visit, Visitor, fields
+
+router = APIRouter(prefix="/meetings")
+
+_PAGE_SIZE = 100
+_LIVE = ("RUNNING", "QUEUED")
+
+
+@router.get("")
+async def index(
+    visit: Visitor,
+    words: Words = "",
+    state: Annotated[str, Query(max_length=200)] = "",
+    after: str | None = None,
+) -> Response:
+    found = await api.index(visit.person, visit.parts, words, state or None, _PAGE_SIZE, after)
+    told = {"found": found.municipalities, "next": found.next, "words": words, "state": state}
+    states = await reads_of(visit.parts).states()
+    return await visit.page("meetings/municipalities.html", here="meetings", states=states, **told)
+
+
+@router.get("/new")
+async def ask_new(visit: Visitor) -> Response:
+    if not visit.person.is_admin:
+        raise NotAllowed("only an admin may add a municipality", "Ask an admin.")
+    return await visit.page("meetings/edit.html", here="meetings", one=None)
+
+
+@router.post("/new")
+async def add(visit: Governing) -> Response:
+    form = await fields(visit.request)
+    try:
+        body = NewMunicipality(**_given(form), subdomain=form.get("subdomain", "").strip())
+    except ValidationError as error:
+        raise UserError(f"{error.errors()[0]['loc'][0]} is too long") from error
+    made = await api.add(body, visit.person, visit.parts)
+    if "start" not in form:
+        return visit.go(path_of(made.subdomain), f"{made.name} is registered.")
+    decided = await api.order(made.subdomain, BackfillOrder(), visit.person, visit.parts)
+    return visit.go(path_of(made.subdomain), f"{made.name}: {told_of(decided.decisions)}.")
+
+
+@router.get("/municipalities/{subdomain}")
+async def show(
+    subdomain: Subdomain,
+    visit: Visitor,
+    type: Annotated[str, Query(max_length=20)] = "",
+    meeting: documents_api.Body = "",
+    since: Annotated[str, Query(max_length=20)] = "",
+    until: Annotated[str, Query(max_length=20)] = "",
+    after: str | None = None,
+) -> Response:
+    """An empty field of the filter stands for none."""
+    person, parts = visit.person, visit.parts
+    one = await find_municipality(subdomain, parts)
+    kind = DocumentType(type) if type in set(DocumentType) else None
+    found = await documents_api.documents(
+        subdomain, person, parts, kind, meeting, _day(since), _day(until), _PAGE_SIZE, after
+    )
+    told = {"type": kind or "", "meeting": meeting, "since": since, "until": until}
+    return await visit.page(
+        "meetings/municipality.html",
+        here="meetings",
+        documents=found.documents,
+        next=found.next,
+        bodies=await reads_of(parts).bodies(one.id),
+        types=DocumentType,
+        wanted=told,
+        **await _standing(subdomain, visit),
+        **WORDS,
+    )
+
+
+@router.get("/municipalities/{subdomain}/standing")
+async def standing(subdomain: Subdomain, visit: Visitor) -> Response:
+    """How its backfill stands: the page asks again while one runs."""
+    return visit.part("meetings/standing.html", **await _standing(subdomain, visit))
+
+
+@router.get("/municipalities/{subdomain}/edit")
+async def ask_change(subdomain: Subdomain, visit: Visitor) -> Response:
+    if not visit.person.is_admin:
+        raise NotAllowed("only an admin may change a municipality", "Ask an admin.")
+    one = await api.show(subdomain, visit.person, visit.parts)
+    return await visit.page("meetings/edit.html", here="meetings", one=one)
+
+
+@router.post("/municipalities/{subdomain}/edit")
+async def change(subdomain: Subdomain, visit: Governing) -> Response:
+    try:
+        body = MunicipalityChange(**_given(await fields(visit.request)))
+    except ValidationError as error:
+        raise UserError(f"{error.errors()[0]['loc'][0]} is too long") from error
+    before = await api.show(subdomain, visit.person, visit.parts)
+    changed = await api.change(subdomain, body, visit.person, visit.parts)
+    moved = changed.url != before.url and before.backfill.state != "NOT_STARTED"
+    note = " The site moved: the next backfill walks everything anew." if moved else ""
+    return visit.go(path_of(subdomain), f"{changed.name} is changed.{note}")
+
+
+@router.get("/municipalities/{subdomain}/force")
+async def ask_force(subdomain: Subdomain, visit: Visitor) -> Response:
+    """What it would do, in numbers, before it does."""
+    if not visit.person.may_change:
+        raise NotAllowed(f"{visit.person.name} may look, but change nothing", "Ask an admin.")
+    one = await api.show(subdomain, visit.person, visit.parts)
+    dry = BackfillOrder(force=True, dry_run=True)
+    decided = await api.order(subdomain, dry, visit.person, visit.parts)
+    told: dict[str, Any] = {"one": one, "decisions": decided.decisions}
+    if visit.is_partial:
+        return visit.part("meetings/ask_force.html", **told)
+    told |= {"title": one.name, "question": "meetings/ask_force.html", "back": path_of(subdomain)}
+    return await visit.page("meetings/ask.html", here="meetings", **told)
+
+
+@router.post("/municipalities/{subdomain}/backfill")
+async def backfill(subdomain: Subdomain, visit: Changing) -> Response:
+    form = await fields(visit.request)
+    mode = Mode(form["mode"]) if form.get("mode") in set(Mode) else None
+    types = [kind for kind in DocumentType if form.get("type") in (None, "", kind)]
+    body = BackfillOrder(mode=mode, force="force" in form, types=types)
+    one = await find_municipality(subdomain, visit.parts)
+    decided = await api.order(subdomain, body, visit.person, visit.parts)
+    return visit.go(path_of(subdomain), f"{one.name}: {told_of(decided.decisions)}.")
+
+
+async def _standing(subdomain: str, visit: Visit) -> dict[str, Any]:
+    one = await api.show(subdomain, visit.person, visit.parts)
+    found = (await reads_of(visit.parts).streams_of([subdomain]))[subdomain]
+    streams = [shape_of(each) for each in found]
+    live = any(each.job_state in _LIVE for each in streams)
+    scope = visit.person.scope
+    mine = [each for each in streams if scope is None or each.owner_id == scope]
+    failed = [each for each in mine if each.job_state == "FAILED"]
+    waiting = [each for each in mine if each.error and each.job_state in _LIVE]
+    return {"one": one, "streams": mine, "live": live, "failed": failed, "waiting": waiting,
+            "may_order": visit.person.may_change and len(mine) == len(streams)}  # fmt: skip
+
+
+def _given(form: dict[str, str]) -> dict[str, str]:
+    return {name: form.get(name, "").strip() for name in MunicipalityChange.model_fields}
+
+
+def _day(text: str) -> date | None:
+    if not text:
+        return None
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise UserError(f"{text!r} is no day", "E.g. 2026-01-31.") from None
+
+
+def path_of(subdomain: str) -> str:
+    return f"/meetings/municipalities/{quote(subdomain, safe='')}"
+
+
+def told_of(decisions: list[DecisionShape]) -> str:
+    """`agenda: start full; minutes: resume`."""
+    return "; ".join(f"{each.document_type}: {each.action} ({each.why})" for each in decisions)

@@ -1,0 +1,84 @@
+"""The streams of meetings: which are complete, which are not, and how to go on."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Response
+
+from holdfast.api.shapes import Id
+from holdfast.errors import NotAllowed
+from holdfast.model import JobState
+from holdfast.pipelines.meetings.options import DocumentType, Mode
+from holdfast.pipelines.meetings.web.api import streams as api
+from holdfast.pipelines.meetings.web.api.shapes import find_municipality
+from holdfast.pipelines.meetings.web.views.municipalities import told_of
+from holdfast.web.visit import Changing, Visitor, fields
+
+router = APIRouter(prefix="/meetings/streams")
+
+_PAGE_SIZE = 100
+#: What a form's field holds; an empty one stands for all.
+Choice = Annotated[str, Query(max_length=20)]
+
+
+@router.get("")
+async def index(
+    visit: Visitor, status: Choice = "", mode: Choice = "", type: Choice = "",
+    after: str | None = None,
+) -> Response:  # fmt: skip
+    state = JobState(status) if status in set(JobState) else None
+    wanted = _failed(mode, type)
+    found = await api.index(
+        visit.person, visit.parts, state, wanted.mode, wanted.type, _PAGE_SIZE, after
+    )
+    told: dict[str, Any] = {"streams": found.streams, "next": found.next}
+    told |= {"wanted": {"status": state or "", "mode": wanted.mode or "",
+                        "type": wanted.type or ""}}  # fmt: skip
+    failed = await api.failed_streams(wanted, visit.person, visit.parts)
+    kinds = {"states": JobState, "modes": Mode, "types": DocumentType, "failed": len(failed)}
+    return await visit.page("meetings/streams.html", here="meetings", **told, **kinds)
+
+
+@router.get("/retry")
+async def ask_retry(visit: Visitor, mode: Choice = "", type: Choice = "") -> Response:
+    """How many it would touch."""
+    if not visit.person.may_change:
+        raise NotAllowed(f"{visit.person.name} may look, but change nothing", "Ask an admin.")
+    wanted = _failed(mode, type)
+    failed = await api.failed_streams(wanted, visit.person, visit.parts)
+    told: dict[str, Any] = {"failed": failed, "wanted": wanted}
+    if visit.is_partial:
+        return visit.part("meetings/ask_retry.html", **told)
+    told |= {"title": "Streams", "question": "meetings/ask_retry.html", "back": "/meetings/streams"}
+    return await visit.page("meetings/ask.html", here="meetings", **told)
+
+
+@router.post("/retry")
+async def retry_failed(visit: Changing) -> Response:
+    form = await fields(visit.request)
+    wanted = _failed(form.get("mode", ""), form.get("type", ""))
+    done = await api.retry_failed(wanted, visit.person, visit.parts)
+    many = "1 stream goes" if done.streams == 1 else f"{done.streams:,} streams go"
+    return visit.go("/meetings/streams", f"{many} on from the last checkpoint.")
+
+
+@router.get("/{stream_id}")
+async def show(stream_id: Id, visit: Visitor) -> Response:
+    found = await api.show(stream_id, visit.person, visit.parts)
+    one = await find_municipality(found.stream.subdomain, visit.parts)
+    told = {"stream": found.stream, "counts": found.counts, "slices": found.slices, "one": one}
+    return await visit.page("meetings/stream.html", here="meetings", **told)
+
+
+@router.post("/{stream_id}/retry")
+async def retry(stream_id: Id, visit: Changing) -> Response:
+    decided = await api.retry(stream_id, visit.person, visit.parts)
+    return visit.go(f"/meetings/streams/{stream_id}", f"{told_of(decided.decisions)}.")
+
+
+def _failed(mode: str, type: str) -> api.Failed:
+    return api.Failed(
+        mode=Mode(mode) if mode in set(Mode) else None,
+        type=DocumentType(type) if type in set(DocumentType) else None,
+    )

@@ -1,0 +1,220 @@
+"""How a setting is declared, and read from an environment."""
+
+from __future__ import annotations
+
+import builtins
+import difflib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from holdfast import broker_url
+from holdfast.database_url import ACCEPTED, read_database_url
+from holdfast.errors import PipelineError
+
+PREFIX = "HOLDFAST_"
+
+
+def setting(
+    default: Any,
+    help: str,
+    low: float | None = None,
+    high: float | None = None,
+    *,
+    aliased: bool = False,
+    alias: str | None = None,
+    choices: tuple[str, ...] = (),
+    kind: str | None = None,
+    secret: bool = False,
+    follows: str | None = None,
+    shown: str | None = None,
+) -> Any:
+    """A field of a group of settings: of `Settings`, or of an extension's options.
+
+    `kind` is a key of KINDS where the annotation says too little. `aliased` reads it under its
+    field's name without the prefix too, `alias` under any other name. `follows` names a core
+    setting whose value is the default. `shown` documents a default that is worked out. A secret
+    is never printed.
+    """
+    if follows is not None and shown is None:
+        shown = f"that of `{PREFIX}{follows.upper()}`"
+    about = {
+        "help": help,
+        "low": low,
+        "high": high,
+        "aliased": aliased,
+        "alias": alias,
+        "choices": choices,
+        "kind": kind,
+        "secret": secret,
+        "follows": follows,
+        "shown": shown or f"`{_written(default)}`",
+    }
+    if callable(default):
+        return field(default_factory=default, repr=not secret, metadata=about)
+    return field(default=default, repr=not secret, metadata=about)
+
+
+def _written(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _read_bool(text: str) -> bool:
+    word = text.lower()
+    if word in ("true", "1", "yes", "on"):
+        return True
+    if word in ("false", "0", "no", "off"):
+        return False
+    raise ValueError(text)
+
+
+def _read_folder(text: str) -> Path:
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as unknown_user:
+        raise ValueError(text) from unknown_user
+
+
+def _read_folders(text: str) -> tuple[Path, ...]:
+    return tuple(_read_folder(part) for part in text.split(os.pathsep) if part)
+
+
+def _read_text(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError(text)
+    return text
+
+
+def _read_header(text: str) -> str:
+    if not text.isascii():
+        raise ValueError(text)
+    return _read_text(text)
+
+
+def _read_web_address(text: str) -> str:
+    parts = urlsplit(_read_text(text))
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(text)
+    return text
+
+
+#: annotation or kind -> (how its text is read, what it accepts)
+KINDS: dict[str, tuple[Callable[[str], Any], str]] = {
+    "int": (int, "a whole number"),
+    "int | None": (int, "a whole number"),
+    "float | None": (float, "a number"),
+    "float": (float, "a number"),
+    "bool": (_read_bool, "`true` or `false`"),
+    "str": (_read_text, "printable text"),
+    "Path": (_read_folder, "a folder"),
+    "web address": (_read_web_address, "an address such as `http://collector:4318`"),
+    "folders": (_read_folders, "folders"),
+    "header": (_read_header, "printable ASCII text"),
+    "database URL": (read_database_url, ACCEPTED),
+    "broker URL": (broker_url.read_broker_url, broker_url.ACCEPTED),
+    "queue prefix": (broker_url.read_prefix, broker_url.ACCEPTED_PREFIX),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting, as it is read and documented."""
+
+    field: str
+    annotation: str
+    help: str
+    low: float | None
+    high: float | None
+    aliased: bool
+    alias: str | None
+    choices: tuple[str, ...]
+    kind: str | None
+    secret: bool
+    follows: str | None
+    shown: str
+    prefix: str = PREFIX
+
+    @property
+    def name(self) -> str:
+        return self.prefix + self.field.upper()
+
+    @property
+    def also(self) -> str | None:
+        """Its second name."""
+        return self.field.upper() if self.aliased else self.alias
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,) if self.also is None else (self.name, self.also)
+
+    @property
+    def accepts(self) -> str:
+        if self.choices:
+            return "one of " + ", ".join(f"`{choice}`" for choice in self.choices)
+        kind = KINDS[self.kind or self.annotation][1]
+        return kind if self.low is None else f"{kind} from {self.low:,} to {self.high:,}"
+
+    def read(self, text: str) -> Any:
+        """The value of `text`; ValueError when it is not one."""
+        if self.choices:
+            return self.choices[self.choices.index(text.lower())]
+        value = KINDS[self.kind or self.annotation][0](text)
+        # Written so that "nan", which compares false with everything, is refused.
+        if self.low is not None and self.high is not None and not self.low <= value <= self.high:
+            raise ValueError(text)
+        return value
+
+
+def declared_by(kind: type[Any], prefix: str = PREFIX) -> tuple[Setting, ...]:
+    """The settings that a dataclass declares; its other fields are not read."""
+    declared = tuple(
+        Setting(each.name, _annotation(each.type), prefix=prefix, **each.metadata)
+        for each in fields(kind)
+        if "help" in each.metadata
+    )
+    for each in declared:
+        if not each.choices and (each.kind or each.annotation) not in KINDS:
+            raise PipelineError(
+                f"the setting {each.name} cannot be a {each.kind or each.annotation}",
+                f"It can be: {', '.join(KINDS)}.",
+            )
+    return declared
+
+
+def _annotation(type: Any) -> str:
+    """As it is written, whether or not the module postpones its annotations."""
+    return type.__name__ if isinstance(type, builtins.type) else str(type)
+
+
+def nearest(name: str, known: Sequence[str], cutoff: float) -> str | None:
+    """The known name that looks most like it."""
+    # Compared without the prefix, which would make any two names look alike.
+    bare = [each.removeprefix(PREFIX).lower() for each in known]
+    found = difflib.get_close_matches(name.removeprefix(PREFIX).lower(), bare, 1, cutoff)
+    return PREFIX + found[0].upper() if found else None
+
+
+def read_setting(each: Setting, environ: Mapping[str, str]) -> tuple[list[Any], list[str]]:
+    """The values given under any name of a setting, and what is wrong with them."""
+    values: list[Any] = []
+    complaints: list[str] = []
+    # An empty variable is how compose files and unit files pass on one that is not set.
+    texts = {name: environ[name].strip() for name in each.names if environ.get(name, "").strip()}
+    for name, text in texts.items():
+        try:
+            values.append(each.read(text))
+        except ValueError:
+            accepts = each.accepts.replace("`", "")
+            complaints.append(
+                f"{name} must be {accepts}" + ("" if each.secret else f", not {text!r}")
+            )
+    if len(values) == 2 and values[0] != values[1]:
+        first, second = texts.items()
+        complaints.append(
+            f"{first[0]} ({first[1]}) and {second[0]} ({second[1]}) are one setting, "
+            "but have different values"
+        )
+    return values, complaints

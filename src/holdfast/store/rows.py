@@ -1,0 +1,21 @@
+"""Rows by the names of their columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.store.driver import Row
+from holdfast.store.instants import parse_instant
+
+#: Above every id: a list that begins with the newest starts before it.
+LAST_ID = 2**62
+
+
+def fields_of(row: Row) -> dict[str, Any]:
+    """The row as a dictionary; instants are parsed."""
+    names = row.keys()
+    return {name: parse_instant(row[name]) if _is_instant(name) else row[name] for name in names}
+
+
+def _is_instant(name: str) -> bool:
+    return name in ("at", "since") or name.endswith(("_at", "_until"))

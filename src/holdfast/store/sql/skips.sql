@@ -1,0 +1,68 @@
+-- Skips single items that nobody works on.
+
+-- name: skip_fresh
+insert into outcomes (job_id, seq, status, tries, attempts, misses, error_message, seconds,
+                      updated_at)
+select i.job_id, i.seq, 'SKIPPED', 0, 0, 0, cast(:reason as text), 0, @now
+from   items i
+where  i.job_id = :job_id and i.seq in (@each(:seqs, bigint));
+
+-- name: left_in_range
+select 1
+from   outcomes
+where  range_id = :range_id
+limit  1;
+
+-- name: free_ranges_between
+-- Fresh ranges that nobody works on, among which named items may lie.
+select   id, lo, hi
+from     ranges
+where    job_id = :job_id and again = 0 and worker is null and lo <= :last and hi >= :first
+order by lo;
+
+-- name: hold_fresh_ranges
+-- As they are now: whoever claims passes over them.
+select   id, lo, hi
+from     ranges
+where    id in (@each(:ids, bigint)) and again = 0 and worker is null
+order by id
+@skip_locked;
+
+-- name: hold_again_ranges
+select   id
+from     ranges
+where    id in (@each(:ids, bigint)) and again = 1 and worker is null
+order by id
+@skip_locked;
+
+-- name: unfinished_items
+-- Those of the named items that no settlement has touched.
+select   i.seq
+from     items i
+where    i.job_id = :job_id and i.seq in (@each(:seqs, bigint))
+         and not exists (select 1 from outcomes o where o.job_id = i.job_id and o.seq = i.seq)
+order by i.seq;
+
+-- name: waiting_items
+-- Those of the named items that wait to be tried again.
+select   range_id, seq
+from     outcomes
+where    job_id = :job_id and seq in (@each(:seqs, bigint)) and range_id is not null
+order by range_id, seq;
+
+-- name: split_range
+-- A part of a free range, as due and as old as the whole; with `settled`, it has outcomes.
+insert into ranges (job_id, lo, hi, again, available_at, settled, expiries, lone_expiries,
+                    item_bytes, waiting_for, since, owner_id, pipeline)
+select job_id, :lo, :hi, again, available_at, settled + :settled, expiries, lone_expiries,
+       item_bytes, waiting_for, since, owner_id, pipeline
+from   ranges
+where  id = :id
+returning id;
+
+-- name: skip_waiting
+update outcomes
+set    status = 'SKIPPED', range_id = null, error_message = cast(:reason as text),
+       updated_at = @now
+where  range_id = :range_id and seq in (@each(:seqs, bigint))
+returning seq;

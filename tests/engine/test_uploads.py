@@ -1,0 +1,135 @@
+"""Uploads against real databases: the controller of ingest batches sees what they measure."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from holdfast.cli.composition import discover_limits, ingest_bounds
+from holdfast.clock import FixedClock, SystemClock
+from holdfast.engine.control import NO_CAPS, Control
+from holdfast.engine.record.discover import WalkParts
+from holdfast.engine.record.uploads import Upload, UploadParts
+from holdfast.errors import DatabaseGone
+from holdfast.observe.metrics import Metrics
+from holdfast.pipeline import pipeline
+from holdfast.settings import load_settings
+from holdfast.store import Store, open_store
+from holdfast.tables.files import TableFile, content_key
+from tests.store.checks import assert_all_sound
+
+PATIENCE_SECONDS = 60
+#: Nothing but what a test is about makes batches smaller.
+CALM = {
+    "HOLDFAST_DB_P50_MS": "1000000",
+    "HOLDFAST_DB_P95_MS": "1000000",
+    "HOLDFAST_INGEST_MIN_ROWS": "8",
+    "HOLDFAST_INGEST_MAX_ROWS": "64",
+    "HOLDFAST_POOL_WAIT_MS": "100",
+}
+
+
+@pipeline(name="demo")
+async def demo(row: dict[str, Any], ctx: Any) -> dict[str, Any]:
+    return {}
+
+
+async def upload(store: Store, path: Path) -> int:
+    """Ingests the file as a job."""
+    log, settings = structlog.get_logger(), load_settings(CALM)
+    key = content_key(path)
+    job_id = await Control(store, "tester", log).start_upload(demo, path, key, {}, {}, NO_CAPS)
+    clock, rng = SystemClock(), random.Random(1)
+    walk = WalkParts(store, discover_limits(settings), clock, rng, Metrics(), log)
+    parts = UploadParts(walk, ingest_bounds(settings))
+    with TableFile(path) as file:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await Upload(parts, "one", job_id, demo, file, asyncio.Event()).take_in()
+    return job_id
+
+
+def table(folder: Path, rows: int) -> Path:
+    path = folder / "rows.csv"
+    path.write_text("title\n" + "".join(f"row {number}\n" for number in range(rows)))
+    return path
+
+
+async def ingest_decisions(store: Store, job_id: int) -> list[dict[str, Any]]:
+    """The oldest first."""
+    decisions = await store.reads.decisions(job_id, 100)
+    return [row for row in reversed(decisions) if row["what"] == "ingest batch"]
+
+
+async def test_decisions_about_ingest_batches_are_recorded_with_the_job(
+    store: Store, tmp_path: Path
+) -> None:
+    job_id = await upload(store, table(tmp_path, 500))
+    decisions = await ingest_decisions(store, job_id)
+    assert [(row["was"], row["became"]) for row in decisions[:3]] == [(8, 16), (16, 32), (32, 64)]
+    assert all(row["why"] and row["worker"] == "one" for row in decisions)
+
+
+@asynccontextmanager
+async def busy_pool(store: Store, clock: FixedClock) -> AsyncIterator[None]:
+    """Somebody else uses the only connection, for a second each time by the store's clock."""
+
+    async def use() -> None:
+        while True:
+            async with store.database.driver.transaction("test"):
+                await asyncio.sleep(0.001)
+                clock.advance(1.0)
+
+    using = asyncio.create_task(use())
+    try:
+        yield
+    finally:
+        using.cancel()
+        await asyncio.wait([using])
+
+
+async def test_long_waits_for_a_connection_make_batches_smaller(
+    database_url: str, tmp_path: Path
+) -> None:
+    clock = FixedClock()
+    store = await open_store(database_url, pool_size=1, clock=clock)
+    uploading = asyncio.create_task(upload(store, table(tmp_path, 4000)))
+    while not await store.database.fetch("select 1 from decisions"):
+        await asyncio.sleep(0.001)
+    async with busy_pool(store, clock):
+        job_id = await uploading
+    why = [row["why"] for row in await ingest_decisions(store, job_id)]
+    assert any(text.startswith("waits of") for text in why), why
+    await store.close()
+
+
+async def test_page_that_the_database_did_not_confirm_is_sent_again_in_smaller_batches(
+    database_url: str, tmp_path: Path
+) -> None:
+    store = await open_store(database_url, fault=failing(("ingest", "commit"), after=5, times=3))
+    job_id = await upload(store, table(tmp_path, 500))
+    assert (await store.reads.counters(job_id)).accepted == 500
+    decisions = await ingest_decisions(store, job_id)
+    failed = [row for row in decisions if row["why"] == "a batch failed"]
+    assert failed and failed[0]["became"] <= failed[0]["was"] / 4
+    await assert_all_sound(store)
+    await store.close()
+
+
+def failing(point: tuple[str, str], *, after: int, times: int) -> Callable[[str, str], None]:
+    """The database is gone at this point, several times in a row."""
+    calls = 0
+
+    def fault(verb: str, query: str) -> None:
+        nonlocal calls
+        if (verb, query) == point:
+            calls += 1
+            if after < calls <= after + times:
+                raise DatabaseGone("restarting")
+
+    return fault

@@ -1,0 +1,18 @@
+"""A toy extension with one of every part that Python gives it. Installed by the tests as the
+package `weather_toy`."""
+
+from holdfast.extension import Extension, FlagSpec
+
+EXTENSION = Extension(
+    name="weather",
+    package=__name__,
+    help="Readings of weather stations.",
+    pipeline="pipeline:Weather",
+    options="options:WeatherOptions",
+    commands="commands:app",
+    web="web:PACK",
+    metrics="metrics:declare",
+    demo="demo:DEMO",
+    events={"weather.read": ("A station was read.", ("station",))},
+    flags=(FlagSpec("weather_radar", "Radar images.", "radar_enabled"),),
+)

@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+from holdfast.demo.part import NOT_FOUND, Ask, DemoPart, Reply, Sample
+
+
+def answer(ask: Ask) -> Reply:
+    return Reply({"degrees": 21}) if ask.path == "stations/1" else NOT_FOUND
+
+
+def environment(url: str) -> dict[str, str]:
+    return {"HOLDFAST_WEATHER_TOKEN": url}
+
+
+async def fill(sample: Sample) -> None:
+    await sample.control.start_discovery(sample.pipeline, {})
+
+
+DEMO = DemoPart(answer, environment, fill)

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from fastapi import APIRouter, Depends, Response
+
+from holdfast.api.flags import require_flag
+from holdfast.api.identity import PartsOf
+from holdfast.errors import NotThere
+from holdfast.web.navigation import Entry, PagePack
+from holdfast.web.visit import Visitor
+
+router, api = APIRouter(), APIRouter()
+
+
+@router.get("/weather")
+async def page(visit: Visitor) -> Response:
+    return await visit.page("weather/stations.html", here="weather")
+
+
+@api.get("/stations/count")
+async def count(parts: PartsOf) -> int:
+    stations: int = parts.pipelines["weather"].settings.stations  # type: ignore[attr-defined]
+    return stations
+
+
+@api.get("/stations/radar", dependencies=[Depends(require_flag("weather_radar"))])
+async def radar(parts: PartsOf) -> None:
+    raise NotThere("there is no radar image yet")
+
+
+PACK = PagePack(
+    "weather",
+    router,
+    Path(__file__).parent / "templates",
+    (Entry("weather", "Weather", "/weather", "w", icon="M2 8h12"),),
+    api=api,
+    machines=("/stations/",),
+)
