@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.pipelines.linker.answering import (
     BadQueries,
-    Known,
-    Named,
+    KnownEntity,
+    Term,
     answer,
     flyout,
     manifest,
@@ -38,49 +38,49 @@ from tests.pipelines.linker.schemas import (
     fits,
 )
 
-HUMAN, FILM = Named("Q5", "human"), Named("Q11424", "film")
+HUMAN, FILM = Term("Q5", "human"), Term("Q11424", "film")
 
 
 def _born(text: str) -> dict[str, list[Value]]:
     return {"P569": [Value(Kind.DATE, text, date=parse_date(text))]}
 
 
-ADAMS = Known(
+ADAMS = KnownEntity(
     "Q42", "Douglas Adams", ("Douglas Noel Adams",), "English <writer>", (HUMAN,),
     frozenset({"Q215627"}), _born("1952-03-11"), decided=("D. Adams of the Guide",),
 )  # fmt: skip
-OTHER = Known("Q99", "Douglas Adams", (), "engineer", (HUMAN,), values=_born("1876"))
-MOVIE = Known("Q7", "Douglas Adams: A Life", (), "", (FILM,))
+OTHER = KnownEntity("Q99", "Douglas Adams", (), "engineer", (HUMAN,), values=_born("1876"))
+MOVIE = KnownEntity("Q7", "Douglas Adams: A Life", (), "", (FILM,))
 
 
 class Shelf:
     """A repository of a handful of entities."""
 
-    def __init__(self, *known: Known) -> None:
+    def __init__(self, *known: KnownEntity) -> None:
         self._known = known
 
-    async def named_like(self, text: str, limit: int) -> Sequence[Known]:
+    async def named_like(self, text: str, limit: int) -> Sequence[KnownEntity]:
         words = set(fold(text).split())
 
-        def near(known: Known) -> bool:
+        def near(known: KnownEntity) -> bool:
             names = (known.name, *known.names, *known.decided)
             return any(words & set(fold(name).split()) for name in names)
 
         return [known for known in self._known if near(known)][:limit]
 
-    async def with_value(self, property_id: str, text: str, limit: int) -> Sequence[Known]:
+    async def with_value(self, property_id: str, text: str, limit: int) -> Sequence[KnownEntity]:
         return [
             k for k in self._known if any(v.text == text for v in k.values.get(property_id, ()))
         ]
 
-    async def get(self, entity_id: str) -> Known | None:
+    async def get(self, entity_id: str) -> KnownEntity | None:
         return next((known for known in self._known if known.id == entity_id), None)
 
-    async def types(self, prefix: str, limit: int) -> Sequence[Named]:
+    async def types(self, prefix: str, limit: int) -> Sequence[Term]:
         return [each for each in (HUMAN, FILM) if each.name.startswith(prefix)]
 
-    async def properties(self, prefix: str, limit: int) -> Sequence[Named]:
-        return [Named("P569", "date of birth", "when")]
+    async def properties(self, prefix: str, limit: int) -> Sequence[Term]:
+        return [Term("P569", "date of birth", "when")]
 
 
 SHELF = Shelf(ADAMS, OTHER, MOVIE)
@@ -184,6 +184,7 @@ _JSON = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.text(min_size=1, max_size=3), _JSON, max_size=3))
 def test_exactly_what_the_schema_allows_is_read(batch: dict[str, Any]) -> None:
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.pipelines.linker.dates import (
@@ -71,6 +71,7 @@ def test_what_is_not_a_date_says_why_and_keeps_what_can_be_used(
     assert (raised.value.code, str(raised.value.rest)) == (code, rest)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=30))
 def test_no_text_makes_reading_fail_otherwise(text: str) -> None:
     try:

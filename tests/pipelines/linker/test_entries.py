@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import InputError
@@ -137,6 +137,7 @@ _CELLS = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(COLUMNS), _CELLS))
 def test_no_cell_makes_a_row_fail(row: dict[str, Any]) -> None:
     entry = read_entry(row, MAPPING, 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.pipelines.linker.names import (
@@ -74,6 +74,7 @@ def test_names_that_cannot_be_written_in_latin_are_compared_as_they_are() -> Non
     assert likeness("!!!", "???") == 0
 
 
+@settings(deadline=None)
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_likeness_is_symmetric_and_bounded_for_any_text(one: str, other: str) -> None:
     first, second = clean(one), clean(other)

@@ -6,7 +6,13 @@ import pytest
 
 from holdfast.errors import InputError
 from holdfast.pipelines.linker.entries import Entry
-from holdfast.pipelines.linker.quality import Judged, Labelled, Report, read_labelled, render
+from holdfast.pipelines.linker.quality import (
+    Judgement,
+    LabelledEntry,
+    Report,
+    read_labelled,
+    render,
+)
 from tests.pipelines.linker.entity_world import make_world
 from tests.pipelines.linker.labelled import HAND_MADE, MAPPING, make_labelled, measure_seed
 
@@ -15,7 +21,7 @@ from tests.pipelines.linker.labelled import HAND_MADE, MAPPING, make_labelled, m
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_goals_are_met_on_a_labelled_set(seed: int) -> None:
     report, _calls = await measure_seed(seed)
-    assert len(report.judged) >= 500
+    assert len(report.judgements) >= 500
     assert report.accepted_count >= 200
     assert report.good, render(report)
 
@@ -26,9 +32,9 @@ def test_labelled_set_is_the_same_for_the_same_seed() -> None:
     assert lines != make_labelled(make_world(4), 4, 40)
 
 
-def _judged(expected: str | None, ranked: str, accepted: str | None, case: str = "a") -> Judged:
-    labelled = Labelled(Entry("1", "Some Name"), expected, case)
-    return Judged(labelled, tuple(ranked.split()), accepted, "because")
+def _judged(expected: str | None, ranked: str, accepted: str | None, case: str = "a") -> Judgement:
+    labelled = LabelledEntry(Entry("1", "Some Name"), expected, case)
+    return Judgement(labelled, tuple(ranked.split()), accepted, "because")
 
 
 def test_report_counts_precision_recall_and_confusion() -> None:

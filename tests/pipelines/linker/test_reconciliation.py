@@ -12,7 +12,7 @@ from holdfast.pipelines.linker.entities import Kind
 from holdfast.pipelines.linker.entries import Entry, read_entry
 from holdfast.pipelines.linker.reconciliation import (
     Query,
-    candidate_of_found,
+    candidate_of_service,
     extend,
     fetch_service,
     parse_extension,
@@ -123,11 +123,11 @@ async def test_candidates_are_scored_by_what_the_service_tells_of_them(
     (answer,) = await reconcile(http, known, [query_of(entry)])
     assert isinstance(answer, list)
     values = await extend(http, known, [found.id for found in answer], ["P569"])
-    candidates = [candidate_of_found(f, entry.type, values.get(f.id, {})) for f in answer]
+    candidates = [candidate_of_service(f, entry.type, values.get(f.id, {})) for f in answer]
     accepted = rank(entry, candidates, Thresholds()).accepted
     assert accepted is not None
     assert accepted.candidate.id == "Q42"
-    without = [candidate_of_found(found, entry.type, {}) for found in answer]
+    without = [candidate_of_service(found, entry.type, {}) for found in answer]
     assert rank(entry, without, Thresholds()).accepted is None
 
 

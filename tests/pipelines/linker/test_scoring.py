@@ -9,14 +9,14 @@ import pytest
 
 from holdfast.pipelines.linker.dates import parse_date
 from holdfast.pipelines.linker.entities import Candidate, Kind, Value
-from holdfast.pipelines.linker.entries import Entry, Given, Problem
-from holdfast.pipelines.linker.scoring import Scored, Thresholds, rank, score
+from holdfast.pipelines.linker.entries import Entry, GivenValue, Problem
+from holdfast.pipelines.linker.scoring import ScoredCandidate, Thresholds, rank, score
 
 T = Thresholds()
 
 
-def born(text: str) -> Given:
-    return Given("P569", text, parse_date(text))
+def born(text: str) -> GivenValue:
+    return GivenValue("P569", text, parse_date(text))
 
 
 def dated(text: str) -> dict[str, list[Value]]:
@@ -34,7 +34,7 @@ def entry(*dates: str, name: str = "John Smith", **more: Any) -> Entry:
     return Entry("1", name, dates=tuple(map(born, dates)), **more)
 
 
-def scored(given: Entry, candidate: Candidate) -> Scored:
+def scored(given: Entry, candidate: Candidate) -> ScoredCandidate:
     result = score(given, candidate, T)
     assert result is not None
     return result
@@ -42,7 +42,7 @@ def scored(given: Entry, candidate: Candidate) -> Scored:
 
 def test_score_is_the_weighted_mean_of_name_and_fields() -> None:
     candidate = person(**dated("1952-03-11"), P106=[Value(Kind.ITEM, "Q36180")])
-    given = entry("1952", properties=(Given("P106", "Q1"),))
+    given = entry("1952", properties=(GivenValue("P106", "Q1"),))
     result = scored(given, candidate)
     assert result.score == round((100 + 0.4 * 80 + 0.4 * 0) / 1.8, 1)
     assert [(f.field, f.score, f.weight) for f in result.fields] == [
@@ -85,12 +85,12 @@ def test_wrong_type_is_dropped_and_a_missing_type_halves() -> None:
 
 def test_equal_identifier_makes_it_a_hundred_and_another_contradicts() -> None:
     viaf = {"P214": [Value(Kind.IDENTIFIER, "1132 30702")]}
-    given = entry(identifiers=(Given("P214", "https://viaf.org/viaf/113230702/"),))
+    given = entry(identifiers=(GivenValue("P214", "https://viaf.org/viaf/113230702/"),))
     ranking = rank(given, [person(**viaf)], T)
     assert (ranking.candidates[0].score, ranking.reason) == (100, "name and P214 agree")
     assert ranking.accepted is not None
     other = rank(
-        entry("1952-03-11", identifiers=(Given("P214", "7"),)),
+        entry("1952-03-11", identifiers=(GivenValue("P214", "7"),)),
         [person(**viaf, **dated("1952-03-11"))],
         T,
     )
@@ -99,7 +99,7 @@ def test_equal_identifier_makes_it_a_hundred_and_another_contradicts() -> None:
 
 def test_identifier_of_somebody_with_another_name_is_for_a_person_to_judge() -> None:
     viaf = {"P214": [Value(Kind.IDENTIFIER, "7")]}
-    ranking = rank(entry(identifiers=(Given("P214", "7"),)), [person("Ann Miller", **viaf)], T)
+    ranking = rank(entry(identifiers=(GivenValue("P214", "7"),)), [person("Ann Miller", **viaf)], T)
     assert ranking.candidates[0].score == 100
     assert ranking.accepted is None
 
@@ -131,7 +131,7 @@ def test_lead_is_needed() -> None:
 
 def test_common_property_is_no_second_field_by_itself() -> None:
     writer = {"P106": [Value(Kind.ITEM, "Q36180")]}
-    given = entry(properties=(Given("P106", "Q36180"),))
+    given = entry(properties=(GivenValue("P106", "Q36180"),))
     ranking = rank(given, [person(**writer)], T)
     assert ranking.accepted is None
     assert "too common" in ranking.reason
@@ -150,7 +150,7 @@ def test_similar_name_needs_more_than_a_day_for_siblings_share_it() -> None:
     sister = person("Alexandra Petrov", **dated("1952-03-11"), P106=[Value(Kind.ITEM, "Q36180")])
     brother = entry("1952-03-11", name="Alexander Petrov")
     assert rank(brother, [sister], T).accepted is None
-    writer = replace(brother, properties=(Given("P106", "Q36180"),))
+    writer = replace(brother, properties=(GivenValue("P106", "Q36180"),))
     assert rank(writer, [sister], T).accepted is not None
 
 
@@ -193,6 +193,6 @@ def test_nothing_found_says_so() -> None:
     ],
 )
 def test_values_are_compared_by_their_kind(text: str, value: Value, expected: float | None) -> None:
-    result = scored(entry(properties=(Given("P1", text),)), person(P1=[value]))
+    result = scored(entry(properties=(GivenValue("P1", text),)), person(P1=[value]))
     field = result.fields[1].score
     assert (None if field is None else round(field)) == expected

@@ -14,9 +14,9 @@ import orjson
 
 from holdfast.errors import UserError
 from holdfast.pipelines.linker.entities import Candidate, Value
-from holdfast.pipelines.linker.entries import Entry, Given
+from holdfast.pipelines.linker.entries import Entry, GivenValue
 from holdfast.pipelines.linker.names import clean, cut, fold
-from holdfast.pipelines.linker.scoring import Scored, Thresholds, rank
+from holdfast.pipelines.linker.scoring import ScoredCandidate, Thresholds, rank
 
 IDENTIFIER_SPACE = "http://www.wikidata.org/entity/"
 SCHEMA_SPACE = "http://www.wikidata.org/prop/direct/"
@@ -36,7 +36,7 @@ class BadQueries(UserError):
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class Term:
     """A type or a property."""
 
     id: str
@@ -49,14 +49,14 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownEntity:
     """An entity that Holdfast has, and the names that people linked to it."""
 
     id: str
     name: str
     names: tuple[str, ...] = ()
     description: str = ""
-    types: tuple[Named, ...] = ()
+    types: tuple[Term, ...] = ()
     broader: frozenset[str] = frozenset()  # the classes above its types
     values: Mapping[str, Sequence[Value]] = field(default_factory=dict)
     decided: tuple[str, ...] = ()
@@ -65,19 +65,21 @@ class Known:
 class Repository(Protocol):
     """What has been accepted and what was looked up, searched."""
 
-    async def named_like(self, text: str, limit: int) -> Sequence[Known]: ...
+    async def named_like(self, text: str, limit: int) -> Sequence[KnownEntity]: ...
 
-    async def with_value(self, property_id: str, text: str, limit: int) -> Sequence[Known]: ...
+    async def with_value(
+        self, property_id: str, text: str, limit: int
+    ) -> Sequence[KnownEntity]: ...
 
-    async def get(self, entity_id: str) -> Known | None: ...
+    async def get(self, entity_id: str) -> KnownEntity | None: ...
 
-    async def types(self, prefix: str, limit: int) -> Sequence[Named]: ...
+    async def types(self, prefix: str, limit: int) -> Sequence[Term]: ...
 
-    async def properties(self, prefix: str, limit: int) -> Sequence[Named]: ...
+    async def properties(self, prefix: str, limit: int) -> Sequence[Term]: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class IncomingQuery:
     """One query of a batch."""
 
     text: str
@@ -87,7 +89,7 @@ class Asked:
     properties: tuple[tuple[str, tuple[str, ...]], ...]
 
 
-def manifest(name: str, base_url: str, view_url: str, types: Sequence[Named]) -> dict[str, Any]:
+def manifest(name: str, base_url: str, view_url: str, types: Sequence[Term]) -> dict[str, Any]:
     """What the service says of itself; `base_url` includes its token."""
 
     def suggest(kind: str) -> dict[str, str]:
@@ -109,7 +111,7 @@ def manifest(name: str, base_url: str, view_url: str, types: Sequence[Named]) ->
     }
 
 
-def read_queries(text: str, most: int) -> dict[str, Asked]:
+def read_queries(text: str, most: int) -> dict[str, IncomingQuery]:
     """The queries of a request, checked; BadQueries says what is wrong with which."""
     try:
         batch = orjson.loads(text)
@@ -126,7 +128,7 @@ def read_queries(text: str, most: int) -> dict[str, Asked]:
     return {key: _read_query(key, query) for key, query in batch.items()}
 
 
-def _read_query(key: str, query: Any) -> Asked:
+def _read_query(key: str, query: Any) -> IncomingQuery:
     shown = repr(key[:50])
     if not isinstance(query, dict):
         raise BadQueries(f"query {shown} is not an object")
@@ -145,7 +147,7 @@ def _read_query(key: str, query: Any) -> Asked:
     types, limit = _read_types(shown, query.get("type", [])), query.get("limit", _DEFAULT_LIMIT)
     if isinstance(limit, bool) or not isinstance(limit, int | float):
         raise BadQueries(f"`limit` of {shown} is not a number")
-    return Asked(cut(clean(text)), types, strict, _bounded(limit), properties)
+    return IncomingQuery(cut(clean(text)), types, strict, _bounded(limit), properties)
 
 
 def _bounded(limit: float) -> int:
@@ -154,21 +156,21 @@ def _bounded(limit: float) -> int:
 
 def _read_types(shown: str, given: Any) -> tuple[str, ...]:
     types = [given] if isinstance(given, str) else given
-    if not isinstance(types, list) or not all(isinstance(each, str) for each in types):
+    if not isinstance(types, list) or not all(isinstance(type_id, str) for type_id in types):
         raise BadQueries(f"`type` of {shown} must be an id or a list of ids")
-    return tuple(each for each in types if each)
+    return tuple(type_id for type_id in types if type_id)
 
 
 def _read_properties(shown: str, given: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
     if not isinstance(given, list):
         raise BadQueries(f"`properties` of {shown} is not a list")
     properties = []
-    for each in given:
-        if not isinstance(each, dict) or not isinstance(each.get("pid"), str) or "v" not in each:
+    for pair in given:
+        if not isinstance(pair, dict) or not isinstance(pair.get("pid"), str) or "v" not in pair:
             raise BadQueries(f"each of `properties` of {shown} needs `pid` and `v`")
-        values = each["v"] if isinstance(each["v"], list) else [each["v"]]
+        values = pair["v"] if isinstance(pair["v"], list) else [pair["v"]]
         texts = tuple(_value_text(shown, value) for value in values)
-        properties.append((each["pid"], texts))
+        properties.append((pair["pid"], texts))
     return tuple(properties)
 
 
@@ -183,7 +185,7 @@ def _value_text(shown: str, value: Any) -> str:
 
 
 async def answer(
-    queries: Mapping[str, Asked], repository: Repository, thresholds: Thresholds
+    queries: Mapping[str, IncomingQuery], repository: Repository, thresholds: Thresholds
 ) -> dict[str, Any]:
     return {
         key: {"result": await _answer_one(query, repository, thresholds)}
@@ -192,16 +194,16 @@ async def answer(
 
 
 async def _answer_one(
-    query: Asked, repository: Repository, thresholds: Thresholds
+    query: IncomingQuery, repository: Repository, thresholds: Thresholds
 ) -> list[dict[str, Any]]:
-    known: dict[str, Known] = {}
+    known: dict[str, KnownEntity] = {}
     if query.text:
         near = await repository.named_like(query.text, _MOST_CANDIDATES)
-        known.update((each.id, each) for each in near)
+        known.update((entity.id, entity) for entity in near)
     for property_id, texts in query.properties:
         for text in texts:
             holders = await repository.with_value(property_id, text, query.limit)
-            known.update((each.id, each) for each in holders)
+            known.update((entity.id, entity) for entity in holders)
     fitting = {k.id: k for k in known.values() if _has_type(k, query)}
     entry = _entry_of(query)
     ranking = rank(entry, map(_candidate, fitting.values()), thresholds)
@@ -217,7 +219,7 @@ async def _answer_one(
     return results[: query.limit]
 
 
-def _has_type(known: Known, query: Asked) -> bool:
+def _has_type(known: KnownEntity, query: IncomingQuery) -> bool:
     if not query.types or (query.strict == "should" and len(query.types) > 1):
         return True
     own = {type_.id for type_ in known.types} | known.broader
@@ -226,22 +228,24 @@ def _has_type(known: Known, query: Asked) -> bool:
     return bool(own & set(query.types)) or (query.strict == "should" and not own)
 
 
-def _entry_of(query: Asked) -> Entry:
-    given = tuple(Given(pid, text) for pid, texts in query.properties for text in texts)
+def _entry_of(query: IncomingQuery) -> Entry:
+    given = tuple(GivenValue(pid, text) for pid, texts in query.properties for text in texts)
     return Entry(key="query", name=query.text, properties=given)
 
 
-def _candidate(known: Known) -> Candidate:
+def _candidate(known: KnownEntity) -> Candidate:
     names = (known.name, *known.names, *known.decided)
     return Candidate(known.id, known.name, names, known.description, values=known.values)
 
 
-def _is_decided(known: Known, text: str) -> bool:
+def _is_decided(known: KnownEntity, text: str) -> bool:
     wanted = fold(text)
     return bool(wanted) and any(fold(name) == wanted for name in known.decided)
 
 
-def _result(scored: Scored, known: Known, accepted: str | None, decided: bool) -> dict[str, Any]:
+def _result(
+    scored: ScoredCandidate, known: KnownEntity, accepted: str | None, decided: bool
+) -> dict[str, Any]:
     features: list[dict[str, Any]] = [
         {"id": field.field, "value": round(field.score, 1)}
         for field in scored.fields
@@ -260,7 +264,7 @@ def _result(scored: Scored, known: Known, accepted: str | None, decided: bool) -
 
 async def suggest_entities(prefix: str, repository: Repository) -> dict[str, Any]:
     text = cut(clean(prefix))
-    found = await repository.named_like(text, _SUGGESTIONS) if text else []
+    entities = await repository.named_like(text, _SUGGESTIONS) if text else []
     return {
         "result": [
             {
@@ -269,19 +273,19 @@ async def suggest_entities(prefix: str, repository: Repository) -> dict[str, Any
                 "description": known.description,
                 "notable": [type_.to_json() for type_ in known.types],
             }
-            for known in found
+            for known in entities
         ]
     }
 
 
 async def suggest_types(prefix: str, repository: Repository) -> dict[str, Any]:
-    found = await repository.types(cut(clean(prefix)), _SUGGESTIONS)
-    return {"result": [named.to_json() for named in found]}
+    terms = await repository.types(cut(clean(prefix)), _SUGGESTIONS)
+    return {"result": [term.to_json() for term in terms]}
 
 
 async def suggest_properties(prefix: str, repository: Repository) -> dict[str, Any]:
-    found = await repository.properties(cut(clean(prefix)), _SUGGESTIONS)
-    return {"result": [named.to_json() for named in found]}
+    terms = await repository.properties(cut(clean(prefix)), _SUGGESTIONS)
+    return {"result": [term.to_json() for term in terms]}
 
 
 async def preview(entity_id: str, repository: Repository) -> str | None:

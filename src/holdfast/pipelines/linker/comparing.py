@@ -18,7 +18,7 @@ from holdfast.pipelines.linker.dates import (
     to_gregorian,
 )
 from holdfast.pipelines.linker.entities import Kind, Value
-from holdfast.pipelines.linker.entries import Given, item_of
+from holdfast.pipelines.linker.entries import GivenValue, item_of
 from holdfast.pipelines.linker.names import likeness
 
 _SEPARATORS = re.compile(r"[\s\-–]+")
@@ -53,13 +53,13 @@ class Comparison:
     strength: float  # what an agreement tells
 
 
-def compare(given: Given, values: Sequence[Value]) -> Comparison | None:
+def compare(given: GivenValue, values: Sequence[Value]) -> Comparison | None:
     """The best agreement with any of the values; None where nothing can be compared."""
     results = [result for value in values if (result := _compare_one(given, value)) is not None]
     return max(results, key=lambda result: (result.score, result.strength), default=None)
 
 
-def same_identifier(given: Given, values: Sequence[Value]) -> Value | None:
+def same_identifier(given: GivenValue, values: Sequence[Value]) -> Value | None:
     """The value that is this identifier, written with or without separators or as an address."""
     wanted = {_identifier(given.text), _identifier(bare_identifier(given.text))}
     for value in values:
@@ -75,7 +75,7 @@ def bare_identifier(text: str) -> str:
     return unquote(urlsplit(text).path.rstrip("/").rpartition("/")[2]) or text
 
 
-def _compare_one(given: Given, value: Value) -> Comparison | None:
+def _compare_one(given: GivenValue, value: Value) -> Comparison | None:
     if value.kind is Kind.UNKNOWN:
         return None
     if value.kind is Kind.NONE:
@@ -96,12 +96,12 @@ def _note(score: float) -> str:
     return f"{score:.0f} % alike" if score else "different"
 
 
-def _compare_date(given: Given, value: Value) -> Comparison | None:
+def _compare_date(given: GivenValue, value: Value) -> Comparison | None:
     date = given.date or _date_or_none(given.text)
     if date is None or value.date is None:
         return None
     choices = [value.date, to_gregorian(value.date)]
-    agreement = max((compare_dates(date, other) for other in choices), key=lambda a: a.score)
+    agreement = max((compare_dates(date, right) for right in choices), key=lambda a: a.score)
     strength = STRENGTH_OF_DATE[agreement.shared]
     return Comparison(agreement.score, value.text, agreement.note, strength)
 
@@ -113,7 +113,7 @@ def _date_or_none(text: str) -> PartialDate | None:
         return error.rest
 
 
-def _compare_item(given: Given, value: Value) -> Comparison | None:
+def _compare_item(given: GivenValue, value: Value) -> Comparison | None:
     item = item_of(given.text)
     shown = f"{value.names[0]} ({value.text})" if value.names else value.text
     if item is not None:
@@ -126,7 +126,7 @@ def _compare_item(given: Given, value: Value) -> Comparison | None:
     return Comparison(score, shown, _note(score), STRENGTH_OF_KIND[Kind.ITEM])
 
 
-def _compare_place(given: Given, value: Value) -> Comparison | None:
+def _compare_place(given: GivenValue, value: Value) -> Comparison | None:
     match = _POINT.fullmatch(given.text.casefold())
     if match is None or value.point is None:
         return None
@@ -136,24 +136,24 @@ def _compare_place(given: Given, value: Value) -> Comparison | None:
     return Comparison(score, value.text, note, STRENGTH_OF_KIND[Kind.PLACE])
 
 
-def _kilometres(one: tuple[float, float], other: tuple[float, float]) -> float:
-    (latitude, longitude), (latitude2, longitude2) = one, other
+def _kilometres(left: tuple[float, float], right: tuple[float, float]) -> float:
+    (latitude, longitude), (latitude2, longitude2) = left, right
     phi, phi2 = math.radians(latitude), math.radians(latitude2)
     half = math.sin((phi2 - phi) / 2) ** 2
     half += math.cos(phi) * math.cos(phi2) * math.sin(math.radians(longitude2 - longitude) / 2) ** 2
     return 2 * _EARTH_KILOMETRES * math.asin(min(1.0, math.sqrt(half)))
 
 
-def _compare_identifier(one: str, other: str) -> float:
-    return 100.0 if _identifier(one) == _identifier(other) else 0.0
+def _compare_identifier(left: str, right: str) -> float:
+    return 100.0 if _identifier(left) == _identifier(right) else 0.0
 
 
 def _identifier(text: str) -> str:
     return _SEPARATORS.sub("", text).casefold()
 
 
-def _compare_url(one: str, other: str) -> float:
-    return 100.0 if _address(one) == _address(other) else 0.0
+def _compare_url(left: str, right: str) -> float:
+    return 100.0 if _address(left) == _address(right) else 0.0
 
 
 def _address(text: str) -> str:
@@ -164,9 +164,9 @@ def _address(text: str) -> str:
     return (host.casefold().removeprefix("www.") + slash + path).rstrip("/")
 
 
-def _compare_quantity(one: str, other: str) -> float:
+def _compare_quantity(left: str, right: str) -> float:
     try:
-        return 100.0 if Decimal(one.replace(" ", "")) == Decimal(other) else 0.0
+        return 100.0 if Decimal(left.replace(" ", "")) == Decimal(right) else 0.0
     except InvalidOperation:
         return 0.0
 

@@ -63,7 +63,7 @@ _SHORT_YEAR = re.compile(r"(?P<year>-?\d{1,4})")
 _COMPACT = re.compile(r"(?P<year>[12]\d{3})(?P<month>\d\d)(?P<day>\d\d)")
 _YEAR_FIRST = re.compile(r"(?P<year>\d{4})[./](?P<month>\d{1,2})[./](?P<day>\d{1,2})")
 _DOTTED = re.compile(r"(?P<day>\d{1,2})\.\s?(?P<month>\d{1,2})\.\s?(?P<year>\d{4})")
-_SLASHED = re.compile(r"(?P<one>\d{1,2})[/-](?P<other>\d{1,2})[/-](?P<year>\d{4})")
+_SLASHED = re.compile(r"(?P<left>\d{1,2})[/-](?P<right>\d{1,2})[/-](?P<year>\d{4})")
 _DAY_NAMED = re.compile(
     r"(?P<day>\d{1,2})(?:st|nd|rd|th|\.)?\s+(?:of\s+)?(?P<name>[a-z]{3,9})\.?,?\s+(?P<year>\d{1,4})"
 )
@@ -87,10 +87,10 @@ def parse_date(text: str) -> PartialDate:
     rest = _CIRCA.sub("", rest)
     era = _ERA.search(rest)
     rest = _ERA.sub("", rest).strip()
-    found = _parse_plain(rest, text)
+    result = _parse_plain(rest, text)
     if era and era[1].startswith("b"):
-        found = replace(found, year=-abs(found.year))
-    return replace(found, circa=circa) if circa else found
+        result = replace(result, year=-abs(result.year))
+    return replace(result, circa=circa) if circa else result
 
 
 def _parse_plain(text: str, shown: str) -> PartialDate:
@@ -111,7 +111,7 @@ def _parse_plain(text: str, shown: str) -> PartialDate:
 def _parse_unclear(text: str, shown: str) -> PartialDate:
     match = _SLASHED.fullmatch(text)
     if match:
-        return _by_order(shown, int(match["year"]), int(match["one"]), int(match["other"]))
+        return _by_order(shown, int(match["year"]), int(match["left"]), int(match["right"]))
     match = _DECADE.fullmatch(text)
     if match:
         return PartialDate(int(match["year"]), precision=Precision.DECADE)
@@ -121,11 +121,11 @@ def _parse_unclear(text: str, shown: str) -> PartialDate:
     raise BadDate("DATE_UNREADABLE", f"{shown[:50]!r} is not a date")
 
 
-def _by_order(shown: str, year: int, one: int, other: int) -> PartialDate:
-    if one > 12 or one == other:
-        return _checked(shown, year, other, one)
-    if other > 12:
-        return _checked(shown, year, one, other)
+def _by_order(shown: str, year: int, left: int, right: int) -> PartialDate:
+    if left > 12 or left == right:
+        return _checked(shown, year, right, left)
+    if right > 12:
+        return _checked(shown, year, left, right)
     rest = _checked(shown, year)
     raise BadDate("DATE_AMBIGUOUS", f"{shown[:50]!r}: day and month cannot be told apart", rest)
 
@@ -184,50 +184,50 @@ class Agreement:
     note: str
 
 
-def compare_dates(one: PartialDate, other: PartialDate) -> Agreement:
+def compare_dates(left: PartialDate, right: PartialDate) -> Agreement:
     """How well two dates agree, judged at the precision that both have.
 
     The first of January is what tables say when they know only the year, so against another day
     of that year it counts as the year.
     """
-    shared = min(one.precision, other.precision)
-    if shared is Precision.DAY and not _same(one, other, shared):
-        return _compare_days(one, other)
-    if _same(one, other, shared):
-        score = _EQUAL[shared] - (5.0 if one.circa or other.circa else 0.0)
+    shared = min(left.precision, right.precision)
+    if shared is Precision.DAY and not _same(left, right, shared):
+        return _compare_days(left, right)
+    if _same(left, right, shared):
+        score = _EQUAL[shared] - (5.0 if left.circa or right.circa else 0.0)
         return Agreement(score, shared, f"the same {shared.name.lower()}")
-    if shared is Precision.MONTH and one.year == other.year:
+    if shared is Precision.MONTH and left.year == right.year:
         return Agreement(_SAME_YEAR, Precision.YEAR, "only the same year")
-    return _compare_years(one, other, shared)
+    return _compare_years(left, right, shared)
 
 
-def _same(one: PartialDate, other: PartialDate, shared: Precision) -> bool:
+def _same(left: PartialDate, right: PartialDate, shared: Precision) -> bool:
     if shared is Precision.CENTURY:
-        return (one.year - 1) // 100 == (other.year - 1) // 100
+        return (left.year - 1) // 100 == (right.year - 1) // 100
     if shared is Precision.DECADE:
-        return one.year // 10 == other.year // 10
-    if one.year != other.year:
+        return left.year // 10 == right.year // 10
+    if left.year != right.year:
         return False
     if shared is Precision.YEAR:
         return True
-    return one.month == other.month and (shared is Precision.MONTH or one.day == other.day)
+    return left.month == right.month and (shared is Precision.MONTH or left.day == right.day)
 
 
-def _compare_days(one: PartialDate, other: PartialDate) -> Agreement:
-    first = _ordinal(one.year, one.month, one.day)
-    second = _ordinal(other.year, other.month, other.day)
+def _compare_days(left: PartialDate, right: PartialDate) -> Agreement:
+    first = _ordinal(left.year, left.month, left.day)
+    second = _ordinal(right.year, right.month, right.day)
     apart = abs(first - second) if first is not None and second is not None else None
-    if apart is not None and abs(one.year - other.year) <= 1:
+    if apart is not None and abs(left.year - right.year) <= 1:
         if apart <= _NEAR_DAYS:
             note = f"{apart} day{'s' if apart > 1 else ''} apart"
             return Agreement(100.0 - 5 * apart, Precision.DAY, note)
-        if apart == _calendar_shift(one.year) and min(one.year, other.year) <= _LAST_JULIAN_YEAR:
+        if apart == _calendar_shift(left.year) and min(left.year, right.year) <= _LAST_JULIAN_YEAR:
             return Agreement(_OTHER_CALENDAR, Precision.DAY, "the same day in the other calendar")
-    if one.year != other.year:
-        return _compare_years(one, other, Precision.DAY)
-    if (1, 1) in ((one.month, one.day), (other.month, other.day)):
+    if left.year != right.year:
+        return _compare_years(left, right, Precision.DAY)
+    if (1, 1) in ((left.month, left.day), (right.month, right.day)):
         return Agreement(_EQUAL[Precision.YEAR], Precision.YEAR, "the same year")
-    if (one.month, one.day) == (other.day, other.month):
+    if (left.month, left.day) == (right.day, right.month):
         return Agreement(_SWAPPED, Precision.YEAR, "day and month swapped")
     return Agreement(_SAME_YEAR, Precision.YEAR, "only the same year")
 
@@ -237,9 +237,9 @@ def _calendar_shift(year: int) -> int:
     return year // 100 - year // 400 - 2
 
 
-def _compare_years(one: PartialDate, other: PartialDate, shared: Precision) -> Agreement:
-    apart = abs(one.year - other.year)
-    about = one.circa or other.circa
+def _compare_years(left: PartialDate, right: PartialDate, shared: Precision) -> Agreement:
+    apart = abs(left.year - right.year)
+    about = left.circa or right.circa
     if about and apart <= _CIRCA_YEARS:
         return Agreement(_CIRCA_NEAR, Precision.DECADE, "about the same year")
     if apart == 1 and shared is Precision.YEAR:

@@ -226,7 +226,7 @@ def candidate_of(
     """The entity as scoring sees it. `closure` has all classes above each class."""
     direct = entity.items(INSTANCE_OF)
     above = closure or {}
-    types = frozenset(direct).union(*(above.get(each, frozenset()) for each in direct))
+    types = frozenset(direct).union(*(above.get(class_id, frozenset()) for class_id in direct))
     return Candidate(
         id=entity.id,
         label=entity.label(language) or entity.id,

@@ -53,7 +53,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenValue:
     """One value that the row gives for a property."""
 
     property_id: str
@@ -68,9 +68,9 @@ class Entry:
     name: str
     aliases: tuple[str, ...] = ()
     type: str | None = None
-    dates: tuple[Given, ...] = ()
-    identifiers: tuple[Given, ...] = ()
-    properties: tuple[Given, ...] = ()
+    dates: tuple[GivenValue, ...] = ()
+    identifiers: tuple[GivenValue, ...] = ()
+    properties: tuple[GivenValue, ...] = ()
     problems: tuple[Problem, ...] = ()
 
     @property
@@ -247,34 +247,34 @@ def _type(row: Json, mapping: ColumnMapping, problems: list[Problem]) -> str | N
     text = _text(row, mapping.type)
     if not text:
         return None
-    found = item_of(mapping.types.get(text.casefold(), text))
-    if found is None:
+    item_id = item_of(mapping.types.get(text.casefold(), text))
+    if item_id is None:
         detail = f"{text[:50]!r} is not an item id and the mapping gives none for it"
         problems.append(Problem("TYPE_UNKNOWN", mapping.type, detail))
-    return found
+    return item_id
 
 
-def _dates(row: Json, columns: Mapping[str, str], problems: list[Problem]) -> Iterable[Given]:
+def _dates(row: Json, columns: Mapping[str, str], problems: list[Problem]) -> Iterable[GivenValue]:
     for column, property_id in columns.items():
         text = _text(row, column)
         if not text:
             continue
         try:
-            yield Given(property_id, text, parse_date(text))
+            yield GivenValue(property_id, text, parse_date(text))
         except BadDate as error:
             problems.append(Problem(error.code, column, error.detail))
             if error.rest is not None:
-                yield Given(property_id, text, error.rest, doubtful=True)
+                yield GivenValue(property_id, text, error.rest, doubtful=True)
 
 
-def _given(row: Json, columns: Mapping[str, str], problems: list[Problem]) -> Iterable[Given]:
+def _given(row: Json, columns: Mapping[str, str], problems: list[Problem]) -> Iterable[GivenValue]:
     for column, property_id in columns.items():
         for text in _several(row, column, problems):
             if len(text) > _VALUE_CHARACTERS:
                 detail = f"a value has {len(text):,} characters and is left out"
                 problems.append(Problem("VALUE_TOO_LONG", column, detail))
                 continue
-            yield Given(property_id, text)
+            yield GivenValue(property_id, text)
 
 
 def repeated_keys(entries: Iterable[Entry]) -> dict[str, int]:

@@ -73,8 +73,8 @@ class WikidataLookups:
         names = {i: e.names for i, e in values.items() if e is not None}
         language = self._api.language
         return {
-            asked: _with_names(candidate_of(entity, language, self._closure), named, names)
-            for asked, entity in entities.items()
+            entity_id: _with_names(candidate_of(entity, language, self._closure), named, names)
+            for entity_id, entity in entities.items()
         }
 
     async def _load(self, ids: Iterable[str]) -> dict[str, Entity | None]:
@@ -88,8 +88,8 @@ def _with_names(
     candidate: Candidate, named: Sequence[str], names: Mapping[str, tuple[str, ...]]
 ) -> Candidate:
     values = {
-        property_id: [_named(value, names) for value in each] if property_id in named else each
-        for property_id, each in candidate.values.items()
+        property_id: [_named(value, names) for value in values] if property_id in named else values
+        for property_id, values in candidate.values.items()
     }
     return replace(candidate, values=values)
 

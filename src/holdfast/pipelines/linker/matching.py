@@ -106,7 +106,7 @@ async def match(entry: Entry, lookups: Lookups, thresholds: Thresholds) -> Match
         ids = await step.run(lookups)
         searches += 1
         page_was_full = isinstance(step, ByName) and len(ids) >= step.limit
-        fresh = [each for each in dict.fromkeys(ids) if each not in known]
+        fresh = [entity_id for entity_id in dict.fromkeys(ids) if entity_id not in known]
         if fresh:
             known.update(await lookups.candidates(fresh, named))
             ranking = rank(entry, _once(known.values()), thresholds)
@@ -117,7 +117,7 @@ async def match(entry: Entry, lookups: Lookups, thresholds: Thresholds) -> Match
 
 def _named_properties(entry: Entry) -> list[str]:
     """Where the entry gives a text, which may be the name of an item."""
-    texts = (each.property_id for each in entry.properties if item_of(each.text) is None)
+    texts = (given.property_id for given in entry.properties if item_of(given.text) is None)
     return list(dict.fromkeys(texts))
 
 

@@ -78,15 +78,15 @@ def fold(text: str) -> str:
     return _NOT_WORD.sub(" ", _INSIDE_WORDS.sub("", latin)).strip()
 
 
-def likeness(one: str, other: str) -> float:
+def likeness(left: str, right: str) -> float:
     """How alike two names are, 0 to 100, whatever their script and the order of their words.
 
     Whole names are compared, never parts: "Ann" is not "Ann Arbor". Scripts that write no
     spaces are compared without them.
     """
-    first, second = fold(one), fold(other)
+    first, second = fold(left), fold(right)
     if not first or not second:
-        return 100.0 if one.casefold() == other.casefold() else 0.0
+        return 100.0 if left.casefold() == right.casefold() else 0.0
     if first == second:
         return 100.0
     ordered = fuzz.token_sort_ratio(first, second)
@@ -106,7 +106,7 @@ def language_of(text: str, default: str) -> str:
             counts[language] = counts.get(language, 0) + 1
     if "ja" in counts and "zh" in counts:
         return "ja"  # kana tell Japanese from Chinese
-    return max(counts, key=lambda each: counts[each]) if counts else default
+    return max(counts, key=lambda language: counts[language]) if counts else default
 
 
 def spoken_order(name: str) -> str:

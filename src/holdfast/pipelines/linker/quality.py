@@ -24,17 +24,17 @@ _SHOWN = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
+class LabelledEntry:
     entry: Entry
     expected: str | None
     case: str
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Judgement:
     """What was made of a labelled entry."""
 
-    labelled: Labelled
+    labelled: LabelledEntry
     ranked: tuple[str, ...]  # the first five
     accepted: str | None
     reason: str
@@ -60,23 +60,25 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    judged: tuple[Judged, ...]
+    judgements: tuple[Judgement, ...]
 
     @property
     def accepted_count(self) -> int:
-        return sum(each.accepted is not None for each in self.judged)
+        return sum(judgement.accepted is not None for judgement in self.judgements)
 
     @property
     def precision(self) -> float:
         """Of those accepted without a person, how many rightly; 1 where none was."""
-        wrong = sum(each.wrong for each in self.judged)
+        wrong = sum(judgement.wrong for judgement in self.judgements)
         return 1 - wrong / self.accepted_count if self.accepted_count else 1.0
 
     @property
     def recall(self) -> float:
         """Of those that have a right answer, how many have it among the first five."""
-        answerable = [each for each in self.judged if each.labelled.expected is not None]
-        missed = sum(each.missed for each in answerable)
+        answerable = [
+            judgement for judgement in self.judgements if judgement.labelled.expected is not None
+        ]
+        missed = sum(judgement.missed for judgement in answerable)
         return 1 - missed / len(answerable) if answerable else 1.0
 
     @property
@@ -84,7 +86,7 @@ class Report:
         return self.precision >= PRECISION_GOAL and self.recall >= RECALL_GOAL
 
 
-def read_labelled(lines: Iterable[str], mapping: ColumnMapping) -> list[Labelled]:
+def read_labelled(lines: Iterable[str], mapping: ColumnMapping) -> list[LabelledEntry]:
     labelled = []
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -97,35 +99,37 @@ def read_labelled(lines: Iterable[str], mapping: ColumnMapping) -> list[Labelled
                 f"line {number} of the labelled set cannot be read: {error!r}"
             ) from None
         case = str(raw.get("case") or "entry")
-        labelled.append(Labelled(read_entry(row, mapping, number), expected, case))
+        labelled.append(LabelledEntry(read_entry(row, mapping, number), expected, case))
     return labelled
 
 
-async def measure(labelled: Iterable[Labelled], lookups: Lookups, thresholds: Thresholds) -> Report:
-    judged = []
-    for each in labelled:
-        result = await match(each.entry, lookups, thresholds)
-        judged.append(judge(each, result.ranking, result.searches))
-    return Report(tuple(judged))
+async def measure(
+    labelled: Iterable[LabelledEntry], lookups: Lookups, thresholds: Thresholds
+) -> Report:
+    judgements = []
+    for item in labelled:
+        result = await match(item.entry, lookups, thresholds)
+        judgements.append(judge(item, result.ranking, result.searches))
+    return Report(tuple(judgements))
 
 
-def judge(labelled: Labelled, ranking: Ranking, searches: int = 0) -> Judged:
+def judge(labelled: LabelledEntry, ranking: Ranking, searches: int = 0) -> Judgement:
     ranked = tuple(scored.candidate.id for scored in ranking.candidates[:_RANKS])
     accepted = ranking.accepted.candidate.id if ranking.accepted else None
-    return Judged(labelled, ranked, accepted, ranking.reason, searches)
+    return Judgement(labelled, ranked, accepted, ranking.reason, searches)
 
 
 def render(report: Report) -> str:
     """The report as text: the two figures, what became of each kind of entry, and each error."""
     lines = [
-        f"entries                     {len(report.judged):6}",
+        f"entries                     {len(report.judgements):6}",
         f"accepted without a person   {report.accepted_count:6}",
         _figure("precision of accepted", report.precision, PRECISION_GOAL),
         _figure(f"recall at rank {_RANKS}", report.recall, RECALL_GOAL),
         "",
-        *_confusion(report.judged),
+        *_confusion(report.judgements),
     ]
-    errors = [each for each in report.judged if each.wrong or each.missed]
+    errors = [judgement for judgement in report.judgements if judgement.wrong or judgement.missed]
     if errors:
         lines += ["", "Errors:", *map(_error_line, errors[:_SHOWN])]
     if len(errors) > _SHOWN:
@@ -138,10 +142,10 @@ def _figure(name: str, value: float, goal: float) -> str:
     return f"{name:27} {value:6.4f}  (at least {goal}: {verdict})"
 
 
-def _confusion(judged: Sequence[Judged]) -> list[str]:
-    endings = sorted({each.ending for each in judged})
-    counts = Counter((each.labelled.case, each.ending) for each in judged)
-    cases = sorted({each.labelled.case for each in judged})
+def _confusion(judgements: Sequence[Judgement]) -> list[str]:
+    endings = sorted({judgement.ending for judgement in judgements})
+    counts = Counter((judgement.labelled.case, judgement.ending) for judgement in judgements)
+    cases = sorted({judgement.labelled.case for judgement in judgements})
     width = max(map(len, [*cases, "case"]))
     lines = ["  ".join([f"{'case':{width}}", *endings])]
     for case in cases:
@@ -150,11 +154,9 @@ def _confusion(judged: Sequence[Judged]) -> list[str]:
     return lines
 
 
-def _error_line(judged: Judged) -> str:
-    labelled = judged.labelled
+def _error_line(judgement: Judgement) -> str:
+    labelled = judgement.labelled
     expected = labelled.expected or "none"
-    given = judged.accepted or ", ".join(judged.ranked) or "nothing"
-    name = labelled.entry.name[:60]
-    return (
-        f"  {judged.ending}: {name!r} ({labelled.case}) is {expected}, not {given}: {judged.reason}"
-    )
+    given = judgement.accepted or ", ".join(judgement.ranked) or "nothing"
+    subject = f"{labelled.entry.name[:60]!r} ({labelled.case})"
+    return f"  {judgement.ending}: {subject} is {expected}, not {given}: {judgement.reason}"

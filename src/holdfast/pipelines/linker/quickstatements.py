@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
 from holdfast.pipelines.linker.dates import PartialDate, Precision
-from holdfast.pipelines.linker.entries import Entry, Given, item_of
+from holdfast.pipelines.linker.entries import Entry, GivenValue, item_of
 from holdfast.pipelines.linker.names import clean
 
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z0-9]+)*")
@@ -71,7 +71,7 @@ def _reference(style: Style) -> list[str]:
     return source + address
 
 
-def _value(given: Given, style: Style) -> str | None:
+def _value(given: GivenValue, style: Style) -> str | None:
     if given.doubtful:
         return None
     if given.date is not None:

@@ -62,7 +62,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ServiceCandidate:
     id: str
     name: str
     score: float
@@ -115,10 +115,10 @@ def parse_manifest(manifest: Any, url: str) -> Service:
 
 async def reconcile(
     http: Http, service: Service, queries: Iterable[Query]
-) -> list[list[Found] | ItemError]:
+) -> list[list[ServiceCandidate] | ItemError]:
     """The candidates of each query, in the queries' order. A query that the service left out has
     an error in its place, so that it harms no other."""
-    answers: list[list[Found] | ItemError] = []
+    answers: list[list[ServiceCandidate] | ItemError] = []
     for batch in _batches(queries, service.batch_size):
         sent = {f"q{number}": query.to_json() for number, query in enumerate(batch)}
         form = {"queries": orjson.dumps(sent).decode()}
@@ -138,7 +138,7 @@ def _batches(queries: Iterable[Query], size: int) -> Iterable[Sequence[Query]]:
         yield batch
 
 
-def parse_results(body: Any, keys: Sequence[str]) -> list[list[Found] | ItemError]:
+def parse_results(body: Any, keys: Sequence[str]) -> list[list[ServiceCandidate] | ItemError]:
     if not isinstance(body, Mapping):
         raise ItemError("INVALID_RESPONSE", "the service's reply is not an object")
     if body.get("status") == "error":
@@ -147,20 +147,20 @@ def parse_results(body: Any, keys: Sequence[str]) -> list[list[Found] | ItemErro
     return [_parse_result(body.get(key), key) for key in keys]
 
 
-def _parse_result(raw: Any, key: str) -> list[Found] | ItemError:
+def _parse_result(raw: Any, key: str) -> list[ServiceCandidate] | ItemError:
     result = as_map(raw).get("result")
     if not isinstance(result, list):
         return ItemError("INVALID_RESPONSE", f"the service gave no result for {key}")
     try:
-        return [_found(as_map(each)) for each in result]
+        return [_service_candidate(as_map(raw_candidate)) for raw_candidate in result]
     except (KeyError, TypeError, ValueError) as error:
         return ItemError("INVALID_RESPONSE", f"a candidate of {key} is incomplete: {error!r}")
 
 
-def _found(raw: Mapping[str, Any]) -> Found:
+def _service_candidate(raw: Mapping[str, Any]) -> ServiceCandidate:
     types = raw.get("type") or ()
     features = raw.get("features") or ()
-    return Found(
+    return ServiceCandidate(
         id=str(raw["id"]),
         name=str(raw["name"]),
         score=float(raw["score"]),
@@ -180,8 +180,11 @@ async def extend(
         return values
     for start in range(0, len(ids), _IDS_OF_ONE_EXTENSION):
         wanted = list(ids[start : start + _IDS_OF_ONE_EXTENSION])
-        asked = {"ids": wanted, "properties": [{"id": each} for each in property_ids]}
-        form = {"extend": orjson.dumps(asked).decode()}
+        request = {
+            "ids": wanted,
+            "properties": [{"id": property_id} for property_id in property_ids],
+        }
+        form = {"extend": orjson.dumps(request).decode()}
         body = await _ask(http, "POST", service.url, data=form)
         values.update(parse_extension(body))
     return values
@@ -220,18 +223,18 @@ def _date_value(text: str) -> Value:
     return Value(Kind.DATE, str(date), date=date)
 
 
-def candidate_of_found(
-    found: Found, asked_type: str | None, values: Mapping[str, Sequence[Value]]
+def candidate_of_service(
+    candidate: ServiceCandidate, entry_type: str | None, values: Mapping[str, Sequence[Value]]
 ) -> Candidate:
     """A service's candidate as our scoring sees it. The service was asked for the type, and it
     alone knows which of its types are above which."""
-    asked = {asked_type} if asked_type else set()
+    types = {entry_type} if entry_type else set()
     return Candidate(
-        id=found.id,
-        label=found.name,
-        names=(found.name,),
-        description=found.description,
-        types=frozenset({*found.types, *asked}),
+        id=candidate.id,
+        label=candidate.name,
+        names=(candidate.name,),
+        description=candidate.description,
+        types=frozenset({*candidate.types, *types}),
         values=values,
     )
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from holdfast.pipelines.linker.comparing import compare, same_identifier
 from holdfast.pipelines.linker.entities import Candidate, number_of
-from holdfast.pipelines.linker.entries import Entry, Given
+from holdfast.pipelines.linker.entries import Entry, GivenValue
 from holdfast.pipelines.linker.names import likeness
 
 NAME = "name"
@@ -60,7 +60,7 @@ class FieldScore:
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ScoredCandidate:
     candidate: Candidate
     score: float
     support: float
@@ -84,12 +84,12 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    candidates: tuple[Scored, ...]
-    accepted: Scored | None
+    candidates: tuple[ScoredCandidate, ...]
+    accepted: ScoredCandidate | None
     reason: str  # why the first was accepted, or why not
 
 
-def score(entry: Entry, candidate: Candidate, thresholds: Thresholds) -> Scored | None:
+def score(entry: Entry, candidate: Candidate, thresholds: Thresholds) -> ScoredCandidate | None:
     """The candidate's score; None where it is of another type than the entry asks for."""
     typing = _type_field(entry, candidate)
     if typing is not None and typing.score == 0.0:
@@ -105,7 +105,7 @@ def score(entry: Entry, candidate: Candidate, thresholds: Thresholds) -> Scored 
     if not typed:
         total, support = total / 2, support * _UNTYPED
     explained = (*fields, typing) if typing is not None else tuple(fields)
-    return Scored(candidate, round(total, 1), round(support, 1), explained, typed)
+    return ScoredCandidate(candidate, round(total, 1), round(support, 1), explained, typed)
 
 
 def _type_field(entry: Entry, candidate: Candidate) -> FieldScore | None:
@@ -131,7 +131,7 @@ def _name_field(entry: Entry, candidate: Candidate, thresholds: Thresholds) -> F
     return FieldScore(NAME, given, shown, value, weight, note)
 
 
-def _given_field(given: Given, candidate: Candidate, thresholds: Thresholds) -> FieldScore:
+def _given_field(given: GivenValue, candidate: Candidate, thresholds: Thresholds) -> FieldScore:
     weight = thresholds.field_weight
     values = candidate.values.get(given.property_id, ())
     result = compare(given, values)
@@ -150,7 +150,9 @@ def _given_field(given: Given, candidate: Candidate, thresholds: Thresholds) -> 
     )
 
 
-def _identifier_field(given: Given, candidate: Candidate, thresholds: Thresholds) -> FieldScore:
+def _identifier_field(
+    given: GivenValue, candidate: Candidate, thresholds: Thresholds
+) -> FieldScore:
     equal = same_identifier(given, candidate.values.get(given.property_id, ()))
     if equal is None:
         return _replaced_decisive(_given_field(given, candidate, thresholds))
@@ -196,7 +198,9 @@ def rank(entry: Entry, candidates: Iterable[Candidate], thresholds: Thresholds) 
     return Ranking(tuple(scored), scored[0], f"{fields} agree")
 
 
-def _obstacle(entry: Entry, scored: Sequence[Scored], thresholds: Thresholds) -> str | None:
+def _obstacle(
+    entry: Entry, scored: Sequence[ScoredCandidate], thresholds: Thresholds
+) -> str | None:
     """Why the first candidate must be looked at by a person; None: it need not."""
     first = scored[0]
     compared = [f for f in first.fields if f.score is not None and f.field not in (NAME, TYPE)]
@@ -212,7 +216,7 @@ def _obstacle(entry: Entry, scored: Sequence[Scored], thresholds: Thresholds) ->
     return _lead_obstacle(scored, thresholds) or _evidence_obstacle(scored, compared, thresholds)
 
 
-def _lead_obstacle(scored: Sequence[Scored], thresholds: Thresholds) -> str | None:
+def _lead_obstacle(scored: Sequence[ScoredCandidate], thresholds: Thresholds) -> str | None:
     if len(scored) < 2:
         return None
     lead = scored[0].support - scored[1].support
@@ -222,7 +226,7 @@ def _lead_obstacle(scored: Sequence[Scored], thresholds: Thresholds) -> str | No
 
 
 def _evidence_obstacle(
-    scored: Sequence[Scored], compared: Sequence[FieldScore], thresholds: Thresholds
+    scored: Sequence[ScoredCandidate], compared: Sequence[FieldScore], thresholds: Thresholds
 ) -> str | None:
     """A name alone is never enough, and the more namesakes there are, the less a year tells."""
     first = scored[0]
