@@ -91,3 +91,26 @@ async def test_redirected_ids_are_one_candidate(
 async def test_nobody_is_found_for_a_name_that_nobody_has(http: HttpClient, api: Api) -> None:
     result = await match(_entry(name="Xq Zzyx"), WikidataLookups(http, api), Thresholds())
     assert (result.ranking.candidates, result.ranking.reason) == ((), "there is no candidate")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "A" * 10_000,
+        "word " * 2_000,
+        "é\u0301" * 5_000,
+        "\u202eegroeG\u202c \ud83d half",
+        '|~"():*?!-',
+        "'); DROP TABLE--\x00",
+        "\u0627\u0644" * 600,
+        "\U0001f9d9",
+    ],
+)
+async def test_strange_names_end_in_a_state_and_break_no_request(
+    http: HttpClient, api: Api, wikidata: WikidataServer, name: str
+) -> None:
+    entry = _entry(name=name, born="1952-02-30")
+    result = await match(entry, WikidataLookups(http, api), Thresholds())
+    assert result.ranking.accepted is None
+    assert all(len(call["search"]) <= 250 for call in wikidata.calls("wbsearchentities"))
+    assert all(len(call["srsearch"]) <= 300 for call in wikidata.calls("query"))
