@@ -101,10 +101,10 @@ def _full(ground: Ground, database: Postgres, url: str, count: int) -> Backfille
     _holdfast(ground, database, "meetings", "backfill", _TOWN, "--no-work")
     started = _one(database, "select extract(epoch from clock_timestamp())")
     watch = _holdfast(ground, database, "work", "meetings", "--until-idle")
-    kept = int(_one(database, "select count(*) from meeting_pages"))
+    kept = int(_one(database, "select count(*) from meetings_pages"))
     if kept != count:
         raise RunFailed(f"{kept:,} of {count:,} pages are kept. {measure.tail(ground.folder)}")
-    written = _one(database, "select extract(epoch from max(created_at)) from meeting_pages")
+    written = _one(database, "select extract(epoch from max(created_at)) from meetings_pages")
     proven = _one(
         database,
         "select extract(epoch from verified_at) from streams"

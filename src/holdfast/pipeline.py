@@ -76,7 +76,7 @@ class Row(Sequence[Any], ABC):
 class Tx(Protocol):
     """The settling transaction, as `save` sees it. Parameters are written `:name`.
 
-    Built-in pipelines name queries of the `sql` folders instead of giving SQL.
+    An extension names queries of its `sql` folder instead of giving SQL.
     """
 
     async def execute(self, sql: str, params: Mapping[str, Any] | None = None) -> None: ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,27 @@ async def test_deepest_record_can_be_shown_and_exported(server: ApiServer) -> No
             await asyncio.sleep(0.05)
             export = (await ada.get(f"/api/exports/{export['id']}")).json()
         assert (export["state"], export["error"]) == ("DONE", None)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8\0", "\0", "x" * 41, "\ud800"])
+async def test_an_encoding_that_does_not_fit_is_refused_at_once(
+    server: ApiServer, encoding: str
+) -> None:
+    ada = await server.person("ada")
+    form = {"file": ("rows.csv", b"title\nchair\n")}
+    stored = (await ada.post("/api/files", files=form)).json()["id"]
+    body = as_json({"pipeline": "lengths", "fileId": stored, "encoding": encoding})
+    made = await ada.post("/api/jobs", content=body, headers=JSON)
+    assert made.status_code in (400, 422), made.text
+    if "\ud800" not in encoding:
+        sent = await ada.post("/api/files", files=form, data={"encoding": encoding})
+        shown = await ada.get(f"/api/files/{stored}", params={"encoding": encoding})
+        assert {sent.status_code, shown.status_code} <= {400, 422}
+    assert (await ada.get("/api/jobs")).json()["jobs"] == []
+
+
+def as_json(body: dict[str, Any]) -> str:
+    return json.dumps(body)  # writes a lone surrogate, which other writers refuse
 
 
 async def test_notations_that_are_no_files_encodings_are_refused(server: ApiServer) -> None:

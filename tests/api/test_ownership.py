@@ -42,6 +42,7 @@ OWNED = {
     "GET /api/exports/{export_id}", "GET /api/exports/{export_id}/download",
     "GET /api/operations/{operation_id}", "POST /api/operations/{operation_id}/cancel",
     "GET /api/jobs/{jobId}/streams", "POST /api/streams/{stream_id}/retry",
+    "GET /api/streams/{stream_id}",
     "POST /api/streams/{stream_id}/force-full",
     "GET /api/dead-letters/{letter_id}", "POST /api/dead-letters/{letter_id}/replay",
     "POST /api/dead-letters/{letter_id}/drop",

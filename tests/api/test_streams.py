@@ -57,6 +57,12 @@ async def test_forced_stream_is_walked_anew_in_a_job_of_its_own(server: ApiServe
     assert after["left"]["generation"] == before["left"]["generation"] + 1
     assert after["left"]["jobId"] == job["id"]
     assert after["right"] == before["right"]
+    detail = (await ada.get(f"/api/streams/{after['left']['id']}")).json()
+    assert detail["stream"] == after["left"]
+    slices = [(each["jobId"], each["generation"], each["ended"]) for each in detail["slices"]]
+    generations = [after["left"]["generation"], before["left"]["generation"]]
+    jobs = [job["id"], before["left"]["jobId"]]
+    assert slices == [(*each, "complete") for each in zip(jobs, generations, strict=True)]
 
 
 async def test_stream_that_is_walked_now_is_not_forced(server: ApiServer) -> None:

@@ -13,6 +13,7 @@ import structlog
 
 from holdfast.cli.composition import discover_limits, ingest_bounds
 from holdfast.clock import FixedClock, SystemClock
+from holdfast.console import open_console
 from holdfast.engine.control import NO_CAPS, Control
 from holdfast.engine.record.discover import WalkParts
 from holdfast.engine.record.uploads import Upload, UploadParts
@@ -62,7 +63,7 @@ def table(folder: Path, rows: int) -> Path:
 
 async def ingest_decisions(store: Store, job_id: int) -> list[dict[str, Any]]:
     """The oldest first."""
-    decisions = await store.reads.decisions(job_id, 100)
+    decisions = await open_console(store).jobs.decisions(job_id, 100)
     return [row for row in reversed(decisions) if row["what"] == "ingest batch"]
 
 

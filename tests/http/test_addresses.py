@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.errors import ItemError
 from holdfast.http import HttpOptions
-from holdfast.http.addresses import is_public
+from holdfast.http.addresses import METADATA_ADDRESSES, CheckedNetwork, is_public
 from tests.http_client import PublicNames, http_client
 from tests.world import World, json_answer, redirect
 
@@ -158,3 +158,25 @@ async def test_tls_asks_for_the_name_and_refuses_a_certificate_nobody_vouches_fo
             await client.get("https://shop.example/")
     assert asked_for == ["shop.example"]
     assert not world.requests
+
+
+@pytest.mark.parametrize("allow_private", [True, False])
+@pytest.mark.parametrize(
+    "address",
+    [
+        *sorted(map(str, METADATA_ADDRESSES)),
+        "::ffff:169.254.169.254",
+        "64:ff9b::a9fe:a9fe",
+        "fe80::a9fe:a9fe%eth0",
+    ],
+)
+async def test_metadata_services_are_never_asked(address: str, allow_private: bool) -> None:
+    async def resolve(host: str, port: int) -> list[str]:
+        return [address]
+
+    network = CheckedNetwork(allow_private=allow_private, resolve=resolve)
+    assert not is_public(address)
+    with pytest.raises(ItemError) as caught:
+        await network.connect_tcp("metadata.google.internal", 80, timeout=5)
+    assert caught.value.code == "PRIVATE_ADDRESS"
+    assert "metadata" in caught.value.message

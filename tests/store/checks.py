@@ -292,3 +292,16 @@ async def assert_takes_no_page(store: Store, stream: StreamLease) -> None:
         assert await rows_written(store, stream.job_id) == before
     else:
         raise AssertionError("the page was taken")
+
+
+async def tables_of(store: Store) -> set[str]:
+    """Without those by which SQLite keeps the words of a search."""
+    if store.database.driver.dialect == "sqlite":
+        rows = await fetch(
+            store,
+            "select name from pragma_table_list where type in ('table', 'virtual')"
+            " and schema = 'main' and name not like 'sqlite%'",
+        )
+    else:
+        rows = await fetch(store, "select tablename from pg_tables where schemaname = 'public'")
+    return {row[0] for row in rows} - {"alembic_version"}

@@ -3,6 +3,10 @@
 For each `write("verb", body)`: the queries that its transaction may write, through whatever
 functions it hands the transaction to, then "commit" and "committed". These are exactly the
 pairs (verb, point) that the fault hook of `open_store` is called with.
+
+What an extension writes is in transactions of these verbs too: its `save` in settle, `note` in
+ingest, `plan` in plan, `conclude` in complete, `tend` in tend. `extension_points` reads those
+writes from the files of its package.
 """
 
 from __future__ import annotations
@@ -13,9 +17,11 @@ from pathlib import Path
 
 import holdfast.console
 import holdfast.store
+from holdfast.store.extension_folders import extension_folders
 
 FOLDERS = [Path(package.__path__[0]) for package in (holdfast.store, holdfast.console)]
-_WRITES = ("run", "take", "run_many")
+_WRITES = ("run", "take", "run_many", "take_many")
+_INDEX_STEPS = ("enqueue", "remove", "add", "dequeue")  # of a TextIndex
 _Function = ast.AsyncFunctionDef | ast.FunctionDef | ast.ClassDef
 
 
@@ -29,6 +35,24 @@ def fault_points() -> dict[str, frozenset[str]]:
             points = found.setdefault(verb, {"commit", "committed"})
             points |= _points(body, _named(tree), _public(modules), set())
     return {verb: frozenset(points) for verb, points in sorted(found.items())}
+
+
+def extension_points(name: str) -> set[str]:
+    """The queries by which an extension's functions write, wherever they have a `tx`."""
+    points: set[str] = set()
+    for path in sorted(extension_folders()[name].glob("*.py")):
+        for call in ast.walk(ast.parse(path.read_text())):
+            if isinstance(call, ast.Call):
+                points |= _extension_writes(call)
+    return points
+
+
+def _extension_writes(call: ast.Call) -> set[str]:
+    if isinstance(call.func, ast.Attribute) and _is_transaction(call.func.value):
+        return _written(call)
+    if isinstance(call.func, ast.Name) and call.func.id == "TextIndex":
+        return {f"{table}_{step}" for table in _constants(call.args[0]) for step in _INDEX_STEPS}
+    return set()
 
 
 def _transactions(tree: ast.Module) -> Iterator[tuple[str, _Function]]:

@@ -137,22 +137,19 @@ class FirePlan:
 class Tend:
     async def prepare(store: Store) -> None:
         async def add(tx: Transaction) -> None:
-            await tx.execute(
-                "insert into meeting_unindexed (municipality_id, document_type, upstream_ids)"
-                " values (1, 'minutes', '[]')"
-            )
+            await tx.execute("insert into secrets values ('tended', 'no') on conflict do nothing")
 
         await store.database.write("test", add)
 
     async def act(store: Store, _: Any) -> None:
         async def tend(tx: Transaction) -> bool:
-            await tx.execute("delete from meeting_unindexed")
+            await tx.execute("delete from secrets where name = 'tended'")
             return False
 
         await store.plans.tend(tend)
 
     async def check(store: Store, _: Any) -> None:
-        assert not await fetch(store, "select 1 from meeting_unindexed")
+        assert not await fetch(store, "select 1 from secrets where name = 'tended'")
 
 
 class Concluding:

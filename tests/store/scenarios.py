@@ -300,7 +300,7 @@ async def _is_ingested(store: Store, state: tuple[Any, Any, Any]) -> None:
         j=job_id,
     )
     assert sorted(map(tuple, named)) == sorted(map(tuple, items))
-    assert len(await store.reads.decisions(job_id, 10)) == 1
+    assert len(await open_console(store).jobs.decisions(job_id, 10)) == 1
     job = await store.reads.job(job_id)
     assert (job.discovered_at is not None) == pages[0].end
     if pages[0].end:

@@ -11,7 +11,6 @@ import pytest
 from holdfast.model import ItemStatus
 from holdfast.pipeline import Dedupe
 from holdfast.store import Store, open_store
-from holdfast.store.queries import load_queries
 from tests.store.checks import (
     claim_one,
     execute,
@@ -169,7 +168,7 @@ async def test_every_query_on_large_tables_goes_through_its_index(
 
 async def _scans(store: Store, query: str, params: dict[str, Any]) -> dict[str, set[str]]:
     """Table -> the indexes that it is read through; "scan" where it is read as a whole."""
-    compiled = load_queries(store.database.driver.dialect)[query]
+    compiled = store.database.driver.queries[query]
     if store.database.driver.dialect == "sqlite":
         return await _sqlite_scans(store, compiled, params)
     return await _postgres_scans(store, compiled, params)

@@ -106,6 +106,19 @@ def test_stream_shows_what_is_kept_of_what_the_source_has(
     assert (stream["recordsCount"], stream["actualCount"], stream["expectedCount"]) == (3, 2, 2)
 
 
+def test_stream_has_a_page_with_its_slices(own_site: Site, admin: httpx2.Client) -> None:
+    own_site.job("root", ["one", "two"], STATUSES)
+    (stream,) = admin.get("/api/streams").json()["streams"]
+    detail = admin.get(f"/api/streams/{stream['id']}").json()
+    assert detail["stream"] == stream
+    page = admin.get(f"/streams/{stream['id']}").text
+    for each in detail["slices"]:
+        assert each["worker"][:10] in page
+    assert bool(detail["slices"]) == ("None yet" not in page)
+    assert f'href="/streams/{stream["id"]}"' in admin.get("/streams").text
+    assert admin.get("/streams/99").status_code == 404
+
+
 @pytest.mark.parametrize(
     "path",
     ["/jobs/0", "/jobs/abc", "/jobs/99999999999999999999", "/jobs/12345", "/nowhere",

@@ -30,6 +30,7 @@ from holdfast.errors import InputError, NotAllowed, NotThere
 from holdfast.sources.images import MEDIA_TYPES, image_in
 from holdfast.store.idempotency import RequestKey
 from holdfast.tables.files import content_key, open_table
+from holdfast.tables.threads import look
 
 
 class _StoredOnce(AnsweredOnce):
@@ -168,7 +169,7 @@ async def keep(
     """Stores the upload for good once it turned out to be an image, or a table with rows."""
     named = received.path.with_name(received.name)
     received.path.rename(named)
-    detected = await asyncio.to_thread(_image_or_table, named, table, parts)
+    detected = await look(_image_or_table, named, table, parts)
     moved = Received(received.name, named, received.size, received.sha256)
     place = await asyncio.to_thread(moved.keep, parts.files)
     new = _new_file(person, "upload", place, received.size, received.sha256, detected)
@@ -188,10 +189,10 @@ def _image_or_table(path: Path, table: Mapping[str, str], parts: Parts) -> dict[
 async def refer(path: str, table: Mapping[str, str], person: Person, parts: Parts) -> StoredFile:
     """A file of the server's own, under one of the configured roots; it stays where it is."""
     place = await asyncio.to_thread(_under_a_root, path, parts.options.file_roots)
-    detected, rows = await asyncio.to_thread(_look_into, place, table, parts)
+    detected, rows = await look(_look_into, place, table, parts)
     if not rows:
         raise InputError(f"{place.name} has a header and no rows", "Name a file with rows.")
-    sha256 = await asyncio.to_thread(content_key, place)
+    sha256 = await look(content_key, place)
     size = place.stat().st_size
     return await _record(_new_file(person, REFERENCE, place, size, sha256, detected), parts)
 
@@ -232,11 +233,19 @@ async def _record(new: NewFile, parts: Parts) -> StoredFile:
     return await parts.console.files.file(await parts.console.files.add_file(new))
 
 
+def table_limits(parts: Parts) -> dict[str, int]:
+    options = parts.options
+    return {
+        "max_cell_bytes": options.max_input_bytes,
+        "max_row_bytes": options.max_input_bytes,
+        "max_workbook_bytes": options.max_workbook_bytes,
+    }
+
+
 def _look_into(
     path: Path, table: Mapping[str, Any], parts: Parts
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    limits = dict.fromkeys(("max_cell_bytes", "max_row_bytes"), parts.options.max_input_bytes)
-    with open_table(path, {**table, **limits}) as file:
+    with open_table(path, {**table, **table_limits(parts)}) as file:
         batch = next(file.pages(0, lambda: _PREVIEW_ROWS, 1 << 20))
         rows = [orjson.loads(text) for text in islice(batch.inputs, _PREVIEW_ROWS)]
         return asdict(file.detected), rows
@@ -246,14 +255,21 @@ async def looked_into(
     path: Path, table: Mapping[str, Any], parts: Parts
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """What was detected, and the first rows."""
-    return await asyncio.to_thread(_look_into, path, table, parts)
+    return await look(_look_into, path, table, parts)
+
+
+async def require_readable(file: StoredFile, table: Mapping[str, Any], parts: Parts) -> None:
+    """Opens the file as a job would: who asks for the job learns at once what is wrong with it.
+    Without options, that was done when the file came."""
+    if table and not is_image(file):
+        await looked_into(Path(file.path), table, parts)
 
 
 async def _previewed(file: StoredFile, table: Mapping[str, str], parts: Parts) -> PreviewedFile:
     if is_image(file):
         return PreviewedFile(**_shape(file).model_dump(), rows=[row_of(file)])
     await require_in_place(file, parts)
-    detected, rows = await asyncio.to_thread(_look_into, Path(file.path), table, parts)
+    detected, rows = await look(_look_into, Path(file.path), table, parts)
     shape = _shape(file).model_dump() | {"detected": detected}
     return PreviewedFile(**shape, rows=rows)
 

@@ -10,14 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from holdfast.api.files import require_in_place
+from holdfast.api.files import require_in_place, table_limits
 from holdfast.api.parts import Parts
 from holdfast.engine.record.uploads import Upload
 from holdfast.errors import InputError, NotAllowed, NotThere, UserError
 from holdfast.model import Job
 from holdfast.tables.files import TableFile, open_table
-
-_AT_ONCE = 2
+from holdfast.tables.threads import INTAKES_AT_ONCE, take_in
 
 
 class Intake:
@@ -31,7 +30,7 @@ class Intake:
     async def look(self) -> None:
         found = await self._parts.store.reads.upload_jobs(list(self._parts.pipelines))
         for job_id, pipeline in found:
-            if job_id not in self._tasks and len(self._tasks) < _AT_ONCE:
+            if job_id not in self._tasks and len(self._tasks) < INTAKES_AT_ONCE:
                 task = asyncio.create_task(self._take_in(job_id, pipeline))
                 self._tasks[job_id] = task
                 task.add_done_callback(partial(self._ended, job_id))
@@ -56,7 +55,7 @@ class Intake:
             job = await parts.store.reads.job(job_id)
             try:
                 await self._check_place(job)
-                file = await asyncio.to_thread(self._open, job.reference, job.options)
+                file = await take_in(self._open, job.reference, job.options)
             except (InputError, NotAllowed, NotThere) as error:
                 await self._give_up(job_id, name, error)
                 return
@@ -75,9 +74,7 @@ class Intake:
 
     def _open(self, reference: str | None, options: Mapping[str, Any]) -> TableFile:
         table = options.get("_table") or {}
-        most = self._parts.options.max_input_bytes
-        limits = dict.fromkeys(("max_cell_bytes", "max_row_bytes"), most)
-        return open_table(Path(reference or ""), {**table, **limits})
+        return open_table(Path(reference or ""), {**table, **table_limits(self._parts)})
 
     async def _give_up(self, job_id: int, name: str, error: UserError) -> None:
         """A stored file that cannot be opened any more fails its job, and says why."""

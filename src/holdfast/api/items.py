@@ -28,7 +28,10 @@ from holdfast.model import OPEN, ItemStatus, Job, JobState
 router = APIRouter(prefix="/api/jobs/{jobId}", tags=["items"])
 
 _SUMMARY_CHARACTERS = 120
-_TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"\s*(:)?')
+#: A text that is cut off counts as one: looked at again from each of its quotation marks, a long
+#: one would take quadratic time.
+_TEXT = re.compile(r'"((?:[^"\\]|\\[\s\S])*)(?:"\s*(:)?|\\?\Z)')
+_SUMMARISED_CHARACTERS = 2_000
 
 Statuses = Annotated[str, Query(description="E.g. PENDING,PROCESSING; none: all.", max_length=100)]
 PageSize = Annotated[int, Query(alias="pageSize", ge=1, le=1000)]
@@ -244,7 +247,9 @@ def summary(text: str) -> str:
     try:
         record = orjson.loads(text)
     except orjson.JSONDecodeError:
-        values = [value for value, colon in _TEXT.findall(text) if not colon]
+        values = [
+            value for value, colon in _TEXT.findall(text[:_SUMMARISED_CHARACTERS]) if not colon
+        ]
     else:
         values = list(record.values()) if isinstance(record, dict) else [record]
     words = ", ".join(" ".join(str(value).split()) for value in values if value not in (None, ""))

@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError
 
 from holdfast.api.answered_once import AnsweredOnce, request_key
 from holdfast.api.cursors import Cursors
-from holdfast.api.files import TABLE_OPTIONS, keep, refer, require_in_place
+from holdfast.api.files import TABLE_OPTIONS, keep, refer, require_in_place, require_readable
 from holdfast.api.flags import Flag, is_on
 from holdfast.api.identity import Operator, PartsOf, Person, Someone, ip_of, parts_of
 from holdfast.api.images import IMAGE_LIST, rows_of
@@ -270,6 +270,7 @@ async def _named_file(body: NewJob, person: Person, parts: Parts) -> StoredFile 
     files = [await parts.console.files.file(each, person.scope) for each in dict.fromkeys(ids)]
     for file in files:
         await require_in_place(file, parts)
+        await require_readable(file, body.table, parts)
     return await rows_of(files, person, parts)
 
 

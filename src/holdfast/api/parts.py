@@ -39,6 +39,7 @@ class ApiOptions:
     max_upload_bytes: int
     max_body_bytes: int
     max_input_bytes: int
+    max_workbook_bytes: int
     file_roots: tuple[Path, ...]
     kickoff_max_seconds: float
     session_seconds: float

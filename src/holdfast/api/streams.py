@@ -17,6 +17,7 @@ from holdfast.api.parts import Parts
 from holdfast.api.pipelines import pipeline_named
 from holdfast.api.shapes import Id, JobShape, Shape
 from holdfast.engine.control import Asked
+from holdfast.errors import NotThere
 from holdfast.model import Job, StreamState
 
 
@@ -66,6 +67,23 @@ class ForcedShape(Shape):
     )
 
 
+class SliceShape(Shape):
+    id: int
+    generation: int
+    job_id: int
+    worker: str
+    started_at: datetime
+    ended_at: datetime | None
+    pages_count: int | None
+    ended: str | None = Field(description="How it ended; empty while it runs.")
+    error: str | None
+
+
+class StreamDetail(Shape):
+    stream: StreamShape
+    slices: list[SliceShape] = Field(description="The latest turns of workers, newest first.")
+
+
 class StreamList(Shape):
     streams: list[StreamShape]
     next: str | None
@@ -86,6 +104,17 @@ async def index(
     )
     more = cursors.write(found[page_size - 1]["id"]) if len(found) > page_size else None
     return StreamList(streams=[_shape(each) for each in found[:page_size]], next=more)
+
+
+@router.get("/api/streams/{stream_id}", summary="Show a stream with its latest slices")
+async def show(stream_id: Id, person: Someone, parts: PartsOf) -> StreamDetail:
+    streams = await parts.console.streams.page(person.scope, 1, stream_id + 1)
+    if not streams or streams[0]["id"] != stream_id:
+        raise NotThere(f"there is no stream {stream_id}", "GET /api/streams lists yours.")
+    slices = await parts.store.streams.slices(stream_id)
+    return StreamDetail(
+        stream=_shape(streams[0]), slices=[SliceShape(**each._asdict()) for each in slices]
+    )
 
 
 @router.get("/api/jobs/{jobId}/streams", summary="List a job's streams")

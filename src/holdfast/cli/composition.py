@@ -33,7 +33,7 @@ from holdfast.pipeline import Gate, Pipeline
 from holdfast.settings import Settings, load_settings
 from holdfast.store import Store, open_store
 from holdfast.store.driver import Fault, no_fault
-from holdfast.store.migrate import newest_revision, require_current, status, upgrade
+from holdfast.store.migrate import compare, require_current, status, upgrade
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ def ensure_schema(settings: Settings) -> None:
     found = status(url)
     if found.up_to_date:
         return
-    if found.current is None or (found.known and sqlite_file(url) is not None):
+    if found.is_empty or (not found.newer and sqlite_file(url) is not None):
         upgrade(url)
     else:
         require_current(url)
@@ -142,11 +142,9 @@ def store_checks(store: Store) -> dict[str, Check]:
 
     async def schema() -> str | None:
         try:
-            found = await store.reads.schema_revision()
+            return compare(await store.reads.schema_revisions()).missing
         except DatabaseGone:
             return "unknown"
-        needed = newest_revision()
-        return None if found == needed else f"is {found or 'empty'}, the program needs {needed}"
 
     async def database() -> str | None:
         try:

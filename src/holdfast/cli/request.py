@@ -79,7 +79,11 @@ def parse_options(pairs: list[str]) -> dict[str, str]:
 
 
 def open_table(path: Path, table: dict[str, Any], settings: Settings) -> TableFile:
-    limits = dict.fromkeys(("max_cell_bytes", "max_row_bytes"), settings.max_input_bytes)
+    limits = {
+        "max_cell_bytes": settings.max_input_bytes,
+        "max_row_bytes": settings.max_input_bytes,
+        "max_workbook_bytes": settings.max_workbook_bytes,
+    }
     return files.open_table(path, {**table, **limits})
 
 

@@ -170,6 +170,7 @@ def _api_options(settings: Settings, flags: Sequence[ServedFlag]) -> ApiOptions:
         max_upload_bytes=settings.max_upload_bytes,
         max_body_bytes=settings.max_body_bytes,
         max_input_bytes=settings.max_input_bytes,
+        max_workbook_bytes=settings.max_workbook_bytes,
         file_roots=settings.file_roots,
         kickoff_max_seconds=settings.kickoff_max_seconds,
         session_seconds=settings.session_hours * 3600.0,

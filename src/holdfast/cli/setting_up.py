@@ -12,13 +12,13 @@ from typing import Any
 import typer
 
 from holdfast.cli.composition import opened_store, run_async, settings_from_environment
-from holdfast.cli.output import JSON_OPTION, console, errors, print_json, print_table, text_cell
+from holdfast.cli.output import JSON_OPTION, console, print_json, print_table, text_cell
 from holdfast.database_url import sqlite_file
 from holdfast.errors import DatabaseGone, UserError
 from holdfast.findings import Finding
 from holdfast.observe.log import configure
 from holdfast.settings import Setting, Settings, every_setting, installed_groups, load_settings
-from holdfast.store.migrate import downgrade, require_current, status, upgrade
+from holdfast.store.migrate import SchemaStatus, downgrade, require_current, status, upgrade
 
 _LEAST_FREE_BYTES = 1 << 30
 SOMETHING_WRONG = 3
@@ -31,29 +31,46 @@ def register(app: typer.Typer) -> None:
 
 
 def migrate(
-    direction: str = typer.Argument(
-        ..., metavar="up|down|status", help="To the newest, one step back, or only look."
+    direction: str = typer.Argument(..., metavar="up|down|status", help="What to do."),
+    name: str | None = typer.Argument(
+        None, metavar="[NAME]", help="core or an extension; up: all of them if left out."
+    ),
+    revision: str = typer.Argument(
+        "-1", metavar="[REVISION]", help="down: where to, or base for none; else one step back."
     ),
     yes: bool = typer.Option(False, "--yes", help="Do not ask before data is dropped."),
     as_json: bool = JSON_OPTION,
 ) -> None:
-    """Bring the database to the newest schema, one step back, or say where it stands."""
+    """Upgrade or downgrade the database's schema, or show its state.
+
+    Core and each extension have migrations of their own: `up` brings all of them to the newest,
+    `up NAME` and `down NAME` only one.
+    """
     settings = settings_from_environment()
     url = settings.database_url
     if direction == "up":
-        upgrade(url)
+        upgrade(url, name)
     elif direction == "down":
-        if not yes and not typer.confirm("A step back drops the tables it added. Go on?"):
+        if name is None:
+            names = ", ".join(branch.name for branch in status(url).branches)
+            raise UserError("down needs a name", f"Use one of: {names}.")
+        if not yes and not typer.confirm("A step back drops the tables it added. Continue?"):
             raise typer.Exit(1)
-        downgrade(url, "-1")
+        downgrade(url, name, revision)
     elif direction != "status":
         raise UserError(f"{direction!r} is not a direction", "Use up, down or status.")
-    found = status(url)
+    _show_schema(status(url), as_json)
+
+
+def _show_schema(found: SchemaStatus, as_json: bool) -> None:
     if as_json:
-        print_json(found)
+        print_json({"up_to_date": found.up_to_date, "branches": found.branches})
         return
-    state = "up to date" if found.up_to_date else f"the program needs {found.head}"
-    errors.print(f"Schema {found.current or 'empty'}: {state}.", markup=False)
+    rows = [
+        (branch.name, branch.current or "empty", branch.head, branch.state)
+        for branch in found.branches
+    ]
+    print_table(("name", "schema", "newest", "state"), rows, "")
 
 
 def show_settings(as_json: bool = JSON_OPTION) -> None:
@@ -168,7 +185,8 @@ def _schema(settings: Settings) -> Finding:
     if file is not None and not file.exists():
         return Finding("schema", True, f"{file} is made by the first command that needs it")
     require_current(url)
-    return Finding("schema", True, f"{status(url).current} in {settings.masked_database_url}")
+    revisions = ", ".join(branch.current or "" for branch in status(url).branches)
+    return Finding("schema", True, f"{revisions} in {settings.masked_database_url}")
 
 
 def _database(settings: Settings) -> Finding:

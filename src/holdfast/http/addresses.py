@@ -28,6 +28,28 @@ _REFUSED = tuple(
     for network in ("192.88.99.0/24", "192.0.0.0/24", "2001::/23", "2002::/16", "3fff::/20")
 )
 _MOST_ADDRESSES = 4
+#: Where clouds give every machine its credentials. Nobody's records are there, so they stay
+#: refused when private addresses are allowed. A name such as metadata.google.internal leads to
+#: one of them.
+METADATA_ADDRESSES = frozenset(
+    ipaddress.ip_address(address)
+    for address in (
+        "169.254.169.254",  # AWS, Azure, Google, Oracle, DigitalOcean, Hetzner, OpenStack, IBM …
+        "fd00:ec2::254",  # AWS, by IPv6
+        "169.254.170.2",  # AWS, credentials of a container
+        "169.254.170.23",  # AWS, identity of a pod
+        "fd00:ec2::23",  # AWS, identity of a pod, by IPv6
+        "fd20:ce::254",  # Google, by IPv6
+        "fe80::a9fe:a9fe",  # OpenStack, by IPv6
+        "168.63.129.16",  # Azure's host: counts as public everywhere else
+        "100.100.100.200",  # Alibaba
+        "192.0.0.192",  # Oracle, older machines
+        "169.254.0.23",  # Tencent
+        "169.254.42.42",  # Scaleway
+        "fd00:42::42",  # Scaleway, by IPv6
+    )
+)
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
 def is_public(address: str) -> bool:
@@ -44,7 +66,23 @@ def is_public(address: str) -> bool:
         return False
     if parsed.is_multicast or parsed.is_reserved or not parsed.is_global:
         return False
+    if parsed in METADATA_ADDRESSES:
+        return False
     return not any(parsed in network for network in _REFUSED if network.version == parsed.version)
+
+
+def is_metadata(address: str) -> bool:
+    """Whether a cloud's metadata service is at the address, in any notation of it."""
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    if isinstance(parsed, ipaddress.IPv6Address):
+        inner = parsed.ipv4_mapped or parsed.sixtofour
+        if parsed in _NAT64:
+            inner = ipaddress.IPv4Address(int(parsed) & 0xFFFFFFFF)
+        return parsed in METADATA_ADDRESSES or inner in METADATA_ADDRESSES
+    return parsed in METADATA_ADDRESSES
 
 
 async def resolve(host: str, port: int) -> list[str]:
@@ -92,6 +130,9 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
             raise ItemError("DNS_ERROR", f"{host}: the name has no address ({error})") from error
 
     def _allowed(self, host: str, addresses: list[str]) -> list[str]:
+        if any(is_metadata(address) for address in addresses):
+            detail = f"{host} is at the metadata service of a cloud, which is never asked"
+            raise ItemError("PRIVATE_ADDRESS", detail)
         if self._allow_private:
             allowed = addresses
         else:

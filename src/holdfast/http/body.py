@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from holdfast.errors import ItemError
 
@@ -12,6 +13,12 @@ ACCEPTED_CODINGS = "gzip, deflate"
 _GZIP = zlib.MAX_WBITS | 16
 _ZLIB = zlib.MAX_WBITS
 _RAW = -zlib.MAX_WBITS
+_ZEROS = re.compile(rb"\0*")
+#: An empty member has 20 bytes; larger ones are read in ever larger blocks.
+_SMALLEST_BLOCK = 256
+_LARGEST_BLOCK = 1 << 20
+#: Servers use one, by mistake two. Each costs as much as the largest body.
+_MOST_CODINGS = 3
 
 
 class CutShort(Exception):
@@ -41,7 +48,10 @@ def decode_beginning(body: bytes, codings: str, limit: int) -> bytes:
 
 def _names(codings: str) -> list[str]:
     names = [name.strip().lower() for name in codings.split(",")]
-    return [name for name in names if name not in ("", "identity")]
+    coded = [name for name in names if name not in ("", "identity")]
+    if len(coded) > _MOST_CODINGS:
+        raise ItemError("INVALID_RESPONSE", f"more than {_MOST_CODINGS} content codings")
+    return coded
 
 
 def _undo(coding: str) -> Callable[[bytes, int], bytes]:
@@ -49,34 +59,62 @@ def _undo(coding: str) -> Callable[[bytes, int], bytes]:
         return _gunzip
     if coding == "deflate":
         return _inflate
-    raise ItemError("INVALID_RESPONSE", f"content coding {coding!r} was not asked for")
+    raise ItemError("INVALID_RESPONSE", f"content coding {coding[:40]!r} was not asked for")
 
 
 def _gunzip(body: bytes, limit: int) -> bytes:
     """All members of a gzip file, up to one byte more than the limit."""
+    source = _Source(body)
     parts: list[bytes] = []
     room = limit + 1
-    while body and room > 0:
-        part, body = _unpacked(body, _GZIP, room)
-        parts.append(part)
-        room -= len(part)
-        body = body.lstrip(b"\0")  # some writers pad the last block
+    while source.has_more and room > 0:
+        for part in source.unpack(_GZIP, room):
+            parts.append(part)
+            room -= len(part)
+        source.skip_padding()
     return b"".join(parts)
 
 
 def _inflate(body: bytes, limit: int) -> bytes:
-    return _unpacked(body, _deflate_bits(body), limit + 1)[0]
+    return b"".join(_Source(body).unpack(_deflate_bits(body), limit + 1))
 
 
-def _unpacked(body: bytes, bits: int, room: int) -> tuple[bytes, bytes]:
-    unpacker = zlib.decompressobj(bits)
-    try:
-        part = unpacker.decompress(body, room)
-    except zlib.error as error:
-        raise ItemError("INVALID_RESPONSE", f"compressed data is damaged ({error})") from error
-    if not unpacker.eof and len(part) < room:
-        raise CutShort
-    return part, unpacker.unused_data
+class _Source:
+    """Compressed data, unpacked in blocks. zlib copies what it has not used, so that giving it all
+    the rest for each member takes quadratic time."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self._view = memoryview(body)
+        self._position = 0
+
+    @property
+    def has_more(self) -> bool:
+        return self._position < len(self._body)
+
+    def unpack(self, bits: int, room: int) -> Iterator[bytes]:
+        """One member, in parts of together at most `room` bytes."""
+        unpacker = zlib.decompressobj(bits)
+        size = _SMALLEST_BLOCK
+        while not unpacker.eof and room > 0:
+            if not self.has_more:
+                raise CutShort
+            block = self._view[self._position : self._position + size]
+            try:
+                part = unpacker.decompress(block, room)
+            except zlib.error as error:
+                detail = f"compressed data is damaged ({error})"
+                raise ItemError("INVALID_RESPONSE", detail) from error
+            rest = len(unpacker.unused_data) + len(unpacker.unconsumed_tail)
+            self._position += len(block) - rest
+            room -= len(part)
+            size = min(2 * size, _LARGEST_BLOCK)
+            yield part
+
+    def skip_padding(self) -> None:
+        """Some writers fill the last block with zeros."""
+        padding = _ZEROS.match(self._body, self._position)
+        self._position = padding.end() if padding else self._position
 
 
 def _beginning(body: bytes, coding: str, limit: int) -> bytes:

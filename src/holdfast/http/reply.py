@@ -12,6 +12,7 @@ import orjson
 
 from holdfast.errors import ItemError
 from holdfast.http.statuses import code_of_status, phrase_of_status
+from holdfast.text_encodings import codec_named
 
 _SAMPLE_CHARACTERS = 200
 # Types that carry JSON by carelessness; anything else that is not JSON's own is refused.
@@ -87,7 +88,4 @@ class Reply:
         found = _CHARSET.search(self.headers.get("content-type", ""))
         if found is None:
             return None
-        try:
-            return codecs.lookup(found[1]).name
-        except LookupError:
-            return None
+        return codec_named(found[1])

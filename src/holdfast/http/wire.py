@@ -16,7 +16,7 @@ from holdfast.http.message import Message
 from holdfast.http.options import HttpOptions
 
 _KEEPALIVE_SECONDS = 15.0
-_THREAD_ABOVE_BYTES = 256 * 1024  # unpacking more than this would hold up the event loop
+_THREAD_ABOVE_BYTES = 32 * 1024  # may unpack to 32 MB, which would hold up the event loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +145,11 @@ async def _decoded(
     codings = headers.get("content-encoding")
     if codings is None:
         return body
-    if cut:
-        return decode_beginning(body, codings, max_bytes)
+    undo = decode_beginning if cut else decode
     try:
         if len(body) > _THREAD_ABOVE_BYTES:
-            return await asyncio.to_thread(decode, body, codings, max_bytes)
-        return decode(body, codings, max_bytes)
+            return await asyncio.to_thread(undo, body, codings, max_bytes)
+        return undo(body, codings, max_bytes)
     except CutShort as error:
         raise ItemError("NETWORK_ERROR", f"{message.label}: half a body") from error
     except ItemError as error:

@@ -134,6 +134,13 @@ class Settings:
 
     max_input_bytes: int = setting(10 * MIB, "Largest input of one item.", 1, 1024 * MIB)
     max_result_bytes: int = setting(10 * MIB, "Largest result of one item.", 1, 1024 * MIB)
+    max_workbook_bytes: int = setting(
+        1_000_000_000,
+        "Most memory for reading one XLSX workbook, and the most it may unpack to. The API reads"
+        " up to four at once.",
+        200_000_000,
+        64 * 1024 * MIB,
+    )
 
     backfill_enabled: bool = setting(
         True, "Off stops every backfill, as the kill switch does.", aliased=True

@@ -28,7 +28,7 @@ from holdfast.model import Page, Record
 from holdfast.pipeline import Http
 
 _ABSENT: Any = object()
-_LINK = re.compile(r"<([^>]*)>([^<]*)")
+_LINK = re.compile(r"<([^<>]*)>([^<]*)")
 _REL_NEXT = re.compile(r";\s*rel\s*=\s*(\"[^\"]*\"|[^\s;,]+)", re.IGNORECASE)
 
 

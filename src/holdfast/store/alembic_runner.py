@@ -6,33 +6,83 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import asyncpg
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection, create_engine
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, create_engine, inspect, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from holdfast.database_url import sqlite_file
-from holdfast.errors import DatabaseGone
+from holdfast.errors import DatabaseGone, PipelineError
+from holdfast.store.migrate import Branch
+
+_DELETE = text("delete from alembic_version where version_num = :revision")
+_INSERT = text("insert into alembic_version (version_num) values (:revision)")
 
 
-def upgrade(url: str, revision: str) -> None:
-    _on_connection(url, lambda connection: command.upgrade(_config(connection), revision))
+def upgrade(url: str, branches: Sequence[Branch], names: Iterable[str]) -> None:
+    def action(connection: Connection) -> None:
+        with _installed_only(connection, branches):
+            for name in names:
+                command.upgrade(_config(connection, branches), f"{name}@head")
+
+    _on_connection(url, action)
 
 
-def downgrade(url: str, revision: str) -> None:
-    _on_connection(url, lambda connection: command.downgrade(_config(connection), revision))
+def downgrade(url: str, branches: Sequence[Branch], target: str) -> None:
+    def action(connection: Connection) -> None:
+        with _installed_only(connection, branches):
+            command.downgrade(_config(connection, branches), target)
+
+    _on_connection(url, action)
 
 
-def _config(connection: Connection) -> Config:
+def _config(connection: Connection, branches: Sequence[Branch]) -> Config:
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.set_main_option("path_separator", "newline")
+    folders = "\n".join(str(branch.folder) for branch in branches)
+    config.set_main_option("version_locations", folders.replace("%", "%%"))
     config.attributes["connection"] = connection
+    _check_names(ScriptDirectory.from_config(config), branches)
     return config
+
+
+def _check_names(scripts: ScriptDirectory, branches: Sequence[Branch]) -> None:
+    """`status` knows revisions by the names of their files, without importing them."""
+    expected = {revision for branch in branches for revision in branch.revisions}
+    for script in scripts.walk_revisions():
+        if script.revision not in expected:
+            raise PipelineError(
+                f"{script.path}: the revision {script.revision!r} does not fit the file's name",
+                "In NNNN_words.py of the extension NAME it is NAME_NNNN.",
+            )
+
+
+@contextmanager
+def _installed_only(connection: Connection, branches: Sequence[Branch]) -> Iterator[None]:
+    """Alembic cannot work with revisions whose files it does not have. Those of extensions that
+    are not installed are taken out of its table for the length of the transaction."""
+    known = {revision for branch in branches for revision in branch.revisions}
+    left = [revision for revision in _revisions(connection) if revision not in known]
+    for revision in left:
+        connection.execute(_DELETE, {"revision": revision})
+    yield
+    for revision in left:
+        connection.execute(_INSERT, {"revision": revision})
+
+
+def _revisions(connection: Connection) -> list[str]:
+    if not inspect(connection).has_table("alembic_version"):
+        return []
+    rows = connection.execute(text("select version_num from alembic_version"))
+    return [str(row[0]) for row in rows]
 
 
 def _on_connection(url: str, action: Callable[[Connection], None]) -> None:

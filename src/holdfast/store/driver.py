@@ -7,6 +7,9 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from holdfast.pipeline import Row as Row
+from holdfast.store.queries import Query
+
+Queries = Mapping[str, Query]
 
 #: What a batch writes: the values of one row in the query's order.
 Values = Sequence[Any]
@@ -54,6 +57,7 @@ class Transaction(Protocol):
 
 class Driver(Protocol):
     dialect: str
+    queries: Queries
 
     def transaction(
         self, verb: str, *, relaxed: bool = False

@@ -1,9 +1,17 @@
-"""The schema's versions: up, down and where the database stands."""
+"""The schema's versions: core's and those of each extension, up, down and where they are.
+
+Core and every extension with a `migrations` folder are branches of their own, which are upgraded
+and downgraded without each other. Core's revisions are numbers (`0004`); an extension's begin with
+its name (`meetings_0002`), and its files with the number (`0002_large_values.py`). The database has
+one row per branch in `alembic_version`, also for an extension that is no longer installed.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import sqlite3
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,106 +20,247 @@ import asyncpg
 
 from holdfast.database_url import check_files, sqlite_file
 from holdfast.errors import DatabaseGone, SchemaError, UserError
+from holdfast.store.extension_folders import extension_folders
 from holdfast.store.postgres import mapped_errors
 
-_VERSIONS = Path(__file__).parent / "migrations" / "versions"
+CORE = "core"
+_CORE_VERSIONS = Path(__file__).parent / "migrations" / "versions"
 _CURRENT = "select version_num from alembic_version"
+_REVISION = re.compile(r"(?:(?P<name>\w+)_)?\d+")
 #: Parts of a URL that name files.
 _FILES = frozenset({"sslrootcert", "sslcert", "sslkey", "sslcrl"})
 
 
 @dataclass(frozen=True, slots=True)
-class SchemaStatus:
+class Branch:
+    """A history of migrations: core's, or an extension's."""
+
+    name: str
+    folder: Path
+
+    @property
+    def revisions(self) -> list[str]:
+        prefix = "" if self.name == CORE else f"{self.name}_"
+        numbers = (path.name.partition("_")[0] for path in self.folder.glob("[0-9]*.py"))
+        return [prefix + number for number in sorted(numbers)]
+
+
+@dataclass(frozen=True, slots=True)
+class BranchStatus:
+    """`current` is None where the branch has no tables yet; `head` where it is not installed."""
+
+    name: str
     current: str | None
-    head: str
+    head: str | None
     known: bool
 
     @property
     def up_to_date(self) -> bool:
-        return self.current == self.head
+        return self.head is None or self.current == self.head
+
+    @property
+    def state(self) -> str:
+        if self.head is None:
+            return "not installed; its tables are kept"
+        if not self.known:
+            return "newer than this program"
+        return "up to date" if self.up_to_date else "run: holdfast migrate up"
 
 
-def upgrade(url: str, revision: str = "head") -> None:
+@dataclass(frozen=True, slots=True)
+class SchemaStatus:
+    branches: tuple[BranchStatus, ...]
+
+    @property
+    def up_to_date(self) -> bool:
+        return all(branch.up_to_date for branch in self.branches)
+
+    @property
+    def is_empty(self) -> bool:
+        return all(branch.current is None for branch in self.branches)
+
+    @property
+    def newer(self) -> list[BranchStatus]:
+        """Those that a later version of the program or of the extension has written."""
+        return [branch for branch in self.branches if not branch.known]
+
+    @property
+    def missing(self) -> str | None:
+        """What the program needs and the database does not have, in words."""
+        behind = [branch for branch in self.branches if not branch.up_to_date]
+        found = ", ".join(branch.current or _named("empty", branch.name) for branch in behind)
+        needed = ", ".join(branch.head or "" for branch in behind)
+        return f"is {found}, the program needs {needed}" if behind else None
+
+    def __getitem__(self, name: str) -> BranchStatus:
+        return next(branch for branch in self.branches if branch.name == name)
+
+
+def _named(word: str, name: str) -> str:
+    return word if name == CORE else f"{word} ({name})"
+
+
+def installed_branches() -> tuple[Branch, ...]:
+    """Core's first: what extensions write refers to its jobs."""
+    folders = {name: path / "migrations" for name, path in extension_folders().items()}
+    extensions = (Branch(name, path) for name, path in folders.items() if path.is_dir())
+    return (Branch(CORE, _CORE_VERSIONS), *extensions)
+
+
+def upgrade(
+    url: str, name: str | None = None, *, branches: tuple[Branch, ...] | None = None
+) -> None:
+    """To the newest revision, all branches or one; in one transaction."""
     from holdfast.store import alembic_runner
 
-    _refuse_newer(status(url))
-    alembic_runner.upgrade(url, revision)
+    branches = branches or installed_branches()
+    found = status(url, branches)
+    _refuse_newer(found)
+    if name is not None:
+        _branch(branches, name)
+        if name != CORE and not found[CORE].up_to_date:
+            raise SchemaError(
+                f"core's schema is {found[CORE].current or 'empty'}; {name} needs "
+                f"{found[CORE].head}",
+                "Run: holdfast migrate up",
+            )
+    chosen = [branch.name for branch in branches if name in (None, branch.name)]
+    alembic_runner.upgrade(url, branches, chosen)
 
 
-def downgrade(url: str, revision: str) -> None:
+def downgrade(
+    url: str, name: str, revision: str = "-1", *, branches: tuple[Branch, ...] | None = None
+) -> None:
+    """One branch, to a revision of its own: one step back, a number of steps back or `base`."""
     from holdfast.store import alembic_runner
 
-    _refuse_newer(status(url))
-    alembic_runner.downgrade(url, revision)
+    branches = branches or installed_branches()
+    found = status(url, branches)
+    _refuse_newer(found)
+    target = _target(_branch(branches, name), found[name].current, revision)
+    if target == "base" and name == CORE:
+        _refuse_core_removal(found)
+    alembic_runner.downgrade(url, branches, f"{name}@base" if target == "base" else target)
 
 
-def status(url: str) -> SchemaStatus:
+def status(url: str, branches: tuple[Branch, ...] | None = None) -> SchemaStatus:
     file = sqlite_file(url)
-    current = asyncio.run(_postgres_version(url)) if file is None else _sqlite_version(file)
-    revisions = _revisions()
-    return SchemaStatus(current, revisions[-1], current is None or current in revisions)
+    current = asyncio.run(_postgres_revisions(url)) if file is None else _sqlite_revisions(file)
+    return compare(current, branches)
 
 
-def newest_revision() -> str:
-    """The schema that this program needs."""
-    return _revisions()[-1]
-
-
-def _revisions() -> list[str]:
-    return sorted(path.name.partition("_")[0] for path in _VERSIONS.glob("[0-9]*.py"))
+def compare(revisions: Iterable[str], branches: tuple[Branch, ...] | None = None) -> SchemaStatus:
+    """What the database has, against what this program and its extensions have."""
+    current = {_branch_name(revision): revision for revision in sorted(revisions)}
+    branches = branches or installed_branches()
+    statuses = [_branch_status(branch, current) for branch in branches]
+    names = {branch.name for branch in branches}
+    uninstalled = [
+        BranchStatus(name, revision, None, True)
+        for name, revision in current.items()
+        if name not in names
+    ]
+    return SchemaStatus((*statuses, *uninstalled))
 
 
 def require_current(url: str) -> None:
     """Refuses to work on a schema that is older or newer than the program."""
     found = status(url)
     _refuse_newer(found)
-    if not found.up_to_date:
-        raise SchemaError(
-            f"the database's schema is {found.current or 'empty'}, the program needs {found.head}",
-            "Run: holdfast migrate up",
+    if found.missing:
+        raise SchemaError(f"the database's schema {found.missing}", "Run: holdfast migrate up")
+
+
+def _branch_status(branch: Branch, current: Mapping[str, str]) -> BranchStatus:
+    revision, revisions = current.get(branch.name), branch.revisions
+    known = revision is None or revision in revisions
+    return BranchStatus(branch.name, revision, revisions[-1], known)
+
+
+def _branch_name(revision: str) -> str:
+    match = _REVISION.fullmatch(revision)
+    return (match["name"] if match else None) or CORE
+
+
+def _branch(branches: Iterable[Branch], name: str) -> Branch:
+    by_name = {branch.name: branch for branch in branches}
+    if name not in by_name:
+        raise UserError(
+            f"{name!r} is not installed, or has no migrations",
+            f"Use one of: {', '.join(by_name)}.",
         )
+    return by_name[name]
+
+
+def _target(branch: Branch, current: str | None, revision: str) -> str:
+    """The revision that is meant, or `base`; steps are counted from the current one."""
+    revisions = branch.revisions
+    if current is None:
+        raise SchemaError(f"{branch.name} has no tables in this database")
+    if revision == "base":
+        return revision
+    at = revisions.index(current)
+    if re.fullmatch(r"-\d{1,3}", revision):
+        left = at + int(revision)
+        return revisions[left] if left >= 0 else "base"
+    if revision not in revisions[: at + 1]:
+        earlier = ", ".join(("base", *revisions[:at]))
+        raise UserError(
+            f"{branch.name} is at {current} and cannot go back to {revision!r}",
+            f"Use one of: {earlier}.",
+        )
+    return revision
 
 
 def _refuse_newer(found: SchemaStatus) -> None:
-    if not found.known:
+    for branch in found.newer:
         raise SchemaError(
-            f"the database's schema {found.current} is newer than this program ({found.head})",
-            "Install the version of Holdfast that made it, or point HOLDFAST_DATABASE_URL "
-            "at another database.",
+            f"the database's schema {branch.current} is newer than this program ({branch.head})",
+            "Install the version of "
+            f"{'Holdfast' if branch.name == CORE else f'the extension {branch.name}'} that made "
+            "it, or point HOLDFAST_DATABASE_URL at another database.",
         )
 
 
-def _sqlite_version(file: Path) -> str | None:
+def _refuse_core_removal(found: SchemaStatus) -> None:
+    """Their rows name core's jobs, and nothing could work on them."""
+    left = [branch.name for branch in found.branches if branch.current and branch.name != CORE]
+    if left:
+        raise SchemaError(
+            f"core's tables cannot be dropped while there are tables of {', '.join(left)}",
+            f"First run: holdfast migrate down {left[0]} base",
+        )
+
+
+def _sqlite_revisions(file: Path) -> set[str]:
     if not file.exists():
-        return None
+        return set()
     try:
         with closing(sqlite3.connect(file, timeout=30)) as database:
-            row = database.execute(_CURRENT).fetchone()
+            return {str(row[0]) for row in database.execute(_CURRENT)}
     except sqlite3.OperationalError as error:
         if "no such table" in str(error):
-            return None
+            return set()
         raise DatabaseGone(str(error)) from error
     except sqlite3.DatabaseError as error:
         raise UserError(
             f"{file} is not an SQLite database: {error}",
             "Move it away, or point HOLDFAST_DATABASE_URL at another file.",
         ) from error
-    return str(row[0]) if row else None
 
 
-async def _postgres_version(url: str) -> str | None:
+async def _postgres_revisions(url: str) -> set[str]:
     check_files(url, _FILES, "HOLDFAST_DATABASE_URL")
     with mapped_errors():
         try:
             connection = await asyncpg.connect(url, timeout=10)
         except asyncpg.UndefinedObjectError as error:
             # What asyncpg does not know itself, it takes for a parameter of the server.
-            hint = "Mend the part after the ? in HOLDFAST_DATABASE_URL."
+            hint = "Fix the part after the ? in HOLDFAST_DATABASE_URL."
             raise UserError(str(error), hint) from error
         try:
-            version = await connection.fetchval(_CURRENT)
-            return None if version is None else str(version)
+            return {str(row[0]) for row in await connection.fetch(_CURRENT)}
         except asyncpg.UndefinedTableError:
-            return None
+            return set()
         finally:
             await connection.close()

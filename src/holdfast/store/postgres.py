@@ -13,8 +13,8 @@ import asyncpg
 
 from holdfast.clock import Clock
 from holdfast.errors import DatabaseGone, UserError
-from holdfast.store.driver import Conflict, Fault, Observe, Row, Transaction, Values
-from holdfast.store.queries import Query, compile_query, load_queries
+from holdfast.store.driver import Conflict, Fault, Observe, Queries, Row, Transaction, Values
+from holdfast.store.queries import Query, compile_query
 
 # Batches always go through the index. The planner cannot know how many outcomes a range has, and
 # its guess of a hash join over the whole table costs three quarters of the throughput.
@@ -60,7 +60,13 @@ _GONE = (
 
 
 async def open_postgres(
-    url: str, pool_size: int, announces: bool, clock: Clock, fault: Fault, observe: Observe
+    url: str,
+    queries: Queries,
+    pool_size: int,
+    announces: bool,
+    clock: Clock,
+    fault: Fault,
+    observe: Observe,
 ) -> PostgresDriver:
     with mapped_errors():
         pool = await asyncpg.create_pool(
@@ -73,7 +79,7 @@ async def open_postgres(
             connection_class=_Connection,
             max_inactive_connection_lifetime=60,
         )
-    return PostgresDriver(pool, announces, clock, fault, observe)
+    return PostgresDriver(pool, queries, announces, clock, fault, observe)
 
 
 class _Connection(asyncpg.Connection):  # type: ignore[misc]
@@ -100,9 +106,16 @@ class PostgresDriver:
     dialect = "postgres"
 
     def __init__(
-        self, pool: Any, announces: bool, clock: Clock, fault: Fault, observe: Observe
+        self,
+        pool: Any,
+        queries: Queries,
+        announces: bool,
+        clock: Clock,
+        fault: Fault,
+        observe: Observe,
     ) -> None:
         self._pool = pool
+        self.queries = queries
         self._announces = announces
         self._clock = clock
         self._fault = fault
@@ -115,7 +128,7 @@ class PostgresDriver:
             async with self._pool.acquire(timeout=30) as connection:
                 started = self._clock.monotonic()
                 async with _transacting(connection, _BEGIN_RELAXED if relaxed else _BEGIN):
-                    tx = _PostgresTransaction(connection, verb, self._announces, self._fault)
+                    tx = self._transaction(connection, verb, self._announces)
                     tx.waited_seconds = started - asked
                     yield tx
                     self._fault(verb, "commit")
@@ -129,14 +142,18 @@ class PostgresDriver:
                 self._pool.acquire(timeout=30) as connection,
                 _transacting(connection, _BEGIN_READING),
             ):
-                yield _PostgresTransaction(connection, "read", False, self._fault)
+                yield self._transaction(connection, "read")
+
+    def _transaction(
+        self, connection: Any, verb: str, announces: bool = False
+    ) -> _PostgresTransaction:
+        return _PostgresTransaction(connection, self.queries, verb, announces, self._fault)
 
     async def fetch(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]:
         # Without begin and commit, which would double the round trips.
         with mapped_errors():
             async with self._pool.acquire(timeout=30) as connection:
-                reading = _PostgresTransaction(connection, "read", False, self._fault)
-                return await reading.fetch(query, params)
+                return await self._transaction(connection, "read").fetch(query, params)
 
     async def listen(self, channel: str, heard: Callable[[], None]) -> None:
         """Calls `heard` at each notice on the channel, until the connection is lost."""
@@ -172,11 +189,13 @@ class PostgresDriver:
 
 
 class _PostgresTransaction:
-    def __init__(self, connection: Any, verb: str, announces: bool, fault: Fault) -> None:
+    def __init__(
+        self, connection: Any, queries: Queries, verb: str, announces: bool, fault: Fault
+    ) -> None:
         self.announces = announces
         self.waited_seconds = 0.0
         self._connection = connection
-        self._queries = load_queries("postgres")
+        self._queries = queries
         self._verb = verb
         self._fault = fault
 

@@ -1,30 +1,48 @@
-"""Loads named queries: common SQL once, and over it the few that differ by database.
+"""Loads named queries: core's folders and one folder of each extension.
+
+A folder holds files of queries that read the same on both databases, and `sqlite.sql` and
+`postgres.sql` with those that differ. An extension has `common.sql`, `sqlite.sql` and
+`postgres.sql`, each where it needs one, and every name in them begins with its own.
 
 A query may use these words, which each database spells in its own way:
 
 @now              the database's clock, finer than a second
 @after(x)         that clock, x seconds later
-@each(:list, t)   the values of a list parameter, for `in (…)`
+@each(:list, t)   the values of a list parameter, for `in (...)`
+@rows(a t, b t)   the rows of a batch (`take_many`), as a table with these columns and types:
+                  numbers, texts without NUL, and null
 @for_update       lock the rows read
 @for_update_of(t) lock the rows read of one table
 @skip_locked      lock the rows read, passing over those that others hold
 @uuid             a new random id
 @seconds_until(x)  how far an instant is ahead of the database's clock
 @seconds_since(x)  how far it is behind
+
+And these on a search table s, see holdfast/text_search.py:
+
+@words(x)              what the search table keeps of a text
+@replaced_words        ends the insert: words of a row that is there already are replaced
+@has_words(s, :q)      whether a row has the words of a query
+@snippet(s, x, :q)     where in the text x they are, marked
+@highlight(s, x, :q)   the text x with all of them marked
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from holdfast.errors import PipelineError
 
 _SQLITE_UUID = (
     "lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2)"
     " || '-a' || substr(hex(randomblob(2)), 2) || '-' || hex(randomblob(6)))"
 )
-_SPELLINGS = {
+_Spelling = str | Callable[[re.Match[str]], str]
+_SPELLINGS: dict[str, tuple[tuple[str, _Spelling], ...]] = {
     "postgres": (
         (r"@now\b", "(select clock_timestamp())"),
         (
@@ -32,12 +50,35 @@ _SPELLINGS = {
             r"(select clock_timestamp() + make_interval(secs => cast(\1 as double precision)))",
         ),
         (r"@each\((:\w+), (\w+)\)", r"select unnest(cast(\1 as \2[]))"),
+        (
+            r"@rows\(([^()]*)\)( \w+)",
+            lambda m: f"unnest({_arrays(m[1])}){m[2]} ({', '.join(_columns(m[1]))})",
+        ),
         (r"@for_update_of\((\w+)\)", r"for update of \1"),
         (r"@for_update\b", "for update"),
         (r"@skip_locked\b", "for update skip locked"),
         (r"@uuid\b", "cast(gen_random_uuid() as text)"),
         (r"@seconds_until\(([^()]*)\)", r"extract(epoch from \1 - clock_timestamp())::float8"),
         (r"@seconds_since\(([^()]*)\)", r"extract(epoch from clock_timestamp() - \1)::float8"),
+        # A word vector has at most 1,048,575 bytes, and one character makes up to eight of them
+        # (rare letters, hyphenated); beyond that, all indexing would fail.
+        (r"@words\(([\w.]+)\)", r"to_tsvector('english', left(\1, 100000))"),
+        (r"@replaced_words\b", "on conflict (rowid) do update set words = excluded.words"),
+        (
+            r"@has_words\((\w+), (:\w+)\)",
+            r"\1.words @@ websearch_to_tsquery('english', cast(\2 as text))",
+        ),
+        (
+            r"@snippet\(\w+, ([\w.]+), (:\w+)\)",
+            r"ts_headline('english', left(\1, 20000), websearch_to_tsquery('english', \2), "
+            r"'StartSel=' || chr(2) || ', StopSel=' || chr(3)"
+            r" || ', MaxWords=30, MinWords=10, MaxFragments=2')",
+        ),
+        (
+            r"@highlight\(\w+, ([\w.]+), (:\w+)\)",
+            r"ts_headline('english', left(\1, 300000), websearch_to_tsquery('english', \2), "
+            r"'HighlightAll=true, StartSel=' || chr(2) || ', StopSel=' || chr(3))",
+        ),
     ),
     "sqlite": (
         (r"@now\b", "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"),
@@ -46,42 +87,91 @@ _SPELLINGS = {
             r"strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', \1))",
         ),
         (r"@each\((:\w+), (\w+)\)", r"select value from json_each(\1)"),
+        (
+            r"@rows\(([^()]*)\)",
+            lambda m: f"(select {_json_columns(m[1])} from json_each(:batch))",
+        ),
         (r"@for_update_of\((\w+)\)", ""),
         (r"@for_update\b", ""),
         (r"@skip_locked\b", ""),
         (r"@uuid\b", _SQLITE_UUID),
         (r"@seconds_until\(([^()]*)\)", r"((julianday(\1) - julianday('now')) * 86400.0)"),
         (r"@seconds_since\(([^()]*)\)", r"((julianday('now') - julianday(\1)) * 86400.0)"),
+        (r"@words\(([\w.]+)\)", r"\1"),
+        (r"@replaced_words\b", ""),  # FTS5 replaces nothing, and has one writer at a time
+        (r"@has_words\((\w+), (:\w+)\)", r"\1 match \2"),
+        (
+            r"@snippet\((\w+), [\w.]+, :\w+\)",
+            r"snippet(\1, 0, char(2), char(3), ' … ', 30)",
+        ),
+        (r"@highlight\((\w+), [\w.]+, :\w+\)", r"highlight(\1, 0, char(2), char(3))"),
     ),
 }
-#: The folders of core's queries. A file that is named after a database is read over the others.
-_FOLDERS = tuple(Path(__file__).parents[1] / package / "sql" for package in ("store", "console"))
-_OVERLAYS = ("sqlite", "postgres", "meetings_sqlite", "meetings_postgres")
 _PARAMETER = re.compile(r"'[^']*'|(?<![:\w]):([a-z_]\w*)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
+    """`has_rows`: it takes the rows of a batch together (`@rows`)."""
+
     name: str
     sql: str
     parameters: tuple[str, ...]
+    has_rows: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SqlFolder:
+    """`owner`: the extension whose queries these are; None for core's."""
+
+    path: Path
+    owner: str | None = None
+
+
+#: Core's own. The console keeps its queries beside its code.
+CORE_FOLDERS = tuple(
+    SqlFolder(Path(__file__).parents[1] / package / "sql") for package in ("store", "console")
+)
+
+
+def extension_sql(packages: Mapping[str, Path]) -> tuple[SqlFolder, ...]:
+    """The SQL folders of extensions, given as name -> the folder of its package."""
+    folders = (SqlFolder(path / "sql", name) for name, path in packages.items())
+    return tuple(folder for folder in folders if folder.path.is_dir())
 
 
 @cache
-def load_queries(dialect: str) -> dict[str, Query]:
+def load_queries(dialect: str, folders: tuple[SqlFolder, ...]) -> Mapping[str, Query]:
     texts: dict[str, str] = {}
-    files = [file for folder in _FOLDERS for file in sorted(folder.glob("*.sql"))]
-    for file in files:
-        if file.stem not in _OVERLAYS:
-            texts |= _read(file)
-    for file in files:
-        if file.stem in (dialect, f"meetings_{dialect}"):
-            texts |= _read(file)
+    for folder in folders:
+        for name, (file, sql) in _folder_queries(folder, dialect).items():
+            if name in texts:
+                raise PipelineError(
+                    f"{file}: there is already a query named {name}",
+                    "Each query has a name of its own.",
+                )
+            texts[name] = sql
     return {name: compile_query(dialect, sql, name) for name, sql in texts.items()}
+
+
+def _folder_queries(folder: SqlFolder, dialect: str) -> dict[str, tuple[Path, str]]:
+    """Name -> its file and text; a query of the dialect takes the place of the common one."""
+    queries: dict[str, tuple[Path, str]] = {}
+    common = [path for path in sorted(folder.path.glob("*.sql")) if path.stem not in _SPELLINGS]
+    for file in common:
+        for name, sql in _read(file, folder.owner):
+            if name in queries:
+                raise PipelineError(f"{file}: the query {name} is defined twice")
+            queries[name] = (file, sql)
+    overlay = folder.path / f"{dialect}.sql"
+    if overlay.exists():
+        queries |= {name: (overlay, sql) for name, sql in _read(overlay, folder.owner)}
+    return queries
 
 
 @cache
 def compile_query(dialect: str, sql: str, name: str = "") -> Query:
+    has_rows = "@rows(" in sql
     for pattern, spelling in _SPELLINGS[dialect]:
         sql = re.sub(pattern, spelling, sql)
     names: list[str] = []
@@ -94,14 +184,30 @@ def compile_query(dialect: str, sql: str, name: str = "") -> Query:
             names.append(parameter)
         return f"${names.index(parameter) + 1}" if dialect == "postgres" else match.group(0)
 
-    return Query(name, _PARAMETER.sub(number, sql), tuple(names))
+    return Query(name, _PARAMETER.sub(number, sql), tuple(names), has_rows)
 
 
-def _read(file: Path) -> dict[str, str]:
-    text = file.read_text()
-    queries = {}
-    for part in re.split(r"^-- name: ", text, flags=re.MULTILINE)[1:]:
+def _columns(declared: str) -> list[str]:
+    return [column.split()[0] for column in declared.split(",")]
+
+
+def _json_columns(declared: str) -> str:
+    return ", ".join(f"value ->> {at} as {name}" for at, name in enumerate(_columns(declared)))
+
+
+def _arrays(declared: str) -> str:
+    types = [column.split(maxsplit=1)[1] for column in declared.split(",")]
+    return ", ".join(f"${number}::{kind.strip()}[]" for number, kind in enumerate(types, 1))
+
+
+def _read(file: Path, owner: str | None) -> Iterator[tuple[str, str]]:
+    for part in re.split(r"^-- name: ", file.read_text(), flags=re.MULTILINE)[1:]:
         name, _, body = part.partition("\n")
+        name = name.strip()
+        if owner is not None and not name.startswith(f"{owner}_"):
+            raise PipelineError(
+                f"{file}: the query {name} does not begin with {owner}_",
+                f"Name it {owner}_{name}: the names of an extension's queries begin with its own.",
+            )
         lines = [line for line in body.splitlines() if not line.startswith("--")]
-        queries[name.strip()] = "\n".join(lines).strip().rstrip(";")
-    return queries
+        yield name, "\n".join(lines).strip().rstrip(";")

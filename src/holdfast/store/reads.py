@@ -75,9 +75,8 @@ class Reads:
         seconds: float | None = (await self._database.fetch("oldest_transaction"))[0][0]
         return seconds
 
-    async def schema_revision(self) -> str | None:
-        rows = await self._database.fetch("schema_revision")
-        return rows[0][0] if rows else None
+    async def schema_revisions(self) -> set[str]:
+        return {row[0] for row in await self._database.fetch("schema_revisions")}
 
     async def job(self, job_id: int) -> Job:
         rows = await self._database.fetch("job", {"job_id": job_id})

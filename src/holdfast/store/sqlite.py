@@ -14,8 +14,8 @@ import orjson
 
 from holdfast.clock import Clock
 from holdfast.errors import DatabaseGone, UserError
-from holdfast.store.driver import Conflict, Fault, Observe, Row, Transaction, Values
-from holdfast.store.queries import Query, compile_query, load_queries
+from holdfast.store.driver import Conflict, Fault, Observe, Queries, Row, Transaction, Values
+from holdfast.store.queries import Query, compile_query
 
 T = TypeVar("T")
 _READERS = 2
@@ -23,14 +23,14 @@ _BUSY_SECONDS = 10
 
 
 async def open_sqlite(
-    path: Path, announces: bool, clock: Clock, fault: Fault, observe: Observe
+    path: Path, queries: Queries, announces: bool, clock: Clock, fault: Fault, observe: Observe
 ) -> SqliteDriver:
     writer = _Connection(path)
     readers = [_Connection(path) for _ in range(_READERS)]
     with _mapped_errors():
         for connection in (writer, *readers):
             await connection.open()
-    return SqliteDriver(writer, readers, announces, clock, fault, observe)
+    return SqliteDriver(writer, readers, queries, announces, clock, fault, observe)
 
 
 class SqliteDriver:
@@ -40,6 +40,7 @@ class SqliteDriver:
         self,
         writer: _Connection,
         readers: list[_Connection],
+        queries: Queries,
         announces: bool,
         clock: Clock,
         fault: Fault,
@@ -51,6 +52,7 @@ class SqliteDriver:
             self._readers.put_nowait(reader)
         self._all = [writer, *readers]
         self._turn = asyncio.Lock()
+        self.queries = queries
         self._announces = announces
         self._clock = clock
         self._fault = fault
@@ -66,7 +68,7 @@ class SqliteDriver:
                     await self._writer.execute("begin immediate")
                     # Only now: another process may be the writer until here.
                     started = self._clock.monotonic()
-                    tx = _SqliteTransaction(self._writer, verb, self._announces, self._fault)
+                    tx = self._transaction(self._writer, verb, self._announces)
                     tx.waited_seconds = started - asked
                     yield tx
                     self._fault(verb, "commit")
@@ -84,11 +86,16 @@ class SqliteDriver:
             with _mapped_errors():
                 try:
                     await connection.execute("begin")
-                    yield _SqliteTransaction(connection, "read", False, self._fault)
+                    yield self._transaction(connection, "read")
                 finally:
                     await connection.roll_back()
         finally:
             self._readers.put_nowait(connection)
+
+    def _transaction(
+        self, connection: _Connection, verb: str, announces: bool = False
+    ) -> _SqliteTransaction:
+        return _SqliteTransaction(connection, self.queries, verb, announces, self._fault)
 
     async def fetch(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]:
         async with self.reading() as tx:
@@ -151,11 +158,13 @@ class _Connection:
 
 
 class _SqliteTransaction:
-    def __init__(self, connection: _Connection, verb: str, announces: bool, fault: Fault) -> None:
+    def __init__(
+        self, connection: _Connection, queries: Queries, verb: str, announces: bool, fault: Fault
+    ) -> None:
         self.announces = announces
         self.waited_seconds = 0.0
         self._connection = connection
-        self._queries = load_queries("sqlite")
+        self._queries = queries
         self._verb = verb
         self._fault = fault
 
@@ -177,7 +186,12 @@ class _SqliteTransaction:
 
     async def take_many(self, query: str, rows: Sequence[Values]) -> list[Row]:
         self._fault(self._verb, query)
-        sql = self._queries[query].sql
+        if not rows:
+            return []
+        compiled = self._queries[query]
+        sql = compiled.sql
+        if compiled.has_rows:
+            return await self._connection.execute(sql, {"batch": orjson.dumps(rows).decode()})
 
         def take(database: sqlite3.Connection) -> list[Row]:
             return [found for row in rows for found in database.execute(sql, row).fetchall()]

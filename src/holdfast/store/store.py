@@ -11,6 +11,7 @@ from holdfast.database_url import sqlite_file
 from holdfast.pipeline import Gate
 from holdfast.store.database import Database
 from holdfast.store.driver import Driver, Fault, Observe, no_fault, no_observe
+from holdfast.store.extension_folders import all_sql
 from holdfast.store.gates import GateTable
 from holdfast.store.ingest import Ingest
 from holdfast.store.jobs import Jobs
@@ -19,9 +20,11 @@ from holdfast.store.messages import Messages
 from holdfast.store.outcomes import Outcomes
 from holdfast.store.plans import Plans
 from holdfast.store.postgres import open_postgres
+from holdfast.store.queries import SqlFolder, load_queries
 from holdfast.store.reads import Reads
 from holdfast.store.samples import Samples
 from holdfast.store.sqlite import open_sqlite
+from holdfast.store.streams import StreamReads
 from holdfast.store.upkeep_table import UpkeepTable
 
 _DEFAULT_GATE = Gate("", concurrency=8)
@@ -39,6 +42,7 @@ class Store:
     upkeep: UpkeepTable
     plans: Plans
     reads: Reads
+    streams: StreamReads
     samples: Samples
 
     async def close(self) -> None:
@@ -56,16 +60,21 @@ async def open_store(
     rng: random.Random | None = None,
     fault: Fault = no_fault,
     observe: Observe = no_observe,
+    sql: tuple[SqlFolder, ...] | None = None,
 ) -> Store:
-    """`announces`: work is announced in the outbox, for workers that hear messages."""
+    """`announces`: work is announced in the outbox, for workers that hear messages. `sql`: the
+    folders of named queries; by default core's and those of every installed extension."""
     clock = clock or SystemClock()
     rng = rng or system_random()
+    folders = all_sql() if sql is None else sql
     driver: Driver
     file = sqlite_file(url)
     if file is not None:
-        driver = await open_sqlite(file, announces, clock, fault, observe)
+        queries = load_queries("sqlite", folders)
+        driver = await open_sqlite(file, queries, announces, clock, fault, observe)
     else:
-        driver = await open_postgres(url, pool_size, announces, clock, fault, observe)
+        queries = load_queries("postgres", folders)
+        driver = await open_postgres(url, queries, pool_size, announces, clock, fault, observe)
     database = Database(driver, rng)
     return Store(
         database=database,
@@ -78,6 +87,7 @@ async def open_store(
         upkeep=UpkeepTable(database),
         plans=Plans(database),
         reads=Reads(database),
+        streams=StreamReads(database),
         samples=Samples(database),
     )
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import orjson
 
 from holdfast.errors import InputError
+from holdfast.text_encodings import codec_named
 
 HEAD_BYTES = 1 << 16
 BLOCK_BYTES = 1 << 20
@@ -52,11 +53,6 @@ _LIKELY = [
     *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1258"),
     *("cp932", "euc_jp", "gb18030", "big5", "cp949", "koi8_r"),
 ]
-#: Python's own notations and those of addresses: no table is saved in them, and some decode to what
-#: no database takes.
-_NO_FILES = frozenset(
-    {"unicode-escape", "raw-unicode-escape", "utf-7", "idna", "punycode", "undefined"}
-)
 #: Bytes that are letters inside Czech, Polish, Croatian … words and symbols in Western text.
 _CENTRAL_EUROPEAN = re.compile(
     rb"[\x8a\x8d-\x8f\x9a\x9d-\x9f\xa3\xa5\xb3\xb9\xbc\xbe](?=[a-z\xc0-\xff])"
@@ -121,6 +117,8 @@ def find_text(path: Path, head: bytes, wanted: str | None) -> Text:
     """The file's encoding, proved on the whole file: nothing is read of a file that would
     turn out unreadable in its middle."""
     encoding, codec, notes = _stated_encoding(head, wanted)
+    if not notes:
+        _require_mark(path, head, codec)
     flaw = first_flaw(path, codec)
     if flaw and flaw.plain_before and not flaw.nul and not notes and wanted is None:
         encoding = codec = _guess_encoding(path, flaw.offset)
@@ -143,19 +141,24 @@ def _stated_encoding(head: bytes, wanted: str | None) -> tuple[str, str, tuple[s
     return wanted or "utf-8", wanted or "utf-8", ()
 
 
+def _require_mark(path: Path, head: bytes, codec: str) -> None:
+    """Which half of a pair comes first, only the mark says."""
+    name = codecs.lookup(codec).name
+    if name in ("utf-16", "utf-32"):
+        raise InputError(
+            f"{path.name} is not {name}: it does not begin with a byte order mark.",
+            _utf16_hint(head)
+            or f"Give --encoding {name}-le or {name}-be if it is, or no encoding to have it found.",
+        )
+
+
 def _same_encoding(wanted: str, found: str) -> bool:
     """utf-16-le names what a UTF-16 mark says, only more exactly."""
     return codecs.lookup(wanted).name.startswith(codecs.lookup(found).name)
 
 
 def _check_known(wanted: str) -> None:
-    try:
-        b"".decode(wanted)
-        "".encode(wanted)
-        known = codecs.lookup(wanted).name not in _NO_FILES
-    except (LookupError, UnicodeError):
-        known = False
-    if not known:
+    if codec_named(wanted) is None:
         raise InputError(
             f"There is no encoding called {wanted!r}.",
             "Common ones: utf-8, utf-16, cp1252 (Western), cp1250 (Central European), cp1251"

@@ -7,11 +7,12 @@ for batch in file.pages(cursor=0, page_rows=lambda: 1000, max_page_bytes=4_000_0
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -62,7 +63,8 @@ class TableFile:
 
     def __init__(self, path: Path, options: TableOptions = _DEFAULTS) -> None:
         self.path = path
-        self._reader = _open_reader(path, options)
+        with _failures_named(path):
+            self._reader = _open_reader(path, options)
         self.detected = _with_name_note(path, self._reader.detected)
 
     @property
@@ -75,7 +77,7 @@ class TableFile:
     ) -> Iterator[TableBatch]:
         """The rows after the first `cursor`. Each batch has at most as many rows as
         `page_rows` says before it, and ends with the row that reaches `max_page_bytes`."""
-        with closing(self._reader.records(skip=cursor)) as records:
+        with _failures_named(self.path), closing(self._reader.records(skip=cursor)) as records:
             position, end = cursor, False
             while not end:
                 batch = _take(records, position, max(1, page_rows()), max_page_bytes)
@@ -109,6 +111,19 @@ class TableFile:
 def open_table(path: Path, options: Mapping[str, Any]) -> TableFile:
     """A table file with options as they are stored with a job."""
     return TableFile(path, TableOptions(**options))
+
+
+@contextmanager
+def _failures_named(path: Path) -> Iterator[None]:
+    """Whatever a file, a codec or a parser says of it becomes a sentence for a person."""
+    try:
+        yield
+    except (OSError, ValueError, LookupError, csv.Error) as error:
+        reason = getattr(error, "strerror", None) or str(error)[:200]
+        raise InputError(
+            f"{path.name} cannot be read: {reason}.",
+            "It may have been changed or moved, or be in another encoding than was given.",
+        ) from error
 
 
 def _open_reader(path: Path, options: TableOptions) -> TableReader:

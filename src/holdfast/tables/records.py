@@ -15,6 +15,9 @@ SHORT_ROWS = "rows with too few cells (the missing ones are empty)"
 LONG_ROWS = f"rows with too many cells (the surplus is kept under {EXTRA})"
 BLANK_ROWS = "blank rows skipped"
 NO_ROWS = "The file has a header and no rows."
+#: As many as a spreadsheet can have. Every row gets a cell for each, also a row of one character.
+MOST_COLUMNS = 16_384
+MOST_NOTES = 20
 
 #: The cells of the line that `delimited` adds after the last one. No other cell holds a NUL.
 END_CELL = "\0"
@@ -22,24 +25,50 @@ CLEAN_END = '\0"'
 
 
 def name_columns(header: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
-    """Unique names for the header's cells, and a note for each name that had to be made up."""
+    """Unique names for the header's cells, and notes about the names that had to be made up."""
+    if len(header) > MOST_COLUMNS:
+        raise InputError(
+            f"The header names {len(header):,} columns, more than {MOST_COLUMNS:,}.",
+            "Check the delimiter and the line ends: the rows may have been read as one.",
+        )
+    tidy = [" ".join(cell.replace("\ufeff", "").split()) for cell in header]
+    names = _FreeNames({EXTRA, *tidy})
     columns: list[str] = []
     notes: list[str] = []
-    tidy = [" ".join(cell.replace("\ufeff", "").split()) for cell in header]
-    taken = {EXTRA, *tidy}
     used: set[str] = {EXTRA}
     for position, wanted in enumerate(tidy, start=1):
         name = wanted
         if not wanted:
-            name = _free_name(f"column_{position}", taken)
+            name = names.take("column", position)
             notes.append(f"Column {position} has no header; it is called {name}.")
         elif wanted in used:
-            name = _free_name(f"{wanted}_2", taken)
+            name = names.take(wanted, 2)
             notes.append(f"The header {wanted!r} is taken; column {position} is called {name}.")
         columns.append(name)
         used.add(name)
-        taken.add(name)
-    return tuple(columns), notes
+    return tuple(columns), _first_notes(notes)
+
+
+def _first_notes(notes: list[str]) -> list[str]:
+    more = len(notes) - MOST_NOTES
+    return notes if more <= 0 else [*notes[:MOST_NOTES], f"{more:,} more columns got a new name."]
+
+
+class _FreeNames:
+    """Gives each stem its next free number. It remembers how far it has looked, because
+    counting from the start for every equal name takes quadratic time."""
+
+    def __init__(self, taken: set[str]) -> None:
+        self._taken = taken
+        self._next: dict[str, int] = {}
+
+    def take(self, stem: str, first: int) -> str:
+        number = max(first, self._next.get(stem, first))
+        while f"{stem}_{number}" in self._taken:
+            number += 1
+        self._next[stem] = number + 1
+        self._taken.add(f"{stem}_{number}")
+        return f"{stem}_{number}"
 
 
 def renamed(columns: Sequence[str], names: Mapping[str, str]) -> tuple[str, ...]:
@@ -49,14 +78,6 @@ def renamed(columns: Sequence[str], names: Mapping[str, str]) -> tuple[str, ...]
         if count > 1:
             raise InputError(f"Two columns would be called {name!r}.", "Map one of them only.")
     return called
-
-
-def _free_name(wanted: str, taken: set[str]) -> str:
-    stem, _, number = wanted.rpartition("_")
-    count = int(number)
-    while f"{stem}_{count}" in taken:
-        count += 1
-    return f"{stem}_{count}"
 
 
 def is_blank(cells: Sequence[str]) -> bool:

@@ -1,15 +1,14 @@
-"""Reads XLSX workbooks: checks the archive, then has a child process read the sheet."""
+"""Reads XLSX workbooks: a child process looks into the file, and this one takes its rows."""
 
 from __future__ import annotations
 
 import os
-import re
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
 import weakref
-import zipfile
 from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -20,19 +19,22 @@ import orjson
 from holdfast.errors import InputError
 from holdfast.tables import spreadsheet_child
 from holdfast.tables.records import NO_ROWS, RowEncoder, name_columns, renamed
+from holdfast.tables.spreadsheet_child import SAVE_AS_CSV
 from holdfast.tables.types import Detected, Progress, TableOptions
 
-#: Sheets shrink 5 to 20 times when zipped; what shrinks more than this was made to explode.
-MAX_RATIO = 150
-RATIO_FREE_BYTES = 10_000_000
-
-_SAVE_AS_CSV = "Save the sheet as CSV and give that."
-_CELL = re.compile(rb'<(?:\w+:)?c\s[^>]*?\br="([A-Z]{1,3})(\d{1,7})"')
+#: All that the child gets of the environment: where Python and its modules are, and how names of
+#: files are encoded. The rest holds passwords and keys.
+_ENVIRONMENT = frozenset(
+    {
+        *("PATH", "PYTHONPATH", "PYTHONHOME", "PYTHONUTF8", "LD_LIBRARY_PATH"),
+        *("LANG", "LC_ALL", "LC_CTYPE", "TMPDIR"),
+    }
+)
+_DETAIL_CHARACTERS = 300
 
 
 class SpreadsheetReader:
     def __init__(self, path: Path, options: TableOptions) -> None:
-        check_archive(path, options.max_workbook_bytes)
         self._path = path
         self._options = options
         self._child: Child | None = Child(path, options)
@@ -93,13 +95,14 @@ class SpreadsheetReader:
 class Child:
     """The reading process, seen from here. It never outlives this object."""
 
-    def __init__(self, path: Path, options: TableOptions) -> None:
+    def __init__(self, path: Path, options: TableOptions, task: str = "rows") -> None:
         self._path = path
         self._options = options
         self.problems: dict[str, int] = {}
         self._frame: Iterator[list[str]] = iter(())
         self._ended = False
         request = {
+            "task": task,
             "path": str(path),
             "sheet": options.sheet,
             "memory_bytes": options.max_workbook_bytes,
@@ -113,7 +116,7 @@ class Child:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=self._complaints,
-            env={**os.environ, "RUST_BACKTRACE": "0"},
+            env=_child_environment(),
             # Ctrl-C is for this process to act on; it would kill the child first.
             start_new_session=True,
         )
@@ -157,13 +160,24 @@ class Child:
         self._complaints.seek(0)
         words = self._complaints.read(100_000).decode(errors="replace").strip()
         self.stop()
+        if code == -signal.SIGXCPU:
+            return InputError(
+                f"{self._path.name} takes too long to read for its size.",
+                f"If it is a real table: {SAVE_AS_CSV}",
+            )
         if "memory allocation" in words or "MemoryError" in words:
-            return _too_wide(self._path, self._options.max_workbook_bytes)
+            return _too_wide(self._path, self._options)
         last_line = words.splitlines()[-1] if words else f"it ended with code {code}"
         return InputError(
-            f"{self._path.name} cannot be read: the reading process failed ({last_line}).",
-            _SAVE_AS_CSV,
+            f"{self._path.name} cannot be read: the reading process failed"
+            f" ({last_line[:_DETAIL_CHARACTERS]}).",
+            SAVE_AS_CSV,
         )
+
+
+def _child_environment() -> dict[str, str]:
+    inherited = {name: value for name, value in os.environ.items() if name in _ENVIRONMENT}
+    return {**inherited, "RUST_BACKTRACE": "0"}
 
 
 def _stop(process: subprocess.Popen[bytes], complaints: IO[bytes]) -> None:
@@ -179,60 +193,24 @@ def _prepend(row: list[str], rest: Iterator[list[str]]) -> Iterator[list[str]]:
     yield from rest
 
 
-def check_archive(path: Path, max_bytes: int) -> None:
-    """Refuses what is no workbook, and what would unpack to far more than a sheet can be."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            parts = archive.infolist()
-    except (zipfile.BadZipFile, OSError, ValueError) as error:
-        raise InputError(
-            f"{path.name} is a damaged zip archive: {error}.", "Fetch or save it again."
-        ) from None
-    if not any(_is_workbook_part(part.filename) for part in parts):
-        raise InputError(
-            f"{path.name} is a zip archive, not an XLSX workbook.",
-            "Unpack it and give the table inside; save .xlsb or .ods workbooks as .xlsx.",
-        )
-    for part in parts:
-        if part.file_size > max(RATIO_FREE_BYTES, part.compress_size * MAX_RATIO):
-            raise _bomb(path, f"{part.filename} unpacks to {part.file_size:,} bytes")
-    total = sum(part.file_size for part in parts)
-    if total > max_bytes:
-        raise _bomb(path, f"it unpacks to {total:,} bytes")
-
-
-def _is_workbook_part(name: str) -> bool:
-    return name.startswith("xl/workbook") and name.endswith(".xml")
-
-
-def _bomb(path: Path, what: str) -> InputError:
-    return InputError(
-        f"{path.name} is refused: {what}, from a file of {path.stat().st_size:,} bytes.",
-        f"If it is a real table: {_SAVE_AS_CSV}",
-    )
-
-
-def _too_wide(path: Path, limit: int) -> InputError:
-    cell = furthest_cell(path)
+def _too_wide(path: Path, options: TableOptions) -> InputError:
+    cell = _furthest_cell(path, options)
     where = f"; its furthest cell is {cell}" if cell else ""
+    limit = options.max_workbook_bytes
     return InputError(
         f"{path.name} needs more than {limit:,} bytes of memory to be read{where}.",
         "One stray cell far from the table is enough: delete the empty rows and columns"
-        f" around the table. Or: {_SAVE_AS_CSV}",
+        f" around the table. Or: {SAVE_AS_CSV}",
     )
 
 
-def furthest_cell(path: Path) -> str | None:
-    """The corner that the cells of the workbook's sheets reach. Slow, so only for an error."""
-    column, row = b"", 0
-    with zipfile.ZipFile(path) as archive:
-        sheets = [each for each in archive.namelist() if each.startswith("xl/worksheets/sheet")]
-        for name in sheets:
-            with archive.open(name) as part:
-                tail = b""
-                while block := part.read(1 << 20):
-                    for letters, number in _CELL.findall(tail + block):
-                        column = max(column, letters, key=lambda each: (len(each), each))
-                        row = max(row, int(number))
-                    tail = block[-200:]
-    return f"{column.decode()}{row}" if row else None
+def _furthest_cell(path: Path, options: TableOptions) -> str | None:
+    """None where a second child cannot find it out in its time either."""
+    child = Child(path, options, task="furthest")
+    try:
+        found: str | None = child.receive()["furthest"]
+    except InputError:
+        return None
+    finally:
+        child.stop()
+    return found

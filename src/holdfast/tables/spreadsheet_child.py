@@ -1,10 +1,12 @@
 """The child process that reads a workbook, and may die of it.
 
 One far cell makes the parser ask for more memory than there is, which ends the process
-without an exception. So it runs here, under limits, as a script of its own that imports
-nothing of Holdfast, and writes length-prefixed JSON to its standard output:
+without an exception. So everything that looks into a workbook runs here, under limits, as a
+script of its own that imports nothing of Holdfast, and writes length-prefixed JSON to its
+standard output:
 
-{"sheet", "notes"}, then {"rows"} as often as needed, then {"problems"};
+for the task "rows": {"sheet", "notes"}, then {"rows"} as often as needed, then {"problems"};
+for the task "furthest": {"furthest"};
 or at any point {"error", "hint"}.
 """
 
@@ -37,15 +39,36 @@ from python_calamine import (
 FRAME_ROWS = 500
 FRAME_CHARACTERS = 500_000
 BLOCK_BYTES = 1 << 20
-CPU_SECONDS = 900
+#: A sheet is read at 15 to 20 MB of XML per second; a slow machine gets a quarter of that. So the
+#: time grows with what is there to be read, and a small file has a few seconds, whatever is in it.
+CPU_SECONDS = 10
+BYTES_PER_CPU_SECOND = 4_000_000
+#: Python, its modules and the parser take about half of this before anything is read.
+LEAST_MEMORY_BYTES = 200_000_000
+#: What this process writes to a file is its complaints.
+COMPLAINT_BYTES = 1 << 20
 #: A cell with an error value and its formula lies within this many bytes.
 OVERLAP_BYTES = 1 << 14
 
+#: Sheets shrink 5 to 20 times when zipped; what shrinks more than this was made to explode.
+MAX_RATIO = 150
+RATIO_FREE_BYTES = 10_000_000
+#: A workbook has a part per sheet, drawing and comment.
+MOST_PARTS = 10_000
+LISTED_SHEETS = 20
+
 LONG_NUMBERS = "numbers of more than 15 digits, whose last digits the workbook does not hold"
 ERROR_CELLS = "error cells (such as #N/A), read as their text"
+SAVE_AS_CSV = "Save the sheet as CSV and give that."
 
-_ERROR_CELL = re.compile(rb'<(?:\w+:)?c\s([^>]*\bt="e"[^>/]*)>(.*?)</(?:\w+:)?c>', re.DOTALL)
-_REFERENCE = re.compile(rb'\br="([A-Z]{1,3})(\d+)"')
+# None of these looks past the next "<" for the end of a tag, nor past the next cell for the end of
+# a cell: whatever is missing, each byte is looked at a fixed number of times.
+_CELL = re.compile(rb'<(?:\w+:)?c\s[^<>]*?\br="([A-Z]{1,3})(\d{1,7})"')
+_ERROR_CELL = re.compile(
+    rb'<(?:\w+:)?c\s(?=[^<>]*?\bt="e")([^<>]*)(?<!/)>'
+    rb"([^<]*(?:<(?!/?(?:\w+:)?c[\s/>])[^<]*)*)</(?:\w+:)?c>"
+)
+_REFERENCE = re.compile(rb'\br="([A-Z]{1,3})(\d{1,7})"')
 _VALUE = re.compile(rb"<(?:\w+:)?v>([^<]*)</")
 #: With and without a namespace prefix.
 _FORMULA_TAGS = (b"<f>", b"<f ", b":f>", b":f ")
@@ -62,14 +85,30 @@ class Refusal(Exception):
 
 
 def limit_self(memory_bytes: int) -> None:
-    for kind, wanted in (
-        (resource.RLIMIT_AS, memory_bytes),
-        (resource.RLIMIT_CPU, CPU_SECONDS),
-        (resource.RLIMIT_CORE, 0),
+    most_seconds = CPU_SECONDS + memory_bytes // BYTES_PER_CPU_SECOND
+    memory_bytes = max(memory_bytes, LEAST_MEMORY_BYTES)
+    for kind, soft, hard in (
+        (resource.RLIMIT_AS, memory_bytes, memory_bytes),
+        (resource.RLIMIT_CPU, CPU_SECONDS, most_seconds),
+        (resource.RLIMIT_FSIZE, COMPLAINT_BYTES, COMPLAINT_BYTES),
+        (resource.RLIMIT_CORE, 0, 0),
     ):
-        _, hard = resource.getrlimit(kind)
-        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(kind, (soft, hard))
+        set_limit(kind, soft, hard)
+
+
+def set_limit(kind: int, soft: int, hard: int) -> None:
+    """A limit that the system has set already may be lower, and is not raised."""
+    _, ceiling = resource.getrlimit(kind)
+    if ceiling != resource.RLIM_INFINITY:
+        hard = min(hard, ceiling)
+    resource.setrlimit(kind, (min(soft, hard), hard))
+
+
+def allow_time(unpacked_bytes: int) -> None:
+    """More time for more to read, now that the archive says how much that is."""
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    seconds = CPU_SECONDS + unpacked_bytes // BYTES_PER_CPU_SECOND
+    resource.setrlimit(resource.RLIMIT_CPU, (min(seconds, hard), hard))
 
 
 def send(out: BinaryIO, message: dict[str, Any]) -> None:
@@ -79,6 +118,7 @@ def send(out: BinaryIO, message: dict[str, Any]) -> None:
 
 
 def serve(request: dict[str, Any], out: BinaryIO) -> None:
+    allow_time(check_archive(request["path"], request["memory_bytes"]))
     workbook = CalamineWorkbook.from_path(request["path"])
     name = choose_sheet(workbook, request["sheet"])
     findings = Findings()
@@ -91,18 +131,79 @@ def serve(request: dict[str, Any], out: BinaryIO) -> None:
     send(out, {"problems": problems})
 
 
+def check_archive(path: str, max_bytes: int) -> int:
+    """How much a workbook unpacks to. Refuses what is not one, and what would unpack to far more
+    than a sheet can be."""
+    with zipfile.ZipFile(path) as archive:
+        parts = archive.infolist()
+    if not any(is_workbook_part(part.filename) for part in parts):
+        raise Refusal(
+            "It is a zip archive, not an XLSX workbook.",
+            "Unpack it and give the table inside; save .xlsb or .ods workbooks as .xlsx.",
+        )
+    if len(parts) > MOST_PARTS:
+        raise bomb(path, f"it has {len(parts):,} parts")
+    for part in parts:
+        if part.file_size > max(RATIO_FREE_BYTES, part.compress_size * MAX_RATIO):
+            raise bomb(path, f"{part.filename[:100]} unpacks to {part.file_size:,} bytes")
+    total = sum(part.file_size for part in parts)
+    if total > max_bytes:
+        raise bomb(path, f"it unpacks to {total:,} bytes")
+    return total
+
+
+def is_workbook_part(name: str) -> bool:
+    return name.startswith("xl/workbook") and name.endswith(".xml")
+
+
+def bomb(path: str, what: str) -> Refusal:
+    size = os.path.getsize(path)  # noqa: PTH202 - pathlib would only take time to import
+    return Refusal(
+        f"It is refused: {what}, from a file of {size:,} bytes.",
+        f"If it is a real table: {SAVE_AS_CSV}",
+    )
+
+
+def find_furthest(request: dict[str, Any], out: BinaryIO) -> None:
+    """Sends the corner that the cells of the sheets reach: what an error about memory names."""
+    column, row = b"", 0
+    with zipfile.ZipFile(request["path"]) as archive:
+        for name in archive.namelist():
+            if not name.startswith("xl/worksheets/sheet"):
+                continue
+            for data in overlapping_blocks(archive, name, 200):
+                for letters, number in _CELL.findall(data):
+                    column = max(column, letters, key=lambda each: (len(each), each))
+                    row = max(row, int(number))
+    send(out, {"furthest": f"{column.decode()}{row}" if row else None})
+
+
+def overlapping_blocks(archive: zipfile.ZipFile, name: str, overlap: int) -> Iterator[bytes]:
+    """A part's bytes; each block begins with the end of the one before it."""
+    tail = b""
+    with archive.open(name) as part:
+        while block := part.read(BLOCK_BYTES):
+            data = tail + block
+            yield data
+            tail = data[-overlap:]
+
+
 def choose_sheet(workbook: CalamineWorkbook, wanted: str | None) -> str:
     sheets = [each for each in workbook.sheets_metadata if each.typ == SheetTypeEnum.WorkSheet]
     names = [each.name for each in sheets]
     if wanted is not None:
         if wanted not in names:
-            listed = ", ".join(map(repr, names))
-            raise Refusal(f"There is no sheet {wanted!r}.", f"The workbook has: {listed}.")
+            raise Refusal(f"There is no sheet {wanted!r}.", f"The workbook has: {listed(names)}.")
         return wanted
     visible = [each.name for each in sheets if each.visible == SheetVisibleEnum.Visible]
     if not names:
         raise Refusal("The workbook has no sheet with cells.", "Give another file.")
     return (visible or names)[0]
+
+
+def listed(names: list[str]) -> str:
+    more = len(names) - LISTED_SHEETS
+    return ", ".join(map(repr, names[:LISTED_SHEETS])) + (f" and {more:,} more" * (more > 0))
 
 
 class Findings:
@@ -125,14 +226,10 @@ class Findings:
                         pass
 
     def _scan_sheet(self, archive: zipfile.ZipFile, member: str) -> None:
-        tail = b""
-        with archive.open(member) as part:
-            while block := part.read(BLOCK_BYTES):
-                data = tail + block
-                self.formulas = self.formulas or any(tag in data for tag in _FORMULA_TAGS)
-                if b't="e"' in data:
-                    self._collect_errors(data)
-                tail = data[-OVERLAP_BYTES:]
+        for data in overlapping_blocks(archive, member, OVERLAP_BYTES):
+            self.formulas = self.formulas or any(tag in data for tag in _FORMULA_TAGS)
+            if b't="e"' in data:
+                self._collect_errors(data)
 
     def _collect_errors(self, data: bytes) -> None:
         for attributes, content in _ERROR_CELL.findall(data):
@@ -171,7 +268,7 @@ def column_index(letters: bytes) -> int:
 def notes(workbook: CalamineWorkbook, sheet: CalamineSheet, findings: Findings) -> list[str]:
     found = []
     if len(workbook.sheet_names) > 1:
-        others = ", ".join(repr(each) for each in workbook.sheet_names if each != sheet.name)
+        others = listed([each for each in workbook.sheet_names if each != sheet.name])
         found.append(f"The sheet {sheet.name!r} is read; others are there: {others}.")
     if findings.formulas:
         found.append(
@@ -251,17 +348,29 @@ def frames(source: Iterator[list[str]]) -> Iterator[list[list[str]]]:
         yield frame
 
 
+DAMAGE = (CalamineError, zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError)
+TASKS = {"rows": serve, "furthest": find_furthest}
+
+
 def main() -> None:
     request = orjson.loads(sys.argv[1])
     limit_self(request["memory_bytes"])
     out = sys.stdout.buffer
     damaged = "Open it in a spreadsheet program and save it again, or save it as CSV."
     try:
-        serve(request, out)
+        TASKS[request["task"]](request, out)
     except Refusal as refusal:
         send(out, {"error": refusal.message, "hint": refusal.hint})
-    except (CalamineError, zipfile.BadZipFile, zlib.error, EOFError) as error:
-        send(out, {"error": f"The workbook is damaged: {error}.", "hint": damaged})
+    except (
+        CalamineError,
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        ValueError,
+        RuntimeError,
+    ) as error:
+        detail = str(error)[:200]
+        send(out, {"error": f"The workbook is damaged: {detail}.", "hint": damaged})
     except BrokenPipeError:
         # The parent wants no more; leave without flushing into the closed pipe again.
         os._exit(0)

@@ -18,7 +18,7 @@ class TableOptions:
     names: Mapping[str, str] = field(default_factory=dict)  # what columns are to be called instead
     max_cell_bytes: int = 10_000_000
     max_row_bytes: int = 20_000_000
-    max_workbook_bytes: int = 2_000_000_000  # memory for one sheet, and what its zip may unpack to
+    max_workbook_bytes: int = 1_000_000_000  # memory for one sheet, and what its zip may unpack to
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,9 @@ _ZEROS = re.compile(r"0\d+\Z")
 _DATE = re.compile(r"(\d{4}-\d{2}-\d{2}([T ].*)?|\d{1,2}[./]\d{1,2}[./]\d{2,4})\Z")
 _ADDRESS = re.compile(r"https?://\S+\Z")
 _ALIKE = 0.6
+#: Each column is compared with each field while a page waits for it.
+_COMPARED_COLUMNS = 500
+_COMPARED_CHARACTERS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ def _assigned(columns: Sequence[str], inputs: Sequence[str]) -> dict[str, str]:
     pairs = sorted(
         (
             (_likeness(column, field), column, field)
-            for column in columns
+            for column in columns[:_COMPARED_COLUMNS]
             for field in inputs
             if column not in assigned and field not in assigned.values()
         ),
@@ -70,7 +73,9 @@ def _assigned(columns: Sequence[str], inputs: Sequence[str]) -> dict[str, str]:
 
 
 def _likeness(column: str, field: str) -> float:
-    one, other = (re.sub(r"[^a-z0-9]", "", text.lower()) for text in (column, field))
+    one, other = (
+        re.sub(r"[^a-z0-9]", "", text[:_COMPARED_CHARACTERS].lower()) for text in (column, field)
+    )
     if one and other and (one in other or other in one):
         return 0.9
     return SequenceMatcher(None, one, other).ratio()

@@ -177,7 +177,9 @@ async def _taken_in(visit: Visit, order: Order) -> StoredFile | None:
     await require_flag(Flag.INGEST)(visit.parts)
     if order.image_ids:
         return await listed(await _images(visit, order.image_ids), visit.person, visit.parts)
-    return await _stored(visit, order.file_id or 0)
+    file = await _stored(visit, order.file_id or 0)
+    await files.require_readable(file, order.table, visit.parts)
+    return file
 
 
 def options_of(text: str) -> dict[str, Any]:

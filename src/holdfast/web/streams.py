@@ -28,6 +28,12 @@ async def index(
     return await visit.page("streams.html", here="streams", states=StreamState, **told)
 
 
+@router.get("/{stream_id}")
+async def show(stream_id: Id, visit: Visitor) -> Response:
+    found = await api.show(stream_id, visit.person, visit.parts)
+    return await visit.page("stream.html", here="streams", stream=found.stream, slices=found.slices)
+
+
 @router.post("/{stream_id}/retry")
 async def retry(stream_id: Id, visit: Changing) -> Response:
     job = await api.retry(stream_id, visit.request, visit.person, visit.parts)

@@ -14,6 +14,7 @@ from holdfast.store import Store
 from tests.pipelines.meetings.front import Front
 from tests.pipelines.meetings.site import Datasette, Site
 from tests.pipelines.meetings.town import Town
+from tests.web.conftest import browser, open_as, root, watch  # noqa: F401 - for test_browser
 
 GENERATIONS = {"sqlite": 0, "postgres": 1}
 

@@ -49,7 +49,7 @@ async def test_bad_rows_are_rejected_with_their_reason_and_harm_no_other(
     await town.assert_verified()
     assert {page[4] for page in await town.pages()} == {row.upstream_id for row in good}
     told = await town.fetch(
-        "select o.error_code, count(distinct r.upstream_id) from meeting_rejects r"
+        "select o.error_code, count(distinct r.upstream_id) from meetings_rejects r"
         " join outcomes o on o.job_id = r.job_id and o.seq = r.seq group by o.error_code"
     )
     assert dict(told) == {code: len(rows) for code, rows in BAD.items()}
@@ -66,7 +66,7 @@ async def test_rejected_row_that_is_mended_upstream_becomes_a_page(town: Town, s
     site.replace("minutes", bad, date="2020-01-05")
     await town.backfill(types=["minutes"], mode="full")
     assert await town.pages() == site.rows("minutes")
-    assert not await town.fetch("select 1 from meeting_rejects")
+    assert not await town.fetch("select 1 from meetings_rejects")
     await town.assert_verified()
 
 

@@ -17,7 +17,7 @@ async def snapshot(town: Town) -> list[tuple[Any, ...]]:
     """Everything of every page, when it was written included."""
     return await town.fetch(
         "select id, upstream_id, text, created_at, updated_at, vanished_at, job_id"
-        " from meeting_pages order by id"
+        " from meetings_pages order by id"
     )
 
 
@@ -60,15 +60,17 @@ async def test_page_that_was_read_anew_is_updated_in_place_with_its_history(
     site.add("minutes", rows)
     await town.backfill()
     (before,) = await town.fetch(
-        "select id from meeting_pages where upstream_id = :id", id=rows[0].upstream_id
+        "select id from meetings_pages where upstream_id = :id", id=rows[0].upstream_id
     )
     changed = site.replace("minutes", rows[0], text="read anew")
     await town.backfill(mode="full")
     assert await town.pages() == site.rows("minutes")
     assert await town.fetch(
-        "select id, text from meeting_pages where upstream_id = :id", id=changed.upstream_id
+        "select id, text from meetings_pages where upstream_id = :id", id=changed.upstream_id
     ) == [(before[0], "read anew")]
-    history = await town.fetch("select upstream_id, text, page_id, state from meeting_page_history")
+    history = await town.fetch(
+        "select upstream_id, text, page_id, state from meetings_page_history"
+    )
     assert history == [(rows[0].upstream_id, rows[0].text, before[0], "SUPERSEDED")]
     site.replace("minutes", changed, text=rows[0].text)
     await town.backfill(mode="full")
@@ -85,7 +87,7 @@ async def test_same_upstream_id_in_two_towns_stays_two_pages(
     await other.order()
     await town.backfill()
     assert await town.pages() == await other.pages() == site.rows("minutes")
-    (count,) = await town.fetch("select count(*), count(distinct upstream_id) from meeting_pages")
+    (count,) = await town.fetch("select count(*), count(distinct upstream_id) from meetings_pages")
     assert count == (240, 120)
 
 
@@ -98,7 +100,7 @@ async def test_two_rows_for_one_page_are_one_page_and_a_duplicate(town: Town, si
     shown, hidden = sorted([one, other], key=lambda row: row.upstream_id, reverse=True)
     pages = {page[4]: page for page in await town.pages()}
     assert pages[shown.upstream_id][3] == shown.text and hidden.upstream_id not in pages
-    assert await town.fetch("select upstream_id, text, state from meeting_page_history") == [
+    assert await town.fetch("select upstream_id, text, state from meetings_page_history") == [
         (hidden.upstream_id, hidden.text, "DUPLICATE")
     ]
     site.remove("minutes", shown)
@@ -245,5 +247,5 @@ async def test_row_that_comes_twice_in_one_settlement_is_kept_as_it_came_last(
         Settled(1, ItemStatus.DONE, row, place, job),
     ]
     await town.store.database.write("test", lambda tx: save(tx, settled))
-    kept = await town.fetch("select text, page_image, extra is not null from meeting_pages")
+    kept = await town.fetch("select text, page_image, extra is not null from meetings_pages")
     assert [tuple(map(bool, one)) for one in kept] == [(True, True, True)]

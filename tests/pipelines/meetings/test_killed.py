@@ -85,10 +85,10 @@ async def test_full_backfill_outlives_workers_killed_at_random(
 
 @pytest.mark.parametrize(
     "point",
-    ["ingest/advance_stream", "ingest/commit", "ingest/committed", "settle/copy meeting_pages",
-     "settle/add_meeting_counts", "settle/commit", "settle/committed", "complete/reopen_stream",
+    ["ingest/advance_stream", "ingest/commit", "ingest/committed", "settle/copy meetings_pages",
+     "settle/meetings_add_counts", "settle/commit", "settle/committed", "complete/reopen_stream",
      "complete/verify_stream", "complete/committed", "lease_stream/add_slice",
-     "ingest/add_meeting_differences"],
+     "ingest/meetings_add_differences"],
 )  # fmt: skip
 async def test_full_backfill_outlives_a_kill_at_each_kind_of_write(
     store: Store,
@@ -101,7 +101,7 @@ async def test_full_backfill_outlives_a_kill_at_each_kind_of_write(
     datasette.site.add("minutes", rows)
     town = Town(store, front.url)
     await town.add()
-    if point == "ingest/add_meeting_differences":
+    if point == "ingest/meetings_add_differences":
         await town.backfill(types=["minutes"])
         datasette.site.remove("minutes", *rows[:2])
     await town.order(types=["minutes"], mode="full")

@@ -10,7 +10,10 @@ from collections.abc import Callable
 
 import pytest
 
-from holdfast.pipelines.meetings.reads import MeetingsReads, query_of
+from holdfast.pipelines.meetings.options import DocumentType, Mode
+from holdfast.pipelines.meetings.reads import MeetingsReads
+from holdfast.pipelines.meetings.streams import MeetingsStreams
+from holdfast.text_search import search_query
 from tests.pipelines.meetings.site import Row, Site, generated
 from tests.pipelines.meetings.town import HASTE, Town
 
@@ -82,7 +85,7 @@ async def test_search_follows_what_changes_and_vanishes(
     assert await read.search("library") == [] and await read.search("dog") == []
     assert len(await read.search("aquarium")) == 1
     (page,) = await town.fetch(
-        "select id from meeting_pages where upstream_id = :id", id=changed.upstream_id
+        "select id from meetings_pages where upstream_id = :id", id=changed.upstream_id
     )
     (version,) = await read.versions(page[0])
     assert (version["text"], version["state"]) == (COUNCIL[1].text, "SUPERSEDED")
@@ -100,17 +103,19 @@ async def test_page_of_more_rare_words_than_a_vector_holds_is_indexed_and_stops_
     assert len(await read.search("bridge")) == 2
 
 
-async def test_streams_are_listed_with_progress_and_slices(read: MeetingsReads) -> None:
-    streams = await read.streams(mode="full")
+async def test_streams_are_listed_with_progress_and_slices(town: Town, read: MeetingsReads) -> None:
+    index = MeetingsStreams(town.store.streams).index
+    streams = await index(mode=Mode.FULL)
     assert {(one["subdomain"], one["document_type"]) for one in streams} == {
         ("alameda.ca", "agenda"),
         ("alameda.ca", "minutes"),
     }
     minutes = next(one for one in streams if one["document_type"] == "minutes")
     assert (minutes["expected"], minutes["actual"], minutes["job_state"]) == (4, 4, "DONE")
-    slices = await read.slices(minutes["id"])
-    assert slices and slices[0]["ended"] == "complete"
-    assert await read.streams(job_state="FAILED") == []
+    slices = await town.store.streams.slices(minutes["id"])
+    assert slices and slices[0].ended == "complete"
+    assert await index(job_state="FAILED") == []
+    assert [one["id"] for one in await index(document_type=DocumentType.MINUTES)] == [minutes["id"]]
     counts = await read.counts(minutes["job_id"])
     assert (counts["documents_created"], counts["pages_created"]) == (3, 4)
 
@@ -154,4 +159,4 @@ async def test_commands_add_backfill_list_and_export_every_page(
 
 
 def test_words_are_quoted_for_the_search() -> None:
-    assert query_of('bridge "city hall" -x') == '"bridge" "city hall" "-x"'
+    assert search_query('bridge "city hall" -x') == '"bridge" "city hall" "-x"'

@@ -80,7 +80,7 @@ async def test_new_municipality_is_created_and_its_full_backfill_started(
         "alameda.ca agenda full",
         "alameda.ca minutes full",
     ]
-    (row,) = await unknown.fetch("select subdomain, name, pages, url from municipalities")
+    (row,) = await unknown.fetch("select subdomain, name, pages, url from meetings_municipalities")
     assert row == ("alameda.ca", "Alameda", 547, "https://alameda.ca.civic.band")
 
 
@@ -131,7 +131,7 @@ async def test_wrong_secret_and_unset_secret_are_refused(
     async with client_of(unknown, database_url) as client:
         reply = await client.put(PATH, json={"name": "Alameda"}, headers=headers)
     assert (reply.status_code, reply.json()) == (401, {"error": "Invalid webhook secret"})
-    assert not await unknown.fetch("select 1 from municipalities")
+    assert not await unknown.fetch("select 1 from meetings_municipalities")
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ async def test_bad_body_is_refused_with_the_reason(
 ) -> None:
     reply = await client.post(PATH, content=body, headers=GOOD)
     assert (reply.status_code, reply.json()) == (400, {"error": told})
-    assert not await unknown.fetch("select 1 from municipalities")
+    assert not await unknown.fetch("select 1 from meetings_municipalities")
 
 
 async def test_body_that_is_too_large_is_refused(client: httpx2.AsyncClient, unknown: Town) -> None:
@@ -204,7 +204,7 @@ async def test_webhook_does_not_move_a_site(town: Town, database_url: str) -> No
     async with client_of(town, database_url) as client:
         body = {"name": "Alameda", "url": "http://elsewhere.example", "zone": "Mars"}
         assert (await client.put(PATH, json=body, headers=GOOD)).status_code == 200
-    assert await town.fetch("select url, zone from municipalities") == [(town.url, "UTC")]
+    assert await town.fetch("select url, zone from meetings_municipalities") == [(town.url, "UTC")]
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -234,4 +234,4 @@ async def test_url_with_a_password_is_refused_before_anybody_reads_it(
 ) -> None:
     with pytest.raises(UserError, match="no user or password"):
         await unknown.ask({"add": {"subdomain": "x.ca", "url": url}})
-    assert not await unknown.fetch("select 1 from municipalities")
+    assert not await unknown.fetch("select 1 from meetings_municipalities")

@@ -94,8 +94,8 @@ class Town:
         """Meeting, date, number, text and upstream id of each page that is shown."""
         rows = await self.fetch(
             "select d.meeting, d.date, p.number, p.text, p.upstream_id"
-            " from meeting_pages p join meeting_documents d on d.id = p.document_id"
-            " join municipalities m on m.id = p.municipality_id"
+            " from meetings_pages p join meetings_documents d on d.id = p.document_id"
+            " join meetings_municipalities m on m.id = p.municipality_id"
             " where m.subdomain = :subdomain and p.document_type = :type"
             f" and p.vanished_at is {'not ' if vanished else ''}null",
             subdomain=self.subdomain,
@@ -135,7 +135,7 @@ class Town:
 
     async def counts(self, job_id: int) -> dict[str, int]:
         names = ("documents_created", "created", "updated", "unchanged", "rejected")
-        rows = await self.store.database.fetch("meeting_counts", {"job_id": job_id})
+        rows = await self.store.database.fetch("meetings_counts", {"job_id": job_id})
         return dict(zip(names, rows[0], strict=True))
 
     async def jobs(self) -> list[tuple[Any, ...]]:

@@ -24,6 +24,7 @@ from holdfast.pipeline import Pipeline
 from holdfast.store import IngestPage, NewItem, StreamLease
 from holdfast.store.storable import storable_key
 from holdfast.tables.files import TableFile
+from holdfast.tables.threads import take_in
 
 _AGAIN_SECONDS = 0.5
 _PAGE_BYTES = 4 * 1024 * 1024
@@ -139,7 +140,7 @@ async def uploaded_pages(
     row = (cursor["page"] or {"row": 0})["row"] + cursor["skip"]
     batches = file.pages(row, lambda: pace.rows, _PAGE_BYTES)
     while True:
-        batch = await asyncio.to_thread(next, batches)
+        batch = await take_in(next, batches)
         cursor = {"row": batch.next_row}
         if pipeline.dedupe is None:
             yield IngestPage((), cursor, batch.end, inputs=batch.inputs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from holdfast.model import JobState, Json
@@ -37,7 +38,7 @@ class Backfill:
     expected: int | None
     rejected: int
     duplicates: int
-    verified_at: str | None
+    verified_at: datetime | None
 
 
 def backfill_of(streams: Sequence[Json], aside: Aside) -> Backfill:

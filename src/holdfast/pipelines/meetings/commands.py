@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
-from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from holdfast.errors import UserError
 from holdfast.model import Json
 from holdfast.pipelines.meetings.exporting import PageFormat, lines_of
 from holdfast.pipelines.meetings.reads import EXPORT_COLUMNS, MeetingsReads
+from holdfast.pipelines.meetings.streams import MeetingsStreams, overview
 from holdfast.tables.writers import open_writer
 
 SUBDOMAIN = typer.Argument(..., metavar="SUBDOMAIN", help="As in alameda.ca.")
@@ -71,7 +71,8 @@ def list_municipalities(as_json: bool = JSON_OPTION) -> None:
 
     async def main() -> list[dict[str, Any]]:
         async with opened_store(settings) as store:
-            return await MeetingsReads(store.database.fetch).overview()
+            reads = MeetingsReads(store.database.fetch)
+            return await overview(reads, MeetingsStreams(store.streams))
 
     found = run_async(main())
     if as_json:
@@ -79,7 +80,7 @@ def list_municipalities(as_json: bool = JSON_OPTION) -> None:
         return
     rows = [
         (one["subdomain"], one["name"], stream["document_type"], stream["mode"], stream["state"],
-         stream["rows"], stream["expected"], _when(stream["verified_at"]), stream["error"])
+         stream["rows"], stream["expected"], stream["verified_at"], stream["error"])
         for one in found
         for stream in one["streams"] or [_NO_STREAM]
     ]  # fmt: skip
@@ -92,10 +93,6 @@ def list_municipalities(as_json: bool = JSON_OPTION) -> None:
 _NO_STREAM: Json = dict.fromkeys(
     ("document_type", "mode", "rows", "expected", "verified_at", "error")
 ) | {"state": "not started"}
-
-
-def _when(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
 
 
 @app.command("backfill")

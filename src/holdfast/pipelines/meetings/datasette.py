@@ -29,7 +29,11 @@ _REBUILDING = re.compile(
     r"no such table|locked|malformed|not a database|unable to open|schema has changed|disk I/O",
     re.IGNORECASE,
 )
-_TAG = re.compile(r"<[^>]*>")
+_TAG = re.compile(r"<[^<>]*>")
+#: A site's error is read on the event loop, kept in the stream and logged.
+_ERROR_BYTES = 100_000
+_MARKUP_CHARACTERS = 2_000
+_ERROR_CHARACTERS = 300
 _SMALLEST = 10
 _ID_CHARACTERS = 500  # as many as an index of PostgreSQL surely takes
 _PLAIN = {"_shape": "objects", "_nofacet": "1", "_nosuggest": "1", "_sort": "id"}
@@ -231,11 +235,12 @@ def _exact_count(body: Json) -> int | None:
 
 
 def _told(reply: Any) -> str:
-    """What a reply that is no success says, in one line."""
+    """What a reply that is no success says, in one short line."""
     try:
-        body = orjson.loads(reply.content)
+        body = orjson.loads(reply.content[:_ERROR_BYTES])
     except orjson.JSONDecodeError:
         return "an HTML page" if reply.content_type == "text/html" else str(reply.sample)
     if isinstance(body, dict) and body.get("error"):
-        return " ".join(_TAG.sub(" ", str(body["error"])).split())
+        text = _TAG.sub(" ", str(body["error"])[:_MARKUP_CHARACTERS])
+        return " ".join(text.split())[:_ERROR_CHARACTERS]
     return str(reply.sample)

@@ -45,8 +45,10 @@ _NUMBERS: Mapping[str, type] = {"pages": int, "latitude": float, "longitude": fl
 async def write_municipality(
     tx: Tx, known: Municipality | None, values: Mapping[str, Any]
 ) -> Municipality:
-    query = "add_municipality" if known is None else "change_municipality"
-    municipality_id = (await tx.take(query, values))[0][0]
+    rows = await tx.take(
+        "meetings_add_municipality" if known is None else "meetings_change_municipality", values
+    )
+    municipality_id = rows[0][0]
     return Municipality(municipality_id, **values)
 
 

@@ -93,4 +93,4 @@ class Meetings(Pipeline):
         return await Verifier(tx, job, standing, self._options).conclude()
 
     async def tend(self, tx: Tx) -> bool:
-        return await searching.index_some(tx)
+        return await searching.PAGES.index_some(tx)

@@ -1,4 +1,4 @@
-"""What people read: municipalities, documents, pages, streams, and a search over all words."""
+"""What people read: municipalities, documents, pages, and a search over all words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import orjson
 from holdfast.model import Json
 from holdfast.pipelines.meetings.backfills import Aside
 from holdfast.pipelines.meetings.municipalities import Municipality
-from holdfast.pipelines.meetings.options import DocumentType, Mode, source_of, split_source
+from holdfast.pipelines.meetings.options import DocumentType
+from holdfast.text_search import Part, highlighted_parts, search_query, snippet_parts
 
 #: Runs a named query in a snapshot: how a pipeline reads for its pages.
 Fetch = Callable[[str, Mapping[str, Any]], Awaitable[Sequence[Sequence[Any]]]]
@@ -23,11 +24,6 @@ _PAGE = 500
 _FIRST_DAY, _LAST_DAY, _LAST_ID = "", "9999-99-99", 2**62
 _EXCERPT = 4000  # characters of a page that a document shows
 _VERSIONS = 20
-_WORDS = re.compile(r'"[^"]*"|[^\s"]+')
-_FOUND = re.compile("\x02([^\x02\x03]*)\x03")
-
-#: A stretch of a text, and whether it is what was searched for.
-Part = tuple[str, bool]
 
 
 class MeetingsReads:
@@ -35,7 +31,7 @@ class MeetingsReads:
         self._fetch = fetch
 
     async def municipality(self, subdomain: str) -> Municipality | None:
-        rows = await self._fetch("municipality", {"subdomain": subdomain})
+        rows = await self._fetch("meetings_municipality", {"subdomain": subdomain})
         return Municipality(*rows[0]) if rows else None
 
     async def municipalities(
@@ -43,10 +39,10 @@ class MeetingsReads:
     ) -> list[Municipality]:
         """By subdomain; `words` are a part of the name or of the subdomain."""
         params = {"after": after, "limit": limit, "words": _containing(words), "state": state}
-        return [Municipality(*row) for row in await self._fetch("municipalities", params)]
+        return [Municipality(*row) for row in await self._fetch("meetings_municipalities", params)]
 
     async def states(self) -> list[str]:
-        return [row[0] for row in await self._fetch("municipality_states", {})]
+        return [row[0] for row in await self._fetch("meetings_municipality_states", {})]
 
     async def all_municipalities(self) -> list[Municipality]:
         found: list[Municipality] = []
@@ -54,70 +50,23 @@ class MeetingsReads:
             found += page
         return found
 
-    async def overview(self) -> list[Json]:
-        """Every municipality with its streams."""
-        names = ("subdomain", "name", "state", "country", "kind", "url", "zone", "pages",
-                 "last_updated")  # fmt: skip
-        found = await self.all_municipalities()
-        streams = await self.streams_of([one.subdomain for one in found])
-        return [
-            {name: getattr(one, name) for name in names} | {"streams": streams[one.subdomain]}
-            for one in found
-        ]
-
-    async def streams(
-        self,
-        after: int = 0,
-        limit: int = 100,
-        *,
-        owner: str | None = None,
-        mode: Mode | None = None,
-        document_type: DocumentType | None = None,
-        job_state: str | None = None,
-    ) -> list[Json]:
-        """How each stream stands; of one owner's jobs, or all."""
-        params = {
-            "after": after,
-            "limit": limit,
-            "owner": owner,
-            "mode": mode,
-            "document_type": document_type,
-            "job_state": job_state,
-        }
-        return [_stream(row) for row in await self._fetch("meeting_streams", params)]
-
-    async def streams_of(self, subdomains: Sequence[str]) -> dict[str, list[Json]]:
-        """The streams of these municipalities, by subdomain."""
-        sources = [source_of(one, kind) for one in subdomains for kind in DocumentType]
-        found: dict[str, list[Json]] = {one: [] for one in subdomains}
-        for row in await self._fetch("meeting_streams_of", {"sources": sources}):
-            stream = _stream(row)
-            found[stream["subdomain"]].append(stream)
-        return found
-
     async def rows_aside(self, ids: Sequence[int]) -> dict[int, Aside]:
         """By municipality's id, where there are any."""
         counts: dict[int, dict[str, int]] = {}
-        for one, kind, count in await self._fetch("meeting_rows_aside", {"ids": list(ids)}):
+        for one, kind, count in await self._fetch("meetings_rows_aside", {"ids": list(ids)}):
             counts.setdefault(one, {})[kind] = count
         return {
             one: Aside(each.get("REJECTED", 0), each.get("DUPLICATE", 0))
             for one, each in counts.items()
         }
 
-    async def slices(self, stream_id: int, limit: int = 50) -> list[Json]:
-        names = ("id", "generation", "job_id", "worker", "started_at", "ended_at", "pages",
-                 "ended", "error")  # fmt: skip
-        rows = await self._fetch("meeting_slices", {"stream_id": stream_id, "limit": limit})
-        return [_named(names, row) for row in rows]
-
     async def counts(self, job_id: int) -> Json:
         names = ("documents_created", "pages_created", "pages_updated", "pages_unchanged",
                  "pages_rejected")  # fmt: skip
-        return _named(names, (await self._fetch("meeting_counts", {"job_id": job_id}))[0])
+        return _named(names, (await self._fetch("meetings_counts", {"job_id": job_id}))[0])
 
     async def bodies(self, municipality_id: int) -> list[tuple[str, int]]:
-        rows = await self._fetch("meeting_bodies", {"municipality_id": municipality_id})
+        rows = await self._fetch("meetings_bodies", {"municipality_id": municipality_id})
         return [(row[0], row[1]) for row in rows]
 
     async def documents(
@@ -144,11 +93,11 @@ class MeetingsReads:
             "limit": limit,
         }
         names = ("id", "document_type", "meeting", "date", "pages", "vanished_pages")
-        return [_named(names, row) for row in await self._fetch("meeting_documents_of", params)]
+        return [_named(names, row) for row in await self._fetch("meetings_documents_of", params)]
 
     async def document(self, document_id: int) -> Json | None:
         names = ("id", "subdomain", "municipality", "document_type", "meeting", "date")
-        rows = await self._fetch("meeting_document", {"document_id": document_id})
+        rows = await self._fetch("meetings_document", {"document_id": document_id})
         return _named(names, rows[0]) if rows else None
 
     async def pages(self, document_id: int, after: int = -1, limit: int = 50) -> list[Json]:
@@ -157,20 +106,20 @@ class MeetingsReads:
                  "characters", "versions")  # fmt: skip
         params = {"document_id": document_id, "after": after, "limit": limit}
         params["characters"] = _EXCERPT
-        rows = await self._fetch("meeting_pages_of_document", params)
+        rows = await self._fetch("meetings_pages_of_document", params)
         return [_named(names, row) for row in rows]
 
     async def page(self, page_id: int) -> Json | None:
         names = ("id", "number", "text", "page_image", "upstream_id", "updated_at", "vanished_at",
                  "document_id", "previous_id", "next_id")  # fmt: skip
-        rows = await self._fetch("meeting_page", {"page_id": page_id})
+        rows = await self._fetch("meetings_page", {"page_id": page_id})
         return _named(names, rows[0]) if rows else None
 
     async def versions(self, page_id: int) -> list[Json]:
         """What stood on the page before, the latest first."""
         names = ("upstream_id", "state", "text", "page_image", "at")
         params = {"page_id": page_id, "limit": _VERSIONS}
-        rows = await self._fetch("meeting_page_versions", params)
+        rows = await self._fetch("meetings_page_versions", params)
         return [_named(names, row) for row in rows]
 
     async def search(
@@ -181,74 +130,40 @@ class MeetingsReads:
         before: tuple[str, int] = (_LAST_DAY, _LAST_ID),
         limit: int = 50,
     ) -> list[Json]:
-        """Pages that have all the words, newest first; words in quotes stand together. `before`
+        """Pages that have all the words, newest first; words in quotes are a phrase. `before`
         is the date and the page id of the last one seen."""
-        wanted = query_of(words)
-        if not wanted:
+        query = search_query(words)
+        if not query:
             return []
         names = ("page_id", "document_id", "subdomain", "municipality", "document_type",
                  "meeting", "date", "number", "vanished_at", "snippet")  # fmt: skip
-        params = {"words": wanted, "subdomain": subdomain, "limit": limit}
+        params = {"words": query, "subdomain": subdomain, "limit": limit}
         params |= {"date": before[0], "page_id": before[1]}
-        found = [_named(names, row) for row in await self._fetch("search_meetings", params)]
-        return [one | {"snippet": parts_of(one["snippet"])} for one in found]
+        pages = [_named(names, row) for row in await self._fetch("meetings_search", params)]
+        return [page | {"snippet": snippet_parts(page["snippet"])} for page in pages]
 
     async def highlighted(self, page: Json, words: str) -> list[Part]:
-        """The page's text, with each place at which one of the words stands.
-
-        The database says which words match, stems and all; its own copy of the text would not do,
-        as PostgreSQL leaves out what looks like a tag.
-        """
-        text, wanted = page["text"], query_of(words)
-        params = {"page_id": page["id"], "words": wanted}
-        rows = await self._fetch("meeting_words_found", params) if wanted else []
-        forms = {form for row in rows for form in _FOUND.findall(row[0]) if form.strip()}
-        if not forms:
-            return [(text, False)]
-        longest_first = sorted(forms, key=len, reverse=True)
-        pattern = rf"\b({'|'.join(map(re.escape, longest_first))})\b"
-        parts = re.split(pattern, text)
-        return [(part, bool(at % 2)) for at, part in enumerate(parts) if part]
+        """The page's text, with the words marked."""
+        text, query = page["text"], search_query(words)
+        params = {"page_id": page["id"], "words": query}
+        rows = await self._fetch("meetings_highlight", params) if query else []
+        return highlighted_parts(text, rows[0][0]) if rows else [(text, False)]
 
     async def every_page(self, municipality_id: int) -> AsyncGenerator[list[Json]]:
         """All pages that are shown, in order of date, document and number."""
         position: Json = {"date": "", "document_id": 0, "number": -1}
         while True:
             params = {"municipality_id": municipality_id, "limit": _PAGE, **position}
-            rows = await self._fetch("meeting_pages_of", params)
+            rows = await self._fetch("meetings_pages_of", params)
             if not rows:
                 return
             yield [_exported(row) for row in rows]
             position = {"date": rows[-1][1], "document_id": rows[-1][9], "number": rows[-1][3]}
 
 
-def parts_of(marked: str) -> list[Part]:
-    """A text in which the database marked what it found."""
-    parts = _FOUND.split(marked)
-    return [(part, bool(at % 2)) for at, part in enumerate(parts) if part]
-
-
 def _containing(words: str) -> str:
     escaped = re.sub(r"([\\%_])", r"\\\1", words.lower())
     return f"%{escaped}%"
-
-
-def query_of(words: str) -> str:
-    """The words, each in quotes, as both databases' searches take them."""
-    parts = (part.replace('"', "").replace("\0", "").strip() for part in _WORDS.findall(words))
-    return " ".join(f'"{part}"' for part in parts if any(map(str.isalnum, part)))
-
-
-def _stream(row: Sequence[Any]) -> Json:
-    names = ("id", "source", "mode", "state", "generation", "job_id", "job_state", "api_pages",
-             "rows", "expected", "actual", "full_completed_at", "verified_at", "force_full",
-             "rerun_requested", "error", "cursor", "updated_at", "owner_id")  # fmt: skip
-    stream = _named(names, row)
-    subdomain, document_type = split_source(stream["source"])
-    stream |= {"subdomain": subdomain, "document_type": document_type}
-    stream["force_full"] = bool(stream["force_full"])
-    stream["rerun_requested"] = bool(stream["rerun_requested"])
-    return stream
 
 
 def _exported(row: Sequence[Any]) -> Json:

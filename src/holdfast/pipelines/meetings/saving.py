@@ -15,10 +15,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import orjson
-
 from holdfast.model import ItemStatus
 from holdfast.pipeline import Settled, Tx
+from holdfast.pipelines.meetings import searching
 from holdfast.pipelines.meetings.options import Collection
 from holdfast.pipelines.meetings.rows import Content, Place, content_of
 
@@ -101,12 +100,12 @@ class Saving:
         rows = sorted((*self._collection, one.row["id"], self._job_id, one.seq) for one in settled)
         self._counts.pages_rejected = len(rows)
         if rows:
-            await self._tx.take_many("add_meeting_rejects", rows)
+            await self._tx.take_many("meetings_add_rejects", rows)
 
     async def keep(self, rows: Sequence[_Row]) -> None:
         if not rows:
             return
-        await self._tx.fetch("hold_meeting_collection", {"collection": repr(self._collection)})
+        await self._tx.fetch("meetings_hold_collection", {"collection": repr(self._collection)})
         documents = await self._documents(rows)
         by_key: dict[_Key, list[_Row]] = {}
         for row in self._latest(rows):
@@ -131,8 +130,8 @@ class Saving:
 
     async def finish(self) -> None:
         counts = {name: getattr(self._counts, name) for name in _Counts.__slots__}
-        await self._tx.take("add_meeting_counts", {"job_id": self._job_id, **counts})
-        await unindex(self._tx, self._collection, self._touched)
+        await self._tx.take("meetings_add_counts", {"job_id": self._job_id, **counts})
+        await searching.enqueue(self._tx, self._collection, self._touched)
 
     async def _documents(self, rows: Sequence[_Row]) -> dict[tuple[str, str], int]:
         wanted = sorted({(row.place.meeting, row.place.date) for row in rows})
@@ -140,17 +139,19 @@ class Saving:
         found = {
             (meeting, day): document_id
             for document_id, meeting, day in await self._tx.take_many(
-                "find_meeting_documents", keys
+                "meetings_find_documents", keys
             )
         }
         missing = [key for key in keys if (key[2], key[3]) not in found]
-        for document_id, meeting, day in await self._tx.take_many("add_meeting_documents", missing):
+        for document_id, meeting, day in await self._tx.take_many(
+            "meetings_add_documents", missing
+        ):
             found[meeting, day] = document_id
         self._counts.documents_created += len(missing)
         return found
 
     async def _find(self, keys: Iterable[_Key]) -> dict[_Key, _Kept]:
-        found = await self._tx.take_many("find_meeting_pages", sorted(keys))
+        found = await self._tx.take_many("meetings_find_pages", sorted(keys))
         pages = [_Kept(*row) for row in found]
         return {(page.document_id, page.number): page for page in pages}
 
@@ -168,7 +169,7 @@ class Saving:
             for (document_id, number), row in sorted(new.items())
         ]
         if rows:
-            await self._tx.copy("meeting_pages", _PAGE_COLUMNS, rows)
+            await self._tx.copy("meetings_pages", _PAGE_COLUMNS, rows)
         self._touched += [row.upstream_id for row in new.values()]
         self._counts.pages_created += len(rows)
 
@@ -190,7 +191,7 @@ class Saving:
     async def _duplicates(self, rows: Iterable[Sequence[_Row]]) -> set[tuple[str, int]]:
         ids = sorted({row.upstream_id for ours in rows for row in ours})
         keys = [(*self._collection, one) for one in ids]
-        found = await self._tx.take_many("find_meeting_versions", keys)
+        found = await self._tx.take_many("meetings_find_versions", keys)
         return {(row[0], row[1]) for row in found if row[2] == DUPLICATE}
 
     def _judge(
@@ -255,7 +256,7 @@ class Saving:
             )
             for page, row in changes.passed_over
         ]
-        await self._tx.take_many("add_meeting_versions", versions)
+        await self._tx.take_many("meetings_add_versions", versions)
 
     async def _replace_pages(self, changes: Sequence[tuple[_Kept, _Row, str | None]]) -> None:
         kept = [(state, page.id) for page, _, state in changes if state is not None]
@@ -265,24 +266,16 @@ class Saving:
             "document_type": document_type,
             "ids": [row.upstream_id for _, row, _ in changes],
         }
-        await self._tx.take("forget_meeting_versions", shown)
-        await self._tx.take_many("keep_meeting_versions", kept)
+        await self._tx.take("meetings_forget_versions", shown)
+        await self._tx.take_many("meetings_keep_versions", kept)
         rows = [
             (row.upstream_id, row.hash, *row.content, self._job_id, page.id)
             for page, row, _ in changes
         ]
-        await self._tx.take_many("change_meeting_pages", rows)
+        await self._tx.take_many("meetings_change_pages", rows)
 
 
 def _differs(page: _Kept, rows: Sequence[_Row]) -> bool:
     return bool(page.vanished) or any(
         row.upstream_id != page.upstream_id or row.hash != page.content_hash for row in rows
     )
-
-
-async def unindex(tx: Tx, collection: tuple[int, str], upstream_ids: Sequence[str]) -> None:
-    """The words of these pages are not in the index as they are now; `searching` sees to it."""
-    if upstream_ids:
-        row = {"municipality_id": collection[0], "document_type": collection[1]}
-        ids = orjson.dumps(list(upstream_ids)).decode()
-        await tx.take("add_meeting_unindexed", {**row, "upstream_ids": ids})

@@ -12,8 +12,8 @@ from typing import Any
 
 from holdfast.model import Job, Json, Standing
 from holdfast.pipeline import Conclusion, Reopen, Tx, Unproven, Verified
+from holdfast.pipelines.meetings import searching
 from holdfast.pipelines.meetings.options import Collection, MeetingsOptions, Mode
-from holdfast.pipelines.meetings.saving import unindex
 from holdfast.pipelines.meetings.walking import (
     Cursor,
     gaps_cursor,
@@ -34,16 +34,16 @@ async def note_inventory(tx: Tx, job: Job, notes: Json) -> None:
     """Compares one page of the site's ids with what is kept of that stretch."""
     collection = Collection.of(job.options)
     if notes["first"]:
-        await tx.take("drop_meeting_differences", {"job_id": job.id})
+        await tx.take("meetings_drop_differences", {"job_id": job.id})
     stretch = {"after": notes["after"] or "", "upto": notes["upto"] or _LAST_ID}
-    known = await tx.fetch("known_meeting_ids", {**collection.params, **stretch})
+    known = await tx.fetch("meetings_known_ids", {**collection.params, **stretch})
     upstream = set(notes["ids"])
     shown, moved = _shown_pages(known)
     older = {row[1]: row[2] for row in known if row[0] == "HISTORY" and row[1] not in shown}
     rejects = {row[1] for row in known if row[0] == "REJECT"}
     gone = sorted(rejects - upstream | rejects & shown.keys())
     if gone:
-        await tx.take("drop_meeting_rejects", {**collection.params, "ids": gone})
+        await tx.take("meetings_drop_rejects", {**collection.params, "ids": gone})
     differences: list[tuple[str, str, int | None]] = [
         *(("VANISHED", one, shown[one]) for one in shown.keys() - upstream),
         *(("VANISHED", one, page_id) for one, page_id in moved),
@@ -52,7 +52,7 @@ async def note_inventory(tx: Tx, job: Job, notes: Json) -> None:
     ]
     rows = [(job.id, *difference) for difference in sorted(differences, key=lambda d: d[:2])]
     if rows:
-        await tx.take_many("add_meeting_differences", rows)
+        await tx.take_many("meetings_add_differences", rows)
 
 
 def _shown_pages(known: Sequence[Sequence[Any]]) -> tuple[dict[str, int], list[tuple[str, int]]]:
@@ -110,7 +110,7 @@ class Verifier:
             return True
         if not self._job.options.get("told"):
             return False
-        counts = (await self._tx.fetch("meeting_counts", {"job_id": self._job.id}))[0]
+        counts = (await self._tx.fetch("meetings_counts", {"job_id": self._job.id}))[0]
         created, updated = counts[1:3]
         return not created + updated
 
@@ -123,7 +123,7 @@ class Verifier:
                 f"{_ROUNDS} rounds; run it again when the site is quiet"
             )
         if gaps:
-            await self._tx.take("yield_vanished_meeting_pages", {"job_id": self._job.id})
+            await self._tx.take("meetings_yield_vanished_pages", {"job_id": self._job.id})
         if len(gaps) > _MOST_GAPS:
             return Reopen(walk_cursor(self._next_round()))
         if gaps:
@@ -138,7 +138,7 @@ class Verifier:
         missing twice, and a table that is empty of a sudden is not believed at all."""
         params = {"job_id": self._job.id}
         found = {
-            row[0]: row[1] for row in await self._tx.fetch("count_meeting_differences", params)
+            row[0]: row[1] for row in await self._tx.fetch("meetings_count_differences", params)
         }
         vanished = found.get("VANISHED", 0)
         if vanished and not rows:
@@ -162,12 +162,12 @@ class Verifier:
     async def _accept(self, rows: int) -> Conclusion:
         job = {"job_id": self._job.id}
         collection = {**self._collection.params, **job}
-        vanished = await self._tx.take("vanish_meeting_pages", job)
-        kept_as = (self._collection.municipality_id, self._collection.document_type.value)
-        await unindex(self._tx, kept_as, [row[0] for row in vanished])
-        await self._tx.take("mark_meeting_duplicates", collection)
-        await self._tx.take("mark_meeting_superseded", collection)
-        await self._tx.take("drop_meeting_differences", job)
+        vanished = await self._tx.take("meetings_vanish_pages", job)
+        place = (self._collection.municipality_id, self._collection.document_type.value)
+        await searching.enqueue(self._tx, place, [row[0] for row in vanished])
+        await self._tx.take("meetings_mark_duplicates", collection)
+        await self._tx.take("meetings_mark_superseded", collection)
+        await self._tx.take("meetings_drop_differences", job)
         kept = await self._count()
         if kept != rows:
             return self._unproven(f"the site has {rows} rows, but {kept} are accounted for")
@@ -183,17 +183,17 @@ class Verifier:
 
     async def _gaps(self) -> list[str]:
         params = {"job_id": self._job.id, "limit": _MOST_GAPS + 1}
-        return [row[0] for row in await self._tx.fetch("meeting_gaps", params)]
+        return [row[0] for row in await self._tx.fetch("meetings_gaps", params)]
 
     async def _let_in(self, ids: Sequence[str]) -> None:
         """Older versions that are the site's own again replace what stands in their place."""
         forgotten: list[Any] = await self._tx.take(
-            "forget_meeting_versions", {**self._collection.params, "ids": list(ids)}
+            "meetings_forget_versions", {**self._collection.params, "ids": list(ids)}
         )
         pages = sorted({row[0] for row in forgotten})
         if pages:
-            await self._tx.take("yield_meeting_pages", {"ids": pages})
+            await self._tx.take("meetings_yield_pages", {"ids": pages})
 
     async def _count(self) -> int:
-        found = await self._tx.fetch("count_meeting_rows", self._collection.params)
+        found = await self._tx.fetch("meetings_count_rows", self._collection.params)
         return sum(found[0])

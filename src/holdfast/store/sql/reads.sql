@@ -4,8 +4,8 @@
 -- SQLite has one writer, whom everybody would notice.
 select null;
 
--- name: schema_revision
--- The schema that the database has.
+-- name: schema_revisions
+-- The schema that the database has: core's revision, and one of each extension.
 select version_num
 from   alembic_version;
 

@@ -7,7 +7,7 @@ from alembic import op
 
 revision = "0001"
 down_revision = None
-branch_labels = None
+branch_labels = ("core",)
 depends_on = None
 
 TYPES = {

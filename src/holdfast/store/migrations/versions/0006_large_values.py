@@ -15,11 +15,9 @@ depends_on = None
 COLUMNS = {
     "items": ("input",),
     "outcomes": ("normalized", "result"),
-    "meeting_pages": ("text",),
-    "meeting_page_history": ("text",),
 }
 
-#: A server that was built without lz4 goes on as before.
+#: A server that was built without lz4 continues as before.
 COMPRESS = """
 do $$ begin
     alter table {table} alter column {column} set compression {way};

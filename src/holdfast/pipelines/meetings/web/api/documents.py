@@ -18,7 +18,7 @@ from holdfast.errors import NotThere
 from holdfast.model import Json
 from holdfast.pipelines.meetings.exporting import MEDIA_TYPES, PageFormat, lines_of
 from holdfast.pipelines.meetings.options import DocumentType
-from holdfast.pipelines.meetings.reads import MeetingsReads, Part
+from holdfast.pipelines.meetings.reads import MeetingsReads
 from holdfast.pipelines.meetings.web.api.shapes import (
     After,
     DocumentDetail,
@@ -38,6 +38,7 @@ from holdfast.pipelines.meetings.web.api.shapes import (
     pipeline_of,
     reads_of,
 )
+from holdfast.text_search import Part
 
 router = APIRouter(prefix="/api/meetings", tags=["meetings"])
 

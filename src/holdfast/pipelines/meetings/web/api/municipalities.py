@@ -17,7 +17,6 @@ from holdfast.model import Json
 from holdfast.pipelines.meetings.backfills import Aside, backfill_of
 from holdfast.pipelines.meetings.municipalities import Municipality
 from holdfast.pipelines.meetings.options import DocumentType, Mode
-from holdfast.pipelines.meetings.reads import MeetingsReads
 from holdfast.pipelines.meetings.web.api.shapes import (
     After,
     BackfillShape,
@@ -33,6 +32,7 @@ from holdfast.pipelines.meetings.web.api.shapes import (
     find_municipality,
     pipeline_of,
     reads_of,
+    streams_of,
 )
 
 router = APIRouter(prefix="/api/meetings/municipalities", tags=["meetings"])
@@ -61,10 +61,10 @@ async def index(
     """Those whose name or subdomain has the words in it."""
     bound = {"words": words, "state": state}
     cursors = Cursors(parts.secret, "municipalities", person.name, bound)
-    reads, start = reads_of(parts), cursors.read(after) or ""
-    found = await reads.municipalities(start, page_size + 1, words=words, state=state)
+    start = cursors.read(after) or ""
+    found = await reads_of(parts).municipalities(start, page_size + 1, words=words, state=state)
     shown = found[:page_size]
-    shapes = await _shapes(shown, reads)
+    shapes = await _shapes(shown, parts)
     more = cursors.write(shown[-1].subdomain) if len(found) > page_size else None
     return MunicipalityList(municipalities=shapes, next=more)
 
@@ -81,7 +81,7 @@ async def add(body: NewMunicipality, person: Admin, parts: PartsOf) -> Municipal
 @router.get("/{subdomain}", summary="Show a municipality")
 async def show(subdomain: Subdomain, person: Someone, parts: PartsOf) -> MunicipalityShape:
     found = await find_municipality(subdomain, parts)
-    return (await _shapes([found], reads_of(parts)))[0]
+    return (await _shapes([found], parts))[0]
 
 
 @router.patch("/{subdomain}", summary="Change a municipality")
@@ -117,14 +117,14 @@ async def _check_owner(subdomain: str, person: Person, parts: Parts) -> None:
     """An order takes the municipality's streams over, so they have to be one's own."""
     if person.scope is None:
         return
-    streams = (await reads_of(parts).streams_of([subdomain]))[subdomain]
+    streams = (await streams_of(parts).of_municipalities([subdomain]))[subdomain]
     if any(one["owner_id"] != person.scope for one in streams):
         raise NotAllowed(f"the streams of {subdomain} are another's", "Ask an admin.")
 
 
-async def _shapes(found: Sequence[Municipality], reads: MeetingsReads) -> list[MunicipalityShape]:
-    streams = await reads.streams_of([one.subdomain for one in found])
-    aside = await reads.rows_aside([one.id for one in found])
+async def _shapes(found: Sequence[Municipality], parts: Parts) -> list[MunicipalityShape]:
+    streams = await streams_of(parts).of_municipalities([one.subdomain for one in found])
+    aside = await reads_of(parts).rows_aside([one.id for one in found])
     return [_shape(one, streams[one.subdomain], aside.get(one.id, Aside())) for one in found]
 
 

@@ -10,6 +10,7 @@ from pydantic import Field, StringConstraints
 
 from holdfast.api.parts import Parts
 from holdfast.api.shapes import Shape, Text
+from holdfast.api.streams import SliceShape
 from holdfast.errors import NotThere
 from holdfast.model import JobState, StreamState
 from holdfast.pipelines.meetings.backfills import BackfillState
@@ -17,6 +18,7 @@ from holdfast.pipelines.meetings.municipalities import Municipality
 from holdfast.pipelines.meetings.options import DocumentType, Mode
 from holdfast.pipelines.meetings.pipeline import Meetings
 from holdfast.pipelines.meetings.reads import MeetingsReads
+from holdfast.pipelines.meetings.streams import MeetingsStreams
 
 Subdomain = Annotated[str, Path(min_length=1, max_length=190, examples=["alameda.ca"])]
 Words = Annotated[str, Query(max_length=300)]
@@ -183,18 +185,6 @@ class StreamList(Shape):
     next: str | None
 
 
-class SliceShape(Shape):
-    id: int
-    generation: int
-    job_id: int
-    worker: str
-    started_at: datetime
-    ended_at: datetime | None
-    pages: int | None
-    ended: str | None
-    error: str | None
-
-
 class CountsShape(Shape):
     documents_created: int
     pages_created: int
@@ -228,6 +218,10 @@ def pipeline_of(parts: Parts) -> Meetings:
 
 def reads_of(parts: Parts) -> MeetingsReads:
     return MeetingsReads(parts.store.database.fetch)
+
+
+def streams_of(parts: Parts) -> MeetingsStreams:
+    return MeetingsStreams(parts.store.streams)
 
 
 async def find_municipality(subdomain: str, parts: Parts) -> Municipality:

@@ -9,6 +9,7 @@ from holdfast.api.cursors import Cursors
 from holdfast.api.identity import Operator, PartsOf, Person, Someone
 from holdfast.api.parts import Parts
 from holdfast.api.shapes import Id, Shape
+from holdfast.api.streams import SliceShape
 from holdfast.errors import NotAllowed, NotThere, UnfitState
 from holdfast.model import JobState, Json
 from holdfast.pipelines.meetings.options import DocumentType, Mode
@@ -19,11 +20,11 @@ from holdfast.pipelines.meetings.web.api.shapes import (
     Decisions,
     DecisionShape,
     PageSize,
-    SliceShape,
     StreamDetail,
     StreamList,
     StreamShape,
     reads_of,
+    streams_of,
 )
 
 router = APIRouter(prefix="/api/meetings/streams", tags=["meetings"])
@@ -56,7 +57,7 @@ async def index(
     """The status is that of the job which walks the stream, or walked it last."""
     bound = {"status": status, "mode": mode, "type": type}
     cursors = Cursors(parts.secret, "meeting streams", person.name, bound)
-    found = await reads_of(parts).streams(
+    found = await streams_of(parts).index(
         cursors.read(after) or 0,
         page_size + 1,
         owner=person.scope,
@@ -72,7 +73,7 @@ async def index(
 @router.get("/{stream_id}", summary="Show a stream with its latest slices")
 async def show(stream_id: Id, person: Someone, parts: PartsOf) -> StreamDetail:
     stream = await _find(stream_id, person, parts)
-    slices = [SliceShape(**each) for each in await reads_of(parts).slices(stream_id)]
+    slices = [SliceShape(**each._asdict()) for each in await parts.store.streams.slices(stream_id)]
     counts = CountsShape(**await reads_of(parts).counts(stream.job_id))
     return StreamDetail(stream=stream, counts=counts, slices=slices)
 
@@ -101,7 +102,7 @@ async def retry_failed(body: Failed, person: Operator, parts: PartsOf) -> Retrie
 async def failed_streams(body: Failed, person: Person, parts: Parts) -> list[StreamShape]:
     found: list[StreamShape] = []
     while True:
-        page = await reads_of(parts).streams(
+        page = await streams_of(parts).index(
             found[-1].id if found else 0,
             _READ_TOGETHER,
             owner=person.scope,
@@ -115,7 +116,7 @@ async def failed_streams(body: Failed, person: Person, parts: Parts) -> list[Str
 
 
 async def _find(stream_id: int, person: Person, parts: Parts) -> StreamShape:
-    found = await reads_of(parts).streams(stream_id - 1, 1, owner=person.scope)
+    found = await streams_of(parts).index(stream_id - 1, 1, owner=person.scope)
     if not found or found[0]["id"] != stream_id:
         raise NotThere(
             f"there is no stream {stream_id} of meetings", "The list of streams has yours."

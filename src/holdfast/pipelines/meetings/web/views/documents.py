@@ -7,10 +7,12 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from holdfast.api.shapes import Id
-from holdfast.pipelines.meetings.reads import query_of
+from holdfast.pipelines.meetings.saving import DUPLICATE
 from holdfast.pipelines.meetings.web.api import documents as api
 from holdfast.pipelines.meetings.web.api.shapes import Words, find_municipality, reads_of
 from holdfast.pipelines.meetings.web.views.wording import WORDS
+from holdfast.text_search import search_query
+from holdfast.web.text_diff import compare_versions
 from holdfast.web.visit import Visitor
 
 router = APIRouter(prefix="/meetings")
@@ -32,7 +34,11 @@ async def page(page_id: Id, visit: Visitor, q: Words = "") -> Response:
     found = await api.found_page(page_id, visit.parts)
     shown = await api.page(page_id, visit.person, visit.parts)
     parts = api.shown_parts(await reads_of(visit.parts).highlighted(found, q))
-    told = {"page": shown, "document": shown.document, "parts": parts, "q": q}
+    # What another row of the site says of the page is not an earlier version of it.
+    changed = [each for each in shown.history if each.state != DUPLICATE]
+    changes = await compare_versions([shown.text, *(each.text for each in changed)])
+    by_id = {each.upstream_id: change for each, change in zip(changed, changes, strict=True)}
+    told = {"page": shown, "document": shown.document, "parts": parts, "q": q, "changes": by_id}
     return await visit.page("meetings/page.html", here="meetings", **told, **WORDS)
 
 
@@ -48,5 +54,5 @@ async def search(
     found = await api.search(person, parts, q, within, _FOUND_SIZE, after)
     told = {"q": q, "one": one, "found": found.pages, "next": found.next, "after": after}
     return await visit.page(
-        "meetings/search.html", here="meetings", has_words=bool(query_of(q)), **told, **WORDS
+        "meetings/search.html", here="meetings", has_words=bool(search_query(q)), **told, **WORDS
     )

@@ -22,6 +22,7 @@ from holdfast.pipelines.meetings.web.api.shapes import (
     Words,
     find_municipality,
     reads_of,
+    streams_of,
 )
 from holdfast.pipelines.meetings.web.api.streams import shape_of
 from holdfast.pipelines.meetings.web.views.wording import WORDS
@@ -153,7 +154,7 @@ async def backfill(subdomain: Subdomain, visit: Changing) -> Response:
 
 async def _standing(subdomain: str, visit: Visit) -> dict[str, Any]:
     one = await api.show(subdomain, visit.person, visit.parts)
-    found = (await reads_of(visit.parts).streams_of([subdomain]))[subdomain]
+    found = (await streams_of(visit.parts).of_municipalities([subdomain]))[subdomain]
     streams = [shape_of(each) for each in found]
     live = any(each.job_state in _LIVE for each in streams)
     scope = visit.person.scope

@@ -1,13 +1,15 @@
-"""Meetings, and what streams need for them: flags, verification, the history of their slices.
+"""Municipalities, their documents and pages, and the search.
 
-Revision ID: 0004
+Revision ID: meetings_0001
 """
 
 from alembic import op
 
-revision = "0004"
-down_revision = "0003"
-branch_labels = None
+from holdfast.text_search import create_statements, drop_statements
+
+revision = "meetings_0001"
+down_revision = None
+branch_labels = ("meetings",)
 depends_on = None
 
 TYPES = {
@@ -32,31 +34,8 @@ TYPES = {
     },
 }
 
-COLUMNS = (
-    ("jobs", "concludes", "smallint not null default 0"),
-    ("streams", "actual_count", "bigint"),
-    ("streams", "verified_at", "{INSTANT}"),
-    ("streams", "force_full", "smallint not null default 0"),
-    ("streams", "rerun_requested", "smallint not null default 0"),
-)
-
 TABLES = """
-create table stream_slices (
-    id           {ID},
-    stream_id    bigint not null,
-    generation   bigint not null,
-    job_id       bigint not null,
-    worker       text not null,
-    started_at   {INSTANT} not null,
-    ended_at     {INSTANT},
-    pages_before bigint not null,
-    pages_count  bigint,
-    ended        text,
-    error        text
-);
-create index stream_slices_by_stream on stream_slices (stream_id, id);
-
-create table municipalities (
+create table meetings_municipalities (
     id           {ID},
     subdomain    text not null unique,
     name         text not null,
@@ -74,7 +53,7 @@ create table municipalities (
     updated_at   {INSTANT} not null
 );
 
-create table meeting_documents (
+create table meetings_documents (
     id              {ID},
     municipality_id bigint not null,
     document_type   text not null,
@@ -83,9 +62,9 @@ create table meeting_documents (
     created_at      {INSTANT} not null default {NOW},
     unique (municipality_id, document_type, meeting, date)
 );
-create index meeting_documents_by_date on meeting_documents (municipality_id, date, id);
+create index meetings_documents_by_date on meetings_documents (municipality_id, date, id);
 
-create table meeting_pages (
+create table meetings_pages (
     id              {ID},
     document_id     bigint not null,
     municipality_id bigint not null,
@@ -102,10 +81,10 @@ create table meeting_pages (
     vanished_at     {INSTANT},
     unique (document_id, number)
 );
-create index meeting_pages_by_upstream on meeting_pages
+create index meetings_pages_by_upstream on meetings_pages
     (municipality_id, document_type, upstream_id);
 
-create table meeting_page_history (
+create table meetings_page_history (
     municipality_id bigint not null,
     document_type   text not null,
     upstream_id     text {BYTEWISE} not null,
@@ -119,9 +98,9 @@ create table meeting_page_history (
     at              {INSTANT} not null default {NOW},
     primary key (municipality_id, document_type, upstream_id)
 ) {CLUSTERED};
-create index meeting_page_history_by_page on meeting_page_history (page_id);
+create index meetings_page_history_by_page on meetings_page_history (page_id);
 
-create table meeting_rejects (
+create table meetings_rejects (
     municipality_id bigint not null,
     document_type   text not null,
     upstream_id     text {BYTEWISE} not null,
@@ -131,7 +110,7 @@ create table meeting_rejects (
     primary key (municipality_id, document_type, upstream_id)
 ) {CLUSTERED};
 
-create table meeting_counts (
+create table meetings_counts (
     id                {ID},
     job_id            bigint not null,
     documents_created bigint not null,
@@ -140,63 +119,30 @@ create table meeting_counts (
     pages_unchanged   bigint not null,
     pages_rejected    bigint not null
 );
-create index meeting_counts_by_job on meeting_counts (job_id);
+create index meetings_counts_by_job on meetings_counts (job_id);
 
-create table meeting_differences (
+create table meetings_differences (
     job_id      bigint not null,
     kind        text not null,
     upstream_id text {BYTEWISE} not null,
     page_id     bigint,
     primary key (job_id, kind, upstream_id)
 ) {CLUSTERED};
-
-create table meeting_unindexed (
-    id              {ID},
-    municipality_id bigint not null,
-    document_type   text not null,
-    upstream_ids    {JSON} not null
-);
 """
-
-SEARCH = {
-    "postgresql": (
-        "create table meeting_search (page_id bigint primary key, words tsvector not null)",
-        "create index meeting_search_by_words on meeting_search using gin (words)",
-        # Several times as fast as the server's default, where the server was built with it.
-        """
-        do $$ begin
-            alter table meeting_pages alter column text set compression lz4;
-            alter table items alter column input set compression lz4;
-            alter table outcomes alter column result set compression lz4;
-        exception when feature_not_supported or invalid_parameter_value then null;
-        end $$
-        """,
-    ),
-    "sqlite": (
-        "create virtual table meeting_search using fts5 (text, tokenize = 'porter unicode61')",
-    ),
-}
 
 
 def upgrade() -> None:
     dialect = op.get_context().dialect.name
-    types = TYPES[dialect]
-    for table, column, kind in COLUMNS:
-        op.execute(f"alter table {table} add column {column} {kind.format(**types)}")
-    for statement in TABLES.format(**types).split(";"):
+    for statement in TABLES.format(**TYPES[dialect]).split(";"):
         if statement.strip():
             op.execute(statement)
-    for statement in SEARCH[dialect]:
+    for statement in create_statements(dialect, "meetings_search"):
         op.execute(statement)
 
 
 def downgrade() -> None:
-    if op.get_context().dialect.name == "postgresql":
-        op.execute("alter table items alter column input set compression default")
-        op.execute("alter table outcomes alter column result set compression default")
-    op.execute("drop table meeting_search")
+    for statement in drop_statements("meetings_search"):
+        op.execute(statement)
     for line in reversed(TABLES.splitlines()):
         if line.startswith("create table "):
             op.execute(f"drop table {line.split()[2]}")
-    for table, column, _ in reversed(COLUMNS):
-        op.execute(f"alter table {table} drop column {column}")

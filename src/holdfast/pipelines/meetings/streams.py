@@ -1,0 +1,90 @@
+"""The streams of meetings, by municipality and type of document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from holdfast.model import Json
+from holdfast.pipelines.meetings.options import DocumentType, Mode, source_of, split_source
+from holdfast.pipelines.meetings.reads import MeetingsReads
+
+_PIPELINE = "meetings"
+_SHOWN = ("subdomain", "name", "state", "country", "kind", "url", "zone", "pages", "last_updated")
+#: What core calls them, and what they are here.
+_NAMES = {
+    "pages_count": "api_pages",
+    "records_count": "rows",
+    "expected_count": "expected",
+    "actual_count": "actual",
+}
+
+
+class StreamReads(Protocol):
+    """How core reads streams."""
+
+    async def of_pipeline(
+        self,
+        pipeline: str,
+        after: int = 0,
+        limit: int = 100,
+        *,
+        owner: str | None = None,
+        mode: str | None = None,
+        source_ending: str = "",
+        job_state: str | None = None,
+    ) -> Sequence[Any]: ...
+
+    async def of_sources(self, pipeline: str, sources: Sequence[str]) -> Sequence[Any]: ...
+
+
+class MeetingsStreams:
+    def __init__(self, streams: StreamReads) -> None:
+        self._streams = streams
+
+    async def index(
+        self,
+        after: int = 0,
+        limit: int = 100,
+        *,
+        owner: str | None = None,
+        mode: Mode | None = None,
+        document_type: DocumentType | None = None,
+        job_state: str | None = None,
+    ) -> list[Json]:
+        """In order of id; of one owner's jobs, or all."""
+        streams = await self._streams.of_pipeline(
+            _PIPELINE,
+            after,
+            limit,
+            owner=owner,
+            mode=mode,
+            source_ending=f":{document_type}" if document_type else "",
+            job_state=job_state,
+        )
+        return [_stream(stream) for stream in streams]
+
+    async def of_municipalities(self, subdomains: Sequence[str]) -> dict[str, list[Json]]:
+        """By subdomain."""
+        sources = [source_of(name, kind) for name in subdomains for kind in DocumentType]
+        by_subdomain: dict[str, list[Json]] = {name: [] for name in subdomains}
+        for row in await self._streams.of_sources(_PIPELINE, sources):
+            stream = _stream(row)
+            by_subdomain[stream["subdomain"]].append(stream)
+        return by_subdomain
+
+
+async def overview(reads: MeetingsReads, streams: MeetingsStreams) -> list[Json]:
+    """Every municipality with its streams."""
+    municipalities = await reads.all_municipalities()
+    by_subdomain = await streams.of_municipalities([each.subdomain for each in municipalities])
+    return [
+        {name: getattr(each, name) for name in _SHOWN} | {"streams": by_subdomain[each.subdomain]}
+        for each in municipalities
+    ]
+
+
+def _stream(row: Any) -> Json:
+    stream = {_NAMES.get(name, name): value for name, value in row._asdict().items()}
+    subdomain, document_type = split_source(stream["source"])
+    return {**stream, "subdomain": subdomain, "document_type": document_type}

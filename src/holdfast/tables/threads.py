@@ -1,0 +1,40 @@
+"""Threads in which tables are read. They are apart from the process's other threads, so that files
+which take long to read hold up neither log-ins nor one another's kind: looking into a file waits
+for looks only, taking one in for other intakes.
+
+Their number also bounds how many workbooks are read at once, each with memory of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from typing import ParamSpec, TypeVar
+
+LOOKS_AT_ONCE = 2
+INTAKES_AT_ONCE = 2
+
+_LOOKS = ThreadPoolExecutor(LOOKS_AT_ONCE, "look")
+_INTAKES = ThreadPoolExecutor(INTAKES_AT_ONCE, "intake")
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+async def look(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Opens a file for somebody who waits for what is in it."""
+    return await _run(_LOOKS, function, *args, **kwargs)
+
+
+async def take_in(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """One step of taking a file's rows in."""
+    return await _run(_INTAKES, function, *args, **kwargs)
+
+
+async def _run(threads: Executor, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    context = contextvars.copy_context()
+    return await asyncio.get_running_loop().run_in_executor(
+        threads, lambda: context.run(function, *args, **kwargs)
+    )
