@@ -22,7 +22,9 @@ from holdfast.pipelines.linker.entries import GivenValue, item_of
 from holdfast.pipelines.linker.names import likeness
 
 _SEPARATORS = re.compile(r"[\s\-–]+")
-_POINT = re.compile(r"(?:point\()?\s*(-?\d{1,3}(?:\.\d+)?)\s*[,; /]\s*(-?\d{1,3}(?:\.\d+)?)\s*\)?")
+_POINT = re.compile(
+    r"(?:point\()?\s*(-?\d{1,3}(?:\.\d+)?)(?:\s*[,;/]\s*|\s+)(-?\d{1,3}(?:\.\d+)?)\s*\)?"
+)
 _EARTH_KILOMETRES = 6371.0
 _SAME_PLACE_KILOMETRES = 1.0
 

@@ -53,6 +53,7 @@ class BadDate(ValueError):
         self.rest = rest
 
 
+_LONGEST = 100  # characters; the expressions below would take long for a megabyte of blanks
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _CIRCA = re.compile(r"^(?:c\.|ca\.?|circa|about|around|approx\.?|~)\s*|\s*\?$", re.IGNORECASE)
 _ERA = re.compile(r"\s*\b(bce?|b\.c\.(?:e\.)?|ce|ad|a\.d\.)$", re.IGNORECASE)
@@ -83,6 +84,8 @@ def parse_date(text: str) -> PartialDate:
     used.
     """
     rest = text.strip().lower()
+    if len(rest) > _LONGEST:
+        raise BadDate("DATE_UNREADABLE", f"{text[:50]!r} is not a date")
     circa = _CIRCA.search(rest) is not None
     rest = _CIRCA.sub("", rest)
     era = _ERA.search(rest)

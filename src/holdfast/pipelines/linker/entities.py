@@ -18,7 +18,7 @@ INSTANCE_OF = "P31"
 SUBCLASS_OF = "P279"
 _TIME = re.compile(r"([+-])(\d{1,16})-(\d\d)-(\d\d)T")
 _JULIAN = "Q1985786"
-_ENTITY_NUMBER = re.compile(r"[A-Z](\d+)")
+_ENTITY_NUMBER = re.compile(r"[A-Z](\d{1,15})")
 
 
 class Rank(IntEnum):

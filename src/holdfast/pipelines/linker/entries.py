@@ -16,7 +16,7 @@ _PROPERTY_ID = re.compile(r"P[1-9]\d{0,9}")
 _ITEM_ID = re.compile(r"(?:https?://www\.wikidata\.org/(?:entity|wiki)/)?(Q[1-9]\d{0,9})")
 _VALUE_CHARACTERS = 1_500  # the longest string that Wikidata takes
 _MOST_VALUES = 50  # of one cell
-_SEVERAL = re.compile(r"\s*[|;\n]\s*")
+_SEVERAL = re.compile(r"[|;\n]")
 _ROLES = ("id", "name", "aliases", "type", "types", "dates", "identifiers", "properties")
 
 

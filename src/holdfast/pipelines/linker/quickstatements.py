@@ -16,7 +16,7 @@ from holdfast.pipelines.linker.entries import Entry, GivenValue, item_of
 from holdfast.pipelines.linker.names import clean
 
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z0-9]+)*")
-_POINT = re.compile(r"\s*(-?\d{1,3}(?:\.\d+)?)\s*[,;/ ]\s*(-?\d{1,3}(?:\.\d+)?)\s*")
+_POINT = re.compile(r"\s*(-?\d{1,3}(?:\.\d+)?)(?:\s*[,;/]\s*|\s+)(-?\d{1,3}(?:\.\d+)?)\s*")
 
 
 @dataclass(frozen=True, slots=True)

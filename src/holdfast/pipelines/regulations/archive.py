@@ -93,7 +93,7 @@ class ArchiveWalk:
         issues = dict.fromkeys(
             url
             for _, url in page.links(self._rules.issue_links)
-            if pattern.search(url) and self._admission.refusal_of_place(url) is None
+            if self._admission.refusal_of_place(url) is None and pattern.search(url)
         )
         if len(issues) > self._rules.max_issues:
             raise DiscoveryError(

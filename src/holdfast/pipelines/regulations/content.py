@@ -24,13 +24,15 @@ _MOST_ZIP_ENTRIES = 10_000
 _SHORT_TEXT = 2_000  # a longer text is no error page, whatever it says
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _OLE_WORKBOOK = "Workbook".encode("utf-16-le")
+# Each comment is matched once, (?>...): one that could also run on to the end of a later comment
+# would be tried in 2^n ways.
 _MARKUP = re.compile(
-    rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype html|html|head|body)\b", re.I | re.S
+    rb"\s*(?:<\?xml[^>]*>\s*)?(?:(?><!--.*?-->\s*))*+<(?:!doctype html|html|head|body)\b", re.I | re.S
 )
 _FILE_NAMES = re.compile(r"\.(pdf|docx?|xlsx?|json)$", re.IGNORECASE)
 _SAYS_MISSING = re.compile(
-    r"\b404\b|(?:stranica|dokument|sadržaj)\w* (?:nije pronađen|ne postoji|nije dostup)"
-    r"|tražen\w+ (?:stranic\w+|sadržaj) ne|page not found|not found",
+    r"\b404\b|(?:stranica|dokument|sadržaj)\w{0,10} (?:nije pronađen|ne postoji|nije dostup)"
+    r"|tražen\w{1,10} (?:stranic\w{1,10}|sadržaj) ne|page not found|not found",
     re.IGNORECASE,
 )
 

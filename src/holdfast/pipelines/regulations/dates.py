@@ -33,6 +33,7 @@ _MONTH_OF = {name: i for form in _MONTHS for i, name in enumerate(form.split(), 
 _ISO = re.compile(r"(?<!\d)(\d{4})-(\d{2})(?:-(\d{2}))?(T\d{2}:\d{2}\S*)?(?!\d)")
 _NUMERIC = re.compile(r"(?<!\d)(\d{1,2})\s*[./]\s*(\d{1,2})\s*[./]\s*(\d{4})(?!\d)")
 _WORDED = re.compile(r"(?<!\d)(\d{1,2})\.?\s+([a-z]+)\s+(\d{4})(?!\d)")
+_SEARCHED_CHARACTERS = 2_000  # of an element that a selector names
 _FIRST_YEAR = 1850
 _LAST_YEAR = 2200
 
@@ -78,6 +79,7 @@ def read_date(text: str | None) -> Period | None:
     """A date in one of the forms that Croatian sites and feeds use."""
     if not text:
         return None
+    text = text[:_SEARCHED_CHARACTERS]
     plain = _without_accents(text)
     return _iso(plain) or _numeric(plain) or _worded(plain) or _of_feed(text)
 

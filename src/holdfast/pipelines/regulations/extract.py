@@ -21,6 +21,7 @@ from holdfast.pipelines.regulations.canonical import Identity, identity_of
 from holdfast.pipelines.regulations.content import ContentClass
 from holdfast.pipelines.regulations.dates import Period, date_in_url, read_date
 from holdfast.pipelines.regulations.sources import Source
+from holdfast.text_encodings import codec_named
 
 _MOST_PDF_PAGES = 1_000
 _MOST_TEXT = 10_000_000
@@ -104,9 +105,11 @@ def _decoded(body: bytes, charset: str) -> str:
     """By the header's charset, then the page's own, then UTF-8."""
     declared = re.search(rb"charset\s*=\s*[\"']?([\w.:-]+)", body[:2048])
     for name in (charset, declared[1].decode("ascii") if declared else "", "utf-8"):
+        codec = codec_named(name) if name else None
         try:
-            return body.decode(name)
-        except (LookupError, UnicodeDecodeError):
+            if codec is not None:
+                return body.decode(codec)
+        except UnicodeDecodeError:
             continue
     return body.decode("utf-8", "replace")
 

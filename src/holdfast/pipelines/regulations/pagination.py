@@ -8,7 +8,6 @@ were never matched at all: a changed layout must not look like an empty site.
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -18,11 +17,11 @@ from holdfast.model import Json
 from holdfast.pipelines.regulations.admission import Admission
 from holdfast.pipelines.regulations.listing import Fetched, Found, ListingPage, Walked
 from holdfast.pipelines.regulations.sources import PaginationRules
+from holdfast.sources.cursor_api import next_link
 
 _REMEMBERED_PAGES = 16
 _DIGEST_HEX_DIGITS = 16
 _NEXT_WORDS = frozenset({"dalje", "sljedeća", "sljedeće", "sljedeca", "»", "→", "›", "next", ">"})
-_LINK_NEXT = re.compile(r"<([^>]*)>[^,]*;\s*rel\s*=\s*\"?next\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +181,9 @@ class PaginationWalk:
 def _next_link(page: ListingPage, fetched: Fetched, rules: PaginationRules) -> str | None:
     if rules.next_link is not None:
         return page.first_link(rules.next_link)
-    header = _LINK_NEXT.search(fetched.link_header)
-    if header is not None:
-        return page.absolute(header[1])
+    target = next_link(fetched.link_header)
+    if target is not None:
+        return page.absolute(target)
     by_rel = page.first_link('link[rel~="next"], a[rel~="next"]')
     if by_rel is not None:
         return by_rel

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from holdfast.errors import InputError
 from holdfast.pipelines.regulations.sources import Source
 
-_HEADER = re.compile(r"\s*(\[\[?)\s*([^\]]+?)\s*\]\]?\s*(?:#.*)?$")
+_HEADER = re.compile(r"\s*(\[\[?)([^\]]+)\]\]?\s*(?:#.*)?$")
 _KEY = re.compile(r"\s*((?:[A-Za-z0-9_-]+|\"[^\"]*\"|'[^']*')(?:\s*\.\s*(?:[\w-]+))*)\s*=")
 _TOML_LINE = re.compile(r"\(at line (\d+), column \d+\)")
 _ITEM = "source"

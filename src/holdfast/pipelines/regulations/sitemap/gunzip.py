@@ -19,6 +19,11 @@ class Gunzip:
         self._started = False  # whether the current member has any bytes
 
     def feed(self, data: bytes) -> Iterator[bytes]:
+        # What is left after each member is copied: of a piece, not of everything that came.
+        for start in range(0, len(data), _PIECE_BYTES):
+            yield from self._feed_piece(data[start : start + _PIECE_BYTES])
+
+    def _feed_piece(self, data: bytes) -> Iterator[bytes]:
         while data:
             if not self._started:
                 data = data.lstrip(b"\0")  # some writers pad the last block
