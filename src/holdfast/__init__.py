@@ -5,9 +5,11 @@ from holdfast.model import Item, ItemStatus, Job, JobState, Lane, Outcome, Page,
 from holdfast.options import Option
 from holdfast.pipeline import (
     Act,
+    Backoff,
     Conclusion,
     Context,
     Dedupe,
+    Done,
     Gate,
     Mark,
     Pipeline,
@@ -24,10 +26,12 @@ from holdfast.pipeline import (
 
 __all__ = [
     "Act",
+    "Backoff",
     "Category",
     "Conclusion",
     "Context",
     "Dedupe",
+    "Done",
     "ErrorCode",
     "Failed",
     "Gate",

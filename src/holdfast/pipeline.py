@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from holdfast.errors import ErrorCode, Failed, PipelineError
+from holdfast.errors import ErrorCode, Failed, PipelineError, RetryClass
 from holdfast.file_store import place_named
 from holdfast.model import ItemStatus, Job, Json, Lane, Page, Standing
 from holdfast.options import Option
@@ -48,6 +48,34 @@ class Dedupe:
     scope: str
     changed: str = "again"
     failed: str = "again"
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Delays between the attempts at an item, in seconds: `base`, doubled each time up to `cap`.
+    `jitter` is the share of each delay that is random."""
+
+    base: float
+    cap: float
+    jitter: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (0 < self.base <= self.cap and 0 <= self.jitter <= 1):
+            raise PipelineError(
+                f"{self} is not a backoff",
+                "base is above 0 and not above cap; jitter is between 0 and 1.",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A result with effects: what `save` needs besides the result, and only `save`.
+
+    Effects can be anything. They are kept in memory until the item is settled and are not stored.
+    """
+
+    result: Any
+    effects: Any = None
 
 
 class Http(Protocol):
@@ -104,10 +132,17 @@ class Fetch(Protocol):
     ) -> list[Row]: ...
 
 
+class Facilities(Protocol):
+    """What a worker offers to the items of one job, besides HTTP and gates. In a plain `def`
+    pipeline, the same calls without `await`."""
+
+    async def read(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]: ...
+
+
 class Context:
     """What an item's processing is given besides its row."""
 
-    __slots__ = ("_files", "_gates", "attempt", "http", "job", "log", "seq")
+    __slots__ = ("_facilities", "_files", "_gates", "attempt", "http", "job", "log", "seq")
 
     def __init__(
         self,
@@ -117,6 +152,7 @@ class Context:
         http: Http,
         gates: Callable[[str], Any],
         log: Any,
+        facilities: Facilities,
         files: Path | None = None,
     ) -> None:
         self.job = job
@@ -125,6 +161,7 @@ class Context:
         self.http = http
         self.log = log
         self._gates = gates
+        self._facilities = facilities
         self._files = files
 
     @property
@@ -145,6 +182,11 @@ class Context:
         """`async with ctx.gate("provider"):` passes a gate for work that is not ctx.http's."""
         return self._gates(name)
 
+    def read(self, query: str, params: Mapping[str, Any] | None = None) -> Any:
+        """`rows = await ctx.read(...)`: reads the pipeline's own tables, by a named query of its
+        extension or by SQL. It cannot write."""
+        return self._facilities.read(query, params)
+
 
 @dataclass(frozen=True, slots=True)
 class Settled:
@@ -155,6 +197,11 @@ class Settled:
     row: Json
     result: Any
     job: Job
+    normalized: Any = None  # what `process` was given; None if `normalize` failed
+    code: str | None = None
+    message: str | None = None
+    attempts: int = 1
+    effects: Any = None  # of Done(result, effects=...)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +282,14 @@ class Unproven:
 
 Conclusion = Verified | Reopen | Unproven
 
+#: What a pipeline can set a backoff for.
+BACKOFF_KINDS = (
+    str(RetryClass.SOON),
+    str(RetryClass.LATER),
+    str(RetryClass.THROTTLE),
+    "not_found",
+)
+
 #: The streams of the named sources, their jobs held until the transaction ends; None: all.
 Standings = Callable[[Sequence[str] | None], Awaitable[Sequence[Standing]]]
 
@@ -258,6 +313,9 @@ class Pipeline:
     error_codes: Mapping[str, ErrorCode] = {}
     max_attempts: int | None = None  # None: the setting MAX_ATTEMPTS_ERROR
     max_attempts_not_found: int | None = None
+    #: Delays between attempts. One for both "soon" and "later", or by kind: "soon", "later",
+    #: "throttle", "not_found". What is not set comes from the settings.
+    backoff: Backoff | Mapping[str, Backoff] | None = None
     schema: Sequence[str] = ()  # statements that make the tables `save` writes, if missing
     slice_pages: int | None = None  # most pages that one slice of discovery walks
 
@@ -267,6 +325,7 @@ class Pipeline:
         self.metrics: Any = None  # what its extension declared to count with
         self.name = self.name or _snake_case(type(self).__name__)
         self._check_process()
+        self._check_backoff()
         self.threaded = not inspect.iscoroutinefunction(self.process)
         self.normalizes = type(self).normalize is not Pipeline.normalize
         self.saves = type(self).save is not Pipeline.save
@@ -288,6 +347,15 @@ class Pipeline:
                 f"the pipeline {self.name} must take two arguments: row and ctx",
                 "async def prices(row, ctx), or in a class: async def process(self, row, ctx).",
             ) from None
+
+    def _check_backoff(self) -> None:
+        if isinstance(self.backoff, Mapping):
+            unknown = sorted(set(self.backoff) - set(BACKOFF_KINDS))
+            if unknown:
+                raise PipelineError(
+                    f"the pipeline {self.name} has no backoff {unknown[0]!r}",
+                    f"Kinds: {', '.join(BACKOFF_KINDS)}.",
+                )
 
     def sources(self, options: Mapping[str, Any]) -> Sequence[str]:
         """The names of the sources to walk; each becomes a stream of its own."""

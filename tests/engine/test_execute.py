@@ -29,6 +29,7 @@ def execute_of(made: Pipeline, **limits: Any) -> Execute:
     parts = ExecuteParts(
         http=None,  # type: ignore[arg-type]
         gates=lambda name: name,
+        facilities=lambda pipeline, job: None,  # type: ignore[arg-type,return-value]
         retry=retry_policy(),
         limits=ExecuteLimits(**(defaults | limits)),
         threads=Threads(2),

@@ -16,6 +16,7 @@ import psutil
 
 from holdfast.clock import Clock
 from holdfast.engine.control import Control
+from holdfast.engine.facilities import JobFacilities
 from holdfast.engine.gates import Gates
 from holdfast.engine.pace.backpressure import BacklogBounds, Backpressure
 from holdfast.engine.pace.concurrency import ConcurrencyBounds
@@ -39,7 +40,7 @@ from holdfast.http import HttpClient, HttpOptions
 from holdfast.model import Job, JobState, Lane, Outcome, SliceKind
 from holdfast.observe.metrics import Metrics
 from holdfast.observe.tracing import span
-from holdfast.pipeline import Pipeline
+from holdfast.pipeline import Facilities, Pipeline
 from holdfast.store import Store
 from holdfast.tasks import end_tasks
 
@@ -293,6 +294,7 @@ class Worker:
         return ExecuteParts(
             http=self._http,
             gates=self._gates.passing,
+            facilities=self._facilities,
             retry=self._options.retry,
             limits=self._options.execute,
             threads=Threads(self._options.threads),
@@ -318,10 +320,13 @@ class Worker:
             self._store, options.discover, self._clock, self._rng, self._metrics, self._log
         )
         backpressure = Backpressure(self._store, options.backlog, self._clock, self._metrics)
-        access = SourceAccess(self._http, self._gates.passing, backpressure)
+        access = SourceAccess(self._http, self._gates.passing, self._facilities, backpressure)
         seconds = options.work.slice_seconds
         discovery = Discovery(parts, access, self._name, seconds)
         return Walks(parts, discovery, self._pipelines, self._turns, seconds)
+
+    def _facilities(self, pipeline: Pipeline, job: Job) -> Facilities:
+        return JobFacilities(self._store, pipeline)
 
     async def _execute_for(self, job_id: int) -> Execute:
         """Reused from slice to slice. After a restore of the database, another job may have the

@@ -1,0 +1,33 @@
+"""One worker in this process, which works until nothing is left to do."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import structlog
+
+from holdfast.cli.composition import worker_options
+from holdfast.clock import SystemClock
+from holdfast.engine.worker import Worker, WorkerParts
+from holdfast.observe.metrics import Metrics
+from holdfast.pipeline import Pipeline
+from holdfast.settings import load_settings
+from holdfast.store import Store
+
+_PATIENCE_SECONDS = 60
+
+
+async def work(store: Store, made: Pipeline, **settings: str) -> None:
+    parts = WorkerParts(
+        store,
+        name="one",
+        owner="tester",
+        clock=SystemClock(),
+        rng=random.Random(1),
+        metrics=Metrics(),
+        log=structlog.get_logger(),
+    )
+    options = worker_options(load_settings(settings), None, until_idle=True)
+    async with asyncio.timeout(_PATIENCE_SECONDS):
+        await Worker(parts, {made.name: made}, options).run()
