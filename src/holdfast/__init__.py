@@ -1,6 +1,7 @@
 """Holdfast: pull large sets of records from places that fail, and lose nothing."""
 
 from holdfast.errors import Category, ErrorCode, Failed, NotFound, Retry, RetryClass, Skip
+from holdfast.loader import Loader
 from holdfast.model import Item, ItemStatus, Job, JobState, Lane, Outcome, Page, Record, Standing
 from holdfast.options import Option
 from holdfast.pipeline import (
@@ -40,6 +41,7 @@ __all__ = [
     "Job",
     "JobState",
     "Lane",
+    "Loader",
     "Mark",
     "NotFound",
     "Option",

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 from holdfast.errors import ErrorCode, Failed, PipelineError, RetryClass
 from holdfast.file_store import place_named
+from holdfast.loader import CacheHandle, Loader
 from holdfast.model import ItemStatus, Job, Json, Lane, Page, Standing
 from holdfast.options import Option
 
@@ -136,7 +137,12 @@ class Facilities(Protocol):
     """What a worker offers to the items of one job, besides HTTP and gates. In a plain `def`
     pipeline, the same calls without `await`."""
 
+    @property
+    def cache(self) -> CacheHandle: ...
+
     async def read(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]: ...
+
+    async def load(self, name: str, key: str) -> Any: ...
 
 
 class Context:
@@ -186,6 +192,17 @@ class Context:
         """`rows = await ctx.read(...)`: reads the pipeline's own tables, by a named query of its
         extension or by SQL. It cannot write."""
         return self._facilities.read(query, params)
+
+    def load(self, name: str, key: str) -> Any:
+        """`await ctx.load("entity", "Q42")`: looks a key up, together with those that other items
+        ask for at the same time. The pipeline declares the loader in `loaders`."""
+        return self._facilities.load(name, key)
+
+    @property
+    def cache(self) -> Any:
+        """What the pipeline keeps for a while: `await ctx.cache.put(key, value, seconds=3600)`,
+        `await ctx.cache.get(key)`."""
+        return self._facilities.cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,6 +333,7 @@ class Pipeline:
     #: Delays between attempts. One for both "soon" and "later", or by kind: "soon", "later",
     #: "throttle", "not_found". What is not set comes from the settings.
     backoff: Backoff | Mapping[str, Backoff] | None = None
+    loaders: Mapping[str, Loader] = {}  # what ctx.load(name, key) looks up in batches
     schema: Sequence[str] = ()  # statements that make the tables `save` writes, if missing
     slice_pages: int | None = None  # most pages that one slice of discovery walks
 

@@ -9,7 +9,9 @@ import structlog
 
 from holdfast.cli.composition import worker_options
 from holdfast.clock import SystemClock
+from holdfast.engine.facilities import FacilityParts, JobFacilities
 from holdfast.engine.worker import Worker, WorkerParts
+from holdfast.model import Job, JobState
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline
 from holdfast.settings import load_settings
@@ -31,3 +33,10 @@ async def work(store: Store, made: Pipeline, **settings: str) -> None:
     options = worker_options(load_settings(settings), None, until_idle=True)
     async with asyncio.timeout(_PATIENCE_SECONDS):
         await Worker(parts, {made.name: made}, options).run()
+
+
+def facilities_of(store: Store, made: Pipeline, timeout: float = 30.0) -> JobFacilities:
+    """What an item of a job of this pipeline may use."""
+    log = structlog.get_logger()
+    parts = FacilityParts(store, None, lambda name: None, timeout, 1000, log)  # type: ignore[arg-type]
+    return JobFacilities(parts, made, Job(1, made.name, made.name, JobState.RUNNING))

@@ -11,11 +11,10 @@ import structlog
 
 from holdfast import Context, Page, Pipeline, Record, pipeline
 from holdfast.engine.control import Control
-from holdfast.engine.facilities import JobFacilities
 from holdfast.errors import GateWait, PipelineError
 from holdfast.model import ItemStatus, Json
 from holdfast.store import Store, open_store
-from tests.engine.one_worker import work
+from tests.engine.one_worker import facilities_of, work
 from tests.store.checks import fetch, filled_job, items_of
 
 _NAMES = "select n, name from own_names where n = :n"
@@ -103,7 +102,7 @@ async def test_extension_names_its_own_queries_and_no_others(store: Store) -> No
         return None
 
     demo.extension = "meetings"
-    facilities = JobFacilities(store, demo)
+    facilities = facilities_of(store, demo)
     queries = store.database.driver.queries
     own = next(
         name for name in queries if name.startswith("meetings_") and not queries[name].parameters
@@ -122,4 +121,4 @@ async def test_item_gives_up_its_place_while_the_database_is_gone(postgres_url: 
     store = await open_store(postgres_url)
     await store.close()
     with pytest.raises(GateWait, match="database"):
-        await JobFacilities(store, demo).read("select 1 as one")
+        await facilities_of(store, demo).read("select 1 as one")

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from tests.store import message_scenarios, people_scenarios, planning_scenarios, upkeep_scenarios
+from tests.store import (
+    facility_scenarios,
+    message_scenarios,
+    people_scenarios,
+    planning_scenarios,
+    upkeep_scenarios,
+)
 from tests.store.scenarios import SCENARIOS, Scenario
 
 __all__ = [
     "SCENARIOS",
     "Scenario",
+    "facility_scenarios",
     "message_scenarios",
     "people_scenarios",
     "planning_scenarios",

@@ -51,7 +51,7 @@ TABLES = {
     "dead_letters", "decisions", "audit", "outbox", "turns", "inbox", "duties",
     "secrets", "users", "tokens", "sessions", "login_links", "login_failures", "flags", "requests",
     "files", "exports", "operations", "samples",
-    "stream_slices",
+    "stream_slices", "cache",
 }  # fmt: skip
 CORE_BRANCH = installed_branches()[:1]
 
@@ -80,6 +80,7 @@ async def _fill(url: str) -> None:
     await store.workers.hold_duty("sweep", "one", 60)
     await _fill_people(store, job_id)
     await store.samples.take_samples()
+    await store.cache.put("demo", {"key": ({"a": 1}, 60)})
     for table in await tables_of(store):
         assert await fetch(store, f"select 1 from {table} limit 1"), f"{table} has data"
     await store.close()

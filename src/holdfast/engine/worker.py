@@ -16,7 +16,7 @@ import psutil
 
 from holdfast.clock import Clock
 from holdfast.engine.control import Control
-from holdfast.engine.facilities import JobFacilities
+from holdfast.engine.facilities import FacilityParts, JobFacilities
 from holdfast.engine.gates import Gates
 from holdfast.engine.pace.backpressure import BacklogBounds, Backpressure
 from holdfast.engine.pace.concurrency import ConcurrencyBounds
@@ -326,7 +326,15 @@ class Worker:
         return Walks(parts, discovery, self._pipelines, self._turns, seconds)
 
     def _facilities(self, pipeline: Pipeline, job: Job) -> Facilities:
-        return JobFacilities(self._store, pipeline)
+        parts = FacilityParts(
+            self._store,
+            self._http,
+            self._gates.passing,
+            self._options.execute.timeout_seconds,
+            self._options.execute.max_result_bytes,
+            self._log,
+        )
+        return JobFacilities(parts, pipeline, job)
 
     async def _execute_for(self, job_id: int) -> Execute:
         """Reused from slice to slice. After a restore of the database, another job may have the

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from holdfast.clock import Clock, SystemClock, system_random
 from holdfast.database_url import sqlite_file
 from holdfast.pipeline import Fetch, Gate
+from holdfast.store.cache import Cache
 from holdfast.store.database import Database
 from holdfast.store.driver import Driver, Fault, Observe, no_fault, no_observe
 from holdfast.store.extension_folders import all_sql
@@ -46,6 +47,7 @@ class Store:
     reads: Reads
     streams: StreamReads
     samples: Samples
+    cache: Cache
 
     @property
     def fetch(self) -> Fetch:
@@ -97,6 +99,7 @@ async def open_store(
         reads=Reads(database),
         streams=StreamReads(database),
         samples=Samples(database),
+        cache=Cache(database),
     )
 
 
