@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 from holdfast.errors import ErrorCode, Failed, PipelineError, RetryClass
 from holdfast.file_store import place_named
+from holdfast.flags import FlagValue
 from holdfast.loader import CacheHandle, Loader
 from holdfast.model import ItemStatus, Job, Json, Lane, Page, Standing
 from holdfast.options import Option
@@ -144,6 +145,8 @@ class Facilities(Protocol):
 
     async def load(self, name: str, key: str) -> Any: ...
 
+    async def flag(self, name: str) -> FlagValue: ...
+
 
 class Context:
     """What an item's processing is given besides its row."""
@@ -197,6 +200,11 @@ class Context:
         """`await ctx.load("entity", "Q42")`: looks a key up, together with those that other items
         ask for at the same time. The pipeline declares the loader in `loaders`."""
         return self._facilities.load(name, key)
+
+    def flag(self, name: str) -> Any:
+        """`await ctx.flag("weather_radar")`: the value of a flag of the extension or the core, at
+        most two seconds old."""
+        return self._facilities.flag(name)
 
     @property
     def cache(self) -> Any:

@@ -71,7 +71,7 @@ BODIES: dict[str, Any] = {
     "POST /api/gates/{name}/close": {"seconds": 1},
     "PUT /api/schedules/{name}": {"pipeline": "lengths", "cron": "0 6 * * *"},
     "PUT /api/kill-switches/{scope}": {},
-    "PUT /api/flags/{name}": {"enabled": False},
+    "PUT /api/flags/{name}": {"value": False},
     "POST /api/tokens": {"name": "mine"},
     "PUT /api/session/password": {"password": "long enough"},
 }

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Sequence
 
 import structlog
 
 from holdfast.cli.composition import worker_options
 from holdfast.clock import SystemClock
 from holdfast.engine.facilities import FacilityParts, JobFacilities
+from holdfast.engine.flag_values import FlagValues
 from holdfast.engine.worker import Worker, WorkerParts
+from holdfast.flags import CORE_FLAGS, FlagSpec, ServedFlag
 from holdfast.model import Job, JobState
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline
@@ -35,8 +38,11 @@ async def work(store: Store, made: Pipeline, **settings: str) -> None:
         await Worker(parts, {made.name: made}, options).run()
 
 
-def facilities_of(store: Store, made: Pipeline, timeout: float = 30.0) -> JobFacilities:
+def facilities_of(
+    store: Store, made: Pipeline, timeout: float = 30.0, flags_of: Sequence[FlagSpec] = CORE_FLAGS
+) -> JobFacilities:
     """What an item of a job of this pipeline may use."""
     log = structlog.get_logger()
-    parts = FacilityParts(store, None, lambda name: None, timeout, 1000, log)  # type: ignore[arg-type]
+    flags = FlagValues(store, {flag.name: ServedFlag(flag) for flag in flags_of}, SystemClock())
+    parts = FacilityParts(store, None, lambda name: None, flags.get, timeout, 1000, log)  # type: ignore[arg-type]
     return JobFacilities(parts, made, Job(1, made.name, made.name, JobState.RUNNING))

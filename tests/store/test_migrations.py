@@ -93,7 +93,7 @@ async def _fill_people(store: Store, job_id: int) -> None:
     await open_console(store).people.add_login_link("link", "ada", 60, "tester")
     await open_console(store).people.fail_login(["ip:127.0.0.1"])
     await open_console(store).secrets.secret("signing", "fresh")
-    await open_console(store).flags.set_flag("ingest", False, "tester")
+    await store.flags.set_flag("ingest", False, "tester")
     await open_console(store).idempotency.begin_request("ada", "key", "same")
     await open_console(store).files.add_file(
         NewFile("ada", "a.csv", "upload", "/a.csv", 1, "hash", {})

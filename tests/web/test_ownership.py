@@ -105,7 +105,7 @@ def test_nobody_starts_a_job_on_anothers_file(
 @pytest.mark.parametrize(
     ("path", "fields"),
     [
-        ("/settings/flags/pending", {"enabled": "0"}),
+        ("/settings/flags/pending", {"value": "off"}),
         ("/settings/switches", {"scope": "all", "on": "1"}),
         ("/settings/users", {"name": "eve", "role": "admin"}),
         ("/settings/users/admin/link", {}),

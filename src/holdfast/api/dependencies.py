@@ -17,20 +17,11 @@ from holdfast.engine.control import Control
 from holdfast.engine.pace.backpressure import Backpressure
 from holdfast.engine.record.uploads import UploadParts
 from holdfast.engine.worker import Worker
+from holdfast.flags import ServedFlag
 from holdfast.observe.health import MetricsAccess
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Fetch, Pipeline
 from holdfast.store import Store
-
-
-@dataclass(frozen=True, slots=True)
-class ServedFlag:
-    """A flag of the core or of an extension that is served here."""
-
-    name: str
-    help: str
-    setting: str | None  # the name under which people set it
-    allowed: bool  # what the setting says; the database may say off besides
 
 
 @dataclass(frozen=True, slots=True)

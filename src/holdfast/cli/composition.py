@@ -7,10 +7,12 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import uvloop
 
+from holdfast.cli.served_flags import served_flags
 from holdfast.database_url import sqlite_file
 from holdfast.engine.pace.backpressure import BacklogBounds
 from holdfast.engine.pace.concurrency import ConcurrencyBounds
@@ -236,6 +238,7 @@ def worker_options(settings: Settings, only_job: int | None, until_idle: bool) -
         upkeep=upkeep_limits(settings),
         drain_seconds=settings.drain_seconds,
         backfill_enabled=settings.backfill_enabled,
+        flags=partial(served_flags, settings),
         only_job=only_job,
         until_idle=until_idle,
     )

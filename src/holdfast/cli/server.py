@@ -8,11 +8,11 @@ import os
 import resource
 import secrets
 import signal
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from types import FrameType
-from typing import Any, cast
+from typing import cast
 
 import structlog
 import uvicorn
@@ -20,8 +20,7 @@ from fastapi import FastAPI
 
 from holdfast.api.app import create_app
 from holdfast.api.connections import ConnectionLimits, Connections, GuardedConnection
-from holdfast.api.dependencies import ApiOptions, Parts, ServedFlag
-from holdfast.api.flags import FLAGS
+from holdfast.api.dependencies import ApiOptions, Parts
 from holdfast.api.live import Feed
 from holdfast.api.middleware import hosts_of
 from holdfast.cli.composition import (
@@ -36,6 +35,7 @@ from holdfast.cli.composition import (
 )
 from holdfast.cli.listening import BACKLOG, listening
 from holdfast.cli.output import errors
+from holdfast.cli.served_flags import extensions_of, served_flags
 from holdfast.cli.supervising import reap_dead_workers
 from holdfast.cli.working import stop_with_supervisor, worker_name
 from holdfast.clock import SystemClock, system_random
@@ -47,10 +47,11 @@ from holdfast.engine.record.discover import WalkParts
 from holdfast.engine.record.uploads import UploadParts
 from holdfast.engine.worker import Worker, WorkerParts
 from holdfast.errors import UserError
-from holdfast.extension import FlagSpec, installed
+from holdfast.extension import installed
+from holdfast.flags import ServedFlag
 from holdfast.observe.health import MetricsAccess
 from holdfast.pipeline import Pipeline
-from holdfast.settings import SETTINGS, Group, Setting, Settings
+from holdfast.settings import Settings
 from holdfast.store import Store
 from holdfast.web.app import add_pages
 from holdfast.web.navigation import PagePack
@@ -180,7 +181,7 @@ async def opened_parts(
             console=console,
             pipelines=pipelines,
             accounts=Accounts(console.people, settings.session_hours * 3600.0),
-            options=_api_options(settings, host, served_flags(settings, pipelines)),
+            options=_api_options(settings, host, served_flags(settings, extensions_of(pipelines))),
             files=settings.data_dir / "files",
             secret=bytes.fromhex(await console.secrets.secret("signing", secrets.token_hex(32))),
             uploads=uploads,
@@ -194,7 +195,7 @@ async def opened_parts(
         )
 
 
-def _api_options(settings: Settings, host: str, flags: Sequence[ServedFlag]) -> ApiOptions:
+def _api_options(settings: Settings, host: str, flags: Mapping[str, ServedFlag]) -> ApiOptions:
     return ApiOptions(
         allowed_hosts=hosts_of(settings.allowed_hosts, host),
         https=settings.https,
@@ -211,26 +212,8 @@ def _api_options(settings: Settings, host: str, flags: Sequence[ServedFlag]) -> 
         worker_lost_seconds=settings.worker_lost_seconds,
         backfill_enabled=settings.backfill_enabled,
         attempt_limits=AttemptLimits(settings.max_attempts_error, settings.max_attempts_not_found),
-        flags={flag.name: flag for flag in flags},
+        flags=flags,
     )
-
-
-def served_flags(settings: Settings, pipelines: Mapping[str, Pipeline]) -> list[ServedFlag]:
-    """The core's, and those of the extensions whose pipelines are served."""
-    flags = [_served(each, settings, {s.field: s for s in SETTINGS}) for each in FLAGS]
-    for name in [each.extension for each in pipelines.values() if each.extension]:
-        extension = installed()[name]
-        declared = {each.field: each for each in Group(extension).settings}
-        flags += [_served(each, settings.of(name), declared) for each in extension.flags]
-    return flags
-
-
-def _served(flag: FlagSpec, group: Any, declared: Mapping[str, Setting]) -> ServedFlag:
-    if flag.setting is None:
-        return ServedFlag(flag.name, flag.help, None, True)
-    setting = declared[flag.setting]
-    name = setting.also or setting.name
-    return ServedFlag(flag.name, flag.help, name, bool(getattr(group, flag.setting)))
 
 
 async def _refuse_open_door(store: Store, host: str) -> None:

@@ -8,7 +8,6 @@ from holdfast.console.audit import AuditLog
 from holdfast.console.dead_letters import DeadLetters
 from holdfast.console.exports import Exports
 from holdfast.console.files import Files
-from holdfast.console.flags import Flags
 from holdfast.console.idempotency import Idempotency
 from holdfast.console.items import Items
 from holdfast.console.jobs import JobReads
@@ -35,7 +34,6 @@ class Console:
     files: Files
     exports: Exports
     operations: Operations
-    flags: Flags
     secrets: Secrets
     idempotency: Idempotency
 
@@ -56,7 +54,6 @@ def open_console(store: Store) -> Console:
         files=Files(database),
         exports=Exports(database),
         operations=Operations(database),
-        flags=Flags(database),
         secrets=Secrets(database),
         idempotency=Idempotency(database),
     )

@@ -12,6 +12,7 @@ import orjson
 
 from holdfast.engine.loading import Batches
 from holdfast.errors import DatabaseGone, GateWait, ItemError, PipelineError
+from holdfast.flags import FlagValue
 from holdfast.model import Job
 from holdfast.pipeline import Context, Facilities, Http, Pipeline, Row
 from holdfast.store import Store
@@ -28,6 +29,7 @@ class FacilityParts:
     store: Store
     http: Http
     gates: Callable[[str], Any]
+    flag: Callable[[str], Awaitable[FlagValue]]
     timeout_seconds: float
     max_value_bytes: int
     log: Any
@@ -71,6 +73,9 @@ class JobFacilities:
         if not isinstance(key, str):
             raise PipelineError(f"a key of the loader {name} is text, not {type(key).__name__}")
         return await batches.load(key)
+
+    async def flag(self, name: str) -> FlagValue:
+        return await self._parts.flag(name)
 
     def _make_batches(self, name: str) -> Batches:
         pipeline, parts = self._pipeline, self._parts
@@ -149,3 +154,4 @@ class BlockingFacilities:
         calls = _Blocking(facilities, loop)
         self.read: Any = calls.read
         self.load: Any = calls.load
+        self.flag: Any = calls.flag

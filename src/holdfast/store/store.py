@@ -13,6 +13,7 @@ from holdfast.store.cache import Cache
 from holdfast.store.database import Database
 from holdfast.store.driver import Driver, Fault, Observe, no_fault, no_observe
 from holdfast.store.extension_folders import all_sql
+from holdfast.store.flags import Flags
 from holdfast.store.gates import GateTable
 from holdfast.store.ingest import Ingest
 from holdfast.store.jobs import Jobs
@@ -48,6 +49,7 @@ class Store:
     streams: StreamReads
     samples: Samples
     cache: Cache
+    flags: Flags
 
     @property
     def fetch(self) -> Fetch:
@@ -100,6 +102,7 @@ async def open_store(
         streams=StreamReads(database),
         samples=Samples(database),
         cache=Cache(database),
+        flags=Flags(database),
     )
 
 

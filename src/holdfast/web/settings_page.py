@@ -33,9 +33,10 @@ async def show(visit: Visitor) -> Response:
 
 @router.post("/flags/{name}")
 async def set_flag(name: str, visit: Governing) -> Response:
-    enabled = (await fields(visit.request)).get("enabled") == "1"
-    await flags.change(name, flags.FlagChange(enabled=enabled), visit.person, visit.parts)
-    return visit.go("/settings", f"The flag {name} is {'on' if enabled else 'off'}.")
+    text = (await fields(visit.request)).get("value", "")
+    value = flags.flag_named(visit.parts, name).spec.parsed(text)
+    await flags.change(name, flags.FlagChange(value=value), visit.person, visit.parts)
+    return visit.go("/settings", f"The flag {name} is {text.strip()}.")
 
 
 @router.post("/switches")
