@@ -24,6 +24,7 @@ from holdfast.pipeline import (
     Verified,
     pipeline,
 )
+from holdfast.rulings import Ruled, Ruling, RulingKind
 
 __all__ = [
     "Act",
@@ -54,6 +55,9 @@ __all__ = [
     "Resume",
     "Retry",
     "RetryClass",
+    "Ruled",
+    "Ruling",
+    "RulingKind",
     "Settled",
     "Skip",
     "Standing",

@@ -23,6 +23,7 @@ from holdfast.flags import FlagValue
 from holdfast.loader import CacheHandle, Loader
 from holdfast.model import ItemStatus, Job, Json, Lane, Page, Standing
 from holdfast.options import Option
+from holdfast.rulings import Ruled
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +63,10 @@ class Backoff:
     jitter: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (0 < self.base <= self.cap and 0 <= self.jitter <= 1):
+        if not (0 <= self.base <= self.cap and 0 <= self.jitter <= 1):
             raise PipelineError(
                 f"{self} is not a backoff",
-                "base is above 0 and not above cap; jitter is between 0 and 1.",
+                "base is at least 0 and not above cap; jitter is between 0 and 1.",
             )
 
 
@@ -359,6 +360,7 @@ class Pipeline:
         self.plans = type(self).plan is not Pipeline.plan
         self.concludes = type(self).conclude is not Pipeline.conclude
         self.tends = type(self).tend is not Pipeline.tend
+        self.rules = type(self).ruling is not Pipeline.ruling
 
     def _check_process(self) -> None:
         if getattr(self.process, "__func__", None) is Pipeline.process:
@@ -409,6 +411,12 @@ class Pipeline:
 
     async def save(self, tx: Tx, settled: Sequence[Settled]) -> None:
         """Writes domain rows in the transaction that settles the items."""
+
+    async def ruling(self, tx: Tx, ruled: Ruled) -> Mapping[str, Any] | None:
+        """Judges a person's decision about an item, in the transaction that writes it: raises
+        UserError to refuse it, writes domain rows, and returns the values of columns that win in
+        grid and export (None: those of the edit or of the choice)."""
+        return None
 
     async def note(self, tx: Tx, job: Job, notes: Any) -> None:
         """Writes what a page tells besides its records (`Page.notes`), with its cursor."""

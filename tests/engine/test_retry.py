@@ -209,7 +209,7 @@ def test_backoff_of_a_kind_that_does_not_exist_is_refused() -> None:
         _made(backoff={"sooner": Backoff(1, 2)})
 
 
-@pytest.mark.parametrize("values", [(0, 5), (10, 5), (1, 5, 1.5)])
+@pytest.mark.parametrize("values", [(-1, 5), (10, 5), (1, 5, 1.5)])
 def test_backoff_that_makes_no_sense_is_refused(values: tuple[float, ...]) -> None:
     with pytest.raises(PipelineError, match="is not a backoff"):
         Backoff(*values)

@@ -13,9 +13,11 @@ from holdfast.console import open_console
 from holdfast.console.exports import NewExport
 from holdfast.console.files import NewFile
 from holdfast.console.operations import NewOperation
+from holdfast.console.rulings import NewRuling
 from holdfast.errors import DatabaseGone, SchemaError, UserError
 from holdfast.model import ItemStatus, JobState
 from holdfast.pipeline import Dedupe, Gate
+from holdfast.rulings import RulingKind
 from holdfast.store import DecisionRow, NewJob, Store, open_store
 from holdfast.store.extension_folders import all_sql
 from holdfast.store.migrate import (
@@ -51,7 +53,7 @@ TABLES = {
     "dead_letters", "decisions", "audit", "outbox", "turns", "inbox", "duties",
     "secrets", "users", "tokens", "sessions", "login_links", "login_failures", "flags", "requests",
     "files", "exports", "operations", "samples",
-    "stream_slices", "cache",
+    "stream_slices", "cache", "rulings",
 }  # fmt: skip
 CORE_BRANCH = installed_branches()[:1]
 
@@ -99,6 +101,8 @@ async def _fill_people(store: Store, job_id: int) -> None:
         NewFile("ada", "a.csv", "upload", "/a.csv", 1, "hash", {})
     )
     await open_console(store).exports.add_export(NewExport("ada", job_id, "csv", [], False))
+    ruling = NewRuling(RulingKind.EDIT, {"n": 1}, "", "ada", 0)
+    await open_console(store).rulings.rule(await store.reads.job(job_id), 1, ruling)
     await open_console(store).operations.add(NewOperation("ada", "cancel", {}, [job_id], 1))
 
 

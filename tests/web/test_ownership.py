@@ -19,7 +19,7 @@ PAGES = [
     "", "/head", "/charts", "/pending", "/errors", "/pace", "/streams", "/audit", "/items/1",
     "/export", "/cancel", "/caps", "/reprocess", "/bulk?kind=reprocess&q=status:ERROR",
 ]  # fmt: skip
-ORDERS = ["/pause", "/resume", "/cancel", "/kickoff", "/bulk", "/export"]
+ORDERS = ["/pause", "/resume", "/cancel", "/kickoff", "/bulk", "/export", "/items/1/ruling"]
 
 
 class Visitor:

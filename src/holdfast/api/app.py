@@ -30,6 +30,7 @@ from holdfast.api import (
     overview,
     pending,
     pipelines,
+    rulings,
     schedules,
     session,
     streams,
@@ -50,7 +51,8 @@ from holdfast.console.operation_runner import OperationRunner
 from holdfast.engine.upkeep import every
 
 ROUTERS = (
-    session, users, tokens, files, pipelines, jobs, job_details, job_actions, items, pending,
+    session, users, tokens, files, pipelines, jobs, job_details, job_actions, items, rulings,
+    pending,
     exports, operations, streams, gates, dead_letters, schedules, kill_switches, flags, audit,
     events, overview, health,
 )  # fmt: skip

@@ -13,7 +13,17 @@ from pydantic import Field
 from holdfast.api.cursors import Cursors
 from holdfast.api.idempotency import AnsweredOnce, request_key
 from holdfast.api.identity import PartsOf, Person, Someone, parts_of
-from holdfast.api.items import Code, From, Statuses, To, Values, in_utc, statuses_of
+from holdfast.api.items import (
+    Code,
+    From,
+    RulingWord,
+    Statuses,
+    To,
+    Values,
+    in_utc,
+    rulings_of,
+    statuses_of,
+)
 from holdfast.api.jobs import ScopedJob
 from holdfast.api.operations import narrowing
 from holdfast.api.shapes import Id, Shape
@@ -77,10 +87,13 @@ async def make(
     since: From = None,
     until: To = None,
     value: Values = [],  # noqa: B006
+    ruling: RulingWord = "",
 ) -> ExportShape:
     """The same rows, values and order as the grid, by the same filter. Of a job that runs, what
     there is by then."""
-    filter = ItemFilter(statuses_of(statuses), code, in_utc(since), in_utc(until))
+    filter = ItemFilter(
+        statuses_of(statuses), code, in_utc(since), in_utc(until), rulings_of(ruling)
+    )
     values = values_of(value, job, parts.pipelines.get(job.pipeline))
     narrowed = {name: told for name, told in narrowing(filter, values).items() if told}
     wanted = [str(status) for status in filter.statuses]

@@ -24,6 +24,7 @@ from holdfast.console.value_search import Searched, Value, search, values_of
 from holdfast.console.why import why_item_waits
 from holdfast.errors import NotThere, UserError
 from holdfast.model import OPEN, ItemStatus, Job, JobState
+from holdfast.rulings import RulingKind
 
 router = APIRouter(prefix="/api/jobs/{jobId}", tags=["items"])
 
@@ -46,6 +47,13 @@ Values = Annotated[
         max_length=10,
         description="A column and what it holds, whole and whatever the case, e.g. `brand:acme`; "
         "`*` stands for anything. Of several, all.",
+    ),
+]
+RulingWord = Annotated[
+    str,
+    Query(
+        max_length=40,
+        description="Only items about which a decision counts: choose, edit, reject or any.",
     ),
 ]
 #: Offsets are not served: they cost more the deeper they go.
@@ -130,6 +138,7 @@ async def index(
     since: From = None,
     until: To = None,
     value: Values = [],  # noqa: B006
+    ruling: RulingWord = "",
     page_size: PageSize = 100,
     after: After = None,
     page: NoOffset = None,
@@ -138,13 +147,15 @@ async def index(
     """By number; with a filter, finished ones by when they were, then open ones by how long they
     wait. An item that changes while you page may come twice."""
     refuse_offsets(page, sort)
-    filter = ItemFilter(statuses_of(statuses or status), code, in_utc(since), in_utc(until))
+    filter = ItemFilter(
+        statuses_of(statuses or status), code, in_utc(since), in_utc(until), rulings_of(ruling)
+    )
     values = values_of(value, job, parts.pipelines.get(job.pipeline))
     bound = {"job": job.id, "filter": _bound(filter, values)}
     cursors = Cursors(parts.secret, "items", person.name, bound)
     position = cursors.read(after)
     found = await found_items(job, filter, values, position, page_size, parts)
-    grid = grid_of(job, found.items)
+    grid = grid_of(job, found.items, await parts.console.rulings.any(job.id))
     return ItemList(
         columns=grid.columns,
         items=[item_shape(item, job.pipeline, grid.row(item)) for item in found.items],
@@ -265,6 +276,17 @@ def statuses_of(text: str) -> tuple[ItemStatus, ...]:
     return tuple(ItemStatus(word) for word in dict.fromkeys(wanted))
 
 
+def rulings_of(text: str) -> tuple[RulingKind, ...]:
+    words = [word.strip() for word in text.lower().split(",") if word.strip()]
+    known = [kind for kind in RulingKind if kind is not RulingKind.REVOKE]
+    if words == ["any"]:
+        return tuple(known)
+    unknown = [word for word in words if word not in known]
+    if unknown:
+        raise UserError(f"there is no ruling {unknown[0]!r}", f"Rulings: {', '.join(known)}, any.")
+    return tuple(RulingKind(word) for word in dict.fromkeys(words))
+
+
 def refuse_offsets(page: str | None, sort: str | None) -> None:
     if page is not None or sort is not None:
         raise Malformed(
@@ -283,7 +305,9 @@ def in_utc(value: datetime | None) -> datetime | None:
 
 
 def _bound(filter: ItemFilter, values: Sequence[Value]) -> list[str]:
-    told = (filter.statuses, filter.code, filter.since, filter.until, *values)
+    told = (
+        filter.statuses, filter.code, filter.since, filter.until, filter.rulings, *values,
+    )  # fmt: skip
     return [str(each) for each in told]
 
 

@@ -175,6 +175,7 @@ def narrowing(items: ItemFilter, values: Sequence[Value]) -> dict[str, Any]:
         "since": None if items.since is None else items.since.isoformat(),
         "until": None if items.until is None else items.until.isoformat(),
         "values": [[value.column, value.pattern] for value in values],
+        "rulings": [str(kind) for kind in items.rulings],
     }
 
 

@@ -242,7 +242,7 @@ def items(
         if as_json:
             print_json([_item_json(one) for one in found])
             return
-        _print_items(job, found)
+        _print_items(job, found, any(one.ruling for one in found))
         if more:
             errors.print(f"The first {limit}; --limit 0 shows all.")
 
@@ -254,9 +254,9 @@ def _item_json(item: ItemView) -> dict[str, Any]:
     return told | {"result": None if item.result is None else orjson.loads(item.result)}
 
 
-def _print_items(job: Job, found: list[ItemView]) -> None:
+def _print_items(job: Job, found: list[ItemView], ruled: bool) -> None:
     """Rows without a result say which record they are."""
-    grid = grid_of(job, found)
+    grid = grid_of(job, found, ruled)
     columns = grid.columns
     rows = [[row.get(name) for name in columns] for row in map(grid.row, found)]
     if any(item.status is not ItemStatus.DONE for item in found):

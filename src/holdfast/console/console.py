@@ -14,6 +14,7 @@ from holdfast.console.jobs import JobReads
 from holdfast.console.operations import Operations
 from holdfast.console.people import People
 from holdfast.console.ranges import RangeReads
+from holdfast.console.rulings import Rulings
 from holdfast.console.samples import SampleReads
 from holdfast.console.secrets import Secrets
 from holdfast.console.streams import StreamReads
@@ -27,6 +28,7 @@ class Console:
     jobs: JobReads
     items: Items
     ranges: RangeReads
+    rulings: Rulings
     streams: StreamReads
     dead_letters: DeadLetters
     audit: AuditLog
@@ -47,6 +49,7 @@ def open_console(store: Store) -> Console:
         jobs=JobReads(store),
         items=Items(database),
         ranges=RangeReads(database),
+        rulings=Rulings(database),
         streams=StreamReads(database),
         dead_letters=DeadLetters(database),
         audit=AuditLog(database),

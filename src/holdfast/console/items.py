@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from holdfast.console.rulings import ruling_of
 from holdfast.model import FINAL, OPEN, ItemStatus, Job, JobState
+from holdfast.rulings import Ruling, RulingKind
 from holdfast.store.database import Database
 from holdfast.store.driver import Row, Transaction, Values
 from holdfast.store.instants import instant_parameter, parse_instant
@@ -54,6 +56,7 @@ class ItemView(NamedTuple):
     updated_at: datetime | None
     worker: str | None = None
     job_id: int = 0
+    ruling: Ruling | None = None  # what a person decided about it
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,7 @@ class ItemFilter:
     code: str | None = None
     since: datetime | None = None
     until: datetime | None = None
+    rulings: tuple[RulingKind, ...] = ()  # only items about which such a decision counts
 
     @property
     def is_empty(self) -> bool:
@@ -77,6 +81,14 @@ class ItemFilter:
     @property
     def open(self) -> list[ItemStatus]:
         return [status for status in ItemStatus if status in OPEN and self._wants(status)]
+
+    def fits(self, item: ItemView) -> bool:
+        at = item.updated_at or _EARLIEST
+        return (
+            self._wants(item.status)
+            and self.code in (None, item.error_code)
+            and (self.since or _EARLIEST) <= at <= (self.until or _LATEST)
+        )
 
     def _wants(self, status: ItemStatus) -> bool:
         return status in self.statuses or not self.statuses
@@ -130,8 +142,8 @@ class Items:
             for phase in phases[phases.index(at["phase"]) :]:
                 more = await _PHASES[phase](taking, at if at["phase"] == phase else {})
                 if more is not None:
-                    return ItemPage(taking.items, {"phase": phase, **more})
-            return ItemPage(taking.items, None)
+                    return ItemPage(await _with_rulings(taking), {"phase": phase, **more})
+            return ItemPage(await _with_rulings(taking), None)
 
     async def every(
         self, job: Job, filter: ItemFilter, size: int = 1000, sizes: Sizes = WHOLE
@@ -207,6 +219,8 @@ class Items:
 def _phases(job: Job, filter: ItemFilter) -> list[str]:
     if filter.is_empty:
         return ["seq"]
+    if filter.rulings:
+        return ["ruled"]
     if filter.code is not None and filter.code != "CANCELLED":
         return ["code"]
     cancelled = job.state is JobState.CANCELLED
@@ -220,6 +234,34 @@ def _phases(job: Job, filter: ItemFilter) -> list[str]:
 
 async def _by_seq(taking: _Taking, at: Position) -> Position | None:
     return await _in_order(taking, at, "page_by_seq")
+
+
+async def _ruled(taking: _Taking, at: Position) -> Position | None:
+    """People decide about few items: the rest of the filter is applied to what was read."""
+    assert taking.job is not None
+    job, after = {"job_id": taking.job.id}, at.get("seq", 0)
+    leased = await taking.tx.fetch("leased_ranges", job)
+    kinds = [str(kind) for kind in taking.filter.rulings]
+    while True:
+        params = {**job, **taking.sizes, "after": after, "kinds": kinds, "limit": taking.limit + 1}
+        rows = await taking.tx.scan("page_of_ruled", params)
+        found = [_item(row, taking.job, leased) for row in rows]
+        more = _took(taking, [item for item in found if taking.filter.fits(item)])
+        if more is not None or len(rows) <= taking.limit:
+            return more
+        after = found[-1].seq
+
+
+async def _with_rulings(taking: _Taking) -> list[ItemView]:
+    """The page's items with the decisions about them."""
+    assert taking.job is not None
+    job = {"job_id": taking.job.id}
+    if not taking.items or not await taking.tx.fetch("job_has_rulings", job):
+        return taking.items
+    seqs = [item.seq for item in taking.items]
+    rows = await taking.tx.fetch("rulings_of_items", {**job, "seqs": seqs})
+    rulings = {row["seq"]: ruling_of(row) for row in rows}
+    return [item._replace(ruling=rulings.get(item.seq)) for item in taking.items]
 
 
 async def _cancelled(taking: _Taking, at: Position) -> Position | None:
@@ -462,5 +504,6 @@ _PHASES = {
     "code": _by_code,
     "final": _by_status,
     "cancelled": _cancelled,
+    "ruled": _ruled,
     "open": _open_of_job,
 }

@@ -25,6 +25,7 @@ from holdfast.errors import (
 )
 from holdfast.model import FINAL, ItemStatus, JobState, Json
 from holdfast.pipeline import Pipeline
+from holdfast.rulings import RulingKind
 
 #: What a filter says of items besides their statuses.
 NARROWING = ("code", "since", "until", "values")
@@ -266,6 +267,7 @@ def filter_of(target: Mapping[str, Any]) -> ItemFilter:
         code=target.get("code"),
         since=_instant(target.get("since")),
         until=_instant(target.get("until")),
+        rulings=tuple(RulingKind(kind) for kind in target.get("rulings", ())),
     )
 
 

@@ -46,6 +46,7 @@ async def make(shown: ShownJob, visit: Posting) -> Response:
         which.items.since,
         which.items.until,
         which.value_words,
+        ",".join(which.items.rulings),
     )
     if visit.is_partial:
         return visit.part("ask/exported.html", export=made)

@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.api.cursors import Cursors
 from holdfast.api.items import found_items, summary
 from holdfast.console.grid import grid_of
-from holdfast.console.items import ItemView
+from holdfast.console.items import ItemFilter, ItemView
 from holdfast.model import Job
 from holdfast.web.filtering import Wanted
 from holdfast.web.visit import Visit
@@ -46,7 +46,7 @@ async def grid_page(
     if position is None and wanted.row is not None:
         position = {"phase": "seq", "seq": wanted.row - 1}
     found = await found_items(job, wanted.items, wanted.values, position, size, parts)
-    grid = grid_of(job, found.items)
+    grid = grid_of(job, found.items, await parts.console.rulings.any(job.id))
     columns = grid.columns[1:-_OWN]
     shown = [name for name in chosen if name in columns or not job.columns] or columns
     rows = []
@@ -64,6 +64,10 @@ async def matching(visit: Visit, job: Job, wanted: Wanted) -> tuple[int, bool]:
     counters, items = counted.counters, wanted.items
     if items.is_empty:
         return counters.accepted, True
+    if items.rulings:
+        kinds = [str(kind) for kind in items.rulings]
+        exact = items == ItemFilter(rulings=items.rulings)
+        return await visit.parts.console.rulings.count(job.id, kinds), exact
     if items.code is None and items.since is None and items.until is None:
         names = {str(status).lower() for status in items.statuses}
         final = names - {"pending", "processing"}

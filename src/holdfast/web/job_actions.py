@@ -153,6 +153,10 @@ def _operation(shown: Shown, kind: str, which: Wanted, form: dict[str, str]) -> 
     items = which.items
     if items.is_empty and not which.values:
         raise UserError("the filter is empty", "Say which items are meant, e.g. status:ERROR.")
+    if items.rulings:
+        raise UserError(
+            "operations do not filter by ruling", "Select the rows, or leave `ruling:` out."
+        )
     statuses = list(items.statuses)
     if kind == "reprocess" and not statuses:
         statuses = [ItemStatus.ERROR] if items.code else sorted(FINAL)
