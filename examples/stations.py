@@ -4,7 +4,7 @@ holdfast run examples/stations.py
 holdfast run examples/stations.py --option station=hill
 """
 
-from holdfast import Page, Pipeline, Planned, Record, Resume, Start, Unproven, Verified
+from holdfast import Option, Page, Pipeline, Planned, Record, Resume, Start, Unproven, Verified
 
 #: Stands for a service that lists the readings of a station.
 READINGS = {"harbour": [21, 22, 24], "hill": [17, 19]}
@@ -12,6 +12,7 @@ READINGS = {"harbour": [21, 22, 24], "hill": [17, 19]}
 
 class Stations(Pipeline):
     columns = ["station", "number", "degrees"]
+    options = [Option("station", choices=list(READINGS), help="Only this one.")]
     schema = [
         "CREATE TABLE IF NOT EXISTS station_readings (station text, number integer,"
         " degrees integer, PRIMARY KEY (station, number))",

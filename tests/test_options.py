@@ -45,8 +45,10 @@ def test_others_are_refused(given: dict[str, Any]) -> None:
     assert refused.value.hint
 
 
-def test_pipeline_that_declares_none_takes_anything() -> None:
-    assert whole_options("demo", [], {"any": ["thing"]}) == {"any": ["thing"]}
+def test_pipeline_that_declares_none_takes_none() -> None:
+    assert whole_options("demo", [], {}) == {}
+    with pytest.raises(UserError, match="has no option 'any'"):
+        whole_options("demo", [], {"any": ["thing"]})
 
 
 @pytest.mark.parametrize(

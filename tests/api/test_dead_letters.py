@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx2
 
+from holdfast.store.messages import Relayed
 from tests.api.server import ApiServer
 from tests.store.message_scenarios import dead, sent
 
@@ -39,7 +40,7 @@ async def test_letter_is_replayed_once_and_then_no_more(server: ApiServer) -> No
     path = f"/api/dead-letters/{letter['id']}"
     assert (await admin.post(f"{path}/replay")).status_code == 204
     assert (await admin.get(path)).json()["state"] == "REPLAYED"
-    assert (await server.parts.store.messages.relay(sent)).count == 1
+    assert (await server.parts.store.messages.relay(sent)).sent == 1
     assert (await admin.post(f"{path}/replay")).status_code == 409
     assert (await admin.post(f"{path}/drop")).status_code == 409
 
@@ -50,7 +51,7 @@ async def test_dropped_letter_is_off_the_list_and_not_sent(server: ApiServer) ->
     assert (await admin.post(f"{path}/drop")).status_code == 204
     assert (await admin.get("/api/dead-letters")).json()["deadLetters"] == []
     assert (await admin.get(path)).json()["state"] == "DROPPED"
-    assert (await server.parts.store.messages.relay(sent)).count == 0
+    assert await server.parts.store.messages.relay(sent) == Relayed()
 
 
 async def test_letter_that_is_not_there_is_not_found(server: ApiServer) -> None:

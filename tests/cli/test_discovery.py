@@ -14,10 +14,11 @@ on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 #: Named like a module of Python, which it must not stand in for.
 NUMBERS = """
-    from holdfast import Page, Pipeline, Record
+    from holdfast import Option, Page, Pipeline, Record
 
     class Numbers(Pipeline):
         columns = ["n"]
+        options = [Option("sources")]
 
         def sources(self, options):
             return options.get("sources", "evens").split("+")
@@ -126,9 +127,11 @@ def test_sources_that_break_the_contract_fail_with_a_reason(desk: Desk) -> None:
     desk.write(
         "broken.py",
         """
-        from holdfast import Page, Pipeline, Record
+        from holdfast import Option, Page, Pipeline, Record
 
         class Broken(Pipeline):
+            options = [Option("how")]
+
             async def discover(self, source, cursor, ctx):
                 match ctx.options["how"]:
                     case "repeats":

@@ -51,16 +51,17 @@ def test_declared_options_are_checked_before_anything_is_done(desk: Desk) -> Non
     desk.succeed("run", "said.py", "titles.csv", "--option", "times=3")
     desk.succeed("run", "said.py", "titles.csv")
     other = desk.holdfast("run", "said.py", "titles.csv", "--option", "end=!")
-    assert other.returncode == 1 and "other options" in other.stderr
+    assert other.returncode == 1 and "different options" in other.stderr
 
 
 MEETINGS = """
-    from holdfast import Dedupe, Failed, Gate, Pipeline
+    from holdfast import Dedupe, Failed, Gate, Option, Pipeline
     from holdfast.errors import Category, ErrorCode, RetryClass
     from holdfast.sources.cursor_api import CursorApi, NextToken
 
     class Meetings(Pipeline):
         columns = ["id", "title"]
+        options = [Option("url"), Option("day")]
         gates = [Gate("office", concurrency=2)]
         dedupe = Dedupe("meetings", changed="skip")
         error_codes = {
@@ -142,7 +143,7 @@ async def test_class_discovers_normalizes_processes_saves_and_dedupes(
     serve_meetings(world, [f" title {n} " for n in range(12)])
     said = await run(desk, "meetings.py", "--option", url, "--option", "day=2", code=3)
     assert "3 accepted, 2 done, 0 not found, 0 skipped, 1 error" in said
-    assert "9 known already" in said
+    assert "9 already known" in said
 
 
 async def test_bad_row_in_save_harms_only_itself(desk: Desk, world: World) -> None:
@@ -182,9 +183,9 @@ async def test_plain_function_runs_in_threads_with_a_blocking_client(
         """
         import threading
         import time
-        from holdfast import NotFound, pipeline
+        from holdfast import NotFound, Option, pipeline
 
-        @pipeline(columns=["title", "size", "main"])
+        @pipeline(columns=["title", "size", "main"], options=[Option("shop")])
         def blocking(row, ctx):
             time.sleep(0.01)
             reply = ctx.http.get(ctx.options["shop"], params={"q": row["title"]})
@@ -209,9 +210,9 @@ async def test_closed_gate_is_shown_and_the_private_address_setting_is_named(
     desk.write(
         "shop.py",
         """
-        from holdfast import pipeline
+        from holdfast import Option, pipeline
 
-        @pipeline
+        @pipeline(options=[Option("shop")])
         async def shop(row, ctx):
             return (await ctx.http.get(ctx.options["shop"])).json()
         """,
@@ -299,16 +300,16 @@ def test_options_of_a_job_are_not_changed_in_silence(desk: Desk) -> None:
     desk.write(
         "greet.py",
         """
-        from holdfast import pipeline
+        from holdfast import Option, pipeline
 
-        @pipeline
+        @pipeline(options=[Option("word")])
         async def greet(row, ctx):
             return {"text": ctx.options["word"] + " " + row["title"]}
         """,
     )
     desk.write_rows("in.csv", 1)
     desk.succeed("run", "greet.py", "in.csv", "--option", "word=hello")
-    assert "made with other options" in desk.fail(
+    assert "started with different options" in desk.fail(
         "run", "greet.py", "in.csv", "--option", "word=bye"
     )
     desk.succeed("run", "greet.py", "in.csv")

@@ -91,11 +91,6 @@ def test_events_are_named_noun_dot_verb() -> None:
         assert description.endswith(".")
 
 
-def test_every_event_is_documented() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    assert [event for event in EVENTS if f"| `{event}` |" not in page] == []
-
-
 def test_the_page_is_what_the_events_say() -> None:
     assert PAGE.read_text(encoding="utf-8") == events_page(), (
         "run: python -m holdfast.cli.references events > docs/reference/events.md"

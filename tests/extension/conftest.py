@@ -37,11 +37,16 @@ class Installed:
         given = {"PYTHONPATH": self._path, "HOLDFAST_WORKERS": "1", **(env or {})}
         return self._command.start(*arguments, env=given)
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """Of a process that imports Holdfast and the toy."""
+        return {**os.environ, "PYTHONPATH": self._path}
+
     def start_module(self, *arguments: str) -> subprocess.Popen[str]:
         """It ends when its standard input does."""
         return subprocess.Popen(
             [sys.executable, "-m", *arguments],
-            env={**os.environ, "PYTHONPATH": self._path},
+            env=self.environment,
             stdin=subprocess.PIPE,
             text=True,
         )

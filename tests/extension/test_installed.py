@@ -42,6 +42,7 @@ def test_job_of_an_extension_is_run_by_its_name(weather: Installed) -> None:
     code, output, errors = weather.run("items", "1", "--json")
     assert code == 0, errors
     assert len(json.loads(output)) == 2
+    assert json.loads(weather.run("weather", "readings", "--json")[1]) == [[1, 21], [2, 22]]
 
 
 def test_settings_are_listed_without_secrets(weather: Installed) -> None:
@@ -93,7 +94,8 @@ def test_extension_with_the_name_of_a_command_is_refused(weather: Installed) -> 
 
 @pytest.fixture
 def served(weather: Installed) -> Iterator[httpx2.Client]:
-    """An admin's browser, where the extension is served."""
+    """An admin's browser, where the extension is served and a job of it was run."""
+    assert weather.run("run", "weather")[0] == 0
     process = weather.start("api", "weather", "--port", "0")
     assert process.stderr is not None
     links = (re.search(r"http\S+/login/\S+", line) for line in process.stderr)
@@ -108,6 +110,8 @@ def served(weather: Installed) -> Iterator[httpx2.Client]:
 def test_pages_routes_flags_and_metrics_are_served(served: httpx2.Client) -> None:
     page = served.get("/weather").text
     assert "Harbour, hill" in page
+    assert "Station 2: 22 °C" in page
+    assert served.get("/static/weather/weather.css").text.startswith(".readings")
     assert 'href="/weather"' in page and '<path d="M2 8h12"/>' in page
     assert served.get("/stations/count").json() == 2
     problem = served.get("/stations/radar")

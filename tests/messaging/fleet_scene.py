@@ -64,7 +64,7 @@ class Fleet(Scene):
 
     def start_worker_host(self, processes: int, **more: str) -> Child:
         """What a host runs: worker processes under their supervisor."""
-        return self.start("worker", DEEDS, "--processes", str(processes), **more)
+        return self.start("work", DEEDS, "--processes", str(processes), **more)
 
     def state(self, job_id: int) -> str:
         rows = self.fetch(f"select state from jobs where id = {job_id}")

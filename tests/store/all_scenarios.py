@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from tests.console import scenarios as console_scenarios
 from tests.store import (
     facility_scenarios,
     message_scenarios,
-    people_scenarios,
     planning_scenarios,
     upkeep_scenarios,
 )
@@ -14,9 +14,9 @@ from tests.store.scenarios import SCENARIOS, Scenario
 __all__ = [
     "SCENARIOS",
     "Scenario",
+    "console_scenarios",
     "facility_scenarios",
     "message_scenarios",
-    "people_scenarios",
     "planning_scenarios",
     "upkeep_scenarios",
 ]

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.clock import SystemClock
 from holdfast.console import open_console
 from holdfast.console.exports import NewExport
 from holdfast.console.files import NewFile
 from holdfast.console.operations import NewOperation
 from holdfast.console.rulings import NewRuling
+from holdfast.console.second_factors import SecondFactors
 from holdfast.errors import DatabaseGone, SchemaError, UserError
 from holdfast.model import ItemStatus, JobState
 from holdfast.pipeline import Dedupe, Gate
@@ -34,6 +36,7 @@ from tests.store.checks import (
     assert_sound,
     claim_one,
     crash,
+    execute,
     fetch,
     filled_job,
     ingest,
@@ -53,7 +56,8 @@ TABLES = {
     "dead_letters", "decisions", "audit", "outbox", "turns", "inbox", "duties",
     "secrets", "users", "tokens", "sessions", "login_links", "login_failures", "flags", "requests",
     "files", "exports", "operations", "samples",
-    "stream_slices", "cache", "rulings",
+    "stream_slices", "audit_pruning", "second_factors", "recovery_codes", "nonces",
+    "cache", "rulings",
 }  # fmt: skip
 CORE_BRANCH = installed_branches()[:1]
 
@@ -93,7 +97,12 @@ async def _fill_people(store: Store, job_id: int) -> None:
     await open_console(store).people.add_session("session", "ada", None, 60, "password")
     await open_console(store).people.add_token("ada", "test", "token", None, "tester")
     await open_console(store).people.add_login_link("link", "ada", 60, "tester")
-    await open_console(store).people.fail_login(["ip:127.0.0.1"])
+    await open_console(store).people.fail_login(["ip:127.0.0.1"], "ada", None, "password")
+    factors = SecondFactors(store.database, SystemClock())
+    await factors.enrol("ada")
+    await open_console(store).nonces.use_nonce("webhook", "once")
+    pruning = "insert into audit_pruning (before, actor, at) values (@after(-9e9), 'x', @now)"
+    await execute(store, pruning)
     await open_console(store).secrets.secret("signing", "fresh")
     await store.flags.set_flag("ingest", False, "tester")
     await open_console(store).idempotency.begin_request("ada", "key", "same")

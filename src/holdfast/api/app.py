@@ -35,6 +35,7 @@ from holdfast.api import (
     session,
     streams,
     tokens,
+    usage,
     users,
 )
 from holdfast.api.dependencies import Parts
@@ -51,7 +52,7 @@ from holdfast.console.operation_runner import OperationRunner
 from holdfast.engine.upkeep import every
 
 ROUTERS = (
-    session, users, tokens, files, pipelines, jobs, job_details, job_actions, items, rulings,
+    session, usage, users, tokens, files, pipelines, jobs, job_details, job_actions, items, rulings,
     pending,
     exports, operations, streams, gates, dead_letters, schedules, kill_switches, flags, audit,
     events, overview, health,

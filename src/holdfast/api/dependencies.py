@@ -13,6 +13,7 @@ from holdfast.clock import Clock
 from holdfast.console import Console
 from holdfast.console.accounts import Accounts
 from holdfast.console.operation_runner import AttemptLimits
+from holdfast.console.second_factors import SecondFactors
 from holdfast.engine.control import Control
 from holdfast.engine.pace.backpressure import Backpressure
 from holdfast.engine.record.uploads import UploadParts
@@ -52,6 +53,7 @@ class Parts:
     console: Console
     pipelines: Mapping[str, Pipeline]
     accounts: Accounts
+    second_factors: SecondFactors
     options: ApiOptions
     files: Path  # where uploads and exports lie
     secret: bytes

@@ -170,6 +170,7 @@ async def keep(
     named = received.path.with_name(received.name)
     received.path.rename(named)
     detected = await look(_image_or_table, named, table, parts)
+    await parts.console.quotas.require(person.name, files=1, bytes=received.size)
     moved = Received(received.name, named, received.size, received.sha256)
     place = await asyncio.to_thread(moved.keep, parts.files)
     new = _new_file(person, "upload", place, received.size, received.sha256, detected)

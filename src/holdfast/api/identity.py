@@ -12,6 +12,7 @@ from itsdangerous import BadSignature, Signer
 
 from holdfast.api.dependencies import Parts
 from holdfast.console.accounts import Role
+from holdfast.console.people import Known
 from holdfast.errors import NotAllowed
 
 COOKIE = "holdfast_session"
@@ -24,6 +25,7 @@ class Person:
     name: str
     role: Role
     session: str | None = None  # None: came with a token
+    token: Known | None = None
 
     @property
     def scope(self) -> str | None:
@@ -62,7 +64,7 @@ async def look_up(request: Request) -> Person | None:
     kind, _, token = request.headers.get("Authorization", "").partition(" ")
     if kind.lower() == "bearer":
         known = await accounts.by_token(token.strip())
-        return None if known is None else Person(known.name, Role(known.role))
+        return None if known is None else Person(known.name, Role(known.role), token=known)
     session = _session_of(request)
     if session is None:
         return None
@@ -128,6 +130,12 @@ async def someone(request: Request) -> Person:
     if request.method not in SAFE_METHODS:
         check_csrf(parts_of(request), person, request.headers.get(CSRF_HEADER, ""))
     return person
+
+
+def require_session(person: Person, deed: str) -> None:
+    """For what outlives a token that was stolen."""
+    if person.session is None:
+        raise NotAllowed(f"a token cannot {deed}", "Log in with a password or a link.")
 
 
 async def operator(person: Annotated[Person, Depends(someone)]) -> Person:

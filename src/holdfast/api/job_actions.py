@@ -93,6 +93,7 @@ async def kickoff(
         raise UnfitState(f"job {job.id} is {job.state}", "Only a RUNNING job can be worked on.")
     if job.pipeline not in parts.pipelines:
         raise UserError(f"this server does not have the pipeline {job.pipeline}")
+    await parts.store.audit.add(person.name, "kickoff", job.id, "", {"milliseconds": duration_ms})
     before = await parts.store.reads.counters(job.id)
     await _work(job, parts, request, duration_ms / 1000)
     told = await tell(await parts.store.reads.job(job.id), person, parts, request)

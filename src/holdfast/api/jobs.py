@@ -17,7 +17,7 @@ from holdfast.api.dependencies import Parts
 from holdfast.api.files import TABLE_OPTIONS, keep, refer, require_in_place, require_readable
 from holdfast.api.flags import Flag, is_on
 from holdfast.api.idempotency import AnsweredOnce, request_key
-from holdfast.api.identity import Operator, PartsOf, Person, Someone, ip_of, parts_of
+from holdfast.api.identity import Operator, PartsOf, Person, Someone, find_person, ip_of, parts_of
 from holdfast.api.images import IMAGE_LIST, rows_of
 from holdfast.api.multipart import received_form, the_file
 from holdfast.api.pipelines import pipeline_named
@@ -92,8 +92,12 @@ _JOB_BODY = {
 }
 
 
-async def refuse_under_pressure(parts: PartsOf) -> None:
-    """The one place where new work is put off while there is too much of it."""
+async def refuse_under_pressure(request: Request, parts: PartsOf) -> None:
+    """The one place where new work is put off while there is too much of it, or refused where its
+    owner has enough."""
+    person = await find_person(request)
+    if person is not None:
+        await parts.console.quotas.require(person.name, jobs=1)
     seconds = await parts.backpressure.wait_seconds()
     if seconds is not None:
         raise Throttled("too much is waiting already", seconds, "Send it again later.")

@@ -164,6 +164,8 @@ async def begin(
         "reason": body.reason,
     }
     ids = [job.id for job in jobs]
+    if body.kind == "export":
+        await parts.console.quotas.require(person.name, exports=len(ids))
     new = NewOperation(person.name, body.kind, target, ids, counted.count, key)
     return await parts.console.operations.operation(await parts.console.operations.add(new))
 

@@ -15,6 +15,7 @@ from holdfast.api.identity import (
     Someone,
     csrf_token,
     ip_of,
+    require_session,
     set_cookie,
 )
 from holdfast.api.shapes import Shape
@@ -26,20 +27,29 @@ router = APIRouter(tags=["session"])
 Password = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 
 
+Code = Annotated[
+    str,
+    StringConstraints(max_length=100),
+    Field(description="Of the second factor, where you have one; or a recovery code."),
+]
+
+
 class LogIn(Shape):
     name: Annotated[str, StringConstraints(max_length=64, pattern=r"^[^\x00]*$")] = Field(
         examples=["ada"]
     )
     password: Password = Field(examples=["correct horse battery"])
+    code: Code = ""
 
 
 class UseLink(Shape):
     token: Annotated[str, StringConstraints(max_length=200)]
+    code: Code = ""
 
 
 class NewPassword(Shape):
     current: Password | None = Field(default=None, description="Not needed where none is set yet.")
-    password: Annotated[str, StringConstraints(min_length=8, max_length=1000)]
+    password: Annotated[str, StringConstraints(min_length=12, max_length=1000)]
 
 
 class SessionShape(Shape):
@@ -53,7 +63,8 @@ class SessionShape(Shape):
 
 @router.post("/api/session", summary="Log in")
 async def log_in(body: LogIn, request: Request, response: Response, parts: PartsOf) -> SessionShape:
-    session = await parts.accounts.log_in(body.name, body.password, ip_of(request))
+    ip = ip_of(request)
+    session = await parts.accounts.log_in(body.name, body.password, ip, body.code)
     return await _begun(session, request, response, parts)
 
 
@@ -61,7 +72,7 @@ async def log_in(body: LogIn, request: Request, response: Response, parts: Parts
 async def use_link(
     body: UseLink, request: Request, response: Response, parts: PartsOf
 ) -> SessionShape:
-    session = await parts.accounts.use_link(body.token, ip_of(request))
+    session = await parts.accounts.use_link(body.token, ip_of(request), body.code)
     return await _begun(session, request, response, parts)
 
 
@@ -81,7 +92,8 @@ async def log_out(person: Someone, response: Response, parts: PartsOf) -> None:
 async def set_password(
     body: NewPassword, person: Someone, request: Request, parts: PartsOf
 ) -> None:
-    """Ends your other sessions."""
+    """Ends your other sessions; your tokens and login links are worth nothing any more."""
+    require_session(person, "set a password")
     if (await parts.console.people.user(person.name)).has_password:
         await _check_current(body, person, request, parts)
     await parts.accounts.change_user(
@@ -91,10 +103,9 @@ async def set_password(
 
 async def _check_current(body: NewPassword, person: Person, request: Request, parts: Parts) -> None:
     try:
-        session = await parts.accounts.log_in(person.name, body.current or "", ip_of(request))
+        await parts.accounts.require_password(person.name, body.current or "", ip_of(request))
     except NotAllowed:
         raise NotAllowed("the current password is wrong", "Give it as `current`.") from None
-    await parts.accounts.log_out(session)
 
 
 async def _begun(session: str, request: Request, response: Response, parts: Parts) -> SessionShape:

@@ -49,9 +49,11 @@ async def index(person: Someone, parts: PartsOf) -> TokenList:
 
 @router.post("", status_code=201, summary="Make a token for yourself")
 async def make(body: NewToken, person: Someone, parts: PartsOf) -> MadeToken:
-    """It may do what you may do."""
+    """It may do what you may do. Made with a token, it ends with that one at the latest."""
     seconds = None if body.days is None else body.days * _DAY_SECONDS
-    made = await parts.accounts.make_token(person.name, body.name, seconds, person.name)
+    made = await parts.accounts.make_token(
+        person.name, body.name, seconds, person.name, person.token
+    )
     return MadeToken(id=made.id, token=made.value)
 
 

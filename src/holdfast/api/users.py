@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request
 from pydantic import Field, StringConstraints
 
-from holdfast.api.identity import Admin, PartsOf
+from holdfast.api.identity import Admin, PartsOf, require_session
 from holdfast.api.shapes import Shape
 from holdfast.console.accounts import Role
 
@@ -16,7 +16,7 @@ router = APIRouter(prefix="/api/users", tags=["users"])
 
 UserName = Annotated[str, StringConstraints(max_length=64, pattern=r"^[a-z0-9][a-z0-9._@-]{0,63}$")]
 NameInPath = Annotated[UserName, Path(alias="name", examples=["ada"])]
-NewPassword = Annotated[str, StringConstraints(min_length=8, max_length=1000)]
+NewPassword = Annotated[str, StringConstraints(min_length=12, max_length=1000)]
 
 
 class UserShape(Shape):
@@ -57,13 +57,18 @@ async def index(person: Admin, parts: PartsOf) -> UserList:
 
 @router.post("", status_code=201, summary="Add an account")
 async def add(body: NewUser, person: Admin, parts: PartsOf) -> UserShape:
+    if body.password is not None:
+        require_session(person, "set a password")
     await parts.accounts.add_user(body.name, body.role, body.password, person.name)
     return _shape(await parts.console.people.user(body.name))
 
 
 @router.patch("/{name}", summary="Change an account")
 async def change(name: NameInPath, body: UserChange, person: Admin, parts: PartsOf) -> UserShape:
-    """Disabling an account ends its sessions and its tokens' effect at once."""
+    """Disabling an account ends its sessions and its tokens' effect at once; a new password ends
+    them for good."""
+    if body.password is not None:
+        require_session(person, "set a password")
     await parts.accounts.change_user(
         name, person.name, role=body.role, disabled=body.disabled, password=body.password
     )
@@ -72,6 +77,7 @@ async def change(name: NameInPath, body: UserChange, person: Admin, parts: Parts
 
 @router.post("/{name}/link", status_code=201, summary="Make a one-time login link")
 async def make_link(name: NameInPath, request: Request, person: Admin, parts: PartsOf) -> LinkShape:
+    require_session(person, "make a login link")
     token = await parts.accounts.make_link(name, person.name)
     return LinkShape(url=link_of(request, token))
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from holdfast.cli.composition import opened_store, run_async
-from holdfast.cli.inspecting import ready_settings
-from holdfast.cli.output import JSON_OPTION, errors, print_json, print_table
+from holdfast.cli.arguments import JSON
+from holdfast.cli.composition import opened_store, ready_settings, run_async
+from holdfast.cli.output import errors, print_json, print_table
 from holdfast.cli.served_flags import served_flags
 from holdfast.errors import UserError
 from holdfast.extension import installed
@@ -19,7 +19,7 @@ def register(app: typer.Typer) -> None:
     app.add_typer(family, name="flag")
 
 
-def list_flags(as_json: bool = JSON_OPTION) -> None:
+def list_flags(as_json: bool = JSON) -> None:
     """List the flags of the core and of all extensions."""
     settings = ready_settings()
     served = served_flags(settings, installed())

@@ -1,4 +1,4 @@
-"""Who may come in: accounts, passwords, sessions, one-time links and tokens."""
+"""Who may log in: accounts, passwords, sessions, one-time links and tokens."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from enum import StrEnum
 import argon2
 from argon2.exceptions import InvalidHashError, VerificationError
 
+from holdfast.console.passwords import LONGEST_PASSWORD, check_password
 from holdfast.console.people import Known, People
+from holdfast.console.second_factors import SecondFactors
 from holdfast.errors import NotAllowed, Throttled, UserError
 
 TOKEN_PREFIX = "hf_"
 LINK_SECONDS = 24 * 3600.0
+_LONGEST_CODE = 100
 _NAME = re.compile(r"[a-z0-9][a-z0-9._@-]{0,63}\Z")
-_SHORTEST_PASSWORD = 8
-_LONGEST_PASSWORD = 1000
 #: Each check takes 64 MiB and a core for a moment; a crowd at the door waits here.
 _CHECKS_AT_ONCE = 2
 #: Of a password that nobody has, so that an unknown name takes as long as a wrong password.
@@ -44,9 +45,17 @@ class Secret:
 
 
 class Accounts:
-    def __init__(self, people: People, session_seconds: float) -> None:
+    def __init__(
+        self,
+        people: People,
+        second_factors: SecondFactors,
+        session_seconds: float,
+        idle_seconds: float,
+    ) -> None:
         self._people = people
+        self._second_factors = second_factors
         self._session_seconds = session_seconds
+        self._idle_seconds = idle_seconds
         self._hasher = argon2.PasswordHasher()
         self._checks = asyncio.Semaphore(_CHECKS_AT_ONCE)
 
@@ -58,7 +67,7 @@ class Accounts:
                 f"{name!r} is not a user name",
                 "Up to 64 small letters, digits and . _ @ - , beginning with a letter or digit.",
             )
-        hashed = None if password is None else await self._hash(password)
+        hashed = None if password is None else await self._hash(password, name)
         await self._people.add_user(name, role_of(role), hashed, actor)
 
     async def change_user(
@@ -77,7 +86,7 @@ class Accounts:
             actor,
             role=None if role is None else role_of(role),
             disabled=disabled,
-            password_hash=None if password is None else await self._hash(password),
+            password_hash=None if password is None else await self._hash(password, name),
             keep_session="" if session is None else _hashed(session),
         )
 
@@ -94,13 +103,19 @@ class Accounts:
 
     # Coming in.
 
-    async def log_in(self, name: str, password: str, ip: str | None) -> str:
-        """A new session's id. Failures are counted by name and by address."""
-        subjects = [f"name:{name[:64]}", f"ip:{ip}"]
+    async def log_in(self, name: str, password: str, ip: str | None, code: str = "") -> str:
+        """A new session's id. `code` is that of the second factor, where the person has one."""
+        await self.require_password(name, password, ip)
+        await self.require_code(name, ip, code)
+        return await self._begin_session(name, ip, "password")
+
+    async def require_password(self, name: str, password: str, ip: str | None) -> None:
+        """Failures are counted by name and address together, by address, and by name."""
+        subjects = _subjects(name, ip)
         # Whether one may try is asked when its turn has come: else all of a crowd that comes at
         # once would be let through before the first failure counts.
         async with self._checks:
-            fits = await self._tried(name, password, subjects)
+            fits = await self._tried(name, password, subjects, ip)
         if not fits:
             raise NotAllowed(
                 "name or password is wrong",
@@ -108,16 +123,37 @@ class Accounts:
                 log_in=True,
             )
         await self._people.clear_login_failures(subjects[0])
-        return await self._begin_session(name, ip, "password")
 
-    async def _tried(self, name: str, password: str, subjects: list[str]) -> bool:
+    async def require_code(self, name: str, ip: str | None, code: str) -> None:
+        if not await self._second_factors.is_needed(name):
+            return
+        if not code:
+            raise NotAllowed(
+                "the code of your second factor is missing",
+                "Six digits of your app, or a recovery code.",
+                log_in=True,
+            )
+        subjects = _subjects(name, ip)
+        await self._refuse_blocked(subjects)
+        if not await self._second_factors.accept(name, code[:_LONGEST_CODE]):
+            await self._people.fail_login(subjects, name, ip, "code")
+            raise NotAllowed(
+                "the code is wrong, or was used already",
+                "Wait for the next one; a recovery code does as well.",
+                log_in=True,
+            )
+
+    async def _refuse_blocked(self, subjects: list[str]) -> None:
         seconds = await self._people.login_blocked(subjects)
         if seconds:
             raise Throttled("too many wrong passwords", seconds, f"Try again in {seconds:.0f} s.")
+
+    async def _tried(self, name: str, password: str, subjects: list[str], ip: str | None) -> bool:
+        await self._refuse_blocked(subjects)
         hashed = await self._people.password_hash(name)
         if await self._fits(hashed or _NOBODYS, password) and hashed is not None:
             return True
-        await self._people.fail_login(subjects)
+        await self._people.fail_login(subjects, name, ip, "password")
         return False
 
     async def make_link(self, name: str, actor: str) -> str:
@@ -126,7 +162,10 @@ class Accounts:
         await self._people.add_login_link(_hashed(value), user.name, LINK_SECONDS, actor)
         return value
 
-    async def use_link(self, value: str, ip: str | None) -> str:
+    async def use_link(self, value: str, ip: str | None, code: str = "") -> str:
+        owner = await self._people.link_owner(_hashed(value))
+        if owner is not None:
+            await self.require_code(owner, ip, code)  # before the link is used up
         name = await self._people.use_login_link(_hashed(value))
         if name is None or (await self._people.user(name)).disabled:
             raise NotAllowed(
@@ -137,7 +176,7 @@ class Accounts:
         return await self._begin_session(name, ip, "link")
 
     async def by_session(self, session: str) -> Known | None:
-        return await self._people.session(_hashed(session))
+        return await self._people.session(_hashed(session), self._idle_seconds)
 
     async def log_out(self, session: str) -> None:
         await self._people.end_session(_hashed(session))
@@ -145,11 +184,24 @@ class Accounts:
     # Tokens.
 
     async def make_token(
-        self, user_name: str, name: str, seconds: float | None, actor: str
+        self,
+        user_name: str,
+        name: str,
+        seconds: float | None,
+        actor: str,
+        parent: Known | None = None,
     ) -> Secret:
+        """`parent` is the token that asks for it: it does not outlive that one."""
         user = await self._people.user(user_name)
         value = TOKEN_PREFIX + secrets.token_urlsafe(32)
-        token_id = await self._people.add_token(user.name, name, _hashed(value), seconds, actor)
+        parent_id = None
+        if parent is not None and parent.token_id is not None:
+            parent_id = parent.token_id
+            _refuse_longer_life(seconds, parent.seconds_left)
+        hashed = _hashed(value)
+        token_id = await self._people.add_token(
+            user.name, name, hashed, seconds, actor, parent_id=parent_id
+        )
         return Secret(token_id, value)
 
     async def by_token(self, value: str) -> Known | None:
@@ -160,23 +212,32 @@ class Accounts:
         await self._people.add_session(_hashed(session), name, ip, self._session_seconds, how)
         return session
 
-    async def _hash(self, password: str) -> str:
-        if len(password) < _SHORTEST_PASSWORD:
-            raise UserError(
-                "the password is too short", f"At least {_SHORTEST_PASSWORD} characters."
-            )
-        if len(password) > _LONGEST_PASSWORD:
-            raise UserError("the password is too long", f"At most {_LONGEST_PASSWORD} characters.")
+    async def _hash(self, password: str, name: str) -> str:
+        check_password(password, name)
         async with self._checks:
             return await asyncio.to_thread(self._hasher.hash, password)
 
     async def _fits(self, hashed: str, password: str) -> bool:
-        if len(password) > _LONGEST_PASSWORD:
+        if len(password) > LONGEST_PASSWORD:
             return False
         try:
             return await asyncio.to_thread(self._hasher.verify, hashed, password)
         except (VerificationError, InvalidHashError):
             return False
+
+
+def _refuse_longer_life(seconds: float | None, seconds_left: float | None) -> None:
+    if seconds_left is not None and (seconds is None or seconds > seconds_left):
+        raise NotAllowed(
+            "a token cannot make one that lives longer than itself",
+            f"Ask for at most {seconds_left // 86_400:.0f} days, or log in with a password.",
+        )
+
+
+def _subjects(name: str, ip: str | None) -> list[str]:
+    """Whose failures are counted: one person at one address, an address, and, patiently, a name:
+    who guesses from many addresses is slowed down and cannot shut the person out."""
+    return [f"pair:{name[:64]} {ip}", f"ip:{ip}", f"name:{name[:64]}"]
 
 
 def role_of(text: str) -> Role:

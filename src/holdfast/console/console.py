@@ -11,8 +11,10 @@ from holdfast.console.files import Files
 from holdfast.console.idempotency import Idempotency
 from holdfast.console.items import Items
 from holdfast.console.jobs import JobReads
+from holdfast.console.nonces import Nonces
 from holdfast.console.operations import Operations
 from holdfast.console.people import People
+from holdfast.console.quotas import NO_LIMITS, Amounts, Quotas
 from holdfast.console.ranges import RangeReads
 from holdfast.console.rulings import Rulings
 from holdfast.console.samples import SampleReads
@@ -38,14 +40,16 @@ class Console:
     operations: Operations
     secrets: Secrets
     idempotency: Idempotency
+    quotas: Quotas
+    nonces: Nonces
 
 
-def open_console(store: Store) -> Console:
+def open_console(store: Store, limits: Amounts = NO_LIMITS) -> Console:
     """On the store's connections: whoever closes the store closes it."""
     database = store.database
     return Console(
         store=store,
-        people=People(database),
+        people=People(database, limits),
         jobs=JobReads(store),
         items=Items(database),
         ranges=RangeReads(database),
@@ -54,9 +58,11 @@ def open_console(store: Store) -> Console:
         dead_letters=DeadLetters(database),
         audit=AuditLog(database),
         samples=SampleReads(database),
-        files=Files(database),
-        exports=Exports(database),
+        files=Files(database, limits),
+        exports=Exports(database, limits),
         operations=Operations(database),
         secrets=Secrets(database),
         idempotency=Idempotency(database),
+        quotas=Quotas(database, limits),
+        nonces=Nonces(database),
     )

@@ -1,4 +1,4 @@
-"""Writes the exports that people asked for, in the background of whoever serves them."""
+"""Writes exports in the background of the processes that serve the API."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from holdfast.console.quotas import NO_LIMITS, Amounts, require_room
 from holdfast.errors import NotThere
 from holdfast.store.audit import add_audit
 from holdfast.store.database import Database, verb
@@ -62,11 +63,13 @@ class Written:
 class Exports:
     """A scope is an owner's name; None means everybody's."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, limits: Amounts = NO_LIMITS) -> None:
         self._database = database
+        self._limits = limits
 
     @verb
     async def add_export(self, tx: Transaction, new: NewExport) -> int:
+        await require_room(tx, self._limits, new.owner_id, exports=1, bytes=1)
         export_id = await insert_export(tx, new)
         await note_made(tx, new.request, export_id)
         return export_id
@@ -132,8 +135,8 @@ async def insert_export(tx: Transaction, new: NewExport) -> int:
         "with_input": int(new.with_input),
     }
     export_id = int((await tx.take("add_export", params))[0][0])
-    told = {"format": new.format, "statuses": list(new.statuses), **new.narrowed}
-    await add_audit(tx, new.owner_id, "export", new.job_id, str(export_id), told)
+    detail = {"format": new.format, "statuses": list(new.statuses), **new.narrowed}
+    await add_audit(tx, new.owner_id, "export", new.job_id, str(export_id), detail)
     return export_id
 
 

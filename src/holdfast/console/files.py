@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from holdfast.console.quotas import NO_LIMITS, Amounts, require_room
 from holdfast.errors import NotThere
 from holdfast.store.audit import add_audit
 from holdfast.store.database import Database, verb
@@ -45,11 +46,14 @@ class StoredFile:
 class Files:
     """A scope is an owner's name; None means everybody's."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, limits: Amounts = NO_LIMITS) -> None:
         self._database = database
+        self._limits = limits
 
     @verb
     async def add_file(self, tx: Transaction, new: NewFile) -> int:
+        size = new.size if new.kind != "reference" else 0
+        await require_room(tx, self._limits, new.owner_id, files=1, bytes=size)
         params = {
             "owner_id": new.owner_id,
             "name": new.name,
@@ -60,8 +64,8 @@ class Files:
             "detected": orjson.dumps(dict(new.detected)).decode(),
         }
         rows = await tx.take("add_file", params)
-        told = {"name": new.name, "size": new.size, "sha256": new.sha256}
-        await add_audit(tx, new.owner_id, "file.stored", None, str(rows[0][0]), told)
+        detail = {"name": new.name, "size": new.size, "sha256": new.sha256}
+        await add_audit(tx, new.owner_id, "file.stored", None, str(rows[0][0]), detail)
         await note_made(tx, new.request, rows[0][0])
         return int(rows[0][0])
 

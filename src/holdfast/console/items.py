@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from holdfast.console.rulings import ruling_of
+from holdfast.console.rulings import rulings_of
 from holdfast.model import FINAL, OPEN, ItemStatus, Job, JobState
 from holdfast.rulings import Ruling, RulingKind
 from holdfast.store.database import Database
@@ -253,14 +253,10 @@ async def _ruled(taking: _Taking, at: Position) -> Position | None:
 
 
 async def _with_rulings(taking: _Taking) -> list[ItemView]:
-    """The page's items with the decisions about them."""
     assert taking.job is not None
-    job = {"job_id": taking.job.id}
-    if not taking.items or not await taking.tx.fetch("job_has_rulings", job):
+    rulings = await rulings_of(taking.tx, taking.job.id, [item.seq for item in taking.items])
+    if not rulings:
         return taking.items
-    seqs = [item.seq for item in taking.items]
-    rows = await taking.tx.fetch("rulings_of_items", {**job, "seqs": seqs})
-    rulings = {row["seq"]: ruling_of(row) for row in rows}
     return [item._replace(ruling=rulings.get(item.seq)) for item in taking.items]
 
 

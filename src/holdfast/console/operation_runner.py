@@ -1,4 +1,4 @@
-"""Carries operations out: step by step, going on wherever the last process left off."""
+"""Carries out bulk operations step by step, continuing where the last process stopped."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ class OperationRunner:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def look(self) -> None:
-        """Goes on with what nobody goes on with: those of different owners side by side, so that
-        a slow one is in nobody else's way."""
+        """Starts the operations that no process carries out; those of different owners run side by
+        side, so that a slow one does not delay the others."""
         for operation_id in await self._console.operations.to_do():
             if len(self._tasks) >= _AT_ONCE or self._stopped.is_set():
                 return

@@ -1,5 +1,5 @@
-"""Operations on everything that matches a filter. Each step changes a chunk of items and says so
-in the operation's row in one transaction: whoever goes on after a crash counts nothing twice."""
+"""Bulk operations on everything that matches a filter. Each step changes a chunk of items and the
+operation's row in one transaction: a process that continues after a crash counts nothing twice."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
 class NewOperation:
     owner_id: str
     kind: str  # reprocess, skip, cancel, export
-    target: Mapping[str, Any]  # filter and options, as they were asked for
+    target: Mapping[str, Any]  # filter and options of the request
     job_ids: Sequence[int]
     expected_count: int
     request: RequestKey | None = None
@@ -51,7 +51,7 @@ class Operation:
     state: str  # QUEUED, RUNNING, DONE, FAILED, CANCELLED
     expected_count: int
     done_count: int
-    left_count: int  # looked at and left alone
+    left_count: int  # looked at and not changed
     position: Mapping[str, Any] | None
     result: tuple[int, ...]  # ids of what it made
     error: str | None
@@ -75,7 +75,7 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Who goes on with an operation, and for how long without a word."""
+    """The process that carries out an operation, and how long its lease lasts."""
 
     operation: Operation
     worker: str
@@ -96,10 +96,10 @@ class Operations:
             "expected": new.expected_count,
         }
         rows = await tx.take("add_operation", params)
-        told = {"target": dict(new.target), "expected": new.expected_count}
+        detail = {"target": dict(new.target), "expected": new.expected_count}
         only = new.job_ids[0] if len(new.job_ids) == 1 else None
         action = f"operation.{new.kind}"
-        await add_audit(tx, new.owner_id, action, only, str(rows[0][0]), told)
+        await add_audit(tx, new.owner_id, action, only, str(rows[0][0]), detail)
         await note_made(tx, new.request, rows[0][0])
         return int(rows[0][0])
 
@@ -152,8 +152,8 @@ class Operations:
         params = {"id": operation.id, "worker": hold.worker, "state": state, "error": error}
         if not await tx.take("finish_operation", params):
             return
-        told = {"state": state, "done": operation.done_count, "left": operation.left_count}
-        await add_audit(tx, operation.owner_id, "operation.ended", None, str(operation.id), told)
+        detail = {"state": state, "done": operation.done_count, "left": operation.left_count}
+        await add_audit(tx, operation.owner_id, "operation.ended", None, str(operation.id), detail)
 
     @verb("note_operation")
     async def note(self, tx: Transaction, hold: Hold, position: Mapping[str, Any]) -> Hold:

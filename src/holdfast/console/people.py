@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from holdfast.console.quotas import NO_LIMITS, Amounts, require_room
 from holdfast.errors import NotThere, UnfitState
 from holdfast.store.audit import add_audit
 from holdfast.store.database import Database, verb
@@ -16,8 +17,10 @@ from holdfast.store.driver import Row, Transaction
 from holdfast.store.rows import fields_of
 
 _SEEN_SECONDS = 60.0
-_FREE_FAILURES = 5
-_LONGEST_BLOCK_SECONDS = 900.0
+#: Failures that are free, and the longest block in seconds. A name alone is blocked late and
+#: shortly: else anybody could shut its owner out.
+_IMPATIENCE = (5, 900.0)
+_PATIENCE = {"name": (20, 30.0)}
 
 
 class UserView(NamedTuple):
@@ -44,11 +47,14 @@ class Known(NamedTuple):
 
     name: str
     role: str
+    token_id: int | None = None
+    seconds_left: float | None = None  # of a token; None: no end
 
 
 class People:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, limits: Amounts = NO_LIMITS) -> None:
         self._database = database
+        self._limits = limits
 
     # Accounts.
 
@@ -91,14 +97,15 @@ class People:
         keep_session: str = "",
     ) -> None:
         """Changes what is given. The last admin stays one; a new password or a disabled account
-        ends the person's sessions, except the one that asked."""
+        ends the person's sessions, except the one that asked, and their login links; a new
+        password also revokes their tokens."""
         params = {
             "name": name,
             "role": role,
             "disabled": None if disabled is None else int(disabled),
             "password_hash": password_hash,
         }
-        told = {"role": role, "disabled": disabled, "password": bool(password_hash)}
+        detail = {"role": role, "disabled": disabled, "password": bool(password_hash)}
         demoted = disabled is True or role not in (None, "admin")
         rows = await tx.fetch("user", {"name": name})
         if not rows:
@@ -109,7 +116,10 @@ class People:
         await tx.run("change_user", params)
         if disabled or password_hash:
             await tx.run("end_other_sessions", {"user_name": name, "hash": keep_session})
-        await add_audit(tx, actor, "user.changed", None, name, told)
+            await tx.run("drop_login_links", {"user_name": name})
+        if password_hash:
+            await tx.run("revoke_tokens_of_user", {"user_name": name})
+        await add_audit(tx, actor, "user.changed", None, name, detail)
 
     # Sessions and links.
 
@@ -121,8 +131,9 @@ class People:
         await tx.run("add_session", params)
         await add_audit(tx, user_name, "session.begun", None, how, {"ip": ip})
 
-    async def session(self, hash: str) -> Known | None:
-        rows = await self._database.fetch("session", {"hash": hash})
+    async def session(self, hash: str, idle_seconds: float) -> Known | None:
+        """None once it is over, or was left alone for too long."""
+        rows = await self._database.fetch("session", {"hash": hash, "idle": -idle_seconds})
         if not rows:
             return None
         if rows[0]["unseen_seconds"] > _SEEN_SECONDS:
@@ -135,7 +146,8 @@ class People:
 
     @verb
     async def end_session(self, tx: Transaction, hash: str) -> None:
-        await tx.run("end_session", {"hash": hash})
+        for row in await tx.take("end_session", {"hash": hash}):
+            await add_audit(tx, row["user_name"], "session.ended", None, "")
 
     @verb
     async def add_login_link(
@@ -145,6 +157,10 @@ class People:
         await tx.run("drop_login_links", {"user_name": user_name})
         await tx.run("add_login_link", params)
         await add_audit(tx, actor, "link.made", None, user_name)
+
+    async def link_owner(self, hash: str) -> str | None:
+        rows = await self._database.fetch("link_owner", {"hash": hash})
+        return str(rows[0]["user_name"]) if rows else None
 
     @verb
     async def use_login_link(self, tx: Transaction, hash: str) -> str | None:
@@ -168,8 +184,12 @@ class People:
         hash: str,
         seconds: float | None,
         actor: str,
+        *,
+        parent_id: int | None = None,
     ) -> int:
+        await require_room(tx, self._limits, user_name, tokens=1)
         params = {
+            "parent_id": parent_id,
             "user_name": user_name,
             "name": name,
             "hash": hash,
@@ -187,7 +207,8 @@ class People:
         unused_seconds = rows[0]["unused_seconds"]
         if unused_seconds is None or unused_seconds > _SEEN_SECONDS:
             await self._use_token(rows[0]["id"])
-        return Known(rows[0]["name"], rows[0]["role"])
+        row = rows[0]
+        return Known(row["name"], row["role"], row["id"], row["seconds_left"])
 
     @verb(relaxed=True)
     async def _use_token(self, tx: Transaction, token_id: int) -> None:
@@ -198,7 +219,9 @@ class People:
         rows = await tx.take("revoke_token", {"id": token_id})
         if not rows:
             raise NotThere(f"there is no live token {token_id}", "See the list of tokens.")
-        await add_audit(tx, actor, "token.revoked", None, rows[0][0], {"name": rows[0][1]})
+        for row in rows:
+            detail = {"name": row["name"]}
+            await add_audit(tx, actor, "token.revoked", None, row["user_name"], detail)
 
     # Throttling.
 
@@ -208,14 +231,21 @@ class People:
         return max((float(row["seconds"]) for row in rows), default=0.0)
 
     @verb
-    async def fail_login(self, tx: Transaction, subjects: Sequence[str]) -> None:
-        """A few failures are free; each further one blocks twice as long."""
+    async def fail_login(
+        self, tx: Transaction, subjects: Sequence[str], name: str, ip: str | None, what: str
+    ) -> None:
+        """A few failures are free; each further one blocks twice as long. What was typed as a name
+        is kept only where it is one: it may be a password in the wrong field."""
         for subject in sorted(subjects):
             rows = await tx.take("add_login_failure", {"subject": subject})
-            surplus = rows[0][0] - _FREE_FAILURES
+            free, longest = _PATIENCE.get(subject.partition(":")[0], _IMPATIENCE)
+            surplus = rows[0][0] - free
             if surplus >= 0:
-                seconds = min(_LONGEST_BLOCK_SECONDS, 2.0 ** min(surplus, 10))
+                seconds = min(longest, 2.0 ** min(surplus, 10))
                 await tx.run("block_login", {"subject": subject, "seconds": seconds})
+        known = bool(await tx.fetch("user", {"name": name}))
+        actor = name if known else "unknown"
+        await add_audit(tx, actor, "session.refused", None, what, {"ip": ip})
 
     @verb
     async def clear_login_failures(self, tx: Transaction, subject: str) -> None:
@@ -227,6 +257,7 @@ class People:
         await tx.run("forget_sessions", {})
         await tx.run("forget_login_links", {})
         await tx.run("forget_login_failures", {})
+        await tx.run("forget_nonces", {})
 
 
 def _user(row: Row) -> UserView:

@@ -78,6 +78,14 @@ def counting(history: Sequence[Ruling]) -> Ruling | None:
     return history[-1] if history and history[-1].kind is not RulingKind.REVOKE else None
 
 
+async def rulings_of(tx: Transaction, job_id: int, seqs: list[int]) -> dict[int, Ruling]:
+    """The decisions that count about these items. Most jobs have none: that is asked first."""
+    if not seqs or not await tx.fetch("job_has_rulings", {"job_id": job_id}):
+        return {}
+    rows = await tx.fetch("rulings_of_items", {"job_id": job_id, "seqs": seqs})
+    return {row["seq"]: ruling_of(row) for row in rows}
+
+
 def ruling_of(row: Row) -> Ruling:
     return Ruling(
         row["version"],

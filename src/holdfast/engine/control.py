@@ -62,6 +62,7 @@ class Control:
     ) -> int:
         """A job over a file's rows. The file must stay where it is until all rows are ingested;
         with `images`, its rows name stored images, which must stay for good."""
+        refuse_planning(pipeline)
         options = options_of(pipeline, options)
         await self.prepare(pipeline)
         job = NewJob(
@@ -108,6 +109,7 @@ class Control:
         asked: Asked = _NOT_OVER_HTTP,
     ) -> NewJob:
         """A discovery job, ready to be created."""
+        refuse_planning(pipeline)
         if not pipeline.discovers:
             raise UserError(
                 f"the pipeline {pipeline.name} has no `discover`",
@@ -172,6 +174,7 @@ class Control:
         """The same for a schedule, which is moved on with it; returns the last job."""
         await self.prepare(pipeline)
         planner = PipelinePlanner(pipeline, self._owner, f"schedule:{due.name}")
+        due = replace(due, options=options_of(pipeline, due.options))
         job_ids = await self._store.plans.fire_plan(due, next_at, planner)
         self._log_ordered(planner, job_ids)
         return job_ids[-1] if job_ids else None
@@ -293,6 +296,15 @@ class Control:
             return await order
         except IllegalTransition as error:
             raise UnfitState(str(error), "`holdfast show JOB` shows its state.") from error
+
+
+def refuse_planning(pipeline: Pipeline) -> None:
+    """Below every door: what a job of such a pipeline may be given, only its plan decides."""
+    if pipeline.plans:
+        raise UserError(
+            f"jobs of the pipeline {pipeline.name} are started by its plan only",
+            "Use its own pages and routes, a schedule, or `holdfast run`.",
+        )
 
 
 def discovery_key(pipeline: Pipeline, options: Mapping[str, Any]) -> str:

@@ -1,43 +1,38 @@
-"""The reference page of the settings, in Markdown: the core's, then each extension's."""
+"""The reference of settings, in Markdown: the page of the core's, and a table of an extension's."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from holdfast.settings.core import HEADINGS
+from holdfast.settings.core import HEADINGS, SETTINGS
 from holdfast.settings.declared import Setting
 from holdfast.settings.groups import Group
-from holdfast.settings.loading import every_setting
 
 _INTRODUCTION = """\
 # Settings
 
-Read from the environment once, when a command starts. A name in the second column is
-accepted too; given both with different values, the command refuses to start, as it
-does for an unknown `HOLDFAST_` name and a value out of bounds. An empty value counts
-as not given. The settings of an extension are `HOLDFAST_<EXTENSION>_<NAME>`."""
+Settings are read from the environment once, when a command starts. The names in the second
+column are accepted as well. A command refuses to start if both names are given with different
+values, if a `HOLDFAST_` name is unknown, or if a value is out of bounds. An empty value counts
+as not set. The settings of an extension are called `HOLDFAST_<EXTENSION>_<NAME>` and are
+listed in its own reference.
+
+`holdfast settings` lists the values that apply."""
+_TABLE_HEAD = [
+    "| Setting | Also read as | Default | Accepts | Meaning |",
+    "|---|---|---|---|---|",
+]
 
 
-def reference(groups: Mapping[str, Group]) -> str:
+def core_page() -> str:
     lines = [_INTRODUCTION]
-    for name, settings in every_setting(groups).items():
-        if name and settings:
-            lines += _heading(f"Extension: {name}")
-        for each in settings:
-            if not name and each.field in HEADINGS:
-                lines += _heading(HEADINGS[each.field])
-            lines.append(_row(each))
+    for each in SETTINGS:
+        if each.field in HEADINGS:
+            lines += ["", f"## {HEADINGS[each.field]}", "", *_TABLE_HEAD]
+        lines.append(_row(each))
     return "\n".join(lines) + "\n"
 
 
-def _heading(title: str) -> list[str]:
-    return [
-        "",
-        f"## {title}",
-        "",
-        "| Setting | Also read as | Default | Accepts | Meaning |",
-        "|---|---|---|---|---|",
-    ]
+def extension_table(group: Group) -> str:
+    return "\n".join([*_TABLE_HEAD, *map(_row, group.settings)]) + "\n"
 
 
 def _row(each: Setting) -> str:

@@ -7,7 +7,27 @@ from typing import Any
 
 import orjson
 
+from holdfast.store.database import Database, verb
 from holdfast.store.driver import Transaction
+
+
+class Audit:
+    """For what changes nothing else in the database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @verb("note_audit")
+    async def add(
+        self,
+        tx: Transaction,
+        actor: str,
+        action: str,
+        job_id: int | None,
+        subject: str,
+        detail: Mapping[str, Any] | None = None,
+    ) -> None:
+        await add_audit(tx, actor, action, job_id, subject, detail)
 
 
 async def add_audit(

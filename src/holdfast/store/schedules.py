@@ -56,8 +56,8 @@ class Schedules:
             "next_at": instant_parameter(self._database.driver.dialect, next_at),
         }
         await tx.run("set_schedule", params)
-        told = {"pipeline": reference, "cron": cron, "zone": zone}
-        await add_audit(tx, actor, "schedule.set", None, name, told)
+        detail = {"pipeline": reference, "cron": cron, "zone": zone}
+        await add_audit(tx, actor, "schedule.set", None, name, detail)
 
     @verb
     async def remove_schedule(self, tx: Transaction, name: str, actor: str = "local") -> bool:

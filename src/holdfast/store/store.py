@@ -7,8 +7,8 @@ import secrets
 from dataclasses import dataclass
 
 from holdfast.clock import Clock, SystemClock, system_random
-from holdfast.database_url import sqlite_file
 from holdfast.pipeline import Fetch, Gate
+from holdfast.store.audit import Audit
 from holdfast.store.cache import Cache
 from holdfast.store.database import Database
 from holdfast.store.driver import Driver, Fault, Observe, no_fault, no_observe
@@ -29,6 +29,7 @@ from holdfast.store.schedules import Schedules
 from holdfast.store.sqlite import open_sqlite
 from holdfast.store.streams import StreamReads
 from holdfast.store.workers import Workers
+from holdfast.urls import sqlite_file
 
 _DEFAULT_GATE = Gate("", concurrency=8)
 
@@ -48,6 +49,7 @@ class Store:
     reads: Reads
     streams: StreamReads
     samples: Samples
+    audit: Audit
     cache: Cache
     flags: Flags
 
@@ -101,6 +103,7 @@ async def open_store(
         reads=Reads(database),
         streams=StreamReads(database),
         samples=Samples(database),
+        audit=Audit(database),
         cache=Cache(database),
         flags=Flags(database),
     )

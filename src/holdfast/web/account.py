@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from fastapi import APIRouter, Response
 
 from holdfast.api import session, tokens
 from holdfast.api.shapes import Id
+from holdfast.console.passwords import check_password
 from holdfast.errors import UserError
 from holdfast.web.forms import whole_number
 from holdfast.web.visit import Posting, Visitor, fields
@@ -19,7 +22,14 @@ _MOST_DAYS = 3660
 async def show(visit: Visitor) -> Response:
     user = await visit.parts.console.people.user(visit.person.name)
     found = await tokens.index(visit.person, visit.parts)
-    told = {"user": user, "tokens": found.tokens}
+    quotas = visit.parts.console.quotas
+    used, limits = asdict(await quotas.used(user.name)), asdict(quotas.limits)
+    told = {
+        "user": user,
+        "tokens": found.tokens,
+        "usage": [(name, f"{used[name]:,}", f"{limits[name]:,}") for name in used],
+        "second_factor": await visit.parts.second_factors.is_needed(user.name),
+    }
     return await visit.page("account.html", here="account", **told)
 
 
@@ -27,8 +37,7 @@ async def show(visit: Visitor) -> Response:
 async def set_password(visit: Posting) -> Response:
     form = await fields(visit.request)
     password = form.get("password", "")
-    if not 8 <= len(password) <= 1000:
-        raise UserError("the password is too short or too long", "8 to 1,000 characters.")
+    check_password(password, visit.person.name)
     body = session.NewPassword(current=form.get("current") or None, password=password)
     await session.set_password(body, visit.person, visit.request, visit.parts)
     return visit.go("/account", "The password is set; your other sessions have ended.")

@@ -33,6 +33,7 @@ from holdfast.web import (
     overview,
     pending,
     schedules,
+    second_factor,
     settings_page,
     streams,
 )
@@ -42,6 +43,7 @@ from holdfast.web.visit import Site, Visit, login_path, site_of
 VIEWS = (
     login, overview, jobs, job, job_actions, exports, operations, item, new_job, pending, streams,
     gates, dead_letters, schedules, audit, settings_page, account,
+    second_factor,
 )  # fmt: skip
 #: Paths that answer as the API does, to people too; packs add theirs.
 _MACHINES = ("/api/", "/healthz", "/readyz", "/metrics")

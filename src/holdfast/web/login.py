@@ -50,7 +50,9 @@ async def log_in(request: Request, parts: PartsOf) -> Response:
     path = _within(form.get("next", "/"))
     name = form.get("name", "")[:64].replace("\0", "")
     try:
-        session = await parts.accounts.log_in(name, form.get("password", ""), ip_of(request))
+        session = await parts.accounts.log_in(
+            name, form.get("password", ""), ip_of(request), form.get("code", "")
+        )
     except (NotAllowed, Throttled) as problem:
         status = 429 if isinstance(problem, Throttled) else 401
         return _form(request, path, problem, name, status)
@@ -70,7 +72,8 @@ async def use_link(token: str, request: Request, parts: PartsOf) -> Response:
     visit = request.cookies.get(_VISIT_COOKIE, "")
     if not visit or not csrf_fits(parts, visit, given):
         return _link_form(token, request, parts, asked_before=True)
-    session = await parts.accounts.use_link(token, ip_of(request))
+    code = (await fields(request)).get("code", "")
+    session = await parts.accounts.use_link(token, ip_of(request), code)
     response = RedirectResponse("/", 303)
     set_cookie(response, request, session)
     response.delete_cookie(_VISIT_COOKIE)

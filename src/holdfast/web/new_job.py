@@ -19,8 +19,9 @@ from holdfast.api.jobs import refuse_under_pressure
 from holdfast.api.pipelines import pipeline_named
 from holdfast.api.shapes import Id
 from holdfast.console.files import StoredFile
-from holdfast.engine.control import Asked, Caps
+from holdfast.engine.control import Asked, Caps, refuse_planning
 from holdfast.engine.control import options_of as job_options
+from holdfast.engine.dry_run import dry_run
 from holdfast.errors import NotAllowed, UserError
 from holdfast.model import ItemStatus, Job, JobState, Outcome
 from holdfast.pipeline import Pipeline
@@ -57,11 +58,12 @@ async def choose(visit: Visitor, pipeline: Annotated[str, Query(max_length=200)]
     """A pipeline, and a file for it, or what it finds by itself."""
     _require_changing(visit)
     found = await visit.parts.console.files.page(visit.person.scope, _RECENT_FILES)
+    offered = _offered(visit)
     return await visit.page(
         "new_job.html",
         here="jobs",
-        pipelines=list(visit.parts.pipelines.values()),
-        chosen=pipeline or next(iter(visit.parts.pipelines), ""),
+        pipelines=[visit.parts.pipelines[name] for name in offered],
+        chosen=pipeline or next(iter(offered), ""),
         files=found,
         ingest=await is_on(visit.parts, Flag.INGEST),
         most=visit.parts.options.max_upload_bytes,
@@ -79,7 +81,7 @@ async def look(
 ) -> Response:
     """What was detected in a stored file, its first rows, and the columns to confirm."""
     _require_changing(visit)
-    names = sorted(visit.parts.pipelines)
+    names = sorted(_offered(visit))
     recipe = pipeline_named(pipeline or next(iter(names), ""), visit.parts)
     delimiter = "\t" if delimiter == "\\t" else delimiter
     file = await files.show(
@@ -106,7 +108,7 @@ async def look_at_images(
 ) -> Response:
     """Stored images, to be looked at before a job is made of them."""
     _require_changing(visit)
-    names = sorted(visit.parts.pipelines)
+    names = sorted(_offered(visit))
     recipe = pipeline_named(pipeline or next(iter(names), ""), visit.parts)
     ids = [int(each) for each in files.split(",")]
     images = [row_of(each) for each in await _images(visit, ids)]
@@ -118,6 +120,7 @@ async def look_at_images(
 async def try_out(visit: Changing) -> Response:
     """The first rows, worked on without keeping anything."""
     order = await _ordered(visit)
+    refuse_planning(order.pipeline)
     if order.image_ids:
         images = await _images(visit, order.image_ids[:_TRIED_ROWS])
         rows = [orjson.dumps(row_of(each)).decode() for each in images]
@@ -136,7 +139,8 @@ async def try_out(visit: Changing) -> Response:
         | ({"_images": True} if order.image_ids else {}),
     )
     await visit.parts.control(visit.person.name).prepare(order.pipeline)
-    outcomes = await visit.parts.new_worker(_NO_JOB).try_out(job, rows)
+    worker = visit.parts.new_worker(_NO_JOB)
+    outcomes = await dry_run(visit.parts.store, worker, order.pipeline, job, rows)
     tried = [_told(each, row) for each, row in zip(outcomes, rows, strict=True)]
     columns = order.pipeline.columns or _columns(tried)
     return visit.part("parts/tried.html", tried=tried, columns=columns)
@@ -266,6 +270,11 @@ def _told(outcome: Outcome, text: str) -> dict[str, Any]:
 
 def _columns(tried: list[dict[str, Any]]) -> list[str]:
     return list(dict.fromkeys(name for each in tried for name in each["result"]))
+
+
+def _offered(visit: Visit) -> list[str]:
+    """The pipelines whose jobs are made here: others have pages of their own."""
+    return [name for name, recipe in visit.parts.pipelines.items() if not recipe.plans]
 
 
 def _require_changing(visit: Visit) -> None:

@@ -1,4 +1,4 @@
-"""A toy extension with one of every part that Python gives it. Installed by the tests as the
+"""A toy extension with one of everything that an extension can have. Installed by the tests as the
 package `weather_toy`."""
 
 from holdfast.extension import Extension, FlagSpec

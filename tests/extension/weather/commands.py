@@ -1,6 +1,7 @@
 import typer
 
-from holdfast.cli.composition import settings_from_environment
+from holdfast.cli.composition import opened_store, run_async, settings_from_environment
+from holdfast.cli.output import JSON_OPTION, print_json, print_table
 
 app = typer.Typer()
 
@@ -9,3 +10,20 @@ app = typer.Typer()
 def count() -> None:
     """Show the number of stations."""
     print(settings_from_environment().of("weather").stations)
+
+
+@app.command("readings")
+def readings(as_json: bool = JSON_OPTION) -> None:
+    """List the latest reading of each station."""
+
+    async def main() -> list[list[int]]:
+        async with opened_store(settings_from_environment()) as store:
+            return [
+                [row["station"], row["degrees"]] for row in await store.fetch("weather_readings")
+            ]
+
+    rows = run_async(main())
+    if as_json:
+        print_json(rows)
+    else:
+        print_table(("station", "degrees"), rows, "No readings.")

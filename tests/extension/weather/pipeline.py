@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from holdfast import Context, Page, Pipeline, Record
+from holdfast import Context, Page, Pipeline, Record, Settled, Tx
 
 from .options import WeatherOptions
 
@@ -27,3 +27,7 @@ class Weather(Pipeline):
             self.metrics.readings.labels(str(row["station"])).inc()
         ctx.log.info("weather.read", station=row["station"])
         return {"station": row["station"], "degrees": 20 + row["station"]}
+
+    async def save(self, tx: Tx, settled: Sequence[Settled]) -> None:
+        rows = [(each.result["station"], each.result["degrees"]) for each in settled]
+        await tx.take_many("weather_add_readings", sorted(rows))

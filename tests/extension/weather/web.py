@@ -10,21 +10,28 @@ from holdfast.errors import NotThere
 from holdfast.web.navigation import Entry, PagePack
 from holdfast.web.visit import Visitor
 
+_HERE = Path(__file__).parent
 router, api = APIRouter(), APIRouter()
 
 
 @router.get("/weather")
 async def page(visit: Visitor) -> Response:
-    return await visit.page("weather/stations.html", here="weather")
+    readings = await visit.parts.fetch("weather_readings")
+    return await visit.page("weather/stations.html", here="weather", readings=readings)
 
 
-@api.get("/stations/count")
+@api.get("/stations/count", summary="Show the number of stations", tags=["weather"])
 async def count(parts: PartsOf) -> int:
     stations: int = parts.pipelines["weather"].settings.stations  # type: ignore[attr-defined]
     return stations
 
 
-@api.get("/stations/radar", dependencies=[Depends(require_flag("weather_radar"))])
+@api.get(
+    "/stations/radar",
+    summary="Show the radar image",
+    tags=["weather"],
+    dependencies=[Depends(require_flag("weather_radar"))],
+)
 async def radar(parts: PartsOf) -> None:
     raise NotThere("there is no radar image yet")
 
@@ -32,8 +39,9 @@ async def radar(parts: PartsOf) -> None:
 PACK = PagePack(
     "weather",
     router,
-    Path(__file__).parent / "templates",
+    _HERE / "templates",
     (Entry("weather", "Weather", "/weather", "w", icon="M2 8h12"),),
     api=api,
     machines=("/stations/",),
+    static=_HERE / "static",
 )

@@ -278,7 +278,7 @@ async def test_site_that_does_not_exist_is_told(town: Town, front: Front) -> Non
 
 
 async def test_key_and_secret_are_sent_and_a_bad_key_is_told(store: Store, front: Front) -> None:
-    town = Town(store, front.url, api_key="k3y", service_secret="s3rvice")
+    town = Town(store, front.url, api_key="k3y", service_secret="s3rvice", secret_hosts=front.url)
     await town.add()
     refused = json_answer({"error": "Invalid API key"}, 401)
     front.rule("minutes", lambda _, number: refused)

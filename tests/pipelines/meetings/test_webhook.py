@@ -161,7 +161,7 @@ async def test_body_that_is_too_large_is_refused(client: httpx2.AsyncClient, unk
     reply = await client.post(PATH, content=b'{"name": "' + b"x" * 2_000_000, headers=GOOD)
     assert reply.status_code == 413
     assert reply.headers["content-type"] == "application/problem+json"
-    assert not await unknown.fetch("select 1 from municipalities")
+    assert not await unknown.fetch("select 1 from meetings_municipalities")
 
 
 async def test_unknown_path_beside_it_answers_as_an_api(client: httpx2.AsyncClient) -> None:

@@ -15,3 +15,16 @@ select   actor, action, subject, detail, at
 from     audit
 where    job_id = :job_id
 order by id;
+
+-- name: open_audit_pruning
+-- Lets rows before that time go until it is closed, in the same transaction.
+insert into audit_pruning (before, actor, at)
+values (@after(:seconds), :actor, @now);
+
+-- name: prune_audit
+delete from audit
+where  at < (select max(before) from audit_pruning)
+returning id;
+
+-- name: close_audit_pruning
+delete from audit_pruning;

@@ -47,7 +47,7 @@ values (:hash, :user_name, cast(:ip as text), @now, @now, @after(:seconds));
 select u.name, u.role, @seconds_since(s.seen_at) as unseen_seconds
 from   sessions s
        join users u on u.name = s.user_name
-where  s.hash = :hash and s.expires_at > @now and u.disabled = 0;
+where  s.hash = :hash and s.expires_at > @now and s.seen_at > @after(:idle) and u.disabled = 0;
 
 -- name: see_session
 update sessions
@@ -56,7 +56,8 @@ where  hash = :hash;
 
 -- name: end_session
 delete from sessions
-where  hash = :hash;
+where  hash = :hash
+returning user_name;
 
 -- name: end_other_sessions
 -- A new password ends every session but the one that set it.
@@ -66,6 +67,11 @@ where  user_name = :user_name and hash <> :hash;
 -- name: add_login_link
 insert into login_links (hash, user_name, created_at, expires_at)
 values (:hash, :user_name, @now, @after(:seconds));
+
+-- name: link_owner
+select user_name
+from   login_links
+where  hash = :hash and expires_at > @now;
 
 -- name: use_login_link
 -- Once: of two that come with the same link, one gets in.
@@ -86,13 +92,14 @@ where    user_name = coalesce(cast(:user_name as text), user_name)
 order by id;
 
 -- name: add_token
-insert into tokens (user_name, name, hash, created_at, expires_at)
+insert into tokens (user_name, name, hash, created_at, expires_at, parent_id)
 values (:user_name, :name, :hash, @now,
-        case when :expires = 1 then @after(:seconds) end)
+        case when :expires = 1 then @after(:seconds) end, cast(:parent_id as bigint))
 returning id;
 
 -- name: token
-select t.id, u.name, u.role, @seconds_since(t.last_used_at) as unused_seconds
+select t.id, u.name, u.role, @seconds_since(t.last_used_at) as unused_seconds,
+       @seconds_until(t.expires_at) as seconds_left
 from   tokens t
        join users u on u.name = t.user_name
 where  t.hash = :hash and t.revoked_at is null and u.disabled = 0
@@ -104,10 +111,21 @@ set    last_used_at = @now
 where  id = :id;
 
 -- name: revoke_token
+-- With those that were made with it.
+with recursive branch (id) as (
+    select id from tokens where id = :id and revoked_at is null
+    union
+    select t.id from tokens t join branch b on t.parent_id = b.id
+)
 update tokens
 set    revoked_at = @now
-where  id = :id and revoked_at is null
+where  id in (select id from branch) and revoked_at is null
 returning user_name, name;
+
+-- name: revoke_tokens_of_user
+update tokens
+set    revoked_at = @now
+where  user_name = :user_name and revoked_at is null;
 
 -- name: login_block
 select subject, @seconds_until(blocked_until) as seconds

@@ -129,7 +129,7 @@ class SiteTable:
         reply = await self._http.get(
             self._url,
             params=asked,
-            headers=self._options.headers(),
+            headers=self._options.headers(self._url),
             timeout=self._options.timeout_seconds,
             max_bytes=self._options.max_reply_bytes,
             follow_off_host=False,

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from holdfast.errors import UserError
+from holdfast.pipelines.meetings.secret_hosts import receives_secrets
 from holdfast.settings import setting
 
 MIB = 1024 * 1024
@@ -56,6 +58,13 @@ class MeetingsOptions:
     service_secret: str = setting(
         "", "Sent as `X-Service-Secret` to the sites.", kind="header", secret=True, shown="none"
     )
+    secret_hosts: str = setting(
+        "",
+        "Hosts that receive the key and the secret besides those of `HOLDFAST_MEETINGS_URL`,"
+        " separated by commas: `host`, `*.domain`, `host:port`; `http://host` for one without"
+        " TLS.",
+        shown="none",
+    )
     webhook_secret: str = setting(
         "",
         "What a webhook has to send; without it, every webhook is refused.",
@@ -77,8 +86,11 @@ class MeetingsOptions:
         follows="max_input_bytes",
     )
 
-    def headers(self) -> dict[str, str]:
+    def headers(self, url: str) -> dict[str, str]:
+        """What is sent to a site; the secrets only to hosts that settings name."""
         headers = {"accept": "application/json"}
+        if not receives_secrets(url, self.url, self.secret_hosts):
+            return headers
         if self.api_key:
             headers["authorization"] = f"Bearer {self.api_key}"
         if self.service_secret:
@@ -124,4 +136,6 @@ def source_of(subdomain: str, document_type: DocumentType) -> str:
 
 def split_source(source: str) -> tuple[str, DocumentType]:
     subdomain, _, document_type = source.rpartition(":")
+    if document_type not in set(DocumentType):
+        raise UserError(f"{source!r} is not a source of meetings", "One is e.g. alameda.ca:agenda.")
     return subdomain, DocumentType(document_type)

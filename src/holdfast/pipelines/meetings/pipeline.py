@@ -12,6 +12,7 @@ import orjson
 
 from holdfast.errors import Category, ErrorCode, RetryClass
 from holdfast.model import Job, Json, Lane, Page, Standing
+from holdfast.options import Option
 from holdfast.pipeline import (
     Conclusion,
     Context,
@@ -42,6 +43,7 @@ class Meetings(Pipeline):
     name = "meetings"
     columns = ("meeting", "date", "number")
     lane = Lane.BACKFILL
+    options = (Option("subdomain", help="Only this municipality."),)
     error_codes: Mapping[str, ErrorCode] = {**REJECTS, **_HICCUPS}
 
     def __init__(self, options: MeetingsOptions | None = None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from holdfast.errors import UserError
 from holdfast.model import Json
 from holdfast.pipelines.meetings.options import DocumentType, Mode, source_of, split_source
 from holdfast.pipelines.meetings.reads import MeetingsReads
@@ -86,5 +87,13 @@ async def overview(reads: MeetingsReads, streams: MeetingsStreams) -> list[Json]
 
 def _stream(row: Any) -> Json:
     stream = {_NAMES.get(name, name): value for name, value in row._asdict().items()}
-    subdomain, document_type = split_source(stream["source"])
-    return {**stream, "subdomain": subdomain, "document_type": document_type}
+    return {**stream, **_collection_of(stream["source"])}
+
+
+def _collection_of(source: str) -> Json:
+    """Whatever is stored can be listed: an unknown source counts as a name without a type."""
+    try:
+        subdomain, document_type = split_source(source)
+    except UserError:
+        return {"subdomain": source, "document_type": ""}
+    return {"subdomain": subdomain, "document_type": document_type}

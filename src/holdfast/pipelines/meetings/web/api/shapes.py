@@ -15,7 +15,7 @@ from holdfast.errors import NotThere
 from holdfast.model import JobState, StreamState
 from holdfast.pipelines.meetings.backfills import BackfillState
 from holdfast.pipelines.meetings.municipalities import Municipality
-from holdfast.pipelines.meetings.options import DocumentType, Mode
+from holdfast.pipelines.meetings.options import DocumentType
 from holdfast.pipelines.meetings.pipeline import Meetings
 from holdfast.pipelines.meetings.reads import MeetingsReads
 from holdfast.pipelines.meetings.streams import MeetingsStreams
@@ -160,8 +160,8 @@ class FoundList(Shape):
 class StreamShape(Shape):
     id: int
     subdomain: str
-    document_type: DocumentType
-    mode: Mode
+    document_type: str = Field(description="Empty where the stored source is of no known type.")
+    mode: str = Field(description="`full` or `incremental`; whatever is stored is shown.")
     job_id: int
     job_state: JobState
     owner_id: str

@@ -94,8 +94,8 @@ async def retry_failed(body: Failed, person: Operator, parts: PartsOf) -> Retrie
     for stream in await failed_streams(body, person, parts):
         try:
             decisions += (await order(stream.subdomain, _again(stream), person, parts)).decisions
-        except NotAllowed:
-            continue  # another stream of the municipality is another's
+        except (NotAllowed, UnfitState):
+            continue  # another stream of the municipality is another's, or nobody can walk it
     return Retried(streams=len(decisions), decisions=decisions)
 
 
@@ -125,7 +125,11 @@ async def _find(stream_id: int, person: Person, parts: Parts) -> StreamShape:
 
 
 def _again(stream: StreamShape) -> BackfillOrder:
-    return BackfillOrder(mode=stream.mode, types=[stream.document_type])
+    if stream.mode not in set(Mode) or stream.document_type not in set(DocumentType):
+        raise UnfitState(
+            f"stream {stream.id} is of an unknown mode or type", "Cancel its job; start a backfill."
+        )
+    return BackfillOrder(mode=Mode(stream.mode), types=[DocumentType(stream.document_type)])
 
 
 def shape_of(stream: Json) -> StreamShape:

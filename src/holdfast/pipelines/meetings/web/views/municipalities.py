@@ -146,6 +146,8 @@ async def backfill(subdomain: Subdomain, visit: Changing) -> Response:
     form = await fields(visit.request)
     mode = Mode(form["mode"]) if form.get("mode") in set(Mode) else None
     types = [kind for kind in DocumentType if form.get("type") in (None, "", kind)]
+    if not types:
+        raise UserError("there is no such type of document", f"Types: {', '.join(DocumentType)}.")
     body = BackfillOrder(mode=mode, force="force" in form, types=types)
     one = await find_municipality(subdomain, visit.parts)
     decided = await api.order(subdomain, body, visit.person, visit.parts)

@@ -1,0 +1,33 @@
+"""How much one has, of what one may have."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from fastapi import APIRouter
+from pydantic import Field
+
+from holdfast.api.identity import PartsOf, Someone
+from holdfast.api.shapes import Shape
+
+router = APIRouter(tags=["session"])
+
+
+class AmountsShape(Shape):
+    files: int = Field(description="Stored files.")
+    bytes: int = Field(description="Of stored files and exports.")
+    exports: int
+    jobs: int = Field(description="Unfinished ones.")
+    tokens: int = Field(description="Live ones.")
+
+
+class UsageShape(Shape):
+    used: AmountsShape
+    limits: AmountsShape
+
+
+@router.get("/api/session/usage", summary="How much of your quota is used")
+async def show(person: Someone, parts: PartsOf) -> UsageShape:
+    quotas = parts.console.quotas
+    used = AmountsShape(**asdict(await quotas.used(person.name)))
+    return UsageShape(used=used, limits=AmountsShape(**asdict(quotas.limits)))

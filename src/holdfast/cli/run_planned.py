@@ -1,0 +1,151 @@
+"""Runs a pipeline's plan, and works on the jobs that it orders."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from holdfast.cli.composition import ensure_schema, opened_store, run_async
+from holdfast.cli.foreground import Foreground
+from holdfast.cli.output import errors, print_json, print_table
+from holdfast.cli.supervisor import reap_dead_workers
+from holdfast.console import open_console
+from holdfast.engine.control import Control
+from holdfast.model import Job, JobState, Standing
+from holdfast.pipeline import Pipeline
+from holdfast.settings import Settings
+from holdfast.store import Store
+
+_LINE_SECONDS = (2.0, 60.0)
+_JOBS_AT_ONCE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """What to ask the plan for, and how to work on what it orders."""
+
+    reference: str  # as the user named the pipeline: workers are started with it
+    pipeline: Pipeline
+    request: Mapping[str, Any]
+    workers: int
+    work: bool = True  # False: leave it to workers that are already running
+    show: Callable[[Any], None] | None = None  # shows the plan's answer; None: as a table
+
+
+def ask_plan(settings: Settings, pipeline: Pipeline, request: Mapping[str, Any]) -> Any:
+    """The answer of the pipeline's plan. What it orders is committed in the same transaction."""
+    ensure_schema(settings)
+
+    async def ask() -> Any:
+        async with opened_store(settings) as store:
+            control = Control(store, settings.owner, structlog.get_logger())
+            return (await control.request(pipeline, request)).answer
+
+    return run_async(ask())
+
+
+def run_planned(settings: Settings, run: PlannedRun) -> int:
+    """Asks the plan, shows its answer and works on what it ordered; returns the exit code."""
+    ensure_schema(settings)
+    return run_async(_Run(settings, run).run())
+
+
+class _Run:
+    def __init__(self, settings: Settings, run: PlannedRun) -> None:
+        self._settings = settings
+        self._run = run
+        self._pipeline = run.pipeline
+        self._log = structlog.get_logger()
+        self._foreground = Foreground(settings, self._log)
+
+    async def run(self) -> int:
+        async with opened_store(self._settings) as store:
+            before = await self._newest(store)
+            control = Control(store, self._settings.owner, self._log)
+            planned = await control.request(self._pipeline, self._run.request)
+            (self._run.show or show_answer)(planned.answer)
+            if not self._run.work:
+                return 0
+            await reap_dead_workers(store, self._settings.worker_lost_seconds * 10)
+            self._foreground.catch_signals()
+            if await store.reads.running_jobs([self._pipeline.name]):
+                work = self._foreground.work(store, [self._run.reference], self._run.workers)
+                await self._foreground.show_while(self._show(store), work)
+            return await self._foreground.patiently(
+                lambda: self._conclude(store, planned.job_ids, before)
+            )
+
+    async def _show(self, store: Store) -> None:
+        """Prints the progress of its streams, less and less often."""
+        wait = _LINE_SECONDS[0]
+        while True:
+            await asyncio.sleep(wait)
+            for standing in await store.plans.standings(self._pipeline.name):
+                if standing.job_state is JobState.RUNNING:
+                    errors.print(_standing_line(standing), markup=False)
+            wait = min(_LINE_SECONDS[1], wait * 1.5)
+
+    async def _newest(self, store: Store) -> int:
+        jobs = await open_console(store).jobs.page(None, 1)
+        return jobs[0].job.id if jobs else 0
+
+    async def _followers(self, store: Store, before: int) -> list[int]:
+        """The jobs of this pipeline and owner that were created since."""
+        followers: list[int] = []
+        oldest: int | None = None
+        console = open_console(store)
+        while newest := await console.jobs.page(None, _JOBS_AT_ONCE, oldest):
+            jobs = [job for job, _, _ in newest]
+            followers += [job.id for job in jobs if job.id > before and self._is_ours(job)]
+            oldest = jobs[-1].id
+            if oldest <= before:
+                break
+        return followers
+
+    def _is_ours(self, job: Job) -> bool:
+        return job.pipeline == self._pipeline.name and job.owner_id == self._settings.owner
+
+    async def _conclude(self, store: Store, job_ids: Sequence[int], before: int) -> int:
+        """The exit code for the jobs that were ordered and those that followed them."""
+        followers = await self._followers(store, before)
+        failed = some_items = False
+        for job_id in sorted({*job_ids, *followers}):
+            job = await store.reads.job(job_id)
+            counters = await store.reads.counters(job_id)
+            errors.print(
+                f"Job {job_id} {job.name}: {job.state}, {counters.done:,} rows done, "
+                f"{counters.error:,} rejected",
+                markup=False,
+            )
+            if job.error:
+                errors.print(f"  {job.error}", markup=False)
+            if counters.error:
+                errors.print(f"  See why with: holdfast items {job_id} --status ERROR")
+            failed = failed or job.state is not JobState.DONE
+            some_items = some_items or bool(counters.error)
+        return self._foreground.exit_code(failed, some_items)
+
+
+def _standing_line(standing: Standing) -> str:
+    """How far it is, and the error that it waits to retry, if there is one."""
+    progress = (
+        f"{standing.source} {standing.mode}: {standing.records_count:,} rows in "
+        f"{standing.pages_count:,} pages"
+    )
+    return f"{progress}; will retry: {standing.error}" if standing.error else progress
+
+
+def show_answer(answer: Any) -> None:
+    """As a table if the answer is a list of mappings, otherwise as JSON."""
+    rows = answer if isinstance(answer, list | tuple) else None
+    if answer is None or rows == []:
+        errors.print("Nothing to do.")
+    elif rows is None or not all(isinstance(row, Mapping) for row in rows):
+        print_json(answer)
+    else:
+        columns = list(dict.fromkeys(str(name) for row in rows for name in row))
+        print_table(columns, [[row.get(name) for name in columns] for row in rows], "")

@@ -1,0 +1,16 @@
+"""Numbers used once: what was signed cannot be sent a second time."""
+
+from __future__ import annotations
+
+from holdfast.store.database import Database, verb
+from holdfast.store.driver import Transaction
+
+
+class Nonces:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @verb
+    async def use_nonce(self, tx: Transaction, scope: str, nonce: str) -> bool:
+        """False where it was used before."""
+        return bool(await tx.take("use_nonce", {"scope": scope, "nonce": nonce}))

@@ -1,0 +1,68 @@
+"""How much one owner may have: files, bytes, exports, unfinished jobs, tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from holdfast.errors import UnfitState
+from holdfast.store.database import Database
+from holdfast.store.driver import Transaction
+
+_WORDS = {
+    "files": ("files", "QUOTA_FILES"),
+    "bytes": ("bytes of files and exports", "QUOTA_BYTES"),
+    "exports": ("exports", "QUOTA_EXPORTS"),
+    "jobs": ("unfinished jobs", "QUOTA_JOBS"),
+    "tokens": ("live tokens", "QUOTA_TOKENS"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """Of one owner: what they have, or what they may have."""
+
+    files: int
+    bytes: int
+    exports: int
+    jobs: int
+    tokens: int
+
+    def refuse_beyond(self, used: Amounts, more: dict[str, int]) -> None:
+        for name, added in more.items():
+            limit, have = getattr(self, name), getattr(used, name)
+            if have + added > limit:
+                words, setting = _WORDS[name]
+                raise UnfitState(
+                    f"that would be {have + added:,} {words}; {limit:,} are allowed to one owner",
+                    f"Ask an admin; HOLDFAST_{setting} sets the limit.",
+                )
+
+
+NO_LIMITS = Amounts(*[2**62] * 5)
+
+
+class Quotas:
+    def __init__(self, database: Database, limits: Amounts) -> None:
+        self._database = database
+        self.limits = limits
+
+    async def used(self, owner: str) -> Amounts:
+        return _amounts((await self._database.fetch("usage", {"owner": owner}))[0])
+
+    async def require(self, owner: str, **more: int) -> None:
+        """Refuses what would go beyond the limits. For what is expensive to make first: it is
+        counted again, exactly, in the transaction that keeps it."""
+        self.limits.refuse_beyond(await self.used(owner), more)
+
+
+async def require_room(tx: Transaction, limits: Amounts, owner: str, **more: int) -> None:
+    """The same within the transaction that adds it; one at a time for each owner."""
+    if limits is NO_LIMITS:
+        return
+    await tx.fetch("hold_input", {"input": f"quota {owner}"})
+    limits.refuse_beyond(_amounts((await tx.fetch("usage", {"owner": owner}))[0]), more)
+
+
+def _amounts(row: Any) -> Amounts:
+    return Amounts(*(int(row[field.name]) for field in fields(Amounts)))
