@@ -114,14 +114,43 @@ async def test_decision_survives_a_reprocess_and_can_be_revoked(server: ApiServe
     assert {"ruling.edit", "ruling.revoke"} <= set(actions)
 
 
-@pytest.mark.parametrize(
-    "value", [None, {}, [1], {"colour": "red"}, {"title": "x" * 200_000}, {"title": "\ud800"}]
-)
+@pytest.mark.parametrize("value", [None, {}, [1], {"colour": "red"}, {"title": "x" * 200_000}])
 async def test_edit_that_makes_no_sense_is_refused(server: ApiServer, value: Any) -> None:
     ada = await server.person("ada")
     job = await finished(server, ada, "oak")
     assert (await ada.put(place(job, 1), json=edit(value))).status_code == 422
     assert (await ada.get(place(job, 1))).json()["version"] == 0
+
+
+async def test_text_that_no_database_keeps_is_refused(server: ApiServer) -> None:
+    ada = await server.person("ada")
+    job = await finished(server, ada, "oak")
+    body = b'{"kind": "edit", "value": {"title": "\\ud800"}, "version": 0}'
+    headers = {"Content-Type": "application/json"}
+    reply = await ada.put(place(job, 1), content=body, headers=headers)
+    assert 400 <= reply.status_code < 500
+    nul = await ada.put(place(job, 1), json=edit({"title": "a\0b"}))
+    assert nul.status_code == 200
+    assert [row["title"] for row in await rows_of(ada, job)] == ["a\0b"]
+
+
+async def test_page_that_ends_before_items_that_are_filtered_out_has_a_next(
+    server: ApiServer,
+) -> None:
+    ada = await server.person("ada")
+    job = await finished(server, ada, "oak", "missing", "pine", "elm")
+    for seq in range(1, 5):
+        await ada.put(place(job, seq), json={"kind": "reject", "version": 0})
+    query = {"ruling": "reject", "statuses": "DONE", "pageSize": "1"}
+    seen, after = [], None
+    for _ in range(4):
+        params = {**query, **({"after": after} if after else {})}
+        page = (await ada.get(f"/api/jobs/{job['id']}/items", params=params)).json()
+        seen += [item["seq"] for item in page["items"]]
+        after = page["next"]
+        if after is None:
+            break
+    assert (seen, after) == ([1, 3, 4], None)
 
 
 class Judging(Pipeline):

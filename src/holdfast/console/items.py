@@ -8,9 +8,10 @@ only forward.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 from holdfast.console.rulings import rulings_of
@@ -232,10 +233,6 @@ def _phases(job: Job, filter: ItemFilter) -> list[str]:
     return phases or ["final"]
 
 
-async def _by_seq(taking: _Taking, at: Position) -> Position | None:
-    return await _in_order(taking, at, "page_by_seq")
-
-
 async def _ruled(taking: _Taking, at: Position) -> Position | None:
     """People decide about few items: the rest of the filter is applied to what was read."""
     assert taking.job is not None
@@ -250,6 +247,8 @@ async def _ruled(taking: _Taking, at: Position) -> Position | None:
         if more is not None or len(rows) <= taking.limit:
             return more
         after = found[-1].seq
+        if not taking.room:
+            return {"seq": after}
 
 
 async def _with_rulings(taking: _Taking) -> list[ItemView]:
@@ -258,10 +257,6 @@ async def _with_rulings(taking: _Taking) -> list[ItemView]:
     if not rulings:
         return taking.items
     return [item._replace(ruling=rulings.get(item.seq)) for item in taking.items]
-
-
-async def _cancelled(taking: _Taking, at: Position) -> Position | None:
-    return await _in_order(taking, at, "page_of_cancelled")
 
 
 async def _in_order(taking: _Taking, at: Position, query: str) -> Position | None:
@@ -495,11 +490,11 @@ def holder_of(
     return None
 
 
-_PHASES = {
-    "seq": _by_seq,
+_PHASES: dict[str, Callable[[_Taking, Position], Awaitable[Position | None]]] = {
+    "seq": partial(_in_order, query="page_by_seq"),
     "code": _by_code,
     "final": _by_status,
-    "cancelled": _cancelled,
+    "cancelled": partial(_in_order, query="page_of_cancelled"),
     "ruled": _ruled,
     "open": _open_of_job,
 }
