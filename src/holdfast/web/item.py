@@ -1,4 +1,4 @@
-"""One item's whole story: what went in, what came of it, and why it does not run."""
+"""Everything about one item: input, result, attempts, and why it is not being processed."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from holdfast.api.shapes import LARGEST_ID
 from holdfast.console.rulings import NewRuling
 from holdfast.errors import UserError, error_code
 from holdfast.rulings import RulingKind
-from holdfast.web.forms import whole_number
-from holdfast.web.job import ShownJob
-from holdfast.web.reasons import told_why
-from holdfast.web.visit import Changing, fields
+from holdfast.web.forms import OperatorPost, fields, whole_number
+from holdfast.web.job import VisitedJob
+from holdfast.web.reasons import shown_reason
 
 router = APIRouter()
 
@@ -24,18 +23,18 @@ _KINDS = {"edit": "Edit values", "choose": "Choose", "reject": "Reject"}
 
 
 @router.get("/jobs/{job_id}/items/{seq}")
-async def show(shown: ShownJob, seq: Annotated[int, Path(ge=1, le=LARGEST_ID)]) -> Response:
-    visit, job = shown.visit, shown.job
+async def show(visited: VisitedJob, seq: Annotated[int, Path(ge=1, le=LARGEST_ID)]) -> Response:
+    visit, job = visited.visit, visited.job
     item = await api.show(job, seq, visit.person, visit.parts)
     pipeline = visit.parts.pipelines.get(job.pipeline)
-    own = dict(pipeline.error_codes) if pipeline else {}
+    own_codes = dict(pipeline.error_codes) if pipeline else {}
     return await visit.page(
         "item.html",
         here="jobs",
-        job=shown.shape,
+        job=visited.shape,
         item=item,
-        known=error_code(item.error_code, own) if item.error_code else None,
-        why=told_why(job, item.why),
+        known=error_code(item.error_code, own_codes) if item.error_code else None,
+        why=shown_reason(job, item.why),
         decision=await rulings.ruling_state(visit.parts, job, seq),
         kinds=_KINDS,
         columns=job.columns,
@@ -44,7 +43,7 @@ async def show(shown: ShownJob, seq: Annotated[int, Path(ge=1, le=LARGEST_ID)]) 
 
 @router.post("/jobs/{job_id}/items/{seq}/ruling")
 async def rule(
-    shown: ShownJob, visit: Changing, seq: Annotated[int, Path(ge=1, le=LARGEST_ID)]
+    visited: VisitedJob, visit: OperatorPost, seq: Annotated[int, Path(ge=1, le=LARGEST_ID)]
 ) -> Response:
     form = await fields(visit.request)
     kind = form.get("kind", "")
@@ -55,9 +54,9 @@ async def rule(
     value = _value(form.get("value", "")) if kind in ("choose", "edit") else None
     reason = form.get("reason", "")[:1000].replace("\0", "")
     new = NewRuling(RulingKind(kind), value, reason, visit.person.name, known)
-    await rulings.decide(visit.parts, shown.job, seq, new)
+    await rulings.decide(visit.parts, visited.job, seq, new)
     note = "The decision is revoked." if kind == RulingKind.REVOKE else "Your decision is kept."
-    return visit.go(f"/jobs/{shown.job.id}/items/{seq}", note)
+    return visit.go(f"/jobs/{visited.job.id}/items/{seq}", note)
 
 
 def _value(text: str) -> Any:

@@ -1,7 +1,7 @@
-"""The webhook with which a site says that it changed.
+"""The webhook by which a site reports a change.
 
 PUT or POST /munis/api/update/<subdomain>/, with `Authorization: Bearer <secret>` or the bare
-secret. Without a secret of our own, everything is refused.
+secret. If no secret is set, every request is refused.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from holdfast.pipelines.meetings.web.api.shapes import pipeline_of
 
 router = APIRouter(prefix="/munis/api", tags=["meetings"])
 
-#: What a site may say about itself. Where it is fetched from is the operator's to decide.
+#: What a site may report about itself. Its address is for the operator to decide.
 _ACCEPTED = tuple(name for name in FIELDS if name not in ("url", "zone", "subdomain"))
 
 
-@router.put("/update/{subdomain}/", summary="A site says that it changed")
-@router.post("/update/{subdomain}/", summary="A site says that it changed")
+@router.put("/update/{subdomain}/", summary="Report a change of a site")
+@router.post("/update/{subdomain}/", summary="Report a change of a site")
 async def update(subdomain: str, request: Request, parts: PartsOf) -> JSONResponse:
     pipeline = pipeline_of(parts)
     if not is_authorized(request.headers.get("authorization", ""), pipeline.webhook_secret):
@@ -45,7 +45,7 @@ async def update(subdomain: str, request: Request, parts: PartsOf) -> JSONRespon
 
 
 def is_authorized(header: str, secret: str) -> bool:
-    """Takes as long for a nearly right secret as for a wrong one."""
+    """Compares in constant time."""
     if not secret:
         return False
     kind, _, rest = header.partition(" ")
@@ -54,7 +54,7 @@ def is_authorized(header: str, secret: str) -> bool:
 
 
 def _fields(body: bytes) -> Json | str:
-    """What the body says, or what is wrong with it."""
+    """The fields of the body, or what is wrong with it."""
     try:
         fields = orjson.loads(body)
     except orjson.JSONDecodeError:
