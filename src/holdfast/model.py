@@ -209,6 +209,7 @@ class Outcome(NamedTuple):
     delay: float = 0.0
     charged: bool = True
     logged: bool = True
+    effects: Any = None
 
 
 @dataclass(frozen=True, slots=True)

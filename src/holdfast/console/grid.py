@@ -32,16 +32,23 @@ class Grid:
 
     inputs: tuple[str, ...]
     results: tuple[str, ...]
+    ruled: bool = False  # whether people decided about items of the job
 
     @property
     def columns(self) -> list[str]:
         inputs = [f"input.{name}" for name in self.inputs]
-        return [self._own("row"), *inputs, *self.results, self._own("status"), self._own("error")]
+        rulings = [self._own("ruling"), self._own("ruled_by")] if self.ruled else []
+        last = [self._own("status"), self._own("error")]
+        return [self._own("row"), *inputs, *self.results, *rulings, *last]
 
     def row(self, item: ItemView) -> dict[str, Any]:
         row = result_of(item)
         if self.inputs:
             row |= {f"input.{name}": value for name, value in _input_of(item).items()}
+        if self.ruled:
+            ruling = item.ruling
+            row[self._own("ruling")] = None if ruling is None else str(ruling.kind)
+            row[self._own("ruled_by")] = None if ruling is None else ruling.author
         row[self._own("row")] = item.seq
         row[self._own("status")] = item.status
         row[self._own("error")] = _error_of(item)
@@ -53,13 +60,13 @@ class Grid:
         return name
 
 
-def grid_of(job: Job, items: Iterable[ItemView]) -> Grid:
+def grid_of(job: Job, items: Iterable[ItemView], ruled: bool = False) -> Grid:
     """The grid of these items; without declared columns it has whatever their results have."""
     results = dict.fromkeys(job.columns)
     if not job.columns:
         for item in items:
             results.update(dict.fromkeys(result_of(item)))
-    return Grid((), tuple(results))
+    return Grid((), tuple(results), ruled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +101,7 @@ async def _whole_grid(console: Console, job: Job, chosen: Chosen, with_input: bo
                     inputs.update(dict.fromkeys(_input_of(item)))
                 if not job.columns:
                     results.update(dict.fromkeys(result_of(item)))
-    return Grid(tuple(inputs), tuple(results))
+    return Grid(tuple(inputs), tuple(results), await console.rulings.any(job.id))
 
 
 async def write_export(
@@ -124,10 +131,14 @@ def _input_of(item: ItemView) -> dict[str, Any]:
 
 
 def result_of(item: ItemView) -> dict[str, Any]:
-    if item.result is None:
-        return {}
-    result = orjson.loads(item.result)
-    return dict(result) if isinstance(result, dict) else {"result": result}
+    """The values of an item's columns; those that a person decided on win."""
+    row: dict[str, Any] = {}
+    if item.result is not None:
+        result = orjson.loads(item.result)
+        row = dict(result) if isinstance(result, dict) else {"result": result}
+    if item.ruling is not None:
+        row |= item.ruling.changes
+    return row
 
 
 def _error_of(item: ItemView) -> str | None:

@@ -8,12 +8,15 @@ twice, and moves only forward.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
+from holdfast.console.rulings import rulings_of
 from holdfast.model import FINAL, OPEN, ItemStatus, Job, JobState
+from holdfast.rulings import Ruling, RulingKind
 from holdfast.store.chunks import EARLIEST, LATEST
 from holdfast.store.database import Database
 from holdfast.store.driver import Row, Transaction, Values
@@ -53,6 +56,7 @@ class ItemView(NamedTuple):
     updated_at: datetime | None
     worker: str | None = None
     job_id: int = 0
+    ruling: Ruling | None = None  # what a person decided about it
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,7 @@ class ItemFilter:
     code: str | None = None
     since: datetime | None = None
     until: datetime | None = None
+    rulings: tuple[RulingKind, ...] = ()  # only items about which such a decision counts
 
     @property
     def is_empty(self) -> bool:
@@ -76,6 +81,14 @@ class ItemFilter:
     @property
     def open(self) -> list[ItemStatus]:
         return [status for status in ItemStatus if status in OPEN and self._wants(status)]
+
+    def fits(self, item: ItemView) -> bool:
+        at = item.updated_at or EARLIEST
+        return (
+            self._wants(item.status)
+            and self.code in (None, item.error_code)
+            and (self.since or EARLIEST) <= at <= (self.until or LATEST)
+        )
 
     def _wants(self, status: ItemStatus) -> bool:
         return status in self.statuses or not self.statuses
@@ -125,8 +138,8 @@ class Items:
             for phase in phases[phases.index(at["phase"]) :]:
                 more = await _PHASES[phase](builder, at if at["phase"] == phase else {})
                 if more is not None:
-                    return ItemPage(builder.items, {"phase": phase, **more})
-            return ItemPage(builder.items, None)
+                    return ItemPage(await _with_rulings(builder), {"phase": phase, **more})
+            return ItemPage(await _with_rulings(builder), None)
 
     async def every(
         self, job: Job, filter: ItemFilter, size: int = 1000, sizes: Sizes = WHOLE
@@ -201,6 +214,8 @@ class Items:
 def _phases(job: Job, filter: ItemFilter) -> list[str]:
     if filter.is_empty:
         return ["seq"]
+    if filter.rulings:
+        return ["ruled"]
     if filter.code is not None and filter.code != "CANCELLED":
         return ["code"]
     cancelled = job.state is JobState.CANCELLED
@@ -212,12 +227,30 @@ def _phases(job: Job, filter: ItemFilter) -> list[str]:
     return phases or ["final"]
 
 
-async def _by_seq(builder: _PageBuilder, at: Position) -> Position | None:
-    return await _in_order(builder, at, "page_by_seq")
+async def _ruled(builder: _PageBuilder, at: Position) -> Position | None:
+    """People decide about few items: the rest of the filter is applied to what was read."""
+    assert builder.job is not None
+    job, after = {"job_id": builder.job.id}, at.get("seq", 0)
+    leased = await builder.tx.fetch("leased_ranges", job)
+    kinds = [str(kind) for kind in builder.filter.rulings]
+    while True:
+        limits = {"after": after, "kinds": kinds, "limit": builder.limit + 1}
+        rows = await builder.tx.scan("page_of_ruled", {**job, **builder.sizes, **limits})
+        found = [_item(row, builder.job, leased) for row in rows]
+        more = _fill(builder, [item for item in found if builder.filter.fits(item)])
+        if more is not None or len(rows) <= builder.limit:
+            return more
+        after = found[-1].seq
+        if not builder.room:
+            return {"seq": after}
 
 
-async def _cancelled(builder: _PageBuilder, at: Position) -> Position | None:
-    return await _in_order(builder, at, "page_of_cancelled")
+async def _with_rulings(builder: _PageBuilder) -> list[ItemView]:
+    assert builder.job is not None
+    rulings = await rulings_of(builder.tx, builder.job.id, [item.seq for item in builder.items])
+    if not rulings:
+        return builder.items
+    return [item._replace(ruling=rulings.get(item.seq)) for item in builder.items]
 
 
 async def _in_order(builder: _PageBuilder, at: Position, query: str) -> Position | None:
@@ -455,10 +488,11 @@ def holder_of(
     return None
 
 
-_PHASES = {
-    "seq": _by_seq,
+_PHASES: dict[str, Callable[[_PageBuilder, Position], Awaitable[Position | None]]] = {
+    "seq": partial(_in_order, query="page_by_seq"),
     "code": _by_code,
     "final": _by_status,
-    "cancelled": _cancelled,
+    "cancelled": partial(_in_order, query="page_of_cancelled"),
+    "ruled": _ruled,
     "open": _open_of_job,
 }

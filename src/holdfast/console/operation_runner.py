@@ -25,11 +25,12 @@ from holdfast.errors import (
 )
 from holdfast.model import ItemStatus, Job, JobState
 from holdfast.pipeline import Pipeline
+from holdfast.rulings import RulingKind
 from holdfast.store.chunks import EARLIEST, LATEST, FinishedItems, FreeRanges, NamedItems
 from holdfast.store.reprocess import Candidate, Fits
 
 #: What a filter says of items besides their statuses.
-NARROWING = ("code", "since", "until", "values")
+NARROWING = ("code", "since", "until", "values", "rulings")
 _LEASE_SECONDS = 60.0
 _CHUNK = 500
 _AT_ONCE = 20
@@ -261,6 +262,7 @@ def filter_of(target: Mapping[str, Any]) -> ItemFilter:
         code=target.get("code"),
         since=_instant(target.get("since")),
         until=_instant(target.get("until")),
+        rulings=tuple(RulingKind(kind) for kind in target.get("rulings", ())),
     )
 
 

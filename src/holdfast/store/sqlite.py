@@ -28,7 +28,7 @@ async def open_sqlite(
     path: Path, queries: Queries, announces: bool, clock: Clock, fault: Fault, observe: Observe
 ) -> SqliteDriver:
     writer = _Connection(path)
-    readers = [_Connection(path) for _ in range(_READERS)]
+    readers = [_Connection(path, query_only=True) for _ in range(_READERS)]
     with _mapped_errors():
         for connection in (writer, *readers):
             await connection.open()
@@ -119,8 +119,9 @@ class SqliteDriver:
 class _Connection:
     """A connection and the only thread that touches it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, query_only: bool = False) -> None:
         self._path = path
+        self._query_only = query_only
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite")
         self._database: sqlite3.Connection | None = None
 
@@ -136,6 +137,8 @@ class _Connection:
         self._database.row_factory = sqlite3.Row
         for pragma in ("journal_mode = wal", "synchronous = full", "cache_size = -32768"):
             self._database.execute(f"pragma {pragma}")
+        if self._query_only:
+            self._database.execute("pragma query_only = on")
 
     async def call(self, action: Callable[[sqlite3.Connection], T]) -> T:
         future = self._thread.submit(lambda: action(self._database))  # type: ignore[arg-type]
