@@ -7,6 +7,7 @@ HoldfastError
 │   ├── PipelineError      a pipeline that cannot be loaded or breaks its contract
 │   ├── NotThere           something that does not exist, or not for whoever asks
 │   ├── UnfitState         an order that does not fit the state of things
+│   │   └── StreamOwned    another owner's job could go on from the stream's checkpoint
 │   ├── NotAllowed         somebody who may not, or who has not said who they are
 │   ├── Throttled          too much at once; later it will be taken
 │   └── SchemaError        the database's schema does not fit the program
@@ -59,6 +60,22 @@ class NotThere(UserError):
 
 class UnfitState(UserError):
     """The order does not fit the state of things."""
+
+
+class StreamOwned(UnfitState):
+    """A new job would throw another owner's checkpoint away. Whose it is, only `named` says."""
+
+    def __init__(self, source: str, pipeline: str, job_id: int, owner_id: str) -> None:
+        super().__init__(
+            f"{source} of {pipeline} belongs to a job of somebody else, which can still go on "
+            "from its checkpoint",
+            "Ask an admin, who may take it over.",
+        )
+        self.named = UnfitState(
+            f"{source} of {pipeline} belongs to job {job_id} of {owner_id}, which can still go on "
+            "from its checkpoint",
+            "Say that you take it over (`takeOver`, or --take-over), or cancel that job.",
+        )
 
 
 class NotAllowed(UserError):

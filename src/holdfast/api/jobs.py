@@ -28,7 +28,7 @@ from holdfast.console.files import StoredFile
 from holdfast.console.jobs import CountedJob
 from holdfast.console.why import why_not_running
 from holdfast.engine.control import Asked, Caps
-from holdfast.errors import Throttled, UserError
+from holdfast.errors import NotAllowed, Throttled, UserError
 from holdfast.model import Job, JobState
 
 
@@ -61,6 +61,11 @@ class NewJob(Shape):
     sheet: Annotated[str, Field(max_length=100)] | None = None
     max_items: int | None = Field(default=None, ge=1, le=10**12)
     max_per_source: int | None = Field(default=None, ge=1, le=10**12)
+    take_over: bool = Field(
+        default=False,
+        description="For admins: throws the checkpoint of another owner's job on the same source"
+        " away.",
+    )
 
     @property
     def table(self) -> dict[str, str]:
@@ -128,7 +133,15 @@ async def make(request: Request, person: Operator, parts: PartsOf) -> JobShape:
         pipeline = pipeline_named(body.pipeline, parts)
         control = parts.control(person.name)
         caps = Caps(body.max_items, body.max_per_source)
-        asked = Asked(ip_of(request), None if file is None else file.id, request_key(request))
+        if body.take_over and not person.is_admin:
+            raise NotAllowed("only an admin may take another's stream over", "Ask an admin.")
+        asked = Asked(
+            ip_of(request),
+            None if file is None else file.id,
+            request_key(request),
+            by_admin=person.is_admin,
+            take_over=body.take_over,
+        )
         if file is None:
             job_id = await control.start_discovery(pipeline, body.options, caps=caps, asked=asked)
         else:

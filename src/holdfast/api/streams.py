@@ -147,7 +147,12 @@ async def force_full(
     stream, job = await stream_with_job(stream_id, person, parts)
     pipeline = pipeline_named(job.pipeline, parts)
     control = parts.control(person.name)
-    asked = Asked(ip_of(request), request=request_key(request))
+    asked = Asked(
+        ip_of(request),
+        request=request_key(request),
+        by_admin=person.is_admin,
+        take_over=person.is_admin,
+    )
     job_ids = await control.force_full(pipeline, job, stream.source, asked)
     if not job_ids:
         return ForcedShape(job=None, follows_job_id=job.id)

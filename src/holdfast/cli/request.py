@@ -31,6 +31,7 @@ class Request:
     table: dict[str, Any]
     options: dict[str, Any]
     caps: Caps
+    take_over: bool = False
 
 
 def refuse_unfitting(request: Request, settings: Settings) -> None:

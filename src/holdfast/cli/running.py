@@ -34,7 +34,7 @@ from holdfast.clock import SystemClock, system_random
 from holdfast.console import open_console
 from holdfast.console.grid import write_export
 from holdfast.console.why import why_not_running
-from holdfast.engine.control import Caps, Control, discovery_key, options_of
+from holdfast.engine.control import Asked, Caps, Control, discovery_key, options_of
 from holdfast.engine.record.discover import WalkParts
 from holdfast.engine.record.uploads import Upload, UploadParts
 from holdfast.errors import DatabaseGone, InputError, UserError
@@ -79,6 +79,9 @@ def run(
     max_per_source: int | None = typer.Option(
         None, "--max-per-source", min=1, help="Stop each source after so many."
     ),
+    take_over: bool = typer.Option(
+        False, "--take-over", help="Though another owner's job could go on from its checkpoint."
+    ),
     workers: int | None = typer.Option(None, "--workers", min=1, help="Worker processes."),
     work: bool = typer.Option(
         True, "--work/--no-work", help="--no-work: take the records in only."
@@ -101,6 +104,7 @@ def run(
         out=out,
         new=new,
         work=work,
+        take_over=take_over,
         workers=workers or settings.workers,
         table={"encoding": encoding, "delimiter": delimiter, "sheet": sheet},
         options=checked_options(recipe.name, recipe.options, parse_options(option)),
@@ -198,7 +202,11 @@ class _Run:
         control = Control(store, self._settings.owner, self._log)
         if request.input is None:
             job_id = await control.start_discovery(
-                request.pipeline, request.options, caps=request.caps, only_first=only_first
+                request.pipeline,
+                request.options,
+                caps=request.caps,
+                only_first=only_first,
+                asked=Asked(by_admin=True, take_over=request.take_over),
             )
         else:
             self._tell_detected()

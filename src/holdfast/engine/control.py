@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from holdfast.engine.planning import PipelinePlanner
-from holdfast.errors import IllegalTransition, PipelineError, UnfitState, UserError
+from holdfast.errors import IllegalTransition, PipelineError, StreamOwned, UnfitState, UserError
 from holdfast.model import FINAL, ItemStatus, Job, JobState, Lane
 from holdfast.observe.tracing import note, span
 from holdfast.options import whole_options
@@ -32,14 +32,19 @@ NO_CAPS = Caps()
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Where a job came from, if over HTTP: the address, the stored file, the request's key."""
+    """Where a job came from, if over HTTP: the address, the stored file, the request's key.
+
+    An admin is shown whose stream it is that a job would take over, and may say so.
+    """
 
     ip: str | None = None
     file_id: int | None = None
     request: RequestKey | None = None
+    by_admin: bool = False
+    take_over: bool = False
 
 
-_NOT_OVER_HTTP = Asked()
+_NOT_OVER_HTTP = Asked(by_admin=True)
 
 
 class Control:
@@ -98,7 +103,10 @@ class Control:
     ) -> int:
         """A job whose records the pipeline discovers."""
         job = await self.discovery_job(pipeline, options, caps, asked=asked)
-        return await self._create(job, actor or self._owner, only_first)
+        try:
+            return await self._create(job, actor or self._owner, only_first)
+        except StreamOwned as owned:
+            raise (owned.named if asked.by_admin else owned) from None
 
     async def discovery_job(
         self,
@@ -135,6 +143,7 @@ class Control:
             concludes=pipeline.concludes,
             ip=asked.ip,
             request=asked.request,
+            takes_over=asked.take_over and asked.by_admin,
         )
 
     async def force_full(

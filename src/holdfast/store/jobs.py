@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from holdfast.errors import NotThere, UnfitState, UserError
+from holdfast.errors import NotThere, StreamOwned, UnfitState, UserError
 from holdfast.model import FINAL, ItemStatus, JobState, Lane, SliceKind, next_job_state
 from holdfast.store.announcements import announce
 from holdfast.store.audit import add_audit
@@ -46,6 +46,7 @@ class NewJob:
     file_id: int | None = None
     concludes: bool = False  # ends only after its pipeline's `conclude`
     request: RequestKey | None = None
+    takes_over: bool = False  # another owner's streams too, with their checkpoints
 
 
 class Jobs:
@@ -280,11 +281,21 @@ async def _add_stream(tx: Transaction, new: NewJob, job_id: int, stream: NewStre
         return
     # Locked first and judged in the next statement: whoever made it ours meanwhile is seen.
     await tx.fetch("lock_stream", params)
+    if not new.takes_over:
+        await _refuse_anothers(tx, new, params)
     if not await tx.take("take_over_stream", params):
         raise UnfitState(
             f"another job is walking {stream.source} of {new.pipeline} now",
             "Wait for it, or cancel it: `holdfast jobs` lists it.",
         )
+
+
+async def _refuse_anothers(tx: Transaction, new: NewJob, stream: Mapping[str, Any]) -> None:
+    """A stream belongs to the owner of its job for as long as that could go on from its
+    checkpoint."""
+    for row in await tx.fetch("checkpoint_owner", stream):
+        if row["owner_id"] != new.owner_id:
+            raise StreamOwned(stream["source"], new.pipeline, row["job_id"], row["owner_id"])
 
 
 async def _state(tx: Transaction, job_id: int) -> JobState:

@@ -158,7 +158,10 @@ async def start(visit: Changing) -> Response:
     file = await _taken_in(visit, order)
     if file is None:
         job_id = await control.start_discovery(
-            order.pipeline, order.options, caps=caps, asked=Asked(ip)
+            order.pipeline,
+            order.options,
+            caps=caps,
+            asked=Asked(ip, by_admin=visit.person.is_admin),
         )
         return visit.go(f"/jobs/{job_id}")
     job_id = await control.start_upload(
