@@ -1,4 +1,4 @@
-"""A fleet as a user runs it: `holdfast relay` and `holdfast worker`, on RabbitMQ or polling."""
+"""A fleet as a user runs it: `holdfast relay` and `holdfast work`, on RabbitMQ or polling."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Fleet:
         self, workers: int, pipeline: Path = NOOP
     ) -> Iterator[Sequence[subprocess.Popen[bytes]]]:
         """From the moment at which every worker listens or polls."""
-        commands = [python("holdfast", "worker", pipeline, "--processes", workers)]
+        commands = [python("holdfast", "work", pipeline, "--processes", workers)]
         if self.broker:
             commands.append(python("holdfast", "relay"))
         with measure.processes(commands, self.folder, self.settings) as started:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
 
 from bench.report import Result
 from bench.scenarios import (
@@ -12,7 +14,6 @@ from bench.scenarios import (
     held,
     ingest,
     live,
-    meetings,
     noop,
     pages,
     upload,
@@ -20,6 +21,7 @@ from bench.scenarios import (
     wal,
 )
 from bench.scenarios.ground import Ground
+from holdfast.extension import installed
 
 SCENARIOS: dict[str, Callable[[Ground], Result]] = {
     "noop": noop.run,
@@ -33,5 +35,13 @@ SCENARIOS: dict[str, Callable[[Ground], Result]] = {
     "exports": exports.run,
     "upload": upload.run,
     "live": live.run,
-    "meetings": meetings.run,
 }
+
+
+def _of_extensions() -> dict[str, Callable[[Ground], Result]]:
+    """bench/NAME/scenario.py of each installed extension that has one."""
+    names = [name for name in installed() if find_spec(f"bench.{name}") is not None]
+    return {name: import_module(f"bench.{name}.scenario").run for name in names}
+
+
+SCENARIOS |= _of_extensions()

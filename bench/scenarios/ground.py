@@ -35,7 +35,6 @@ class Sizes:
     upload_rows: int
     live_items: int
     live_pages: int
-    meeting_pages: int
 
 
 FULL = Sizes(
@@ -56,7 +55,6 @@ FULL = Sizes(
     upload_rows=1_000_000,
     live_items=1_000_000,
     live_pages=200,
-    meeting_pages=547_000,
 )
 QUICK = Sizes(
     noop_items=50_000,
@@ -76,7 +74,6 @@ QUICK = Sizes(
     upload_rows=50_000,
     live_items=100_000,
     live_pages=200,
-    meeting_pages=20_000,
 )
 
 

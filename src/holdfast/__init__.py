@@ -1,4 +1,4 @@
-"""Holdfast: pull large sets of records from places that fail, and lose nothing."""
+"""Holdfast: process large sets of records from unreliable sources without losing any."""
 
 from holdfast.errors import Category, ErrorCode, Failed, NotFound, Retry, RetryClass, Skip
 from holdfast.model import Item, ItemStatus, Job, JobState, Lane, Outcome, Page, Record, Standing

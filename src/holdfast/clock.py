@@ -1,4 +1,4 @@
-"""Time and chance, passed to whoever needs them: the only module that reads either."""
+"""Time and randomness, passed to whatever needs them: the only module that reads either."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Measures durations (`monotonic`) and tells the wall time (`now`).
+    """Measures durations (`monotonic`) and reads the wall time (`now`).
 
     Leases, gates and schedules never compare this wall time with the database's:
     they use the database's own. A process's clock may be wrong by minutes.
@@ -28,7 +28,7 @@ class SystemClock:
 
 
 class FixedClock:
-    """A clock that tests move by hand."""
+    """A clock that tests advance by hand."""
 
     def __init__(self, at: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
         self._start = at.timestamp()

@@ -1,24 +1,24 @@
 """Error codes, their categories and retry classes, and every exception.
 
 HoldfastError
-├── UserError              a mistake a person can mend; shown without a stack trace
+├── UserError              a mistake that a person can fix; shown without a stack trace
 │   ├── InputError         a file or record that cannot be read
 │   ├── SettingsError      a setting that is unknown or out of bounds
 │   ├── PipelineError      a pipeline that cannot be loaded or breaks its contract
-│   ├── NotThere           something that does not exist, or not for whoever asks
-│   ├── UnfitState         an order that does not fit the state of things
-│   │   └── StreamOwned    another owner's job could go on from the stream's checkpoint
-│   ├── NotAllowed         somebody who may not, or who has not said who they are
-│   ├── Throttled          too much at once; later it will be taken
-│   └── SchemaError        the database's schema does not fit the program
-├── DiscoveryError         a source that cannot be walked further (repeated cursor …)
+│   ├── NotThere           something that does not exist or is not visible to the caller
+│   ├── UnfitState         an action that is not allowed in the current state
+│   │   └── StreamOwned    the job of another owner could continue from the stream's checkpoint
+│   ├── NotAllowed         missing permission, or not logged in
+│   ├── Throttled          too many requests; try again later
+│   └── SchemaError        the database schema does not match this version
+├── DiscoveryError         a source that cannot be read further (repeated cursor …)
 ├── IllegalTransition      a state change that `model` does not allow
-├── LeaseLost              the range was taken over, cancelled or settled already
+├── LeaseLost              the range was taken over, cancelled or already settled
 ├── DatabaseGone           the database cannot be reached now; waiting may help
 ├── BrokerGone             the broker cannot be reached now; waiting may help
-├── BadEnvelope            a message that is no envelope of ours, with a code and a reason
-├── GateWait               an item has to wait for a gate and gives its place up
-└── ItemError              one record's failure, with its code
+├── BadEnvelope            a message that is not a valid envelope, with a code and a reason
+├── GateWait               an item has to wait for a gate and is put back
+└── ItemError              the failure of one record, with its code
 
 What a pipeline may return or raise besides a result: NotFound, Skip, Retry, Failed.
 """
@@ -34,7 +34,7 @@ class HoldfastError(Exception):
 
 
 class UserError(HoldfastError):
-    """A mistake a person can mend: what is wrong, and what to do next."""
+    """A mistake that a person can fix: what is wrong, and what to do next."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
@@ -55,11 +55,11 @@ class PipelineError(UserError):
 
 
 class NotThere(UserError):
-    """It does not exist, or not for whoever asks: nobody learns which."""
+    """It does not exist, or is not visible to the caller, who cannot tell which."""
 
 
 class UnfitState(UserError):
-    """The order does not fit the state of things."""
+    """The action is not allowed in the current state."""
 
 
 class StreamOwned(UnfitState):
@@ -79,7 +79,7 @@ class StreamOwned(UnfitState):
 
 
 class NotAllowed(UserError):
-    """Who asks may not. With `log_in`, because it is not known who asks."""
+    """The caller has no permission. With `log_in`, because the caller is not logged in."""
 
     def __init__(self, message: str, hint: str | None = None, *, log_in: bool = False) -> None:
         super().__init__(message, hint)
@@ -87,7 +87,7 @@ class NotAllowed(UserError):
 
 
 class Throttled(UserError):
-    """Too much at once: to be tried again after `seconds`."""
+    """Too many requests: try again after `seconds`."""
 
     def __init__(self, message: str, seconds: float, hint: str | None = None) -> None:
         super().__init__(message, hint)
@@ -95,11 +95,11 @@ class Throttled(UserError):
 
 
 class SchemaError(UserError):
-    """The database's schema does not fit this program."""
+    """The database schema does not match this version."""
 
 
 class DiscoveryError(HoldfastError):
-    """A source that cannot be walked further without risking loss."""
+    """A source that cannot be read further without risking loss."""
 
 
 class IllegalTransition(HoldfastError):
@@ -107,7 +107,7 @@ class IllegalTransition(HoldfastError):
 
 
 class LeaseLost(HoldfastError):
-    """The range was taken over, cancelled or settled already; nothing was written."""
+    """The range was taken over, cancelled or already settled; nothing was written."""
 
 
 class DatabaseGone(HoldfastError):
@@ -119,7 +119,7 @@ class BrokerGone(HoldfastError):
 
 
 class BadEnvelope(HoldfastError):
-    """A message that is no envelope of ours; it goes to the dead letters."""
+    """A message that is not a valid envelope; it becomes a dead letter."""
 
     def __init__(self, code: str, reason: str) -> None:
         super().__init__(f"{code}: {reason}")
@@ -128,7 +128,7 @@ class BadEnvelope(HoldfastError):
 
 
 class GateWait(HoldfastError):
-    """The gate lets nobody through before `seconds` from now."""
+    """The gate stays closed for the next `seconds`."""
 
     def __init__(self, gate: str, seconds: float, reason: str) -> None:
         super().__init__(f"{gate}: {reason}, {seconds:.1f} s")
@@ -138,7 +138,7 @@ class GateWait(HoldfastError):
 
 
 class ItemError(HoldfastError):
-    """One record's failure. Its code decides whether and when it is tried again."""
+    """The failure of one record. Its code decides whether and when it is retried."""
 
     def __init__(self, code: str, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(f"{code}: {message}")
@@ -148,24 +148,24 @@ class ItemError(HoldfastError):
 
 
 class NotFound(Exception):
-    """The record was looked for and is not there."""
+    """The record was looked for and does not exist."""
 
 
 class Skip(Exception):
-    """The record needs no work; give the reason as text."""
+    """The record needs no processing; give the reason as text."""
 
 
 class Retry(Exception):
-    """Try the record again, at the earliest after so many seconds."""
+    """Try the record again, after at least `after` seconds."""
 
-    def __init__(self, reason: str = "asked for by the pipeline", *, after: float | None = None):
+    def __init__(self, reason: str = "requested by the pipeline", *, after: float | None = None):
         super().__init__(reason)
         self.reason = reason
         self.after = after
 
 
 class Failed(Exception):
-    """The record failed with a code of the taxonomy or one of the pipeline's own."""
+    """The record failed with one of ERROR_CODES or a code of the pipeline."""
 
     def __init__(self, code: str = "UNKNOWN_ERROR", message: str = "") -> None:
         super().__init__(message or code)
@@ -184,11 +184,11 @@ class Category(StrEnum):
 
 
 class RetryClass(StrEnum):
-    """How an error is tried again."""
+    """How an error is retried."""
 
-    THROTTLE = "throttle"  # wait as told; uses up no attempt
-    SOON = "soon"  # a hiccup: full-jitter backoff from seconds
-    LATER = "later"  # a state that changes slowly: backoff from minutes
+    THROTTLE = "throttle"  # wait as the server says; does not count as an attempt
+    SOON = "soon"  # temporary: full-jitter backoff, starting at seconds
+    LATER = "later"  # takes time to resolve: backoff, starting at minutes
     NEVER = "never"  # permanent
 
 
@@ -197,7 +197,7 @@ class ErrorCode:
     code: str
     category: Category
     retry: RetryClass
-    alert: bool = False  # somebody has to look: credentials, a changed format
+    alert: bool = False  # a person has to look: credentials, a changed format
 
 
 def _table(*rows: tuple[str, Category, RetryClass, bool]) -> dict[str, ErrorCode]:
@@ -206,7 +206,7 @@ def _table(*rows: tuple[str, Category, RetryClass, bool]) -> dict[str, ErrorCode
 
 _C, _R = Category, RetryClass
 
-#: The 21 codes of the crawler events' taxonomy in 7 categories, then the engine's own.
+#: The 21 codes of the crawler's events in 7 categories, then those of the engine.
 ERROR_CODES: dict[str, ErrorCode] = _table(
     ("RATE_LIMITED", _C.RATE_LIMITING, _R.THROTTLE, False),
     ("AUTH_FAILED", _C.RATE_LIMITING, _R.NEVER, True),
@@ -239,6 +239,6 @@ ERROR_CODES: dict[str, ErrorCode] = _table(
 
 
 def error_code(code: str, extra: dict[str, ErrorCode] | None = None) -> ErrorCode:
-    """The code's entry; an unknown code keeps its name and counts as generic."""
+    """The entry of a code; an unknown one keeps its name and counts as generic."""
     known = (extra or {}).get(code) or ERROR_CODES.get(code)
     return known or ErrorCode(code, Category.GENERIC, RetryClass.SOON)

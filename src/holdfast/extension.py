@@ -50,7 +50,7 @@ Events = Mapping[str, tuple[str, tuple[str, ...]]]
 
 @dataclass(frozen=True, slots=True)
 class FlagSpec:
-    """Something that an admin can switch off while processes run.
+    """Something that an admin can turn off while processes are running.
 
     `setting` names a field of the extension's options, a bool: off there is off, whatever the
     flag says.
@@ -65,14 +65,14 @@ class FlagSpec:
 class Extension:
     """A pipeline and its parts, for built-in and installed packages alike."""
 
-    name: str  # its pipeline's; begins the names of its tables, queries, settings, events, flags
+    name: str  # also of its pipeline; prefix of its tables, queries, settings and events
     package: str
     help: str  # for `holdfast --help`, which does not import the commands
-    pipeline: str  # the Pipeline class; made with the options, if there are any
+    pipeline: str  # the Pipeline class; called with the options, if it has any
     options: str | None = None  # a frozen dataclass of `setting(...)` fields
     commands: str | None = None  # a typer.Typer: `holdfast NAME ...`
     web: str | None = None  # a PagePack: routes, pages, templates, static files, navigation
-    metrics: str | None = None  # declare(metrics), which returns what the pipeline counts with
+    metrics: str | None = None  # declare(metrics); what it returns becomes `Pipeline.metrics`
     demo: str | None = None  # a DemoPart: what `holdfast up --demo` adds
     events: Events = field(default_factory=lambda: MappingProxyType({}))  # log events: NAME.verb
     flags: tuple[FlagSpec, ...] = ()
@@ -107,7 +107,7 @@ class Extension:
                 )
 
     def load(self, part: str) -> Any:
-        """Imports a part; None where the extension has none."""
+        """Imports a part; None if the extension does not have it."""
         reference = getattr(self, part)
         if reference is None:
             return None
@@ -118,12 +118,12 @@ class Extension:
             raise self._broken(f"its {part}, {reference}, cannot be imported", error) from error
 
     def make(self, options: Any = None) -> Pipeline:
-        """Its pipeline, with the values of its settings."""
+        """Creates its pipeline with the values of its settings."""
         kind = self.load("pipeline")
         try:
             made = kind() if self.options is None else kind(options)
         except Exception as error:
-            raise self._broken("its pipeline cannot be made", error) from error
+            raise self._broken("its pipeline cannot be created", error) from error
         if not isinstance(made, Pipeline) or made.name != self.name:
             raise PipelineError(
                 f"the extension {self.name} of {self.package} has no pipeline {self.name!r}",
@@ -149,13 +149,13 @@ def installed() -> Mapping[str, Extension]:
 
 
 def merged_events(core: Events, extensions: Iterable[Extension]) -> dict[str, Any]:
-    """The log events of the core and of extensions; no two have one name."""
+    """The log events of the core and of extensions. Duplicate names are refused."""
     events = dict(core)
     for extension in extensions:
         for event, description in extension.events.items():
             if event in events:
                 raise PipelineError(
-                    f"the event {event} of the extension {extension.name} exists already",
+                    f"the event {event} of the extension {extension.name} already exists",
                     "Rename the extension.",
                 )
             events[event] = description

@@ -1,4 +1,4 @@
-"""Where the bytes of stored files lie: in one folder, each by its content and its name."""
+"""The paths of stored files: all in one folder, by content hash and name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def place_of(folder: Path, sha256: str, name: str) -> Path:
 
 
 def place_named(folder: Path, sha256: Any, name: Any) -> Path | None:
-    """The same, of what a record says; None unless it is the place of a file that is there."""
+    """The same for the values of a record; None unless the file exists."""
     if not isinstance(sha256, str) or not isinstance(name, str) or not _SHA256.match(sha256):
         return None
     if not name or "/" in name or "\0" in name or name.startswith("."):

@@ -1,4 +1,4 @@
-"""The words of Holdfast as types: states, their legal transitions, and what travels."""
+"""The words of Holdfast as types: states, their legal transitions, records, leases, outcomes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ JOB_TRANSITIONS: dict[str, tuple[frozenset[JobState], JobState]] = {
 
 
 def next_job_state(verb: str, state: JobState) -> JobState:
-    """Where `verb` leads from `state`; reprocessing a paused job leaves it paused."""
+    """The state that `verb` leads to; reprocessing a paused job leaves it paused."""
     allowed, target = JOB_TRANSITIONS[verb]
     if state not in allowed:
         raise IllegalTransition(f"cannot {verb} a job that is {state}")
@@ -55,7 +55,7 @@ def next_job_state(verb: str, state: JobState) -> JobState:
 
 
 class LetterState(StrEnum):
-    """Of a dead letter."""
+    """The state of a dead letter."""
 
     OPEN = "OPEN"
     REPLAYED = "REPLAYED"
@@ -88,8 +88,8 @@ ITEM_TRANSITIONS: dict[ItemStatus, frozenset[ItemStatus]] = {
 class StreamState(StrEnum):
     RUNNING = "RUNNING"  # has more pages
     COMPLETE = "COMPLETE"  # the source said explicitly that it ended
-    CAPPED = "CAPPED"  # stopped at a cap; the cursor stands where it stopped
-    FAILED = "FAILED"  # an error that waiting does not mend
+    CAPPED = "CAPPED"  # stopped at a cap; the cursor is where it stopped
+    FAILED = "FAILED"  # an error that waiting does not fix
 
 
 class Lane(StrEnum):
@@ -108,7 +108,7 @@ class SliceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record of a page, as the source gave it."""
+    """One record of a page, as the source returned it."""
 
     input: Json
     key: str | None = None
@@ -116,26 +116,26 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What a source yields. `next_cursor` is plain JSON; `end` is the source's explicit
-    word that nothing follows. A page with neither is an error, never an end."""
+    """What a source yields. `next_cursor` is plain JSON; `end` means that the source
+    said explicitly that nothing follows. A page with neither is an error, never an end."""
 
     records: list[Record]
     next_cursor: Any = None
     end: bool = False
     expected_count: int | None = None
-    notes: Any = None  # what it tells besides records, for the pipeline's `note`
+    notes: Any = None  # what it contains besides records, for the pipeline's `note`
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How a stream stands, as a pipeline's `plan` and `conclude` see it."""
+    """The state of a stream, as a pipeline's `plan` and `conclude` see it."""
 
     stream_id: int
     source: str
     mode: str
     state: StreamState
     generation: int
-    cursor: Any  # the source's own
+    cursor: Any  # as the source returned it
     pages_count: int
     records_count: int
     job_id: int
@@ -148,12 +148,12 @@ class Standing:
 
     @property
     def live(self) -> bool:
-        """Whether its job is still to end by itself, or waits for a person to let it."""
+        """Whether its job has not ended: it is running, or paused by a person."""
         return self.job_state in (JobState.QUEUED, JobState.RUNNING, JobState.PAUSED)
 
 
 class Item(NamedTuple):
-    """One record of a job, as a worker gets it."""
+    """One record of a job, as a worker reads it."""
 
     seq: int
     input: str
@@ -162,9 +162,9 @@ class Item(NamedTuple):
     misses: int = 0
 
 
-#: Expiries after which a range is cut in pieces, each of which runs alone.
+#: Number of expiries after which a range is split into pieces that run alone.
 ALONE_AFTER = 2
-#: Deaths of its worker while alone in its range that make an item a dead letter.
+#: Number of worker deaths, while alone in its range, after which an item is a dead letter.
 LONE_EXPIRIES = 3
 
 
@@ -184,12 +184,12 @@ class Lease:
 
     @property
     def alone(self) -> bool:
-        """A range whose lease ran out twice runs alone: whatever kills its worker is in it."""
+        """A range whose lease expired twice runs alone: it contains what kills its worker."""
         return self.expiries >= ALONE_AFTER
 
 
 class Outcome(NamedTuple):
-    """What came of one try of an item, ready to be settled; its fields stand in the order of
+    """The result of one attempt at an item, ready to be settled. Its fields are in the order of
     the table's columns.
 
     Status PENDING means another try, due after `delay` seconds; `logged` keeps this one in the
@@ -231,13 +231,13 @@ class Job:
     finished_at: datetime | None = None
     updated_at: datetime | None = None
     discovered_at: datetime | None = None
-    trace: str | None = None  # the `traceparent` of its making
-    ip: str | None = None  # of whoever asked for it over HTTP
+    trace: str | None = None  # the `traceparent` of its creation
+    ip: str | None = None  # of the client that requested it over HTTP
     file_id: int | None = None
 
     @property
     def given_options(self) -> dict[str, Any]:
-        """What was given with --option; names with an underscore are the engine's own."""
+        """The options given with --option; names with an underscore belong to the engine."""
         return {k: v for k, v in self.options.items() if not k.startswith("_")}
 
 
@@ -252,7 +252,7 @@ class Counters:
     error: int = 0
     retried: int = 0
     throttled: int = 0
-    known: int = 0  # records that made no item, because their key is known
+    known: int = 0  # records that became no item, because their key is known
 
     @property
     def finished(self) -> int:
@@ -261,3 +261,13 @@ class Counters:
     @property
     def open(self) -> int:
         return self.accepted - self.finished
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The result of one check by `holdfast doctor`."""
+
+    what: str
+    ok: bool
+    text: str
+    fix: str | None = None

@@ -1,4 +1,4 @@
-"""What a pipeline declares that can be set about a job: names, types, defaults, choices."""
+"""The options of a pipeline that can be set per job: names, types, defaults, choices."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from holdfast.errors import PipelineError, UserError
 from holdfast.json_depth import DEEPEST, is_too_deep
 
 _KINDS = {str: "text", int: "whole number", float: "number", bool: "true or false"}
-_LARGEST = 2**63  # what JSON keeps
+_LARGEST = 2**63  # JSON libraries keep integers up to here
 _TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """`Option("currency", choices=["EUR", "USD"], default="EUR", help="Prices are told in it.")`
+    """`Option("currency", choices=["EUR", "USD"], default="EUR", help="Currency of prices.")`
 
-    An option without a default may be left out; `ctx.options` then lacks it.
+    An option without a default may be omitted; it is then missing from `ctx.options`.
     """
 
     name: str
@@ -32,67 +32,72 @@ class Option:
     def __post_init__(self) -> None:
         if self.type not in _KINDS or not self.name or self.name.startswith("_"):
             raise PipelineError(
-                f"the option {self.name!r} cannot be declared so",
-                "Its type is str, int, float or bool, and its name does not begin with _.",
+                f"the option {self.name!r} is declared wrongly",
+                "Its type must be str, int, float or bool, and its name must not begin with _.",
             )
         for value in (*self.choices, *([] if self.default is None else [self.default])):
-            self.taken(value)
+            self.convert(value)
 
     @property
     def kind(self) -> str:
-        """Its type, in words."""
+        """Its type, for people."""
         return _KINDS[self.type]
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         choices = ", ".join(str(choice) for choice in self.choices)
         return f"{self.name} ({choices or self.kind})"
 
-    def taken(self, value: Any) -> Any:
-        """The value in the option's type; text is read, as command lines and forms give it."""
-        read = _read(self.type, value)
-        if read is None or (self.choices and read not in self.choices):
-            raise UserError(f"{value!r} does not fit the option {self.name}", f"{self.told}.")
-        return read
+    def convert(self, value: Any) -> Any:
+        """The value in the type of the option. Text is parsed, as from command lines and forms."""
+        converted = _parse(self.type, value)
+        if converted is None or (self.choices and converted not in self.choices):
+            raise UserError(
+                f"{value!r} is not a valid value for the option {self.name}",
+                f"Expected: {self.description}.",
+            )
+        return converted
 
 
 def checked_options(
     pipeline: str, declared: Sequence[Option], given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What was given, in the declared types; what is not declared is refused."""
+    """The given options in their declared types; what is not declared is refused."""
     known = {option.name: option for option in declared}
     unknown = [name for name in given if name not in known]
     if unknown:
         raise UserError(
             f"the pipeline {pipeline} has no option {unknown[0]!r}",
-            f"Options: {'; '.join(option.told for option in declared)}."
+            f"Options: {'; '.join(option.description for option in declared)}."
             if declared
             else "It declares none.",
         )
-    return _storable({name: known[name].taken(value) for name, value in given.items()})
+    return _storable({name: known[name].convert(value) for name, value in given.items()})
 
 
 def _storable(options: Mapping[str, Any]) -> dict[str, Any]:
-    """What can be kept with the job, and told again."""
+    """The options, if they can be stored with the job and shown again."""
     try:
         text = orjson.dumps(dict(options)).decode()
     except TypeError as error:
-        raise UserError(f"the options cannot be kept: {error}", "Give plain JSON values.") from None
+        raise UserError(
+            f"the options cannot be stored: {error}", "Use plain JSON values."
+        ) from None
     if is_too_deep(text):
-        raise UserError(f"the options nest deeper than {DEEPEST} levels", "Give simpler ones.")
+        raise UserError(f"the options nest deeper than {DEEPEST} levels", "Use simpler values.")
     return dict(options)
 
 
 def whole_options(
     pipeline: str, declared: Sequence[Option], given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The same, with the defaults of what was not given."""
+    """The same, with defaults for options that are not given."""
     defaults = {option.name: option.default for option in declared if option.default is not None}
     return defaults | checked_options(pipeline, declared, given)
 
 
-def _read(wanted: type, value: Any) -> Any:
-    """None where it cannot be read."""
+def _parse(wanted: type, value: Any) -> Any:
+    """None if it cannot be parsed."""
     if wanted is str:
         return value if isinstance(value, str) else None
     if wanted is bool:
@@ -102,7 +107,7 @@ def _read(wanted: type, value: Any) -> Any:
     if wanted is int and isinstance(value, float):
         return int(value) if value.is_integer() else None
     try:
-        read = wanted(value)
+        number = wanted(value)
     except (ValueError, OverflowError):
         return None
-    return read if abs(read) < _LARGEST else None
+    return number if abs(number) < _LARGEST else None

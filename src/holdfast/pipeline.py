@@ -1,4 +1,4 @@
-"""What a user writes: a decorated function, or a class with more to say.
+"""What a user writes: a decorated function, or a class if more is needed.
 
 @pipeline(columns=["title", "price"])
 async def prices(row, ctx):
@@ -39,10 +39,10 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Dedupe:
-    """Identity across jobs: a record whose key is known makes no new item.
+    """Identity across jobs: a record whose key is known does not become a new item.
 
-    `changed` and `failed` decide what becomes of a known key whose content differs, or whose
-    item ended otherwise than DONE: "again" makes a new item, "skip" only counts it.
+    `changed` and `failed` decide what happens to a known key whose content differs, or whose
+    item did not end as DONE: "again" creates a new item, "skip" only counts it.
     """
 
     scope: str
@@ -63,8 +63,8 @@ class Http(Protocol):
 
 
 class Row(Sequence[Any], ABC):
-    """A row that was read, as both databases give it: by the names of its columns, or by position
-    where a query gives a single value, or many rows that have to be read quickly."""
+    """A row of a query result. Read it by column name, or by position if the query returns a single
+    value or many rows that have to be read quickly."""
 
     @abstractmethod
     def __getitem__(self, column: Any) -> Any: ...
@@ -76,7 +76,8 @@ class Row(Sequence[Any], ABC):
 class Tx(Protocol):
     """The settling transaction, as `save` sees it. Parameters are written `:name`.
 
-    An extension names queries of its `sql` folder instead of giving SQL.
+    `fetch`, `take` and `take_many` take the name of a query in the extension's `sql`
+    folder.
     """
 
     async def execute(self, sql: str, params: Mapping[str, Any] | None = None) -> None: ...
@@ -89,10 +90,10 @@ class Tx(Protocol):
         """Writes by a named query and returns rows."""
 
     async def copy(self, table: str, columns: Sequence[str], rows: Any) -> None:
-        """Adds rows to a table, in the fastest way that the database has."""
+        """Adds rows to a table in the fastest way that the database offers."""
 
     async def take_many(self, query: str, rows: Sequence[Sequence[Any]]) -> list[Row]:
-        """Runs a named query for a batch and returns all rows that it gave."""
+        """Runs a named query for a batch and returns all resulting rows."""
 
 
 class Fetch(Protocol):
@@ -105,7 +106,7 @@ class Fetch(Protocol):
 
 
 class Context:
-    """What an item's processing is given besides its row."""
+    """What `process` is given besides the row."""
 
     __slots__ = ("_files", "_gates", "attempt", "http", "job", "log", "seq")
 
@@ -121,7 +122,7 @@ class Context:
     ) -> None:
         self.job = job
         self.seq = seq
-        self.attempt = attempt  # 1 at the first try; counts throttled tries too
+        self.attempt = attempt  # 1 for the first attempt; includes throttled ones
         self.http = http
         self.log = log
         self._gates = gates
@@ -129,20 +130,20 @@ class Context:
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """What was given with --option NAME=VALUE when the job was made."""
+        """The options of the job, as given with --option NAME=VALUE."""
         return self.job.given_options
 
     def file(self, row: Mapping[str, Any]) -> Path:
-        """Where the bytes of an uploaded image lie: `ctx.file(row).read_bytes()`."""
-        found = None
+        """The path of an uploaded image: `ctx.file(row).read_bytes()`."""
+        path = None
         if self._files is not None and self.job.options.get("_images"):
-            found = place_named(self._files, row.get("sha256"), row.get("name"))
-        if found is None:
-            raise Failed("STORAGE_ERROR", "the image of this row is not among this host's files")
-        return found
+            path = place_named(self._files, row.get("sha256"), row.get("name"))
+        if path is None:
+            raise Failed("STORAGE_ERROR", "the image of this row is not stored on this host")
+        return path
 
     def gate(self, name: str) -> Any:
-        """`async with ctx.gate("provider"):` passes a gate for work that is not ctx.http's."""
+        """`async with ctx.gate("provider"):` passes a gate for work that does not use ctx.http."""
         return self._gates(name)
 
 
@@ -159,7 +160,7 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """An order: a new job on one stream, which opens a new generation if it was walked before."""
+    """An order: start a new job on one stream, as a new generation if it was read before."""
 
     source: str
     mode: str
@@ -169,14 +170,14 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """An order: the job goes on from its streams' cursors."""
+    """An order: continue the job from the cursors of its streams."""
 
     job_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """An order: the stream's next job is wanted. Cleared by the Start that fulfils it."""
+    """An order: request another job on the stream. Cleared by the Start that fulfils it."""
 
     stream_id: int
     force_full: bool = False
@@ -188,7 +189,7 @@ Order = Start | Resume | Mark
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """What was done to a pipeline's own rows, for the audit."""
+    """A change to the pipeline's own rows, for the audit log."""
 
     action: str
     subject: str
@@ -197,8 +198,8 @@ class Act:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What a pipeline makes of a request: orders, what to answer, and what the audit has to say
-    beside the orders."""
+    """What a pipeline decides on a request: orders, an answer for the caller, and further entries
+    for the audit log."""
 
     orders: Sequence[Order] = ()
     answer: Any = None
@@ -207,7 +208,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The stream's pass is complete and was counted."""
+    """The stream was read completely and counted."""
 
     expected_count: int | None
     actual_count: int | None
@@ -216,7 +217,7 @@ class Verified:
 
 @dataclass(frozen=True, slots=True)
 class Reopen:
-    """Not complete yet: the stream is walked on from this cursor, after `delay` seconds."""
+    """Not complete yet: continue reading the stream from this cursor after `delay` seconds."""
 
     cursor: Any
     delay: float = 0.0
@@ -224,9 +225,9 @@ class Reopen:
 
 @dataclass(frozen=True, slots=True)
 class Unproven:
-    """The stream ended, but what it gave cannot be right: its job fails with this error.
+    """The stream ended, but its records cannot be right: the job fails with this error.
 
-    A resume goes on from `cursor`.
+    A resume continues from `cursor`.
     """
 
     error: str
@@ -235,36 +236,38 @@ class Unproven:
 
 Conclusion = Verified | Reopen | Unproven
 
-#: The streams of the named sources, their jobs held until the transaction ends; None: all.
+#: The streams of the named sources (None: all). Their jobs are locked until the transaction ends.
 Standings = Callable[[Sequence[str] | None], Awaitable[Sequence[Standing]]]
 
 
 class Pipeline:
-    """A named recipe: where records come from, how one is processed, what columns result.
+    """Where records come from, how one is processed, and which columns the results have.
 
-    Subclass it and set what differs; `process` is all that is required.
+    Subclass it and override what differs; only `process` is required.
     """
 
     name: str = ""
     columns: Sequence[str] = ()
-    inputs: Sequence[str] = ()  # fields that a row should have, for pages that map columns to them
-    options: Sequence[Option] = ()  # what can be set about a job; nothing else can
-    timeout: float | None = None  # seconds for one item; None: the setting ITEM_TIMEOUT_SECONDS
+    inputs: Sequence[str] = ()  # fields that rows should have; pages let people map columns to them
+    options: Sequence[Option] = ()  # what can be set per job; anything else is refused
+    timeout: float | None = None  # seconds per item; None: HOLDFAST_ITEM_TIMEOUT_SECONDS
     min_concurrency: int = 1
-    max_concurrency: int | None = None  # None: the setting CONCURRENCY_MAX
+    max_concurrency: int | None = None  # None: HOLDFAST_CONCURRENCY_MAX
     gates: Sequence[Gate] = ()
     dedupe: Dedupe | None = None
     lane: Lane = Lane.UPLOAD
     error_codes: Mapping[str, ErrorCode] = {}
-    max_attempts: int | None = None  # None: the setting MAX_ATTEMPTS_ERROR
+    max_attempts: int | None = None  # None: HOLDFAST_MAX_ATTEMPTS_ERROR
     max_attempts_not_found: int | None = None
-    schema: Sequence[str] = ()  # statements that make the tables `save` writes, if missing
-    slice_pages: int | None = None  # most pages that one slice of discovery walks
+    schema: Sequence[
+        str
+    ] = ()  # statements that create the tables `save` writes, if they are missing
+    slice_pages: int | None = None  # maximum number of pages in one slice of discovery
 
     def __init__(self) -> None:
-        self.file: str | None = None  # where it was loaded from
-        self.extension: str | None = None  # the name of the extension that it belongs to
-        self.metrics: Any = None  # what its extension declared to count with
+        self.file: str | None = None  # the file it was loaded from
+        self.extension: str | None = None  # name of its extension
+        self.metrics: Any = None  # what the metrics part of its extension returned
         self.name = self.name or _snake_case(type(self).__name__)
         self._check_process()
         self.threaded = not inspect.iscoroutinefunction(self.process)
@@ -278,23 +281,23 @@ class Pipeline:
     def _check_process(self) -> None:
         if getattr(self.process, "__func__", None) is Pipeline.process:
             raise PipelineError(
-                f"the pipeline {self.name} has no `process`",
-                "Give it one: async def process(self, row, ctx).",
+                f"the pipeline {self.name} has no `process` method",
+                "Add one: async def process(self, row, ctx).",
             )
         try:
             inspect.signature(self.process).bind(None, None)
         except TypeError:
             raise PipelineError(
                 f"the pipeline {self.name} must take two arguments: row and ctx",
-                "async def prices(row, ctx), or in a class: async def process(self, row, ctx).",
+                "Write async def NAME(row, ctx), or in a class async def process(self, row, ctx).",
             ) from None
 
     def sources(self, options: Mapping[str, Any]) -> Sequence[str]:
-        """The names of the sources to walk; each becomes a stream of its own."""
+        """The names of the sources to read; each becomes a separate stream."""
         return (self.name,)
 
     def fingerprint(self, source: str, options: Mapping[str, Any]) -> str:
-        """Names the query behind the cursor: a stored cursor is refused when this changed."""
+        """Identifies the query behind the cursor: a stored cursor is refused if this changed."""
         return source
 
     def discover(self, source: str, cursor: Any, ctx: Context) -> AsyncIterator[Page]:
@@ -302,37 +305,37 @@ class Pipeline:
         raise NotImplementedError
 
     def key(self, row: Json) -> str | None:
-        """The record's identity across jobs, where `dedupe` is set."""
+        """The identity of the record across jobs, if `dedupe` is set."""
         return None
 
     def normalize(self, row: Json) -> Json:
-        """The row in canonical form; kept beside it, and what `process` is given."""
+        """The row in canonical form. It is stored beside the row and passed to `process`."""
         return row
 
     def process(self, row: Json, ctx: Context) -> Any:
-        """One record to one result. May be `async def`; a plain `def` runs in a thread."""
+        """Turns one record into one result. May be `async def`; a plain `def` runs in a thread."""
         raise NotImplementedError
 
     async def save(self, tx: Tx, settled: Sequence[Settled]) -> None:
         """Writes domain rows in the transaction that settles the items."""
 
     async def note(self, tx: Tx, job: Job, notes: Any) -> None:
-        """Writes what a page tells besides its records (`Page.notes`), with its cursor."""
+        """Stores what a page contains besides records (`Page.notes`), together with its cursor."""
 
     async def plan(self, tx: Tx, request: Json, standings: Standings, now: datetime) -> Planned:
-        """Decides what a request leads to: jobs to start or to resume, marks to set.
+        """Decides what to do about a request: start or resume jobs, set marks.
 
-        Asked with {"follow": source} when a job that concludes has ended, with {"force_full":
-        source} when somebody wants a stream walked anew from its beginning.
+        The request is {"follow": source} when a job that concludes has ended, and {"force_full":
+        source} when a person asks to read a stream again from the beginning.
         """
         raise NotImplementedError
 
     async def conclude(self, tx: Tx, job: Job, standing: Standing) -> Conclusion:
-        """Judges a stream that ended, once all its items are settled: complete, or not yet."""
+        """Decides whether a stream that ended is complete, once all its items are settled."""
         raise NotImplementedError
 
     async def tend(self, tx: Tx) -> bool:
-        """A small piece of work in the background; True if more is to be done."""
+        """Does a small piece of background work; True if more is left."""
         return False
 
 
@@ -354,16 +357,16 @@ _OPTIONS = frozenset(
 
 
 def pipeline(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Makes a pipeline of a function; the options are the attributes of `Pipeline`."""
+    """Turns a function into a pipeline; the options are the attributes of `Pipeline`."""
     unknown = sorted(set(options) - _OPTIONS)
     if unknown:
         raise PipelineError(
-            f"@pipeline has no option {unknown[0]!r}", f"It takes: {', '.join(sorted(_OPTIONS))}."
+            f"@pipeline has no option {unknown[0]!r}", f"Options: {', '.join(sorted(_OPTIONS))}."
         )
     if isinstance(function, str):
         raise PipelineError(
-            f"@pipeline takes no name by itself: {function!r}",
-            f"Write @pipeline(name={function!r}), or leave it out: the function's name is taken.",
+            f"@pipeline cannot be called with only a name: {function!r}",
+            f"Write @pipeline(name={function!r}), or omit it to use the name of the function.",
         )
     if function is not None:
         return _FunctionPipeline(function, options)

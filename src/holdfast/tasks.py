@@ -1,4 +1,4 @@
-"""Tasks that are told to end."""
+"""Ending asyncio tasks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _AGAIN_SECONDS = 1.0
 
 async def end_tasks(tasks: Iterable[asyncio.Task[Any]]) -> None:
     """Cancels them until each has ended: before Python 3.12 `asyncio.wait_for`, on which the
-    drivers rely, may swallow a cancellation, and its task would go on for ever."""
+    drivers rely, may swallow a cancellation, and the task would run for ever."""
     left = set(tasks)
     while left:
         for task in left:
@@ -20,7 +20,7 @@ async def end_tasks(tasks: Iterable[asyncio.Task[Any]]) -> None:
 
 
 def raise_failure(ended: Iterable[asyncio.Task[Any]]) -> None:
-    """What one of these tasks failed with, if any did."""
+    """Raises the exception of a task that failed, if any did."""
     for task in ended:
         if not task.cancelled() and (error := task.exception()) is not None:
             raise error

@@ -1,4 +1,4 @@
-"""Which encodings text may be in, where a stranger names one."""
+"""The text encodings that are accepted when a file or a server names one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAME_CHARACTERS = 40
 
 
 def codec_named(name: str) -> str | None:
-    """The codec's own name; None where there is none for text of that name."""
+    """The normal name of a text codec; None if there is none of that name."""
     if len(name) > _NAME_CHARACTERS:
         return None
     try:

@@ -159,7 +159,7 @@ def test_first_start_prints_a_link_that_lets_the_admin_in(
     while link is None:
         line = server.stderr.readline()
         assert line
-        found = re.search(r"Log in once with: (\S+)", line)
+        found = re.search(r"Log in \(once\) with: (\S+)", line)
         link = found.group(1) if found else None
     while True:
         try:

@@ -65,7 +65,7 @@ async def test_image_is_shown_to_its_owner_as_it_is(server: ApiServer) -> None:
 async def test_broken_image_is_refused_and_not_kept(server: ApiServer) -> None:
     ada = await server.person("ada")
     reply = await ada.post("/api/files", files={"file": ("a.png", png()[:40])})
-    assert reply.status_code == 422 and "broken image" in reply.json()["detail"]
+    assert reply.status_code == 422 and "damaged image" in reply.json()["detail"]
     assert (await ada.get("/api/files")).json()["files"] == []
 
 

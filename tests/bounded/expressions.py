@@ -29,7 +29,7 @@ USES = {
     "answered_once._KEY": use("match", "a"),
     "items._TEXT": use("findall", '"', '\\"', ('"', '\\"'), ('"a', "\\\\"), '" ', most=2_000),
     "uploading.safe_name": use("split", "/", "a"),
-    "broker_url._PREFIX": use("fullmatch", "a"),
+    "urls._PREFIX": use("fullmatch", "a"),
     "output._CONTROL": use("sub", "\x00", "a"),
     # Only our own settings come here.
     "database_url.mask_password": use("sub", "://a:", "password=", most=2_000),

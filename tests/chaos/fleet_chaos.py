@@ -31,7 +31,7 @@ AWAY_SECONDS = 2.0
 
 
 #: What a process says when it is at work; workers log it.
-_AT_WORK = {"relay": "Relaying.", "timers": "Keeping time."}
+_AT_WORK = {"relay": "Relaying.", "timers": "Running timers."}
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Any
 
 import asyncpg
 
-from holdfast.database_url import sqlite_file
+from holdfast.urls import sqlite_file
 from tests.chaos.children import Child, Children
 from tests.command import HoldfastCommand
 

@@ -11,7 +11,7 @@ from contextlib import closing
 
 import pytest
 
-from holdfast.database_url import sqlite_file
+from holdfast.urls import sqlite_file
 from tests.chaos.children import Child
 from tests.chaos.scene import DEEDS, Scene, finish, wait_until
 

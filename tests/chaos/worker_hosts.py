@@ -34,7 +34,7 @@ FEW_AT_ONCE = {
 
 
 class WorkerHost:
-    """`holdfast worker` on a host of its own."""
+    """`holdfast work` on a host of its own."""
 
     def __init__(self, host: Host, scene: Scene, folder: Path) -> None:
         self.host = host
@@ -45,7 +45,7 @@ class WorkerHost:
             for name, value in scene.environment({}).items()
             if name in ("HOLDFAST_DATABASE_URL", "HOLDFAST_BROKER_URL")
         }
-        command = [sys.executable, "-P", "-m", "holdfast", "worker", str(DEEDS), "--processes", "2"]
+        command = [sys.executable, "-P", "-m", "holdfast", "work", str(DEEDS), "--processes", "2"]
         with self._output.open("ab") as output:
             self._process = subprocess.Popen(
                 host.command(*command),

@@ -51,7 +51,7 @@ def test_declared_options_are_checked_before_anything_is_done(desk: Desk) -> Non
     desk.succeed("run", "said.py", "titles.csv", "--option", "times=3")
     desk.succeed("run", "said.py", "titles.csv")
     other = desk.holdfast("run", "said.py", "titles.csv", "--option", "end=!")
-    assert other.returncode == 1 and "other options" in other.stderr
+    assert other.returncode == 1 and "different options" in other.stderr
 
 
 MEETINGS = """
@@ -143,7 +143,7 @@ async def test_class_discovers_normalizes_processes_saves_and_dedupes(
     serve_meetings(world, [f" title {n} " for n in range(12)])
     said = await run(desk, "meetings.py", "--option", url, "--option", "day=2", code=3)
     assert "3 accepted, 2 done, 0 not found, 0 skipped, 1 error" in said
-    assert "9 known already" in said
+    assert "9 already known" in said
 
 
 async def test_bad_row_in_save_harms_only_itself(desk: Desk, world: World) -> None:
@@ -309,7 +309,7 @@ def test_options_of_a_job_are_not_changed_in_silence(desk: Desk) -> None:
     )
     desk.write_rows("in.csv", 1)
     desk.succeed("run", "greet.py", "in.csv", "--option", "word=hello")
-    assert "made with other options" in desk.fail(
+    assert "started with different options" in desk.fail(
         "run", "greet.py", "in.csv", "--option", "word=bye"
     )
     desk.succeed("run", "greet.py", "in.csv")

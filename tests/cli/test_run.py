@@ -62,7 +62,7 @@ def test_run_takes_in_works_exports_and_sums_up(desk: Desk) -> None:
     again = desk.json("items", "1", "--item", "6")
     assert again["tries"] == 2
     assert [tried["error_message"] for tried in again["tries_before"]] == [
-        "asked for by the pipeline"
+        "requested by the pipeline"
     ]
 
 
@@ -92,7 +92,7 @@ def test_job_is_found_by_the_content_of_its_input(desk: Desk) -> None:
     shutil.move(desk.folder / "in.csv", desk.folder / "renamed.csv")
     done = desk.holdfast("run", "upper.py", "renamed.csv", "--out", "out.csv")
     assert done.returncode == 0
-    assert "Job 1 is done already; --new makes a fresh one." in done.stderr
+    assert "Job 1 is already done; use --new to start another one." in done.stderr
     assert (desk.folder / "out.csv").exists()
 
     desk.write_rows("renamed.csv", 4)
@@ -120,7 +120,7 @@ def test_one_of_several_pipelines_is_chosen_by_name(desk: Desk) -> None:
         """,
     )
     desk.write_rows("in.csv", 1)
-    assert "Choose one: two.py:first" in desk.fail("run", "two.py", "in.csv")
+    assert "Choose one, for example two.py:first" in desk.fail("run", "two.py", "in.csv")
     assert "It has: first, second." in desk.fail("run", "two.py:third", "in.csv")
     desk.succeed("run", "two.py:second", "in.csv")
     assert desk.results() == [{"by": "second"}]
@@ -189,7 +189,7 @@ def test_written_wrongly_is_exit_code_2(desk: Desk) -> None:
 def test_output_that_cannot_be_written_is_said_before_the_work(desk: Desk) -> None:
     desk.write("upper.py", UPPER)
     desk.write_rows("in.csv", 2)
-    assert "is the input itself" in desk.fail("run", "upper.py", "in.csv", "--out", "./in.csv")
+    assert "is the input file" in desk.fail("run", "upper.py", "in.csv", "--out", "./in.csv")
     assert "format" in desk.fail("run", "upper.py", "in.csv", "--out", "out.pdf")
     assert "missing" in desk.fail("run", "upper.py", "in.csv", "--out", "missing/out.csv")
     (desk.folder / "folder.csv").mkdir()
@@ -201,4 +201,6 @@ def test_output_that_cannot_be_written_is_said_before_the_work(desk: Desk) -> No
 def test_function_without_discover_asks_for_its_input(desk: Desk) -> None:
     desk.write("upper.py", UPPER)
     assert "the pipeline upper needs an input file" in desk.fail("run", "upper.py")
-    assert "--option 'x' is not NAME=VALUE" in desk.fail("run", "upper.py", "--option", "x")
+    assert "--option 'x' is not of the form NAME=VALUE" in desk.fail(
+        "run", "upper.py", "--option", "x"
+    )

@@ -46,7 +46,7 @@ def test_stops_soon_with_items_in_work_and_continues(
     returncode, said = stop(process, number)
     assert returncode == code
     assert "Traceback" not in said
-    assert "Stopped. The same command continues where it stopped." in said
+    assert "Stopped. Run the same command to continue." in said
     assert not (desk.folder / "out.csv").exists()
     told = desk.show()
     assert told["counters"]["open"] == 30
@@ -177,7 +177,7 @@ def test_export_that_is_stopped_leaves_no_half_file(desk: Desk) -> None:
     wait_until(lambda: list(desk.folder.glob(".holdfast-export-*")))
     returncode, said = stop(process, signal.SIGINT)
     assert (returncode, "Traceback" in said) == (130, False)
-    assert "The same command writes the results." in said
+    assert "Run the same command to write the results." in said
     assert not (desk.folder / "out.xlsx").exists()
     assert not list(desk.folder.glob(".holdfast-export-*"))
     desk.succeed("run", "fast.py", "in.csv", "--out", "out.csv")

@@ -128,6 +128,6 @@ def test_port_that_is_taken_is_told_before_anything_is_begun(
         process = start_holdfast("up", *arguments, "--port", str(port), "--workers", "1")
         _, told = process.communicate(timeout=WAIT_SECONDS)
     assert process.returncode == 1
-    assert f":{port}: another program listens there" in told and "--port" in told
+    assert f":{port}: another program is listening there" in told and "--port" in told
     assert "did not start" not in told and "Traceback" not in told
     assert not list(tmp_path.rglob("*.csv"))

@@ -96,7 +96,7 @@ CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
         "three bytes",
         "garbage",
         "half a head",
-        "half a body",
+        "the body is incomplete",
         "half of the chunks",
         "chunk size is no number",
         "chunk longer than said",

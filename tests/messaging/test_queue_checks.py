@@ -70,7 +70,7 @@ async def test_doctor_shows_a_queue_of_another_form_and_reset_mends_it(
 ) -> None:
     await admin.declare_queue(f"{queue_prefix}.bulk", durable=True)
     found = findings(run("doctor", "--json"))[f"queue {queue_prefix}.bulk"]
-    assert not found["ok"] and "holdfast broker reset bulk" in str(found["mend"])
+    assert not found["ok"] and "holdfast broker reset bulk" in str(found["fix"])
     assert run("broker", "reset", "bulk").returncode == 0
     assert findings(run("doctor", "--json"))[f"queue {queue_prefix}.bulk"]["ok"]
 

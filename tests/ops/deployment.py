@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
 PROCESSES = ("api", "relay", "timers", "worker")
+COMMANDS = ("api", "relay", "timers", "work", "migrate")
 
 
 def documents(path: Path) -> list[Any]:

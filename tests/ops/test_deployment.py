@@ -15,13 +15,13 @@ import typer
 from holdfast.cli.main import app
 from holdfast.settings import SETTINGS, load_settings
 from tests.ops import deployment
-from tests.ops.deployment import DEPLOY, PROCESSES, ROOT, UNITS
+from tests.ops.deployment import COMMANDS, DEPLOY, PROCESSES, ROOT, UNITS
 
 PROGRAM: Any = typer.main.get_command(app)
 SETTING_NAMES = {each.name for each in SETTINGS}
 FILES = sorted(path for path in DEPLOY.rglob("*") if path.is_file())
 HOW_TOS = [
-    ROOT / "docs" / "how-to" / name for name in ("run-a-fleet.md", "deploy.md", "watch-it.md")
+    ROOT / "docs" / "how-to" / name for name in ("run-a-fleet.md", "deploy.md", "monitoring.md")
 ]
 
 
@@ -62,9 +62,9 @@ def test_a_process_may_drain_before_it_is_killed() -> None:
 def test_every_way_of_deploying_starts_every_process() -> None:
     started = {(place.split()[0], rest[0]) for place, rest in deployment.commands()}
     for way in ("compose", "kubernetes"):
-        assert {name for where, name in started if where == way} == {*PROCESSES, "migrate"}
+        assert {name for where, name in started if where == way} == {*COMMANDS}
     units = {name for where, name in started if where.endswith(".service")}
-    assert units == {*PROCESSES, "migrate"}
+    assert units == {*COMMANDS}
 
 
 class TestDockerfile:

@@ -64,7 +64,7 @@ def test_a_trace_passes_through_outbox_and_broker_to_the_worker_that_settles(
     traced = {**fleet, "HOLDFAST_OTLP_ENDPOINT": collector.url}
     relay = desk.start("relay", env={**traced, "HOLDFAST_SERVICE_NAME": "relay"})
     in_worker = {**traced, "HOLDFAST_SERVICE_NAME": "worker"}
-    worker = desk.start("worker", "upper.py", "--processes", "1", env=in_worker)
+    worker = desk.start("work", "upper.py", "--processes", "2", env=in_worker)
     desk.succeed("run", "upper.py", "in.csv", "--no-work", env=traced)
     wait_until(lambda: desk.show()["state"] == "DONE", seconds=60)
     assert stop(worker, signal.SIGTERM)[0] == 0
@@ -86,12 +86,13 @@ def test_every_process_of_the_fleet_tells_its_health(desk: Desk, fleet: dict[str
     started = [
         desk.start("relay", "--health-port", str(relay), env=fleet),
         desk.start("timers", "upper.py", "--health-port", str(timers), env=fleet),
-        desk.start("worker", "upper.py", "--processes", "1", "--health-port", str(base), env=fleet),
+        desk.start("work", "upper.py", "--processes", "2", "--health-port", str(base), env=fleet),
     ]
     wait_until(lambda: is_ready(relay, "broker"), seconds=60)
     wait_until(lambda: is_ready(timers), seconds=60)
     wait_until(lambda: is_ready(base), seconds=60)
     wait_until(lambda: is_ready(base + 1, "broker"), seconds=60)
+    wait_until(lambda: is_ready(base + 2, "broker"), seconds=60)
     for process in started:
         assert stop(process, signal.SIGTERM)[0] == 0
 
@@ -109,7 +110,7 @@ def test_a_process_that_waits_for_its_broker_is_alive_but_not_ready(
         "process": "ok",
         "database": "ok",
         "schema": "ok",
-        "broker": "is waited for",
+        "broker": "is being waited for",
     }
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=10) as reply:
         assert reply.status == 200

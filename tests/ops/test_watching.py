@@ -76,7 +76,7 @@ def test_every_alert_is_tested_and_says_what_to_do_here_and_in_the_docs() -> Non
         for case in test["alert_rule_test"]
         if case.get("exp_alerts")
     }
-    page = (ROOT / "docs" / "how-to" / "watch-it.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "monitoring.md").read_text()
     for name, rule in alerts().items():
         assert name in tested
         assert f"`{name}`" in page

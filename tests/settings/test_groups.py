@@ -70,7 +70,7 @@ def test_names_carry_the_extension_and_an_alias_does_not(weather: Groups) -> Non
 
 def test_two_names_of_one_setting_may_not_differ(weather: Groups) -> None:
     environ = {"HOLDFAST_WEATHER_PAGE_SIZE": "20", "STATION_PAGE_SIZE": "30"}
-    assert "are one setting, but have different values" in problems_of(environ, weather)
+    assert "are the same setting, but have different values" in problems_of(environ, weather)
 
 
 def test_default_follows_a_core_setting(weather: Groups) -> None:
@@ -119,7 +119,7 @@ def test_every_problem_of_core_and_extension_is_listed_at_once(weather: Groups) 
         {"HOLDFAST_CLAIM_MAX": "x", "HOLDFAST_WEATHER_PAGE_SIZE": "0", "STATION_PAGE_SIZE": "y"},
         weather,
     )
-    assert message.splitlines()[0] == "3 things are wrong with the settings:"
+    assert message.splitlines()[0] == "3 settings are wrong:"
 
 
 def test_bad_alias_is_refused_when_the_group_is_read(weather: Groups) -> None:
@@ -143,9 +143,9 @@ def test_extension_without_options_has_no_settings(groups_of: Callable[..., Grou
 
 def test_name_declared_twice_is_refused(groups_of: Callable[..., Groups]) -> None:
     core = OPTIONS.replace("page_size", "timeout_seconds")
-    with pytest.raises(PipelineError, match="HOLDFAST_HTTP_TIMEOUT_SECONDS is a setting twice"):
+    with pytest.raises(PipelineError, match="HOLDFAST_HTTP_TIMEOUT_SECONDS is a setting of both"):
         every_setting(groups_of(http=core)())
-    with pytest.raises(PipelineError, match="STATION_PAGE_SIZE is a setting twice: of a and b"):
+    with pytest.raises(PipelineError, match="STATION_PAGE_SIZE is a setting of both a and b"):
         every_setting(groups_of(a=OPTIONS, b=OPTIONS)())
 
 

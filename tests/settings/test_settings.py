@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.database_url import mask_password, sqlite_file
 from holdfast.errors import SettingsError, UserError
 from holdfast.settings import SETTINGS, Settings, load_settings
 from holdfast.settings.core import HEADINGS, ORDERED
 from holdfast.settings.declared import KINDS
+from holdfast.urls import mask_password, sqlite_file
 
 
 def problems_of(environ: dict[str, str]) -> str:
@@ -118,7 +118,7 @@ def test_both_names_with_the_same_value_are_accepted() -> None:
 
 def test_both_names_with_different_values_are_refused() -> None:
     assert problems_of({"HOLDFAST_CLAIM_MAX": "10", "CLAIM_MAX": "20"}) == (
-        "HOLDFAST_CLAIM_MAX (10) and CLAIM_MAX (20) are one setting, but have different values"
+        "HOLDFAST_CLAIM_MAX (10) and CLAIM_MAX (20) are the same setting, but have different values"
     )
 
 
@@ -185,10 +185,10 @@ def test_every_problem_is_listed_at_once() -> None:
         {"HOLDFAST_CLAM_MAX": "1", "THREADS": "x", "HOLDFAST_THREADS": "x", "CLAIM_MIN": "9000"}
     )
     assert message.splitlines() == [
-        "3 things are wrong with the settings:",
+        "3 settings are wrong:",
         "  - HOLDFAST_CLAM_MAX is not a setting; did you mean HOLDFAST_CLAIM_MAX?",
         "  - HOLDFAST_THREADS must be a whole number from 1 to 1,000, not 'x'",
-        "  - HOLDFAST_CLAIM_MIN (9000) must not be above HOLDFAST_CLAIM_MAX (2000)",
+        "  - HOLDFAST_CLAIM_MIN (9000) must not be greater than HOLDFAST_CLAIM_MAX (2000)",
     ]
 
 
@@ -201,7 +201,7 @@ def test_pairs_must_be_in_order(low: str, high: str) -> None:
     bounds = {each.field: each for each in SETTINGS}
     top, bottom = bounds[low].high, bounds[high].low
     given = {bounds[low].name: str(top), bounds[high].name: str(bottom)}
-    assert f"must not be above {bounds[high].name} (" in problems_of(given)
+    assert f"must not be greater than {bounds[high].name} (" in problems_of(given)
 
 
 def test_a_value_that_cannot_be_read_is_not_compared_with_another() -> None:

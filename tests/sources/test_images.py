@@ -40,7 +40,7 @@ def test_image_that_was_cut_off_is_refused(content: bytes, media_type: str, tmp_
     path = tmp_path / "photo"
     for length in range(12, len(content) - 5):
         path.write_bytes(content[:length])
-        with pytest.raises(InputError, match="photo is a broken image"):
+        with pytest.raises(InputError, match="photo is a damaged image"):
             image_in(path)
 
 

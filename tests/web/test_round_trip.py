@@ -97,7 +97,7 @@ def test_broken_image_is_refused_in_words(
     (tmp_path / "photo.png").write_bytes(png()[:40])
     page = open_as(ada, "/new?pipeline=pictures")
     page.set_input_files("input[type=file]", tmp_path / "photo.png")
-    expect(page.locator("[data-told]")).to_contain_text("photo.png is a broken image")
+    expect(page.locator("[data-told]")).to_contain_text("photo.png is a damaged image")
 
 
 def test_another_pipeline_is_chosen_for_the_same_file(

@@ -1,4 +1,4 @@
-"""`user` and `token`: who may use the API and the pages."""
+"""`holdfast user` and `holdfast token`: who may use the API and the pages."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from typing import TypeVar
 
 import typer
 
+from holdfast.cli.arguments import JSON
 from holdfast.cli.composition import (
     ensure_schema,
     opened_store,
+    ready_settings,
     run_async,
     settings_from_environment,
 )
-from holdfast.cli.inspecting import ready_settings
-from holdfast.cli.output import JSON_OPTION, console, errors, print_json, print_table
+from holdfast.cli.output import console, errors, print_json, print_table
 from holdfast.cli.people_parts import accounts_of, second_factors_of
 from holdfast.clock import SystemClock
 from holdfast.console import open_console
@@ -23,19 +24,19 @@ from holdfast.errors import NotThere
 from holdfast.store import Store
 
 T = TypeVar("T")
-_NAME = typer.Argument(..., metavar="NAME", help="The account's name.")
+_NAME = typer.Argument(..., metavar="NAME", help="Name of the account.")
 _DAY_SECONDS = 86_400.0
 
 
 def register(app: typer.Typer) -> None:
-    user = typer.Typer(no_args_is_help=True, help="Accounts of the API and the pages.")
+    user = typer.Typer(no_args_is_help=True, help="Manage accounts for the API and the pages.")
     user.command("add")(user_add)
     user.command("list")(user_list)
     user.command("disable")(user_disable)
     user.command("link")(user_link)
     user.command("reset-second-factor")(user_reset_second_factor)
     app.add_typer(user, name="user")
-    token = typer.Typer(no_args_is_help=True, help="Tokens with which programs use the API.")
+    token = typer.Typer(no_args_is_help=True, help="Manage API tokens.")
     token.command("create")(token_create)
     token.command("list")(token_list)
     token.command("revoke")(token_revoke)
@@ -58,7 +59,7 @@ def user_add(
     name: str = _NAME,
     role: str = typer.Option("operator", "--role", help="admin, operator or reader."),
     password: bool = typer.Option(
-        True, "--password/--no-password", help="Ask for a password, or let them in by link only."
+        True, "--password/--no-password", help="Ask for a password, or allow login by link only."
     ),
 ) -> None:
     """Add an account."""
@@ -70,36 +71,36 @@ def user_add(
         await accounts.add_user(name, role, typed, actor)
 
     _with_accounts(action)
-    told = "" if typed else f" `holdfast user link {name}` lets them in."
-    errors.print(f"User {name} is {Role(role)}.{told}", markup=False)
+    hint = "" if typed else f" Create a login link with: holdfast user link {name}"
+    errors.print(f"Added user {name} with role {Role(role)}.{hint}", markup=False)
 
 
-def user_list(as_json: bool = JSON_OPTION) -> None:
+def user_list(as_json: bool = JSON) -> None:
     """List the accounts."""
     settings = ready_settings()
 
     async def main() -> None:
         async with opened_store(settings) as store:
-            found = await open_console(store).people.users()
+            users = await open_console(store).people.users()
         if as_json:
-            print_json([user._asdict() for user in found])
+            print_json([user._asdict() for user in users])
             return
         rows = [
             (user.name, user.role, "yes" if user.has_password else "no",
              "disabled" if user.disabled else "", user.created_at)
-            for user in found
+            for user in users
         ]  # fmt: skip
         print_table(
             ("name", "role", "password", "", "since"),
             rows,
-            "No accounts. `holdfast api` makes the first one.",
+            "No accounts. `holdfast api` creates the first one.",
         )
 
     run_async(main())
 
 
 def user_disable(name: str = _NAME) -> None:
-    """Shut an account: its sessions and tokens are worth nothing any more. Its jobs stay."""
+    """Disable an account: its sessions and tokens stop working. Its jobs are kept."""
 
     async def action(accounts: Accounts, store: Store, actor: str) -> None:
         await accounts.change_user(name, actor, disabled=True)
@@ -110,9 +111,9 @@ def user_disable(name: str = _NAME) -> None:
 
 def user_link(
     name: str = _NAME,
-    url: str = typer.Option("http://127.0.0.1:8000", "--url", help="Where the server listens."),
+    url: str = typer.Option("http://127.0.0.1:8000", "--url", help="Address of the server."),
 ) -> None:
-    """Print a link that lets the account in once, within a day."""
+    """Print a login link that works once, within a day."""
 
     async def action(accounts: Accounts, store: Store, actor: str) -> str:
         return await accounts.make_link(name, actor)
@@ -122,7 +123,7 @@ def user_link(
 
 
 def user_reset_second_factor(name: str = _NAME) -> None:
-    """Take an account's second factor away, for somebody who lost app and recovery codes."""
+    """Remove the second factor of a user who lost the app and the recovery codes."""
 
     async def action(accounts: Accounts, store: Store, actor: str) -> bool:
         factors = second_factors_of(open_console(store), SystemClock())
@@ -130,15 +131,17 @@ def user_reset_second_factor(name: str = _NAME) -> None:
 
     if not _with_accounts(action):
         raise NotThere(f"{name} has no second factor", "`holdfast user list` lists the accounts.")
-    errors.print(f"User {name} has no second factor any more.", markup=False)
+    errors.print(f"User {name} no longer has a second factor.", markup=False)
 
 
 def token_create(
-    user: str = typer.Argument(..., metavar="USER", help="Whose it is; it may what they may."),
-    name: str = typer.Option(..., "--name", help="What it is for."),
-    days: int | None = typer.Option(None, "--days", min=1, help="Good for so many days."),
+    user: str = typer.Argument(
+        ..., metavar="USER", help="The user it belongs to; it has the same permissions."
+    ),
+    name: str = typer.Option(..., "--name", help="What the token is for."),
+    days: int | None = typer.Option(None, "--days", min=1, help="Expire after N days."),
 ) -> None:
-    """Make a token and print it, this once."""
+    """Create a token and print it. It cannot be shown again."""
 
     async def action(accounts: Accounts, store: Store, actor: str) -> str:
         seconds = None if days is None else days * _DAY_SECONDS
@@ -147,33 +150,35 @@ def token_create(
     console.print(_with_accounts(action), markup=False, soft_wrap=True)
 
 
-def token_list(as_json: bool = JSON_OPTION) -> None:
+def token_list(as_json: bool = JSON) -> None:
     """List the tokens."""
     settings = ready_settings()
 
     async def main() -> None:
         async with opened_store(settings) as store:
-            found = await open_console(store).people.tokens()
+            tokens = await open_console(store).people.tokens()
         if as_json:
-            print_json([token._asdict() for token in found])
+            print_json([token._asdict() for token in tokens])
             return
         print_table(
-            ("id", "user", "name", "made", "expires", "last used", "revoked"),
-            [tuple(token) for token in found],
-            "No tokens. Make one: holdfast token create USER --name WHAT-FOR",
+            ("id", "user", "name", "created", "expires", "last used", "revoked"),
+            [tuple(token) for token in tokens],
+            "No tokens. Create one: holdfast token create USER --name PURPOSE",
         )
 
     run_async(main())
 
 
 def token_revoke(
-    token_id: int = typer.Argument(..., metavar="ID", help="As `holdfast token list` shows it."),
+    token_id: int = typer.Argument(
+        ..., metavar="ID", help="Number of the token, as shown by `holdfast token list`."
+    ),
 ) -> None:
-    """Revoke a token, at once and for good."""
+    """Revoke a token immediately and permanently."""
 
     async def action(accounts: Accounts, store: Store, actor: str) -> None:
         if token_id not in {token.id for token in await open_console(store).people.tokens()}:
-            raise NotThere(f"there is no token {token_id}", "`holdfast token list` lists them.")
+            raise NotThere(f"there is no token {token_id}", "List them with: holdfast token list")
         await open_console(store).people.revoke_token(token_id, actor)
 
     _with_accounts(action)

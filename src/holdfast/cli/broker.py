@@ -1,4 +1,4 @@
-"""`broker`: what a person does with the queues themselves."""
+"""`holdfast broker`: maintenance of the RabbitMQ queues."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from holdfast.errors import UserError
 
 
 def register(app: typer.Typer) -> None:
-    family = typer.Typer(no_args_is_help=True, help="The queues of RabbitMQ.")
-    # With a callback, a family of one command stays a family.
+    family = typer.Typer(no_args_is_help=True, help="Maintain the RabbitMQ queues.")
+    # With a callback, a group of one command remains a group.
     family.callback()(_broker)
     family.command("reset")(reset)
     app.add_typer(family, name="broker")
@@ -22,18 +22,22 @@ def _broker() -> None:
 
 
 def reset(
-    queue: str = typer.Argument(..., metavar="interactive|bulk|discover|dead", help="Which one."),
-    force: bool = typer.Option(False, "--force", help="Even if it holds messages; they are lost."),
+    queue: str = typer.Argument(
+        ..., metavar="interactive|bulk|discover|dead", help="Name of the queue."
+    ),
+    force: bool = typer.Option(
+        False, "--force", help="Delete it even if it holds messages, which are lost."
+    ),
 ) -> None:
-    """Delete a queue that has other arguments than Holdfast needs, and declare it anew."""
-    # Not above: the commands that need no broker start without it.
+    """Delete a queue whose arguments differ from those Holdfast needs, and create it again."""
+    # Only here: commands that need no broker should not import it.
     from holdfast.messaging.queue_checks import reset_queue
 
     settings = settings_from_environment()
     if settings.broker_url is None:
         raise UserError(
-            "no broker is set, so there are no queues",
+            "no broker is configured",
             "Set HOLDFAST_BROKER_URL, e.g. amqp://USER:PASSWORD@HOST/VHOST.",
         )
     dropped = run_async(reset_queue(settings.broker_url, settings.queue_prefix, queue, force))
-    errors.print(f"The queue {queue} is new and empty; {dropped:,} messages dropped.", markup=False)
+    errors.print(f"Created queue {queue} again; {dropped:,} messages were dropped.", markup=False)

@@ -1,4 +1,4 @@
-"""Builds the parts from the settings. The only place that reads the environment."""
+"""Builds the parts of a process from the settings. The only place that reads the environment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 import uvloop
 
-from holdfast.database_url import sqlite_file
 from holdfast.engine.pace.backpressure import BacklogBounds
 from holdfast.engine.pace.concurrency import ConcurrencyBounds
 from holdfast.engine.pace.controllers import ClaimBounds, IngestBounds, SpacingBounds
@@ -22,7 +21,7 @@ from holdfast.engine.record.settle import FlushLimits
 from holdfast.engine.record.slice import WorkLimits
 from holdfast.engine.upkeep import UpkeepLimits
 from holdfast.engine.worker import WorkerOptions
-from holdfast.errors import DatabaseGone, PipelineError
+from holdfast.errors import DatabaseGone, PipelineError, UserError
 from holdfast.extension import Extension, installed
 from holdfast.http import HttpOptions
 from holdfast.observe import tracing
@@ -34,6 +33,7 @@ from holdfast.settings import Settings, load_settings
 from holdfast.store import Store, open_store
 from holdfast.store.driver import Fault, no_fault
 from holdfast.store.migrate import compare, require_current, status, upgrade
+from holdfast.urls import sqlite_file
 
 T = TypeVar("T")
 
@@ -50,23 +50,38 @@ def run_async(main: Coroutine[Any, Any, T]) -> T:
 
 
 def ensure_schema(settings: Settings) -> None:
-    """Makes or raises the schema where that surprises nobody: a file of our own, or an empty
-    database. A server's schema is raised only by `holdfast migrate up`."""
+    """Creates or upgrades the schema where that surprises nobody: an SQLite file, or an empty
+    database. On a server, only `holdfast migrate up` upgrades it."""
     url = settings.database_url
-    found = status(url)
-    if found.up_to_date:
+    schema = status(url)
+    if schema.up_to_date:
         return
-    if found.is_empty or (not found.newer and sqlite_file(url) is not None):
+    if schema.is_empty or (not schema.newer and sqlite_file(url) is not None):
         upgrade(url)
     else:
         require_current(url)
+
+
+def ready_settings() -> Settings:
+    """The settings, for commands that need an existing database with the right schema."""
+    settings = settings_from_environment()
+    file = sqlite_file(settings.database_url)
+    if file is not None and not file.exists():
+        raise UserError(
+            f"there is no database at {file} yet",
+            "The first command that writes creates it, such as `holdfast run` or `holdfast up`. "
+            "If you have one, change to its folder, or set HOLDFAST_DATABASE_URL or "
+            "HOLDFAST_DATA_DIR.",
+        )
+    require_current(settings.database_url)
+    return settings
 
 
 @asynccontextmanager
 async def opened_store(
     settings: Settings, metrics: Metrics | None = None, announces: bool | None = None
 ) -> AsyncIterator[Store]:
-    """Announces work where a broker is set, unless told otherwise."""
+    """Announces work if a broker is set, unless `announces` says otherwise."""
 
     def observe(verb: str, seconds: float, waited: float) -> None:
         if metrics is not None:
@@ -94,7 +109,7 @@ async def opened_store(
 
 
 def metrics_of(pipelines: Iterable[Pipeline]) -> Metrics:
-    """The metrics of a process that has these pipelines, each given those of its extension."""
+    """The metrics of a process that runs these pipelines, including those of their extensions."""
     metrics = Metrics()
     for pipeline in pipelines:
         if pipeline.extension is not None:
@@ -118,8 +133,8 @@ def declare_metrics(metrics: Metrics, extension: Extension) -> Any:
 def serving_health(
     settings: Settings, port: int | None, metrics: Metrics, checks: Mapping[str, Check]
 ) -> Iterator[Callable[[], None]]:
-    """Answers probes and Prometheus while the process runs, if a port is given. What it gives
-    is called when the process begins to drain. Must be entered in the event loop."""
+    """Serves health checks and metrics while the process runs, if a port is given. Yields a
+    function to call when the process starts to drain. Must be entered in the event loop."""
     if port is None:
         yield lambda: None
         return
@@ -139,7 +154,7 @@ def serving_health(
 
 
 def store_checks(store: Store) -> dict[str, Check]:
-    """What every process needs to be ready: the database, with the schema of this program."""
+    """What every process needs to be ready: the database, with the schema of this version."""
 
     async def schema() -> str | None:
         try:
@@ -158,21 +173,20 @@ def store_checks(store: Store) -> dict[str, Check]:
 
 
 def broker_awaited() -> dict[str, Check]:
-    """For a process that serves its health while it waits for a broker; replaced by
-    `broker_check` when it is there."""
+    """For a process that waits for the broker; replaced by `broker_check` when it is connected."""
 
     async def broker() -> str | None:
-        return "is waited for"
+        return "is being waited for"
 
     return {"broker": broker}
 
 
 def _fault() -> Fault:
     """For tests: HOLDFAST_FAULT=verb/query@n kills this process at the n-th such write."""
-    wanted = os.environ.get("HOLDFAST_FAULT")
-    if not wanted:
+    setting = os.environ.get("HOLDFAST_FAULT")
+    if not setting:
         return no_fault
-    point, _, number = wanted.partition("@")
+    point, _, number = setting.partition("@")
     left = [int(number or 1)]
 
     def fault(verb: str, query: str) -> None:

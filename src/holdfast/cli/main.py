@@ -1,4 +1,4 @@
-"""The program: its commands, and how mistakes are shown."""
+"""The program: its commands, and how errors are shown."""
 
 from __future__ import annotations
 
@@ -10,26 +10,32 @@ from holdfast import __version__
 from holdfast.cli import (
     accounts,
     broker,
-    dead,
-    fleet,
-    inspecting,
-    orders,
-    running,
+    dead_letters,
+    doctor,
+    export,
+    items,
+    job_actions,
+    jobs,
+    kill_switch,
+    migrate,
+    relay,
+    run,
     schedules,
-    serving,
-    setting_up,
+    serve,
+    settings,
+    timers,
     up,
-    working,
+    work,
 )
-from holdfast.cli.extensions import Commands
-from holdfast.cli.output import tell
+from holdfast.cli.extension_commands import Commands
+from holdfast.cli.output import print_error
 from holdfast.errors import BrokerGone, DatabaseGone, HoldfastError, UserError
 
 app = typer.Typer(
     name="holdfast",
     cls=Commands,
-    help="Pull large sets of records from places that fail: nothing is lost, nothing is done "
-    "twice, every row is explained.\n\n"
+    help="Process large sets of records from unreliable sources: nothing is lost, nothing is done "
+    "twice, and every row has a result or a reason.\n\n"
     "Start with: holdfast run PIPELINE.py INPUT.csv --out RESULTS.xlsx",
     no_args_is_help=True,
     add_completion=False,
@@ -39,8 +45,8 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         print(f"holdfast {__version__}")
         raise typer.Exit
 
@@ -48,49 +54,56 @@ def _version(asked: bool) -> None:
 @app.callback()
 def _options(
     version: bool = typer.Option(
-        False, "--version", callback=_version, is_eager=True, help="Show the version."
+        False, "--version", callback=_print_version, is_eager=True, help="Show the version."
     ),
 ) -> None:
     pass
 
 
-FAMILIES = (
-    running,
-    inspecting,
-    orders,
-    dead,
-    working,
-    fleet,
-    broker,
+#: In the order in which `holdfast --help` lists the commands.
+MODULES = (
+    run,
+    jobs,
+    items,
+    export,
+    job_actions,
+    kill_switch,
+    dead_letters,
     schedules,
     up,
-    serving,
+    serve,
+    work,
+    relay,
+    timers,
+    broker,
     accounts,
-    setting_up,
+    migrate,
+    doctor,
+    settings,
 )
-for family in FAMILIES:
-    family.register(app)
+for module in MODULES:
+    module.register(app)
 
 
 def main() -> None:
     try:
         app()
     except UserError as error:
-        _end(error.message, error.hint)
+        _exit(error.message, error.hint)
     except DatabaseGone as error:
-        _end(
+        _exit(
             f"the database cannot be reached: {error}",
-            "Start it, or mend HOLDFAST_DATABASE_URL; `holdfast doctor` checks the set-up.",
+            "Start it, or correct HOLDFAST_DATABASE_URL; `holdfast doctor` checks the setup.",
         )
     except BrokerGone as error:
-        _end(
+        _exit(
             f"the broker cannot be reached: {error}",
-            "Start it, or mend HOLDFAST_BROKER_URL; `holdfast doctor` checks the set-up.",
+            "Start it, or correct HOLDFAST_BROKER_URL; `holdfast doctor` checks the setup.",
         )
     except HoldfastError as error:
-        _end(str(error), None)
+        _exit(str(error), None)
 
 
-def _end(message: str, hint: str | None) -> None:
-    tell(message, hint)
+def _exit(message: str, hint: str | None) -> None:
+    print_error(message, hint)
     sys.exit(1)

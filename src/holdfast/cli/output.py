@@ -1,4 +1,4 @@
-"""How data is printed: tables for people, JSON for scripts."""
+"""Printing: tables for people, JSON for scripts, errors with a hint."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from datetime import datetime
 from typing import Any, TextIO
 
 import orjson
-import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-JSON_OPTION = typer.Option(False, "--json", help="Print JSON on standard output.")
 STATUS_STYLES = {
     "DONE": "green",
     "ERROR": "red",
@@ -27,7 +25,7 @@ STATUS_STYLES = {
     "CANCELLED": "dim",
 }
 
-#: Where nobody looks at the width, nothing is wrapped and no cell is cut.
+#: Output that does not go to a terminal is neither wrapped nor cut.
 _UNBOUNDED = 1_000_000
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
@@ -62,7 +60,7 @@ def print_table(
     right: Sequence[str] = (),
     shown: Callable[[Any], str] | None = None,
 ) -> None:
-    """Headers and cells are other people's text: nothing in them is markup."""
+    """Headers and cells are data: markup in them is not interpreted."""
     shown = shown or cell
     table = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
     for header in headers:
@@ -90,27 +88,27 @@ def cell(value: Any) -> str:
 
 
 def text_cell(text: str) -> str:
-    """Text as it is, on one line; what a terminal would obey is shown instead."""
+    """Text on one line, with control characters escaped."""
     style = STATUS_STYLES.get(text)
     if style:
         return f"[{style}]{text}[/]"
-    return escape(_CONTROL.sub(lambda found: repr(found[0])[1:-1], text))
+    return escape(_CONTROL.sub(lambda match: repr(match[0])[1:-1], text))
 
 
 def instant(value: datetime) -> str:
-    """Local time, as people read it."""
+    """Local time, for people."""
     return value.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def reason_text(kind: str, text: str, until: datetime | None) -> str:
-    """Why a job is not running; a text that begins with its kind does not need it twice."""
+    """Why a job is not running. The kind is not repeated if the text begins with it."""
     if until is not None:
         return f"{kind} {instant(until)}: {text}"
     return text if text.startswith(kind) else f"{kind}: {text}"
 
 
 def seconds_left(seconds: float) -> str:
-    """A duration as people say it."""
+    """A duration, for people."""
     whole = int(seconds)
     if whole < 60:
         return f"{whole} s"
@@ -119,8 +117,8 @@ def seconds_left(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
-def tell(message: str, hint: str | None) -> None:
-    """A mistake, and what to do next."""
+def print_error(message: str, hint: str | None) -> None:
+    """What went wrong, and what to do next."""
     errors.print(f"[bold red]Error:[/] {escape(message)}", soft_wrap=True)
     if hint:
         errors.print(escape(hint), soft_wrap=True)

@@ -65,15 +65,15 @@ class Progress:
                 await asyncio.sleep(_REFRESH_SECONDS)
 
     async def _show_lines(self) -> None:
-        """For a log: less and less often, but soon when something stands in the way."""
+        """For a log: less and less often, but at once when something blocks the job."""
         wait, shown, obstacle = _LINE_SECONDS[0], self._clock.monotonic(), ""
         await self._snapshot()
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
             snapshot = await self._snapshot()
-            was, obstacle = obstacle, _obstacle(snapshot)
+            before, obstacle = obstacle, _obstacle(snapshot)
             elapsed = self._clock.monotonic() - shown
-            if elapsed < wait and was == obstacle:
+            if elapsed < wait and before == obstacle:
                 continue
             self._console.print(_line(snapshot), soft_wrap=True)
             wait = min(_LINE_SECONDS[1], max(wait, elapsed) * 1.5)
@@ -107,7 +107,7 @@ def _display(snapshot: Snapshot) -> Group:
     head.add_column()
     head.add_column(justify="right")
     head.add_row(f"[bold]{escape(snapshot.job.name)}[/]", _speed(snapshot))
-    # In a grid of its own: a bar ends without a line break.
+    # In its own grid, because a bar does not end with a line break.
     shown = Table.grid(expand=True)
     shown.add_row(bar)
     lines: list[RenderableType] = [head, shown, Text.from_markup(_counts(counters))]
@@ -146,7 +146,7 @@ def _counts(counters: Counters) -> str:
 
 
 def _obstacle(snapshot: Snapshot) -> str:
-    """What a person may want to know at once; retries come and go."""
+    """What to report at once. Retries are not: they come and go."""
     if snapshot.database_gone:
         return "database"
     kind = snapshot.reason.kind if snapshot.reason else ""
@@ -157,7 +157,7 @@ def _waiting(snapshot: Snapshot) -> str:
     if snapshot.database_gone:
         return f"Waiting for the database: {snapshot.database_gone}"
     reason = snapshot.reason
-    # The run has workers of its own, even while they start.
+    # The run has its own workers, even while they are starting.
     if reason is None or reason.kind in ("leased by", "cap reached", "no live worker"):
         return ""
     if reason.until is None:

@@ -1,19 +1,19 @@
-"""`schedule`: jobs that start by the clock."""
+"""`holdfast schedule`: jobs that start at set times."""
 
 from __future__ import annotations
 
 import typer
 
+from holdfast.cli.arguments import JSON, OPTION, PIPELINE, parse_options
 from holdfast.cli.composition import (
     ensure_schema,
     opened_store,
+    ready_settings,
     run_async,
     settings_from_environment,
 )
-from holdfast.cli.inspecting import ready_settings
-from holdfast.cli.loading import load_pipeline
-from holdfast.cli.output import JSON_OPTION, errors, instant, print_json, print_table
-from holdfast.cli.request import parse_options
+from holdfast.cli.output import errors, instant, print_json, print_table
+from holdfast.cli.pipelines import load_pipeline
 from holdfast.clock import SystemClock
 from holdfast.engine.upkeep import next_fire
 from holdfast.errors import UserError
@@ -21,7 +21,7 @@ from holdfast.options import checked_options
 
 
 def register(app: typer.Typer) -> None:
-    family = typer.Typer(no_args_is_help=True, help="Jobs that start by the clock.")
+    family = typer.Typer(no_args_is_help=True, help="Start jobs at set times.")
     family.command("add")(add)
     family.command("list")(list_schedules)
     family.command("remove")(remove)
@@ -29,58 +29,56 @@ def register(app: typer.Typer) -> None:
 
 
 def add(
-    name: str = typer.Argument(..., metavar="NAME", help="What to call it; an old one gives way."),
-    pipeline: str = typer.Argument(
-        ...,
-        metavar="PIPELINE",
-        help="The file with the pipeline (FILE.py:name for one of many), or a built-in one.",
+    name: str = typer.Argument(
+        ..., metavar="NAME", help="Name of the schedule; replaces one with the same name."
     ),
-    cron: str = typer.Option(..., "--cron", help='E.g. "0 6 * * *": six every morning.'),
-    zone: str = typer.Option("UTC", "--zone", help="The time zone of the cron expression."),
-    option: list[str] = typer.Option(
-        [], "--option", metavar="NAME=VALUE", help="For the pipeline: ctx.options."
+    pipeline: str = PIPELINE,
+    cron: str = typer.Option(
+        ..., "--cron", help='Cron expression, e.g. "0 6 * * *" for 6 a.m. every day.'
     ),
+    zone: str = typer.Option("UTC", "--zone", help="Time zone of the cron expression."),
+    option: list[str] = OPTION,
 ) -> None:
-    """Start a pipeline that discovers its records by the clock; a worker has to be running."""
+    """Schedule a pipeline that discovers its records. A worker or timers must be running."""
     settings = settings_from_environment()
     ensure_schema(settings)
-    found = load_pipeline(pipeline, settings)
-    if not found.discovers:
+    recipe = load_pipeline(pipeline, settings)
+    if not recipe.discovers:
         raise UserError(
-            f"the pipeline {found.name} has no `discover`",
-            "Only pipelines that find their records by themselves can be scheduled.",
+            f"the pipeline {recipe.name} has no `discover` method",
+            "Only pipelines that discover their own records can be scheduled.",
         )
-    options = checked_options(found.name, found.options, parse_options(option))
+    options = checked_options(recipe.name, recipe.options, parse_options(option))
     next_at = next_fire(cron, zone, SystemClock().now())
 
     async def main() -> None:
         async with opened_store(settings) as store:
             await store.schedules.set_schedule(
-                name, found.name, cron, zone, options, next_at, settings.owner
+                name, recipe.name, cron, zone, options, next_at, settings.owner
             )
 
     run_async(main())
     errors.print(
-        f"Schedule {name}: {found.name} next at {instant(next_at)}, where a worker with it runs "
-        f"(holdfast work {pipeline}).",
+        f"Schedule {name}: {recipe.name} starts next at {instant(next_at)}, if a worker for it is "
+        f"running (holdfast work {pipeline}).",
         markup=False,
     )
 
 
-def list_schedules(as_json: bool = JSON_OPTION) -> None:
+def list_schedules(as_json: bool = JSON) -> None:
     """List the schedules."""
     settings = ready_settings()
 
     async def main() -> None:
         async with opened_store(settings) as store:
-            found = await store.schedules.all()
+            schedules = await store.schedules.all()
         if as_json:
-            print_json(found)
+            print_json(schedules)
             return
         names = ("name", "reference", "cron", "zone", "next_at", "last_at", "last_job_id", "error")
         print_table(
             ("name", "pipeline", "cron", "zone", "next", "last", "job", "error"),
-            [[one[name] for name in names] for one in found],
+            [[row[name] for name in names] for row in schedules],
             "No schedules. Add one with: holdfast schedule add NAME PIPELINE.py --cron …",
         )
 
@@ -88,9 +86,11 @@ def list_schedules(as_json: bool = JSON_OPTION) -> None:
 
 
 def remove(
-    name: str = typer.Argument(..., metavar="NAME", help="As `holdfast schedule list` shows it."),
+    name: str = typer.Argument(
+        ..., metavar="NAME", help="Name of the schedule, as shown by `holdfast schedule list`."
+    ),
 ) -> None:
-    """Remove a schedule; the jobs it started stay."""
+    """Remove a schedule; the jobs that it started are kept."""
     settings = ready_settings()
 
     async def main() -> bool:
@@ -98,5 +98,5 @@ def remove(
             return await store.schedules.remove_schedule(name, settings.owner)
 
     if not run_async(main()):
-        raise UserError(f"there is no schedule {name!r}", "`holdfast schedule list` lists them.")
-    errors.print(f"Schedule {name} is removed.", markup=False)
+        raise UserError(f"there is no schedule {name!r}", "List them with: holdfast schedule list")
+    errors.print(f"Schedule {name} was removed.", markup=False)

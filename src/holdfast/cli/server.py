@@ -1,4 +1,4 @@
-"""The HTTP server and what it is made of. Imported only where something is served."""
+"""The HTTP server and its parts. Imported only by processes that serve HTTP."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from holdfast.cli.composition import (
     store_checks,
     worker_options,
 )
-from holdfast.cli.listening import BACKLOG, listening
 from holdfast.cli.output import errors
 from holdfast.cli.people_parts import accounts_of, limits_of, second_factors_of
-from holdfast.cli.supervising import reap_dead_workers
-from holdfast.cli.working import stop_with_supervisor, worker_name
+from holdfast.cli.serve import BACKLOG, listen
+from holdfast.cli.signals import stop_with_supervisor
+from holdfast.cli.supervisor import reap_dead_workers, worker_name
 from holdfast.clock import SystemClock, system_random
 from holdfast.console import open_console
 from holdfast.console.operation_runner import AttemptLimits
@@ -70,7 +70,7 @@ async def serve(
     if supervised:
         stop_with_supervisor(asyncio.get_running_loop(), _stop_this_process)
     async with opened_parts(settings, pipelines, host) as parts:
-        await _refuse_open_door(parts.store, host)
+        await _refuse_unprotected(parts.store, host)
         await reap_dead_workers(parts.store, settings.worker_lost_seconds * 10)
         app = create_app(parts)
         add_pages(app, page_packs(pipelines))
@@ -78,13 +78,13 @@ async def serve(
         server = Server(app, _config(app, settings, connections), connections)
         checks = store_checks(parts.store) | {"server": server.check}
         health = serving_health(settings, settings.health_port, parts.metrics, checks)
-        with listening(host, port) as listener, health as server.drain:
+        with listen(host, port) as listener, health as server.drain:
             await _announce(parts, host, listener.getsockname()[1])
             await server.serve(sockets=[listener])
 
 
 def page_packs(pipelines: Mapping[str, Pipeline]) -> list[PagePack]:
-    """Those of the extensions whose pipelines are served."""
+    """The pages of the extensions whose pipelines are served."""
     served = [installed()[each.extension] for each in pipelines.values() if each.extension]
     return [extension.load("web") for extension in served if extension.web]
 
@@ -95,15 +95,16 @@ def _stop_this_process() -> None:
 
 async def _announce(parts: Parts, host: str, port: int) -> None:
     shown = f"[{host}]" if ":" in host else host
-    errors.print(f"Holdfast listens at http://{shown}:{port}/ . Ctrl-C stops.", markup=False)
+    url = f"http://{shown}:{port}/"
+    errors.print(f"Holdfast is running at {url} . Press Ctrl-C to stop.", markup=False)
     link = await parts.accounts.first_admin()
     if link is not None:
-        errors.print(f"Log in once with: http://{shown}:{port}/login/{link}", markup=False)
+        errors.print(f"Log in (once) with: {url}login/{link}", markup=False)
 
 
 class Server(uvicorn.Server):
-    """One that is not ready before it listens, nor from the moment it is told to stop. Then it
-    lets live pages go, which would keep it waiting."""
+    """Reports that it is ready only while it listens and is not stopping. On stopping it closes
+    the live pages, which would otherwise keep it waiting."""
 
     drain: Callable[[], None]
 
@@ -123,8 +124,8 @@ class Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self.drain()
         self._feed.close()
-        # Uvicorn's own would raise the signal again at the end and cut off what follows it: the
-        # store that closes, the last traces.
+        # Uvicorn's own handler raises the signal again at the end, which would cut off what
+        # follows: closing the store, sending the last traces.
         self.force_exit = self.should_exit
         self.should_exit = True
 
@@ -161,7 +162,7 @@ def _connection_limits(settings: Settings) -> ConnectionLimits:
 async def opened_parts(
     settings: Settings, pipelines: Mapping[str, Pipeline], host: str = "127.0.0.1"
 ) -> AsyncIterator[Parts]:
-    """Everything that the API needs, from the settings."""
+    """Everything that the API needs, built from the settings."""
     metrics = metrics_of(pipelines.values())
     async with opened_store(settings, metrics) as store:
         console = open_console(store, limits_of(settings))
@@ -217,7 +218,7 @@ def _api_options(settings: Settings, host: str, flags: Sequence[ServedFlag]) -> 
 
 
 def served_flags(settings: Settings, pipelines: Mapping[str, Pipeline]) -> list[ServedFlag]:
-    """The core's, and those of the extensions whose pipelines are served."""
+    """The flags of the core and of the extensions whose pipelines are served."""
     flags = [_served(each, settings, {s.field: s for s in SETTINGS}) for each in FLAGS]
     for name in [each.extension for each in pipelines.values() if each.extension]:
         extension = installed()[name]
@@ -234,15 +235,15 @@ def _served(flag: FlagSpec, group: Any, declared: Mapping[str, Setting]) -> Serv
     return ServedFlag(flag.name, flag.help, name, bool(getattr(group, flag.setting)))
 
 
-async def _refuse_open_door(store: Store, host: str) -> None:
-    """Beyond this host only where people have to say who they are, and can."""
+async def _refuse_unprotected(store: Store, host: str) -> None:
+    """Serves other hosts only if people have to log in, and can."""
     if _is_loopback(host):
         return
     users = await open_console(store).people.users()
     if not any(user.has_password and not user.disabled for user in users):
         raise UserError(
-            f"{host} can be reached by others, and no account has a password",
-            "Make one first: holdfast user add NAME --role admin",
+            f"{host} can be reached from other hosts, and no account has a password",
+            "Create one first: holdfast user add NAME --role admin",
         )
 
 

@@ -1,10 +1,9 @@
-"""`holdfast up`: API, pages, timers and workers under one supervisor; with --demo, a world too."""
+"""`holdfast up`: API, pages, timers and workers under one supervisor, with demo data if wanted."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import socket
 from contextlib import suppress
 from pathlib import Path
@@ -12,17 +11,18 @@ from pathlib import Path
 import structlog
 import typer
 
+from holdfast.cli.arguments import HOST, OFFERED_PIPELINES
 from holdfast.cli.composition import (
     ensure_schema,
     opened_store,
     run_async,
     settings_from_environment,
 )
-from holdfast.cli.keeping import Kept
-from holdfast.cli.listening import listening
-from holdfast.cli.loading import load_all
 from holdfast.cli.output import errors
-from holdfast.cli.supervising import Supervisor
+from holdfast.cli.pipelines import load_all
+from holdfast.cli.serve import listen
+from holdfast.cli.signals import STOP_SIGNALS
+from holdfast.cli.supervisor import Child, Service, Supervisor, WorkerSetup
 from holdfast.clock import SystemClock
 from holdfast.console import open_console
 from holdfast.console.files import NewFile
@@ -34,6 +34,7 @@ from holdfast.settings import Settings
 from holdfast.store import Store
 from holdfast.tables.files import content_key
 
+_STOP_SECONDS = 6.5  # the server takes up to five to finish its requests
 _DEMO_DIR = ".holdfast/demo"
 _LIST = "shopping-list.csv"
 _DEMO_NAMES = {"SKU no.": "sku", "Product title": "title", "Brand": "brand"}
@@ -44,25 +45,27 @@ def register(app: typer.Typer) -> None:
 
 
 def up(
-    pipelines: list[str] = typer.Argument(
-        None, metavar="[PIPELINE.py …]", help="Whose pipelines jobs can be made of."
-    ),
+    pipelines: list[str] = OFFERED_PIPELINES,
     demo: bool = typer.Option(
-        False, "--demo", help="Add a small world of flaky upstreams with sample data and jobs."
+        False, "--demo", help="Add sample data, sample jobs and unreliable servers to fetch from."
     ),
-    host: str = typer.Option("127.0.0.1", "--host", help="The address to listen at."),
-    port: int = typer.Option(8000, "--port", min=1, max=65535, help="The port."),
+    host: str = HOST,
+    port: int = typer.Option(8000, "--port", min=1, max=65535, help="Port to listen on."),
     workers: int | None = typer.Option(
-        None, "--workers", min=1, max=256, help="Worker processes; else HOLDFAST_WORKERS."
+        None,
+        "--workers",
+        min=1,
+        max=256,
+        help="Number of worker processes. Default: HOLDFAST_WORKERS.",
     ),
 ) -> None:
-    """Run everything on this host: pages, API, timers and workers, and print a login link.
+    """Run everything on this host: pages, API, timers and workers. Prints a login link.
 
-    Ctrl-C stops all of it cleanly; a process that dies is started again.
+    Ctrl-C stops all of it cleanly; processes that die are restarted.
     """
     references = list(pipelines or [])
-    # The server is a process of its own; what it cannot have is said before anything is begun.
-    listening(host, port).close()
+    # The server is a separate process; report a port in use before starting anything.
+    listen(host, port).close()
     world_port = _prepare_demo(port + 1) if demo else None
     if demo:
         references += [each for each in (_demo_file(), *demo_parts()) if each not in references]
@@ -73,10 +76,10 @@ def up(
 
 
 def _prepare_demo(wanted: int) -> int:
-    """The children inherit what the demo needs; what somebody set stays."""
+    """Sets what the child processes need for the demo, unless the user has set it."""
     world_port = _free_port(wanted)
     os.environ.setdefault("HOLDFAST_DATA_DIR", _DEMO_DIR)
-    os.environ.setdefault("HOLDFAST_LOG_LEVEL", "error")  # the upstreams fail on purpose
+    os.environ.setdefault("HOLDFAST_LOG_LEVEL", "error")  # the demo servers fail on purpose
     os.environ["HOLDFAST_ALLOW_PRIVATE_ADDRESSES"] = "true"
     os.environ["DEMO_WORLD_URL"] = f"http://127.0.0.1:{world_port}"
     for name, part in demo_parts().items():
@@ -85,11 +88,11 @@ def _prepare_demo(wanted: int) -> int:
 
 
 def _free_port(wanted: int) -> int:
-    """The same at every start if it can be: gates are named by it."""
+    """The same at every start if possible, because gates are named by it."""
     for port in (wanted, 0):
-        with suppress(OSError, OverflowError), socket.create_server(("127.0.0.1", port)) as found:
-            return int(found.getsockname()[1])
-    raise UserError("no port is free on the loopback address")
+        with suppress(OSError, OverflowError), socket.create_server(("127.0.0.1", port)) as server:
+            return int(server.getsockname()[1])
+    raise UserError("no port on the loopback address is free")
 
 
 def _demo_file() -> str:
@@ -108,46 +111,45 @@ async def _run(
     world_port: int | None,
 ) -> None:
     log, clock = structlog.get_logger(), SystemClock()
-    address = ["--host", host, "--port", str(port)]
-    kept = [
-        Kept("the server", ["holdfast", "api", *references, *address, "--supervised"], clock, log)
-    ]
+    server = ["holdfast", "api", *references, "--host", host, "--port", str(port), "--supervised"]
+    children: list[Child] = [Service("the server", server, clock, log)]
     if references:
-        arguments = ["holdfast", "timers", *references, "--supervised"]
-        kept.append(Kept("timers", arguments, clock, log))
+        timers = ["holdfast", "timers", *references, "--supervised"]
+        children.append(Service("timers", timers, clock, log))
     if world_port is not None:
-        kept.append(Kept("the world", ["holdfast.demo.world", str(world_port)], clock, log))
+        world = ["holdfast.demo.world", str(world_port)]
+        children.append(Service("the demo servers", world, clock, log))
     async with opened_store(settings) as store:
         if world_port is not None:
             await _fill(store, loaded, settings, log)
-        count = (workers or settings.workers) if references else 0
-        supervisor = Supervisor(store, references, count, settings.drain_seconds, None, log)
-        await _until_stopped(kept, supervisor)
+        if references:
+            setup = WorkerSetup(references, until_idle=False)
+            children += setup.children(store, workers or settings.workers, log)
+        await _run_until_stopped(Supervisor(children, max(settings.drain_seconds, _STOP_SECONDS)))
     errors.print("Stopped.")
 
 
-async def _until_stopped(kept: list[Kept], supervisor: Supervisor) -> None:
-    """Until somebody stops it, or one of the processes cannot be started at all."""
+async def _run_until_stopped(supervisor: Supervisor) -> None:
+    """Until the user stops it, or one of the processes cannot be started."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in STOP_SIGNALS:
         loop.add_signal_handler(number, stopped.set)
-    working = asyncio.create_task(supervisor.run())
-    running = [asyncio.create_task(each.run()) for each in kept]
+    running = asyncio.create_task(supervisor.run())
     waiting = asyncio.create_task(stopped.wait())
-    await asyncio.wait([waiting, *running], return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait([waiting, running], return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
-    await asyncio.gather(supervisor.stop(), *(each.stop() for each in kept))
-    await asyncio.gather(working, *running)
+    await supervisor.stop()
+    await running
 
 
 async def _fill(store: Store, loaded: dict[str, Pipeline], settings: Settings, log: object) -> None:
-    """Jobs to look at, unless there are some."""
+    """Creates sample jobs, unless there are jobs already."""
     from holdfast.demo.goods import write_shopping_list
 
     path = (settings.data_dir / _LIST).resolve()
     write_shopping_list(path)
-    errors.print(f"A list to upload yourself: {path}", markup=False)
+    errors.print(f"A file that you can upload: {path}", markup=False)
     control = Control(store, "admin", log)
     if not await open_console(store).jobs.page(None, 1):
         await _start_jobs(store, control, loaded, path)

@@ -1,1 +1,1 @@
-"""A small world to try Holdfast in without the internet: upstreams that fail, and pipelines."""
+"""The demo: unreliable servers, sample data and pipelines, without using the internet."""

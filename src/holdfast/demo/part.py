@@ -1,4 +1,4 @@
-"""What an extension adds to `holdfast up --demo`: upstreams, settings and sample data."""
+"""What an extension adds to `holdfast up --demo`: servers, settings and sample data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A GET request to an upstream of the demo."""
+    """A GET request to a server of the demo."""
 
     path: str  # below the extension's own: of /weather/stations/7, stations/7
     query: Mapping[str, str]
@@ -26,7 +26,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    body: Any  # text, or what becomes JSON
+    body: Any  # text, or a value that becomes JSON
     status: int = 200
     content_type: str = "application/json"
     headers: Mapping[str, str] | None = None
@@ -38,7 +38,7 @@ NOT_FOUND = Reply({"error": "no such page"}, 404)
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What an extension makes its sample data with."""
+    """What an extension needs to create its sample data."""
 
     control: Control
     pipeline: Pipeline
@@ -47,15 +47,15 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class DemoPart:
-    """The upstreams are at http://HOST:PORT/NAME; whatever is asked for below it goes to
-    `answer`. `fill` is called at every start of the demo, so it looks what is there already."""
+    """Requests to http://HOST:PORT/NAME/… go to `answer`. `fill` is called at every start of the
+    demo, so it must check what already exists."""
 
     answer: Callable[[Ask], Reply]
-    environment: Callable[[str], Mapping[str, str]]  # address of the upstreams -> settings
+    environment: Callable[[str], Mapping[str, str]]  # address of the servers -> settings
     fill: Callable[[Sample], Awaitable[None]]
 
 
 def demo_parts() -> dict[str, DemoPart]:
-    """Those of all installed extensions."""
+    """The demo parts of all installed extensions."""
     extensions = [extension for extension in installed().values() if extension.demo]
     return {extension.name: extension.load("demo") for extension in extensions}

@@ -1,4 +1,4 @@
-"""The demo's pipelines: one over a file's rows, one that finds its records by itself."""
+"""The pipelines of the demo: one for the rows of a file, one that discovers its records."""
 
 import os
 from collections.abc import AsyncIterator, Mapping
@@ -15,7 +15,7 @@ WORLD = os.environ.get("DEMO_WORLD_URL", "http://127.0.0.1:8765")
     columns=["title", "price", "shop"], inputs=["sku", "title", "brand"]
 )
 async def prices(row: dict[str, Any], ctx: Any) -> dict[str, Any]:
-    """What each product of a list costs, and who sells it for least."""
+    """Finds the price of each product in a list and the cheapest seller."""
     if row["title"] == CRASHING:
         os._exit(3)  # what a broken library does to its process: the row becomes a dead letter
     reply = await ctx.http.get(f"{WORLD}/search", params={"q": row["title"]})
@@ -27,7 +27,7 @@ async def prices(row: dict[str, Any], ctx: Any) -> dict[str, Any]:
 
 
 class Catalogue(Pipeline):
-    """Walks the shop's catalogue page by page, and asks for each product how many are left."""
+    """Reads the shop's catalogue page by page and asks how many of each product are left."""
 
     name = "catalogue"
     columns = ("sku", "title", "category", "left")
@@ -47,5 +47,5 @@ class Catalogue(Pipeline):
         return {name: row.get(name) for name in self.columns} | {"left": reply.json()["left"]}
 
     def _site(self) -> str:
-        """Another name of the same host, so that it has a gate of its own."""
+        """Another name for the same host, so that it has its own gate."""
         return WORLD.replace("127.0.0.1", "localhost")

@@ -1,4 +1,4 @@
-"""Upstreams on loopback that answer like real ones: mostly, and not always at once.
+"""Servers on loopback that behave like real ones: they mostly answer, and not always at once.
 
 `python -m holdfast.demo.world PORT` serves until it gets SIGTERM or its standard input ends.
 
@@ -121,14 +121,14 @@ class World(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Quiet: the terminal is the program's."""
+        """Prints nothing, to keep the terminal clean."""
 
 
 class _QuietServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Quiet too: a worker that is killed leaves in the middle of an answer."""
+        """Prints nothing: a worker that is killed disconnects in the middle of a response."""
 
 
 def serve(port: int) -> None:

@@ -140,9 +140,9 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
         if addresses and not allowed:
             raise ItemError(
                 "PRIVATE_ADDRESS",
-                # Not which one: it may be a secret of the network inside.
+                # Not which one: it may be a secret of the internal network.
                 f"{host} is not at a public address; "
-                "set HOLDFAST_ALLOW_PRIVATE_ADDRESSES=true if it is meant to be asked",
+                "set HOLDFAST_ALLOW_PRIVATE_ADDRESSES=true if you want to reach it",
             )
         if not allowed:
             raise ItemError("DNS_ERROR", f"{host}: the name has no address")

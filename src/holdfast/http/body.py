@@ -37,7 +37,7 @@ def decode(body: bytes, codings: str, limit: int) -> bytes:
 
 
 def decode_beginning(body: bytes, codings: str, limit: int) -> bytes:
-    """As much of a cut body as can be read; what is no proper coding gives nothing."""
+    """As much of a cut body as can be read; nothing if the coding is invalid."""
     try:
         for coding in reversed(_names(codings)):
             body = _beginning(body, coding, limit) if body else body
@@ -59,7 +59,7 @@ def _undo(coding: str) -> Callable[[bytes, int], bytes]:
         return _gunzip
     if coding == "deflate":
         return _inflate
-    raise ItemError("INVALID_RESPONSE", f"content coding {coding[:40]!r} was not asked for")
+    raise ItemError("INVALID_RESPONSE", f"content coding {coding[:40]!r} was not requested")
 
 
 def _gunzip(body: bytes, limit: int) -> bytes:

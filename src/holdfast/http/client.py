@@ -24,21 +24,21 @@ _SHORTEST_THROTTLE = 1.0
 
 
 class Gates(Protocol):
-    """What the client needs of the gates that all workers share."""
+    """What the client needs from the gates that all workers share."""
 
     def passing(self, name: str) -> AbstractAsyncContextManager[None]:
-        """Waits shortly for a permit or raises GateWait; inside counts as in flight."""
+        """Waits briefly for a permit or raises GateWait; the body counts as in flight."""
 
     async def close(self, name: str, seconds: float, reason: str) -> None:
-        """Lets nobody through for so many seconds from now."""
+        """Closes the gate for this many seconds."""
 
     async def slow_down(self, name: str, spacing: float) -> None:
-        """Keeps requests at least so many seconds apart."""
+        """Keeps requests at least this many seconds apart."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """What holds for all hops of one call."""
+    """What applies to all hops of one call."""
 
     seconds: float
     max_bytes: int
@@ -141,7 +141,7 @@ class HttpClient:
             message = following
 
     async def _reply(self, message: Message, answer: Answer, passed: tuple[str, ...]) -> Reply:
-        """The answer as pipelines see it; one that asks for patience closes the gate first."""
+        """The response as pipelines see it. One that asks to wait closes the gate first."""
         asked = answer.headers.get("retry-after")
         throttled = is_throttle(answer.status, asked)
         seconds = self._retry_after(answer, asked)

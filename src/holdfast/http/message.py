@@ -74,22 +74,25 @@ def checked_url(url: str | httpx2.URL) -> httpx2.URL:
             "INVALID_URL", f"{str(url)[:200]!r} does not start with http:// or https://"
         )
     if not _HOST.fullmatch(parsed.raw_host) or not _can_be_port(parsed.port):
-        raise ItemError("INVALID_URL", f"{str(url)[:200]!r} names no host that can be asked")
+        raise ItemError("INVALID_URL", f"{str(url)[:200]!r} names no usable host")
     if parsed.userinfo:
         raise ItemError(
-            "INVALID_URL", f"the URL of {parsed.host} holds a password; use an Authorization header"
+            "INVALID_URL",
+            f"the URL of {parsed.host} contains a password; use an Authorization header",
         )
     return parsed.copy_with(fragment=None) if parsed.fragment else parsed
 
 
 def redirected(message: Message, status: int, location: str | None) -> Message | None:
-    """The request that a redirect asks for; None where the reply is no redirect."""
+    """The request that a redirect asks for; None if the reply is not a redirect."""
     if status not in _REDIRECTS or not location:
         return None
     try:
         target = message.url.join(location)
     except (httpx2.InvalidURL, ValueError) as error:
-        raise ItemError("INVALID_URL", f"{message.label} redirects wrongly: {error}") from error
+        raise ItemError(
+            "INVALID_URL", f"{message.label} redirects to an invalid URL: {error}"
+        ) from error
     following = replace(message, url=checked_url(target))
     if _becomes_get(message.method, status):
         kept = {n: v for n, v in message.headers.items() if n not in _ABOUT_BODY}

@@ -44,7 +44,7 @@ class Reply:
 
     @property
     def text(self) -> str:
-        """Decoded by the charset it came with, else as UTF-8; what does not fit is marked."""
+        """Decoded by the charset it came with, otherwise as UTF-8, with invalid bytes marked."""
         encoding = self._charset() or "utf-8"
         return self.content.decode("utf-8-sig" if encoding == "utf-8" else encoding, "replace")
 

@@ -52,7 +52,7 @@ class Robots:
         self._loading: dict[str, asyncio.Lock] = {}
 
     async def check(self, url: httpx2.URL) -> None:
-        """Raises ROBOTS_DISALLOWED, or CONTENT_UNAVAILABLE while the rules cannot be had."""
+        """Raises ROBOTS_DISALLOWED, or CONTENT_UNAVAILABLE while the rules cannot be fetched."""
         origin = f"{url.scheme}://{url.netloc.decode('ascii')}"
         rules = self._fresh(origin) or await self._load(origin)
         if rules.unavailable is not None:

@@ -24,7 +24,7 @@ _SECONDS = re.compile(r"\d{1,12}(\.\d+)?")
 
 
 def code_of_status(status: int, *, throttled: bool = False) -> str | None:
-    """The error code of a status; None where it is no error."""
+    """The error code of a status; None if it is not an error."""
     if throttled:
         return "RATE_LIMITED"
     if 200 <= status < 300 or status == 304:

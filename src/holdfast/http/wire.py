@@ -77,12 +77,12 @@ class Wire:
             with scope:
                 return await self._exchange(message, max_bytes, cut)
         except httpcore2.TimeoutException as error:
-            raise ItemError("TIMEOUT", f"{message.label}: no connection in time") from error
+            raise ItemError("TIMEOUT", f"{message.label}: could not connect in time") from error
         except httpcore2.LocalProtocolError as error:
             raise ItemError("INVALID_URL", f"{message.label}: cannot be sent ({error})") from error
         except (httpcore2.ProtocolError, httpcore2.NetworkError, OSError) as error:
             raise ItemError("NETWORK_ERROR", f"{message.label}: {error}") from error
-        raise ItemError("TIMEOUT", f"{message.label}: not answered in time")
+        raise ItemError("TIMEOUT", f"{message.label}: no response in time")
 
     def _finished(self, task: asyncio.Task[Answer]) -> None:
         self._running.discard(task)
@@ -151,7 +151,7 @@ async def _decoded(
             return await asyncio.to_thread(undo, body, codings, max_bytes)
         return undo(body, codings, max_bytes)
     except CutShort as error:
-        raise ItemError("NETWORK_ERROR", f"{message.label}: half a body") from error
+        raise ItemError("NETWORK_ERROR", f"{message.label}: the body is incomplete") from error
     except ItemError as error:
         raise ItemError(error.code, f"{message.label}: {error.message}") from error
 

@@ -90,6 +90,7 @@ class Header(_Part):
     created_at: Annotated[AwareDatetime, Field(strict=False), BeforeValidator(_check_instant)]
     attempt: Attempts
     max_attempts: Attempts
+    signature: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
 
 
 class Tracing(_Part):

@@ -19,10 +19,10 @@ from aio_pika.exceptions import (
 )
 from structlog.typing import FilteringBoundLogger
 
-from holdfast.database_url import check_files, mask_password
 from holdfast.engine.patience import backoff
 from holdfast.errors import BrokerGone, UserError
 from holdfast.tasks import end_tasks
+from holdfast.urls import check_files, mask_password
 
 CONNECT_SECONDS = 10.0
 #: aiormq gives up on a silent peer after three times this plus one second: at most 20 s.

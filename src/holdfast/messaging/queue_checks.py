@@ -7,11 +7,11 @@ import asyncio
 from aio_pika.abc import AbstractConnection
 from aio_pika.exceptions import ChannelNotFoundEntity
 
-from holdfast.database_url import mask_password
 from holdfast.errors import BrokerGone, UserError
-from holdfast.findings import Finding
 from holdfast.messaging.link import close_quietly, connect_once, loss_is_broker_gone
 from holdfast.messaging.topology import DEAD_QUEUE, QUEUES, Topology
+from holdfast.model import Finding
+from holdfast.urls import mask_password
 
 #: For RabbitMQ to notify the consumers of a deleted queue before one of that name exists again.
 NOTIFY_SECONDS = 1.0
@@ -107,7 +107,7 @@ async def _check_queue(connection: AbstractConnection, topology: Topology, word:
 def _judged(what: str, word: str, depth: int, consumers: int) -> Finding:
     text = f"quorum queue, {depth:,} messages, {consumers:,} consumers"
     if depth and not consumers:
-        command = "holdfast relay" if word == DEAD_QUEUE else "holdfast worker PIPELINE.py"
+        command = "holdfast relay" if word == DEAD_QUEUE else "holdfast work PIPELINE.py"
         return Finding(what, False, text, f"Nothing consumes them; run: {command}")
     return Finding(what, True, text)
 

@@ -23,79 +23,94 @@ SLICE_FIELDS = ("job_id", "pipeline", "worker")
 
 #: event -> (what happened, its fields)
 EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "job.created": ("A job was made and runs.", ("name",)),
+    "job.created": ("A job was created and is running.", ("name",)),
     "job.ordered": ("A pipeline's plan started or resumed a job.", ("by",)),
     "job.paused": ("A person paused a job.", ("by",)),
-    "job.resumed": ("A job goes on.", ("by",)),
+    "job.resumed": ("A job was resumed.", ("by",)),
     "job.reprocessed": ("Finished items were opened again.", ("items", "by")),
-    "job.items_skipped": ("Open items that somebody chose were skipped.", ("items", "by")),
+    "job.items_skipped": ("Open items were skipped by a person.", ("items", "by")),
     "job.cancelled": ("A person cancelled a job.", ("by",)),
-    "job.ended": ("Nothing of a job is left to do.", ("state",)),
+    "job.ended": ("A job has ended.", ("state",)),
     "ingest.page": ("Records and cursor were committed.", ("source", "rows", "bytes", "seconds")),
     "slice.claimed": ("A worker leased items.", ("items", "ranges")),
     "slice.settled": ("Outcomes were committed.", ("items", "retried", "seconds")),
-    "slice.released": ("Ranges went back unstarted and uncharged.", ("ranges", "reason")),
-    "slice.failed": ("Claiming or settling failed for good; the worker ends.", ("error",)),
-    "place.failed": ("A place ended with an error of the engine.", ()),
-    "lease.lost": ("Nothing was written, as another holds the lease.", ("range_id", "error")),
-    "item.retried": ("An item failed and is tried again.", ("seq", "code", "delay")),
+    "slice.released": (
+        "Ranges were returned; their items do not lose an attempt.",
+        ("ranges", "reason"),
+    ),
+    "slice.failed": ("Claiming or settling failed permanently; the worker exits.", ("error",)),
+    "place.failed": ("A concurrent task of a worker ended with an internal error.", ()),
+    "lease.lost": (
+        "Nothing was written, because another worker holds the lease.",
+        ("range_id", "error"),
+    ),
+    "item.retried": ("An item failed and will be retried.", ("seq", "code", "delay")),
     "item.waits": (
-        "An item waits for a gate or a source that throttles; it uses up no attempt.",
+        "An item waits for a gate or a source that throttles; this does not count as an attempt.",
         ("seq", "code", "delay"),
     ),
     "item.timeout": ("An item took too long.", ("seq", "seconds")),
     "save.failed": ("A pipeline's domain rows could not be written.", ("error",)),
-    "discovery.complete": ("A source said that it ended.", ("source", "pages", "rows")),
-    "discovery.capped": ("A source was left at a cap.", ("source", "rows")),
-    "discovery.failed": ("A source cannot be walked further.", ("source", "error")),
-    "discovery.waits": ("A source is walked on later.", ("source", "error", "seconds")),
-    "gate.closed": ("Nobody passes a gate for a while.", ("gate", "seconds", "reason")),
-    "kill_switch.on": ("A kill switch was set.", ("scope", "by")),
-    "kill_switch.off": ("A kill switch was lifted.", ("scope", "by")),
+    "discovery.complete": ("A source was read to its end.", ("source", "pages", "rows")),
+    "discovery.capped": ("Reading of a source stopped at a cap.", ("source", "rows")),
+    "discovery.failed": ("A source cannot be read further.", ("source", "error")),
+    "discovery.waits": ("Reading of a source will continue later.", ("source", "error", "seconds")),
+    "gate.closed": ("A gate is closed for a while.", ("gate", "seconds", "reason")),
+    "kill_switch.on": ("A kill switch was turned on.", ("scope", "by")),
+    "kill_switch.off": ("A kill switch was turned off.", ("scope", "by")),
     "sweep.acted": ("The sweeper found something to do.", ("rescued", "cancelled", "announced")),
     "relay.sent": ("A relay sent messages.", ("messages", "merged")),
-    "relay.failed": ("The broker did not take a message; later again.", ("message_id", "error")),
-    "message.repeated": ("A message came again and was not taken twice.", ("message_id", "type")),
-    "upkeep.failed": ("A periodic task failed and goes on.", ("task", "error")),
-    "schedule.fired": ("A schedule made a job.", ("schedule", "job_id")),
-    "schedule.failed": ("A schedule could not make a job.", ("schedule", "error")),
-    "worker.started": ("A worker began.", ("worker", "pipelines")),
-    "worker.stopping": ("A worker takes no more items.", ("worker",)),
-    "worker.stopped": ("A worker ended as it was told.", ("worker",)),
-    "worker.died": ("A worker process ended by itself.", ("worker", "exit_code")),
-    "process.died": ("A process of `holdfast up` ended; another starts.", ("process", "exit_code")),
+    "relay.failed": (
+        "The broker did not accept a message; it will be sent again.",
+        ("message_id", "error"),
+    ),
+    "message.repeated": (
+        "A message arrived again and was not processed twice.",
+        ("message_id", "type"),
+    ),
+    "upkeep.failed": ("A periodic task failed; it will run again.", ("task", "error")),
+    "schedule.fired": ("A schedule started a job.", ("schedule", "job_id")),
+    "schedule.failed": ("A schedule could not start a job.", ("schedule", "error")),
+    "worker.started": ("A worker started.", ("worker", "pipelines")),
+    "worker.stopping": ("A worker is stopping and takes no more items.", ("worker",)),
+    "worker.stopped": ("A worker stopped as requested.", ("worker",)),
+    "worker.died": ("A worker process died.", ("worker", "exit_code")),
+    "process.died": ("A process of `holdfast up` died; it is restarted.", ("process", "exit_code")),
     "database.gone": ("The database cannot be reached.", ("error",)),
-    "broker.gone": ("The broker cannot be reached; it is tried again.", ("url", "use", "error")),
-    "broker.back": ("The broker can be reached.", ("url", "use")),
-    "broker.refused": (
-        "The broker does not let us in; it is tried again.",
+    "broker.gone": (
+        "The broker cannot be reached; the connection is retried.",
         ("url", "use", "error"),
     ),
-    "queue.lost": ("A consumer lost its queue and takes it up again.", ("queue", "error")),
+    "broker.back": ("The broker can be reached again.", ("url", "use")),
+    "broker.refused": (
+        "The broker refused the login; the connection is retried.",
+        ("url", "use", "error"),
+    ),
+    "queue.lost": ("A consumer lost its queue and subscribes again.", ("queue", "error")),
     "message.unsettled": (
-        "A message was done with, but the broker could not be told: it will come again.",
+        "A message was processed, but could not be acknowledged; it will arrive again.",
         ("queue", "message_id", "error"),
     ),
     "message.dead": ("A message was set aside.", ("queue", "message_id", "code", "reason")),
     "dead.failed": (
-        "A dead message could not be kept; it is tried again.",
+        "A dead message could not be stored; it is retried.",
         ("message_id", "error", "seconds"),
     ),
     "pace.decided": ("A controller chose a new value.", ("controller", "was", "became", "why")),
-    "request.failed": ("A request met an unexpected error.", ("path",)),
+    "request.failed": ("A request failed with an unexpected error.", ("path",)),
     "connections.full": (
-        "The API has as many connections as it may have: some that waited were closed, or new "
-        "ones refused.",
+        "The API has reached its connection limit: idle connections were closed or new ones "
+        "refused.",
         ("limit", "closed", "refused"),
     ),
-    "intake.failed": ("Taking a stored file in met an unexpected error.", ()),
-    "page.slow": ("A page of a list took long to read.", ("list", "after", "seconds")),
+    "intake.failed": ("Reading an uploaded file in failed with an unexpected error.", ()),
+    "page.slow": ("A page of a list was slow to read.", ("list", "after", "seconds")),
     "export.written": ("An export was written.", ("export", "rows")),
     "export.failed": ("An export could not be written.", ("export",)),
-    "operation.ended": ("An operation came to its end.", ("operation", "items")),
-    "operation.failed": ("An operation met an unexpected error.", ("operation",)),
-    "operation.passed_over": ("An operation left out a job.", ("operation", "error")),
-    "library.logged": ("A library warned or failed.", ("library", "message")),
+    "operation.ended": ("A bulk operation finished.", ("operation", "items")),
+    "operation.failed": ("A bulk operation failed with an unexpected error.", ("operation",)),
+    "operation.passed_over": ("A bulk operation skipped a job.", ("operation", "error")),
+    "library.logged": ("A library logged a warning or an error.", ("library", "message")),
 }
 
 
@@ -145,7 +160,7 @@ def _join_trace(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
 
 
 def _without_trace_for_people(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """A UserError is a mistake to mend, not one to search the code for."""
+    """A UserError is a mistake that a person can fix, so it has no stack trace."""
     error = _exception(event.get("exc_info"))
     if isinstance(error, UserError):
         del event["exc_info"]
@@ -179,7 +194,7 @@ def _renderer(format: str, stream: TextIO) -> list[Processor]:
 
 
 class _LibraryHandler(logging.Handler):
-    """Passes on what libraries log, so that a JSON log holds nothing but JSON."""
+    """Forwards what libraries log, so that a JSON log contains only JSON."""
 
     def emit(self, record: logging.LogRecord) -> None:
         logger = get_logger()

@@ -1,4 +1,4 @@
-"""Prometheus metrics of one process, in a registry of its own.
+"""Prometheus metrics of one process, in its own registry.
 
 Labels are bounded: pipelines, states, categories, names of operations; never a job, a key, a
 host or a code that a pipeline makes up. Extensions add metrics of their own.
@@ -44,7 +44,7 @@ CLAIM_BOUNDS = (1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2000.0,
 
 
 def item_bucket(seconds: float) -> int:
-    """The place of an item's seconds among `len(ITEM_SECONDS_BOUNDS) + 1` buckets."""
+    """The bucket of an item's duration, out of `len(ITEM_SECONDS_BOUNDS) + 1`."""
     return bisect_left(ITEM_SECONDS_BOUNDS, seconds)
 
 
@@ -60,15 +60,15 @@ class Described:
 
 @dataclass(frozen=True, slots=True)
 class QueueReading:
-    """What the periodic reader found of one pipeline's open items."""
+    """A periodic reading of the open items of one pipeline."""
 
     depth: int
     oldest_seconds: float
 
 
 class ItemSeconds:
-    """A histogram that takes in a whole batch at once: an item costs its worker one list
-    increment instead of a lock and a walk over the buckets."""
+    """A histogram that accepts a whole batch: an item costs its worker one list increment instead
+    of a lock and a search through the buckets."""
 
     def __init__(self, name: str, help: str) -> None:
         self._name = name
@@ -142,16 +142,21 @@ class Metrics:
             "slice_seconds", "Time of one slice.", SLICE_SECONDS_BOUNDS, "pipeline", "kind"
         )
         self.claim_items = self.histogram(
-            "claim_items", "Items that one claim took.", CLAIM_BOUNDS, "pipeline"
+            "claim_items", "Items in one claim.", CLAIM_BOUNDS, "pipeline"
         )
         self.retries = self.counter(
-            "retries", "Tries that will be repeated, throttled ones apart.", "pipeline", "category"
+            "retries",
+            "Failed attempts that will be retried, without throttled ones.",
+            "pipeline",
+            "category",
         )
         self.throttles = self.counter(
-            "throttles", "Tries that a source put off; they use up no attempt.", "pipeline"
+            "throttles",
+            "Attempts that a source throttled; they do not count as attempts.",
+            "pipeline",
         )
         self.dead_letters = self.gauge(
-            "dead_letters", "Items set aside, until a person acts.", "pipeline"
+            "dead_letters", "Items set aside until a person acts.", "pipeline"
         )
         self.ingest_rows = self.counter("ingest_rows", "Records committed as items.", "pipeline")
 
@@ -166,9 +171,9 @@ class Metrics:
         )
 
     def _messages(self) -> None:
-        self.outbox_depth = self._reading("outbox_depth", "Messages that wait to be published.")
+        self.outbox_depth = self._reading("outbox_depth", "Messages waiting to be published.")
         self.outbox_oldest_seconds = self._reading(
-            "outbox_oldest_seconds", "How long the oldest due message has waited."
+            "outbox_oldest_seconds", "Waiting time of the oldest due message."
         )
         self.broker_queue_depth = self.gauge(
             "broker_queue_depth", "Messages in a queue of the broker.", "queue"
@@ -177,14 +182,14 @@ class Metrics:
             "relay_published", "Messages that the broker confirmed."
         )
         self.relay_failures = self.counter(
-            "relay_failures", "Messages that could not be published and stay in the outbox."
+            "relay_failures", "Messages that could not be published and remain in the outbox."
         )
         self.messages = self.counter(
-            "messages", "Messages taken from the broker.", "type", "outcome"
+            "messages", "Messages received from the broker.", "type", "outcome"
         )
         self.slice_start_seconds = self.histogram(
             "slice_start_seconds",
-            "From the making of a message to the start of its work.",
+            "Time from creating a message to starting its work.",
             START_SECONDS_BOUNDS,
         )
 
@@ -196,7 +201,7 @@ class Metrics:
             "oldest_transaction_seconds", "Age of PostgreSQL's oldest open transaction."
         )
         self.backpressure = self._reading(
-            "backpressure", "1 while producers are told to slow down, else 0."
+            "backpressure", "1 while producers are asked to slow down, otherwise 0."
         )
 
     def _waits(self) -> None:
@@ -225,7 +230,7 @@ class Metrics:
         self.item_seconds.add(pipeline, counts_by_bucket, sum, count)
 
     def set_queue(self, readings: Mapping[str, QueueReading]) -> None:
-        """A pipeline that is no longer in the reading stays as a zero."""
+        """A pipeline that is missing from the reading is reported as zero."""
         self._queued |= set(readings)
         for pipeline in self._queued:
             reading = readings.get(pipeline, QueueReading(0, 0.0))
@@ -233,7 +238,7 @@ class Metrics:
             self.oldest_pending_age_seconds.labels(pipeline).set(reading.oldest_seconds)
 
     def set_dead_letters(self, counts: Mapping[str, int]) -> None:
-        """A pipeline that is no longer in the reading stays as a zero."""
+        """A pipeline that is missing from the reading is reported as zero."""
         self._set_aside |= set(counts)
         for pipeline in self._set_aside:
             self.dead_letters.labels(pipeline).set(counts.get(pipeline, 0))
@@ -273,11 +278,12 @@ def reference(described: Iterable[Described]) -> str:
         "# Metrics",
         "",
         "Served for Prometheus at `/metrics` by each long-running process; see",
-        "[watch it](../how-to/watch-it.md). Counters and histograms are of one process: add them",
-        "up. Gauges are read from the database or the broker: take the `max`, since every process",
-        "that reads them says the same and the others say `NaN`. `kind` is `discover` or",
-        "`process`, `category` that of the error code, `operation` a verb of the store, `type`",
-        "that of the message, `outcome` what was done with it, `list` is `items` or `pending`.",
+        "[monitoring](../how-to/monitoring.md). Counters and histograms are per process: add them",
+        "up. Gauges are read from the database or the broker: use `max`, because every process",
+        "that reads them reports the same value and the others report `NaN`. `kind` is `discover`",
+        "or `process`, `category` is the category of the error code, `operation` an operation of",
+        "the store, `type` the type of the message, `outcome` its result, and `list` is `items` or",
+        "`pending`.",
         "",
         "",
     ]

@@ -8,9 +8,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from holdfast.database_url import default_database_url, mask_password
 from holdfast.settings.declared import declared_by, setting
 from holdfast.settings.groups import ExtensionSettings, no_environment
+from holdfast.urls import default_database_url, mask_password
 
 MIB = 1024 * 1024
 HOUR_MS = 3_600_000
@@ -29,326 +29,354 @@ def _worker_count() -> int:
 class Settings:
     database_url: str = setting(
         default_database_url(Path(".holdfast")),
-        "The database: an SQLite file, or a PostgreSQL server.",
+        "URL of the database: an SQLite file or a PostgreSQL server.",
         kind="database URL",
         secret=True,
         shown="`holdfast.db` under `HOLDFAST_DATA_DIR`",
     )
-    data_dir: Path = setting(  # noqa: RUF009 - it makes a field, as `field` does
-        Path(".holdfast"), "The folder for the database file and other state."
+    data_dir: Path = setting(  # noqa: RUF009 - it returns a field, as `field` does
+        Path(".holdfast"), "Folder for the database file and other state."
     )
-    owner: str = setting("local", "Whose the jobs are that are made here.")
+    owner: str = setting("local", "Owner recorded on jobs created by this process.")
 
     broker_url: str | None = setting(
         None,
-        "The RabbitMQ server that carries messages between processes.",
+        "URL of the RabbitMQ server that carries messages between processes.",
         kind="broker URL",
         secret=True,
         shown="none: workers poll the database",
     )
     queue_prefix: str = setting(
         "holdfast",
-        "What the names of our exchanges and queues begin with.",
+        "Prefix of the names of exchanges and queues.",
         kind="queue prefix",
     )
     max_message_bytes: int = setting(
-        64 * 1024, "Largest message that is read; a larger one is a dead letter.", 1024, 16 * MIB
+        64 * 1024, "Largest message that is read; larger ones become dead letters.", 1024, 16 * MIB
     )
 
     ingest_min_rows: int = setting(
-        256, "Rows of the first batch of an ingest, and the fewest.", 1, 1_000_000, aliased=True
+        256, "Rows in the first batch of an ingest, and the minimum.", 1, 1_000_000, aliased=True
     )
     ingest_max_rows: int = setting(
-        20_000, "Most rows that one batch writes.", 1, 1_000_000, aliased=True
+        20_000, "Maximum number of rows in a batch.", 1, 1_000_000, aliased=True
     )
     ingest_max_batch_bytes: int = setting(
-        8 * MIB, "Most bytes that one batch writes.", 1024, 1024 * MIB, aliased=True
+        8 * MIB, "Maximum number of bytes in a batch.", 1024, 1024 * MIB, aliased=True
     )
     db_p50_ms: int = setting(
-        150, "Batches stop doubling when half of them take longer.", 1, HOUR_MS, aliased=True
+        150, "Batches stop doubling when the median takes longer.", 1, HOUR_MS, aliased=True
     )
     db_p95_ms: int = setting(
-        600, "Batches shrink when one in twenty takes longer.", 1, HOUR_MS, aliased=True
+        600, "Batches shrink when the 95th percentile takes longer.", 1, HOUR_MS, aliased=True
     )
     pool_wait_ms: int = setting(
-        50, "Batches stop doubling when a connection is waited for longer.", 1, HOUR_MS
+        50, "Batches stop doubling when waiting for a connection takes longer.", 1, HOUR_MS
     )
 
     worker_target_slice_ms: int = setting(
-        5000, "How long a slice of work should take.", 10, HOUR_MS, aliased=True
+        5000, "Target duration of a slice of work.", 10, HOUR_MS, aliased=True
     )
-    claim_min: int = setting(1, "Fewest items that one claim asks for.", 1, 1_000_000, aliased=True)
-    claim_max: int = setting(2000, "Most items that one claim takes.", 1, 1_000_000, aliased=True)
+    claim_min: int = setting(1, "Minimum number of items in a claim.", 1, 1_000_000, aliased=True)
+    claim_max: int = setting(
+        2000, "Maximum number of items in a claim.", 1, 1_000_000, aliased=True
+    )
     safety_factor: float = setting(
-        0.7, "Share of the target slice that a claim is sized for.", 0.01, 1, aliased=True
+        0.7, "Share of the target slice that a claim should fill.", 0.01, 1, aliased=True
     )
     lock_floor_ms: int = setting(30_000, "Shortest lease.", 100, 24 * HOUR_MS, aliased=True)
     lock_cap_ms: int = setting(900_000, "Longest lease.", 100, 24 * HOUR_MS, aliased=True)
-    concurrency_min: int = setting(1, "Fewest items in work at once in a worker.", 1, 10_000)
-    concurrency_max: int = setting(64, "Most items in work at once in a worker.", 1, 10_000)
+    concurrency_min: int = setting(
+        1, "Minimum number of items that a worker processes at once.", 1, 10_000
+    )
+    concurrency_max: int = setting(
+        64, "Maximum number of items that a worker processes at once.", 1, 10_000
+    )
     concurrency_start: int = setting(
         8,
-        "Items in work at once before anything was measured.",
+        "Number of items processed at once before anything is measured.",
         1,
         10_000,
         shown="8, kept between `HOLDFAST_CONCURRENCY_MIN` and `_MAX`",
     )
-    threads: int = setting(32, "Threads of a worker for plain `def` pipelines.", 1, 1000)
-    flush_items: int = setting(1000, "Outcomes are settled when so many are ready.", 1, 1_000_000)
-    flush_ms: int = setting(500, "Outcomes are settled when one has waited so long.", 1, HOUR_MS)
+    threads: int = setting(32, "Threads per worker for plain `def` pipelines.", 1, 1000)
+    flush_items: int = setting(1000, "Outcomes are written when this many are ready.", 1, 1_000_000)
+    flush_ms: int = setting(500, "Outcomes are written when one has waited this long.", 1, HOUR_MS)
     item_timeout_seconds: float = setting(
-        60, "Longest time for one item, where its pipeline sets none.", 0.01, DAY_SECONDS
+        60, "Time limit for one item, unless its pipeline sets one.", 0.01, DAY_SECONDS
     )
     drain_seconds: float = setting(
-        1.5, "On stopping, how long running items may still finish.", 0, 3600
+        1.5, "Time that running items get to finish when a worker stops.", 0, 3600
     )
 
     max_attempts_error: int = setting(
-        5, "Tries of an item whose errors deserve another.", 1, 1000, aliased=True
+        5, "Attempts at an item whose errors can be retried.", 1, 1000, aliased=True
     )
     max_attempts_not_found: int = setting(
-        2, "Tries of an item that is not found.", 1, 1000, aliased=True
+        2, "Attempts at an item that is not found.", 1, 1000, aliased=True
     )
     retry_soon_base_seconds: float = setting(
-        1, "First backoff after a hiccup (network, time-out).", 0, DAY_SECONDS
+        1, "First delay before retrying a temporary error (network, timeout).", 0, DAY_SECONDS
     )
-    retry_soon_cap_seconds: float = setting(60, "Longest backoff after a hiccup.", 0, DAY_SECONDS)
+    retry_soon_cap_seconds: float = setting(
+        60, "Longest delay before retrying a temporary error.", 0, DAY_SECONDS
+    )
     retry_later_base_seconds: float = setting(
-        60, "First backoff from a state that changes slowly.", 0, DAY_SECONDS
+        60, "First delay before retrying an error that takes time to resolve.", 0, DAY_SECONDS
     )
     retry_later_cap_seconds: float = setting(
-        3600, "Longest backoff from a state that changes slowly.", 0, DAY_SECONDS
+        3600, "Longest delay before retrying an error that takes time to resolve.", 0, DAY_SECONDS
     )
     retry_throttle_base_seconds: float = setting(
-        5, "First backoff when throttled without being told how long.", 0, DAY_SECONDS
+        5, "First delay when throttled without a Retry-After.", 0, DAY_SECONDS
     )
     retry_throttle_cap_seconds: float = setting(
-        600, "Longest backoff when throttled without being told how long.", 0, DAY_SECONDS
+        600, "Longest delay when throttled without a Retry-After.", 0, DAY_SECONDS
     )
     retry_not_found_base_seconds: float = setting(
-        5, "First backoff of an item that is not found.", 0, DAY_SECONDS
+        5, "First delay before retrying an item that is not found.", 0, DAY_SECONDS
     )
     retry_not_found_cap_seconds: float = setting(
-        60, "Longest backoff of an item that is not found.", 0, DAY_SECONDS
+        60, "Longest delay before retrying an item that is not found.", 0, DAY_SECONDS
     )
 
     max_input_bytes: int = setting(10 * MIB, "Largest input of one item.", 1, 1024 * MIB)
     max_result_bytes: int = setting(10 * MIB, "Largest result of one item.", 1, 1024 * MIB)
     max_workbook_bytes: int = setting(
         1_000_000_000,
-        "Most memory for reading one XLSX workbook, and the most it may unpack to. The API reads"
-        " up to four at once.",
+        "Maximum memory for reading one XLSX workbook, and its maximum unpacked size. The API"
+        " reads up to four at once.",
         200_000_000,
         64 * 1024 * MIB,
     )
 
     backfill_enabled: bool = setting(
-        True, "Off stops every backfill, as the kill switch does.", aliased=True
+        True, "`false` stops every backfill, like the kill switch.", aliased=True
     )
     max_urls_per_run: int | None = setting(
-        None, "Most new items of one job.", 1, 10**12, aliased=True, shown="no limit"
+        None, "Maximum number of new items in a job.", 1, 10**12, aliased=True, shown="no limit"
     )
     max_urls_per_source: int | None = setting(
         None,
-        "Most new items of one source in one job.",
+        "Maximum number of new items from one source in a job.",
         1,
         10**12,
         aliased=True,
         shown="no limit",
     )
     sweep_seconds: float = setting(
-        5, "How often expired leases and unfinished jobs are looked for.", 0.01, 3600
+        5, "Interval between searches for expired leases and unfinished jobs.", 0.01, 3600
     )
     discover_timeout_seconds: float = setting(
-        300, "Longest that a source may take for one page.", 0.1, DAY_SECONDS
+        300, "Time limit for a source to return one page.", 0.1, DAY_SECONDS
     )
     stale_stream_seconds: float = setting(
-        120, "A stream that did not move for so long is taken up again.", 1, DAY_SECONDS
+        120, "A stream without progress for this long is taken over.", 1, DAY_SECONDS
     )
     worker_lost_seconds: float = setting(
-        30, "A worker that gave no sign for so long counts as lost.", 1, DAY_SECONDS
+        30, "A worker without a heartbeat for this long counts as lost.", 1, DAY_SECONDS
     )
     message_lost_seconds: float = setting(
-        60, "A message that nobody took for so long is sent again.", 1, DAY_SECONDS
+        60, "A message that nobody received for this long is sent again.", 1, DAY_SECONDS
     )
     relay_poll_seconds: float = setting(
-        0.2, "How often a relay looks into the outbox when nothing woke it.", 0.01, 3600
+        0.2, "Interval at which a relay checks the outbox when it is not notified.", 0.01, 3600
     )
     owner_slices: int | None = setting(
-        None, "Most workers that work for one owner at once.", 1, 10_000, shown="no limit"
+        None,
+        "Maximum number of workers that work for one owner at once.",
+        1,
+        10_000,
+        shown="no limit",
     )
     backlog_max_items: int | None = setting(
         None,
-        "With more open items than these, sources wait and uploads are refused.",
+        "With more open items than this, sources wait and uploads are refused.",
         1,
         10**12,
         shown="no limit",
     )
     backlog_max_seconds: float | None = setting(
         None,
-        "The same when the oldest open item has waited for longer.",
+        "The same if the oldest open item has waited longer than this.",
         1,
         365 * DAY_SECONDS,
         shown="no limit",
     )
-    pool_size: int = setting(6, "Database connections of one process.", 1, 1000)
+    pool_size: int = setting(6, "Maximum number of database connections per process.", 1, 1000)
     workers: int = setting(
-        _worker_count, "Worker processes.", 1, 256, shown="as many as CPUs, at most 4"
+        _worker_count,
+        "Worker processes of `holdfast run` and `holdfast up`.",
+        1,
+        256,
+        shown="number of CPUs, at most 4",
     )
     pressure_threshold: float = setting(
-        0.8, "Claims shrink when processor or memory is pressed harder than this.", 0.01, 0.99
+        0.8, "Claims shrink when CPU or memory use is above this share.", 0.01, 0.99
     )
-    claim_warmup: int = setting(64, "Items of a claim before anything was measured.", 1, 1_000_000)
+    claim_warmup: int = setting(64, "Items in a claim before anything is measured.", 1, 1_000_000)
     claim_max_bytes: int = setting(
-        32 * MIB, "Most bytes of inputs that one claim reads.", 1024, 1024 * MIB
+        32 * MIB, "Maximum number of input bytes in a claim.", 1024, 1024 * MIB
     )
-    lease_margin: float = setting(2.0, "Leases last so many times what a claim takes.", 1, 100)
+    lease_margin: float = setting(
+        2.0, "Length of a lease, as a multiple of the expected time of its claim.", 1, 100
+    )
     error_spike_share: float = setting(
-        0.2, "Share of failing tries above which retries are spaced out.", 0.01, 0.99
+        0.2, "Share of failing attempts above which retries are delayed further.", 0.01, 0.99
     )
     retry_spacing_max: float = setting(
-        8.0, "Most times that retry delays grow while errors spike.", 1, 1000
+        8.0, "Maximum factor by which retry delays grow while errors spike.", 1, 1000
     )
 
     http_user_agent: str = setting(
         _user_agent,
-        "How `ctx.http` names itself; say here how to reach you.",
+        "User-Agent of `ctx.http`; include how to contact you.",
         kind="header",
         shown="`holdfast/VERSION (+contact unset)`",
     )
-    http_timeout_seconds: float = setting(30, "Longest wait for an answer.", 0.01, 3600)
-    http_connect_timeout_seconds: float = setting(10, "Longest wait for a connection.", 0.01, 3600)
-    http_max_bytes: int = setting(20 * MIB, "Largest body that is read.", 1, 1024 * MIB)
-    http_max_redirects: int = setting(5, "Most redirects that are followed.", 0, 50)
-    http_obey_robots: bool = setting(True, "Ask robots.txt before fetching.")
+    http_timeout_seconds: float = setting(30, "Time limit for a response.", 0.01, 3600)
+    http_connect_timeout_seconds: float = setting(10, "Time limit for a connection.", 0.01, 3600)
+    http_max_bytes: int = setting(20 * MIB, "Largest response body that is read.", 1, 1024 * MIB)
+    http_max_redirects: int = setting(5, "Maximum number of redirects that are followed.", 0, 50)
+    http_obey_robots: bool = setting(True, "Obey robots.txt.")
     http_spacing_seconds: float = setting(
-        0, "Least time between two requests to a host, over all workers.", 0, DAY_SECONDS
+        0, "Minimum time between two requests to a host, across all workers.", 0, DAY_SECONDS
     )
     http_jitter_seconds: float = setting(
-        0, "Random time of up to so much is added to the spacing.", 0, DAY_SECONDS
+        0, "Maximum random time added to the spacing.", 0, DAY_SECONDS
     )
     http_concurrency: int = setting(
-        8, "Most requests to a host at once, over all workers.", 1, 10_000
+        8, "Maximum number of requests to a host at once, across all workers.", 1, 10_000
     )
     gate_max_wait_seconds: float = setting(
-        2, "An item that has to wait longer for a gate gives its place up.", 0, 3600
+        2, "An item that has to wait longer for a gate is put back.", 0, 3600
     )
     allow_private_addresses: bool = setting(
-        False, "Let `ctx.http` reach loopback and private addresses."
+        False, "Allow `ctx.http` to reach loopback and private addresses."
     )
 
     db_ingest_enabled: bool = setting(
-        True, "Off refuses uploads over HTTP, as the flag `ingest` does.", aliased=True
+        True, "`false` refuses uploads over HTTP, like the flag `ingest`.", aliased=True
     )
     pending_enabled: bool = setting(
-        True, "Off hides the list of everything pending, as the flag `pending` does.", aliased=True
+        True, "`false` hides the list of pending items, like the flag `pending`.", aliased=True
     )
     max_upload_bytes: int = setting(
-        2048 * MIB, "Largest file that is taken over HTTP.", 1, 1024 * 1024 * MIB
+        2048 * MIB, "Largest file that can be uploaded over HTTP.", 1, 1024 * 1024 * MIB
     )
-    max_body_bytes: int = setting(MIB, "Largest other body that is taken.", 1024, 1024 * MIB)
+    max_body_bytes: int = setting(MIB, "Largest body of any other request.", 1024, 1024 * MIB)
     file_roots: tuple[Path, ...] = setting(
         (),
-        "Folders whose files the API may make jobs of, parted by `:`.",
+        "Folders with files that the API may use for jobs, separated by `:`.",
         kind="folders",
         shown="none",
     )
-    kickoff_max_seconds: float = setting(30, "Longest slice of work within one request.", 0.1, 3600)
-    session_hours: float = setting(168, "How long a login lasts.", 0.01, 24 * 366)
+    kickoff_max_seconds: float = setting(
+        30, "Longest slice of work within one HTTP request.", 0.1, 3600
+    )
+    session_hours: float = setting(168, "Hours that a login lasts.", 0.01, 24 * 366)
     session_idle_hours: float = setting(
-        24, "A login that was not used for so long is over.", 0.01, 24 * 366
+        24, "A login ends after this many hours without use.", 0.01, 24 * 366
     )
-    quota_files: int = setting(10_000, "Most stored files of one owner.", 0, 10**12)
+    quota_files: int = setting(10_000, "Maximum number of stored files per owner.", 0, 10**12)
     quota_bytes: int = setting(
-        100 * 1024 * MIB, "Most bytes of one owner's files and exports.", 0, 2**62
+        100 * 1024 * MIB, "Maximum size of the files and exports of one owner, in bytes.", 0, 2**62
     )
-    quota_exports: int = setting(1_000, "Most exports of one owner.", 0, 10**12)
+    quota_exports: int = setting(1_000, "Maximum number of exports per owner.", 0, 10**12)
     quota_jobs: int = setting(
-        1_000, "Most unfinished jobs that one owner has made over HTTP.", 0, 10**12
+        1_000, "Maximum number of unfinished jobs per owner that were made over HTTP.", 0, 10**12
     )
-    quota_tokens: int = setting(50, "Most live tokens of one owner.", 0, 10**12)
+    quota_tokens: int = setting(50, "Maximum number of valid tokens per owner.", 0, 10**12)
     message_key: str = setting(
         "",
-        "Shared with programs that send messages: those signed with it may name an owner.",
+        "Key shared with programs that send messages; a message signed with it may name an owner.",
         secret=True,
         shown="none",
     )
     message_signatures: bool = setting(
-        False, "Refuse messages that start jobs and are not signed with `HOLDFAST_MESSAGE_KEY`."
+        False, "Refuse messages that start jobs unless they are signed with `HOLDFAST_MESSAGE_KEY`."
     )
     trusted_proxies: str = setting(
         "",
-        "Addresses of proxies, parted by commas, whose X-Forwarded headers are believed.",
+        "Addresses of proxies, separated by commas, whose X-Forwarded headers are trusted.",
         shown="none",
     )
     https: bool = setting(
-        False, "Every client comes over TLS, which ends before this server: cookies need it too."
+        False,
+        "All clients use TLS, which ends at a proxy in front of this server; cookies require it.",
     )
     hsts_seconds: int = setting(
-        365 * DAY_SECONDS, "How long browsers insist on TLS once they came over it.", 0, 10**9
+        365 * DAY_SECONDS, "How long browsers must use TLS after a first visit over TLS.", 0, 10**9
     )
     allowed_hosts: str = setting(
         "",
-        "Names, parted by commas, that requests may address: `a.org`, `*.a.org`, or `*` for any.",
-        shown="loopback, and the address that it listens at",
+        "Host names that requests may use, separated by commas: `a.org`, `*.a.org`, `*` for any.",
+        shown="loopback and the address it listens on",
     )
     max_connections: int = setting(
-        1000, "Most connections at once; at most half of the open files allowed.", 1, 1_000_000
+        1000,
+        "Maximum number of connections at once; at most half of the limit on open files.",
+        1,
+        1_000_000,
     )
-    head_timeout_seconds: float = setting(10, "Longest for the head of a request.", 0.1, 3600)
-    keep_alive_seconds: int = setting(5, "How long an idle connection is kept.", 1, 3600)
+    head_timeout_seconds: float = setting(10, "Time limit for the head of a request.", 0.1, 3600)
+    keep_alive_seconds: int = setting(5, "How long an idle connection is kept open.", 1, 3600)
     progress_seconds: float = setting(
-        20, "Over how long it is judged whether a body still comes.", 0.1, 3600
+        20, "Period over which the speed of a body is measured.", 0.1, 3600
     )
     progress_bytes: int = setting(
-        512, "Least bytes a second of a body that comes, or of a reply that is read.", 1, MIB
+        512,
+        "Minimum speed of a request body or of a client reading a response, in bytes a second.",
+        1,
+        MIB,
     )
 
     log_level: str = setting(
-        "warning", "The least that is logged.", choices=("debug", "info", "warning", "error")
+        "warning", "Lowest level that is logged.", choices=("debug", "info", "warning", "error")
     )
     log_format: str = setting(
         "auto",
-        "Lines for people or for machines; `auto` is `console` on a terminal, else `json`.",
+        "Lines for people or machines; `auto` means `console` on a terminal, otherwise `json`.",
         choices=("auto", "console", "json"),
     )
 
     health_port: int | None = setting(
         None,
-        "Port of `/healthz`, `/readyz` and `/metrics`; 0 takes a free one.",
+        "Port of `/healthz`, `/readyz` and `/metrics`; 0 picks a free one.",
         0,
         65535,
         shown="not served",
     )
     health_host: str = setting(
-        "127.0.0.1", "Address of `/healthz`, `/readyz` and `/metrics`; in a container `0.0.0.0`."
+        "127.0.0.1",
+        "Address of `/healthz`, `/readyz` and `/metrics`; use `0.0.0.0` in a container.",
     )
     health_stall_seconds: float = setting(
-        30, "A process whose event loop did not answer for so long is not alive.", 1, 3600
+        30, "A process whose event loop is blocked for this long is reported as not alive.", 1, 3600
     )
     metrics_token: str = setting(
         "",
-        "What Prometheus has to send for `/metrics`: `Authorization: Bearer TOKEN`.",
+        "Token that `/metrics` requires: `Authorization: Bearer TOKEN`.",
         kind="header",
         secret=True,
         shown="none",
     )
-    metrics_open: bool = setting(False, "Give `/metrics` to anybody who can connect.")
+    metrics_open: bool = setting(False, "Serve `/metrics` without a token.")
     otlp_endpoint: str | None = setting(
         None,
-        "Where traces are sent (OTLP over HTTP).",
+        "Address that traces are sent to (OTLP over HTTP).",
         kind="web address",
         alias="OTEL_EXPORTER_OTLP_ENDPOINT",
         shown="not sent",
     )
     service_name: str = setting(
-        "holdfast", "How this process is named in traces.", alias="OTEL_SERVICE_NAME"
+        "holdfast", "Name of this process in traces.", alias="OTEL_SERVICE_NAME"
     )
 
     extensions: ExtensionSettings = field(default_factory=no_environment, repr=False, compare=False)
 
     def of(self, extension: str) -> Any:
-        """The settings of an extension: its options, read when they are first wanted."""
+        """The settings of an extension, read when they are first needed."""
         return self.extensions.read(extension, self)
 
     @property
@@ -390,7 +418,7 @@ class Settings:
 
 SETTINGS = declared_by(Settings)
 
-#: pairs of which the first must not be above the second
+#: in each pair, the first must not be greater than the second
 ORDERED = (
     ("ingest_min_rows", "ingest_max_rows"),
     ("db_p50_ms", "db_p95_ms"),

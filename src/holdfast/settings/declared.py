@@ -1,4 +1,4 @@
-"""How a setting is declared, and read from an environment."""
+"""How a setting is declared, and read from the environment."""
 
 from __future__ import annotations
 
@@ -11,9 +11,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from holdfast import broker_url
-from holdfast.database_url import ACCEPTED, read_database_url
 from holdfast.errors import PipelineError
+from holdfast.urls import (
+    ACCEPTED_BROKER,
+    ACCEPTED_DATABASE,
+    ACCEPTED_PREFIX,
+    read_broker_url,
+    read_database_url,
+    read_prefix,
+)
 
 PREFIX = "HOLDFAST_"
 
@@ -113,9 +119,9 @@ KINDS: dict[str, tuple[Callable[[str], Any], str]] = {
     "web address": (_read_web_address, "an address such as `http://collector:4318`"),
     "folders": (_read_folders, "folders"),
     "header": (_read_header, "printable ASCII text"),
-    "database URL": (read_database_url, ACCEPTED),
-    "broker URL": (broker_url.read_broker_url, broker_url.ACCEPTED),
-    "queue prefix": (broker_url.read_prefix, broker_url.ACCEPTED_PREFIX),
+    "database URL": (read_database_url, ACCEPTED_DATABASE),
+    "broker URL": (read_broker_url, ACCEPTED_BROKER),
+    "queue prefix": (read_prefix, ACCEPTED_PREFIX),
 }
 
 
@@ -185,13 +191,13 @@ def declared_by(kind: type[Any], prefix: str = PREFIX) -> tuple[Setting, ...]:
 
 
 def _annotation(type: Any) -> str:
-    """As it is written, whether or not the module postpones its annotations."""
+    """As written in the source, whether or not the module postpones annotations."""
     return type.__name__ if isinstance(type, builtins.type) else str(type)
 
 
 def nearest(name: str, known: Sequence[str], cutoff: float) -> str | None:
-    """The known name that looks most like it."""
-    # Compared without the prefix, which would make any two names look alike.
+    """The known name that is most similar."""
+    # Compared without the prefix, which would make all names similar.
     bare = [each.removeprefix(PREFIX).lower() for each in known]
     found = difflib.get_close_matches(name.removeprefix(PREFIX).lower(), bare, 1, cutoff)
     return PREFIX + found[0].upper() if found else None
@@ -214,7 +220,7 @@ def read_setting(each: Setting, environ: Mapping[str, str]) -> tuple[list[Any], 
     if len(values) == 2 and values[0] != values[1]:
         first, second = texts.items()
         complaints.append(
-            f"{first[0]} ({first[1]}) and {second[0]} ({second[1]}) are one setting, "
+            f"{first[0]} ({first[1]}) and {second[0]} ({second[1]}) are the same setting, "
             "but have different values"
         )
     return values, complaints

@@ -1,4 +1,4 @@
-"""The settings of extensions: one group for each, read when it is wanted."""
+"""The settings of extensions: one group for each, read when it is needed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Group:
 
     @cached_property
     def kind(self) -> type[Any] | None:
-        """The dataclass that declares them; importing it is left until somebody needs it."""
+        """The dataclass that declares them, imported when it is first needed."""
         kind = self.extension.load("options")
         if kind is None or (isinstance(kind, type) and is_dataclass(kind)):
             return kind
@@ -84,4 +84,4 @@ def settings_error(problems: list[str]) -> SettingsError:
     if len(problems) == 1:
         return SettingsError(problems[0], hint)
     listed = "".join(f"\n  - {problem}" for problem in problems)
-    return SettingsError(f"{len(problems)} things are wrong with the settings:{listed}", hint)
+    return SettingsError(f"{len(problems)} settings are wrong:{listed}", hint)

@@ -1,11 +1,10 @@
-"""Reads the settings from an environment, once, and says everything that is wrong with them."""
+"""Reads the settings from the environment, once, and reports everything wrong with them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.database_url import default_database_url
 from holdfast.errors import PipelineError
 from holdfast.settings.core import ORDERED, SETTINGS, Settings
 from holdfast.settings.declared import PREFIX, Setting, nearest, read_setting
@@ -16,17 +15,18 @@ from holdfast.settings.groups import (
     installed_groups,
     settings_error,
 )
+from holdfast.urls import default_database_url
 
-#: Read by the fault points that the tests set off; not a setting, but not refused either.
+#: Read by the fault points of the tests; not a setting, but not refused either.
 TEST_NAMES = frozenset({"HOLDFAST_FAULT"})
 _CORE_NAMES = tuple(each.name for each in SETTINGS)
-#: How alike two names must be to suggest one for the other. More is asked of the settings of
-#: extensions, which often differ in the extension's name only.
+#: How similar two names must be to suggest one for the other. Settings of extensions must be more
+#: similar, because they often differ only in the name of the extension.
 _ALIKE, _VERY_ALIKE = 0.5, 0.75
 
 
 def load_settings(environ: Mapping[str, str], groups: Groups = installed_groups) -> Settings:
-    """The settings of this environment, or one SettingsError that lists all that is wrong.
+    """The settings of this environment, or one SettingsError that lists everything wrong.
 
     The groups of extensions are looked up only if the environment has a prefixed name that the
     core does not know; the others are read by `Settings.of`.
@@ -42,24 +42,23 @@ def load_settings(environ: Mapping[str, str], groups: Groups = installed_groups)
             given[each.field] = values[0]
         problems += complaints
     extensions = ExtensionSettings(environ, groups)
-    settings = Settings(**_worked_out(given), extensions=extensions)
+    settings = Settings(**_with_defaults(given), extensions=extensions)
     problems = _of_extensions(environ, groups, settings) + problems
-    problems += _disorder(settings, faulty, given)
+    problems += _order_problems(settings, faulty, given)
     if problems:
         raise settings_error(problems)
     return settings
 
 
 def every_setting(groups: Mapping[str, Group]) -> dict[str, tuple[Setting, ...]]:
-    """The settings of the core, under the name "", and of each extension. No two are read from
-    the same name."""
+    """The settings of the core, under the name "", and of each extension. No two share a name."""
     declared = {"": SETTINGS} | {name: group.settings for name, group in groups.items()}
     owners: dict[str, str] = {}
     for owner, settings in declared.items():
         for name in (name for each in settings for name in each.names):
             if name in owners:
                 both = " and ".join(each or "the core" for each in (owners[name], owner))
-                raise PipelineError(f"{name} is a setting twice: of {both}", "Rename one of them.")
+                raise PipelineError(f"{name} is a setting of both {both}", "Rename one of them.")
             owners[name] = owner
     return declared
 
@@ -91,15 +90,15 @@ def _refusal(name: str, groups: Mapping[str, Group]) -> str:
     suggestion = nearest(name, every, _VERY_ALIKE) or nearest(name, [*_CORE_NAMES], _ALIKE)
     if suggestion:
         return f"{name} is not a setting{_question(suggestion)}"
-    among = ", ".join(sorted(groups)) or "none"
-    return f"{name} is not a setting; no installed extension has it (installed: {among})"
+    names = ", ".join(sorted(groups)) or "none"
+    return f"{name} is not a setting; no installed extension has it (installed: {names})"
 
 
 def _question(suggestion: str | None) -> str:
     return f"; did you mean {suggestion}?" if suggestion else ""
 
 
-def _worked_out(given: dict[str, Any]) -> dict[str, Any]:
+def _with_defaults(given: dict[str, Any]) -> dict[str, Any]:
     """Adds the defaults that depend on other settings."""
     plain = Settings(**given)
     defaults = {
@@ -111,11 +110,11 @@ def _worked_out(given: dict[str, Any]) -> dict[str, Any]:
     return defaults | given
 
 
-def _disorder(settings: Settings, faulty: set[str], given: Mapping[str, Any]) -> list[str]:
-    # A start that nobody gave is wrong only because the bounds are, and they say so themselves.
+def _order_problems(settings: Settings, faulty: set[str], given: Mapping[str, Any]) -> list[str]:
+    # A start that was not given is wrong only if the bounds are, which are reported themselves.
     silent = faulty if "concurrency_start" in given else faulty | {"concurrency_start"}
     return [
-        f"{PREFIX}{low.upper()} ({getattr(settings, low)}) must not be above "
+        f"{PREFIX}{low.upper()} ({getattr(settings, low)}) must not be greater than "
         f"{PREFIX}{high.upper()} ({getattr(settings, high)})"
         for low, high in ORDERED
         if not {low, high} & silent and getattr(settings, low) > getattr(settings, high)

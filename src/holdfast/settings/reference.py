@@ -9,11 +9,13 @@ from holdfast.settings.groups import Group
 _INTRODUCTION = """\
 # Settings
 
-Read from the environment once, when a command starts. A name in the second column is
-accepted too; given both with different values, the command refuses to start, as it
-does for an unknown `HOLDFAST_` name and a value out of bounds. An empty value counts
-as not given. The settings of an extension are `HOLDFAST_<EXTENSION>_<NAME>`, and listed
-in its own reference."""
+Settings are read from the environment once, when a command starts. The names in the second
+column are accepted as well. A command refuses to start if both names are given with different
+values, if a `HOLDFAST_` name is unknown, or if a value is out of bounds. An empty value counts
+as not set. The settings of an extension are called `HOLDFAST_<EXTENSION>_<NAME>` and are
+listed in its own reference.
+
+`holdfast settings` lists the values that apply."""
 _TABLE_HEAD = [
     "| Setting | Also read as | Default | Accepts | Meaning |",
     "|---|---|---|---|---|",

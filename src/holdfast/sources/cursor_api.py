@@ -34,7 +34,7 @@ _REL_NEXT = re.compile(r";\s*rel\s*=\s*(\"[^\"]*\"|[^\s;,]+)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Where a page is to be had."""
+    """The request for a page."""
 
     url: str
     params: Mapping[str, Any]
@@ -84,7 +84,7 @@ class NextToken:
         if token is _ABSENT or token is None or token in ("", 0):
             return None
         if not isinstance(token, str | int) or token is True:
-            raise DiscoveryError(f"{self.path} of {seen.label} is no token: {_sample(token)}")
+            raise DiscoveryError(f"{self.path} of {seen.label} is not a token: {_sample(token)}")
         return token
 
 
@@ -174,7 +174,9 @@ class Offset:
         else:
             more = seen.count > 0
         if more and not seen.count:
-            raise DiscoveryError(f"{seen.label} gives nothing at {position} but says there is more")
+            raise DiscoveryError(
+                f"{seen.label} returned nothing at {position} but says that there is more"
+            )
         return position if more else None
 
 
@@ -196,7 +198,7 @@ class CursorApi:
     robots: bool | None = None  # None: as the client is set
 
     def fingerprint(self) -> str:
-        """Names the query: a cursor of another one is not to be used."""
+        """Identifies the query: a cursor of another query must not be used."""
         query = {
             "url": self.url,
             "params": {name: str(value) for name, value in self.params.items()},
@@ -231,7 +233,7 @@ class CursorApi:
         )
         if following is not None and following == cursor:
             raise DiscoveryError(
-                f"{_label(ask.url)} gives the same cursor again: {_sample(cursor)}"
+                f"{_label(ask.url)} returned the same cursor again: {_sample(cursor)}"
             )
         return Page(records, following, end=following is None, expected_count=total)
 
@@ -252,7 +254,7 @@ class CursorApi:
         return Record(row, None if identity in (_ABSENT, None) else str(identity))
 
     def _total(self, body: Any) -> int | None:
-        """Null is no count: some servers give up counting when it takes too long."""
+        """Null is not a count: some servers give up counting when it takes too long."""
         found = _at(body, self.total) if self.total else None
         return None if found is None else _whole(found, f"{self.total} of {_label(self.url)}")
 
@@ -281,7 +283,7 @@ def _on_host(page: str, target: Any) -> str:
     Servers behind a proxy name their own pages by http; a walk over https stays there.
     """
     if not isinstance(target, str):
-        raise DiscoveryError(f"the next page of {_label(page)} is no URL: {_sample(target)}")
+        raise DiscoveryError(f"the next page of {_label(page)} is not a URL: {_sample(target)}")
     ours = urlsplit(page)
     try:
         absolute = urlsplit(urljoin(page, target))
@@ -289,7 +291,7 @@ def _on_host(page: str, target: Any) -> str:
             absolute = absolute._replace(scheme="https")
         same = absolute.scheme in ("http", "https") and _host(absolute) == _host(ours)
     except ValueError as error:
-        raise DiscoveryError(f"the next page of {_label(page)} is no URL: {error}") from error
+        raise DiscoveryError(f"the next page of {_label(page)} is not a URL: {error}") from error
     if not same:
         raise DiscoveryError(
             f"the next page of {_label(page)} is on another host: {_sample(_label(target))}"
@@ -322,7 +324,7 @@ def _flag(seen: Seen, path: str) -> bool:
 def _whole(value: Any, what: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         shown = "absent" if value is _ABSENT else _sample(value)
-        raise DiscoveryError(f"{what} is no whole number: {shown}")
+        raise DiscoveryError(f"{what} is not a whole number: {shown}")
     return value
 
 

@@ -39,7 +39,7 @@ _Reader = Callable[[_Bytes], tuple[int, int]]
 
 
 def image_in(path: Path) -> Image | None:
-    """None where the file is no image of a known format; an error where it is a bad one."""
+    """None if the file is not an image of a known format; an error if it is a damaged one."""
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
         size = file.seek(0, 2)
@@ -62,7 +62,9 @@ def image_in(path: Path) -> Image | None:
 
 
 def _bad(path: Path, reason: str) -> InputError:
-    return InputError(f"{path.name} is a broken image: {reason}", "Save it anew and send it again.")
+    return InputError(
+        f"{path.name} is a damaged image: {reason}", "Save it again and send it again."
+    )
 
 
 def _format_of(head: bytes) -> tuple[str, _Reader | None]:
@@ -99,7 +101,7 @@ def _jpeg(found: _Bytes) -> tuple[int, int]:
         while head[place] == 0xFF and head[place + 1] == 0xFF:  # padding
             place += 1
         if head[place] != 0xFF:
-            raise ValueError("its parts cannot be told apart")
+            raise ValueError("its segments are damaged")
         kind = head[place + 1]
         if kind in _JPEG_ALONE:
             place += 2
@@ -111,7 +113,7 @@ def _jpeg(found: _Bytes) -> tuple[int, int]:
             break
         (length,) = struct.unpack_from(">H", head, place + 2)
         if length < 2:
-            raise ValueError("its parts cannot be told apart")
+            raise ValueError("its segments are damaged")
         place += 2 + length
     # One that comes earlier is a thumbnail's.
     start = max(0, place - (found.size - len(found.tail)))

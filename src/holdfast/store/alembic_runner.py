@@ -18,9 +18,9 @@ from sqlalchemy import Connection, create_engine, inspect, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from holdfast.database_url import sqlite_file
 from holdfast.errors import DatabaseGone, PipelineError
 from holdfast.store.migrate import Branch
+from holdfast.urls import sqlite_file
 
 _DELETE = text("delete from alembic_version where version_num = :revision")
 _INSERT = text("insert into alembic_version (version_num) values (:revision)")

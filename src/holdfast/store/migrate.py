@@ -18,11 +18,11 @@ from pathlib import Path
 
 import asyncpg
 
-from holdfast.database_url import check_files, sqlite_file
 from holdfast.errors import DatabaseGone, SchemaError, UserError
 from holdfast.extension import CORE
 from holdfast.store.extension_folders import extension_folders
 from holdfast.store.postgres import mapped_errors
+from holdfast.urls import check_files, sqlite_file
 
 _CORE_VERSIONS = Path(__file__).parent / "migrations" / "versions"
 _CURRENT = "select version_num from alembic_version"

@@ -7,7 +7,6 @@ import secrets
 from dataclasses import dataclass
 
 from holdfast.clock import Clock, SystemClock, system_random
-from holdfast.database_url import sqlite_file
 from holdfast.pipeline import Fetch, Gate
 from holdfast.store.audit import Audit
 from holdfast.store.database import Database
@@ -28,6 +27,7 @@ from holdfast.store.schedules import Schedules
 from holdfast.store.sqlite import open_sqlite
 from holdfast.store.streams import StreamReads
 from holdfast.store.workers import Workers
+from holdfast.urls import sqlite_file
 
 _DEFAULT_GATE = Gate("", concurrency=8)
 

@@ -141,7 +141,7 @@ class DelimitedReader:
             if row[0] != CLEAN_END:
                 raise unclosed_quote("The header")
         raise InputError(
-            f"{self._path.name} holds only blank lines.", "The first line must name the columns."
+            f"{self._path.name} contains only blank lines.", "The first line must name the columns."
         )
 
     @contextmanager
@@ -151,5 +151,5 @@ class DelimitedReader:
         except (csv.Error, UnicodeDecodeError) as error:
             raise InputError(
                 f"{self._path.name}: row {self.progress.row + 1:,} cannot be read: {error}.",
-                "The file may have been changed while it was read.",
+                "The file may have changed while it was being read.",
             ) from error

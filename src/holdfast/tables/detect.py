@@ -86,14 +86,14 @@ def read_head(path: Path) -> bytes:
     if path.exists() and not path.is_file() and not path.is_dir():
         raise InputError(
             f"{path.name} is not a regular file.",
-            "Save the content to a file first: it is read twice.",
+            "Save the content to a file first, because it is read twice.",
         )
     try:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
     except FileNotFoundError:
         raise InputError(
-            f"{path.name} does not exist.", "Check the name and the folder you are in."
+            f"{path.name} does not exist.", "Check the name and the current folder."
         ) from None
     except IsADirectoryError:
         raise InputError(f"{path.name} is a folder.", "Give a file inside it.") from None
@@ -223,13 +223,13 @@ def _unreadable(path: Path, head: bytes, encoding: str, flaw: Flaw) -> InputErro
     line = _line_at(path, encoding, flaw.offset)
     if flaw.nul:
         return InputError(
-            f"{path.name} has a NUL character in line {line:,}; read as {encoding}, it is no text.",
+            f"{path.name} has a NUL character in line {line:,}; it is not {encoding} text.",
             _utf16_hint(head) or "Remove the NUL bytes, for example with: tr -d '\\000'.",
         )
     return InputError(
-        f"{path.name} is not all text in {encoding}: line {line:,} cannot be decoded (byte"
+        f"{path.name} is not entirely {encoding} text: line {line:,} cannot be decoded (byte"
         f" {flaw.offset:,} of the file).",
-        "Name its real encoding with --encoding, for example --encoding cp1252, or mend that line.",
+        "Give its real encoding with --encoding, for example --encoding cp1252, or fix that line.",
     )
 
 
@@ -276,7 +276,7 @@ def find_delimiter(text: Text, wanted: str | None, separator: str | None) -> str
     if wanted is not None:
         delimiter = DELIMITER_NAMES.get(wanted.lower(), wanted)
         if len(delimiter) != 1 or delimiter in '"\r\n\0':
-            raise InputError(f"{wanted!r} cannot be a delimiter.", "Give one character, or: tab.")
+            raise InputError(f"{wanted!r} cannot be a delimiter.", "Use one character, or `tab`.")
         return delimiter
     if separator:
         return separator

@@ -69,7 +69,7 @@ class TableFile:
 
     @property
     def problems(self) -> Counter[str]:
-        """What had to be mended in the rows read so far, counted; the keys are for people."""
+        """What had to be repaired in the rows read so far, counted; the keys are for people."""
         return self._reader.problems
 
     def pages(
@@ -104,7 +104,7 @@ class TableFile:
         return InputError(
             f"{self.path.name} has {self._reader.progress.row:,} rows, but {cursor:,} were read"
             " from it before.",
-            "The file was changed. Start a new job for it.",
+            "The file has changed. Start a new job for it.",
         )
 
 
@@ -122,7 +122,7 @@ def _failures_named(path: Path) -> Iterator[None]:
         reason = getattr(error, "strerror", None) or str(error)[:200]
         raise InputError(
             f"{path.name} cannot be read: {reason}.",
-            "It may have been changed or moved, or be in another encoding than was given.",
+            "It may have been changed or moved, or its encoding may differ from the one given.",
         ) from error
 
 

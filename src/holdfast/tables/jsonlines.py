@@ -93,7 +93,7 @@ class JsonLinesReader:
     def _refuse_array(self) -> None:
         if self._text.sample.lstrip("\ufeff \t\r\n").startswith("["):
             raise InputError(
-                f"{self._path.name} is a JSON array, not JSON lines.",
+                f"{self._path.name} is a JSON array, not JSON Lines.",
                 "Write one object per line, for example with: jq -c '.[]' FILE > FILE.jsonl.",
             )
 

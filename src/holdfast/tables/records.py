@@ -43,7 +43,9 @@ def name_columns(header: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
             notes.append(f"Column {position} has no header; it is called {name}.")
         elif wanted in used:
             name = names.take(wanted, 2)
-            notes.append(f"The header {wanted!r} is taken; column {position} is called {name}.")
+            notes.append(
+                f"The header {wanted!r} is used twice; column {position} is called {name}."
+            )
         columns.append(name)
         used.add(name)
     return tuple(columns), _first_notes(notes)
@@ -72,11 +74,11 @@ class _FreeNames:
 
 
 def renamed(columns: Sequence[str], names: Mapping[str, str]) -> tuple[str, ...]:
-    """The columns as a person wants them called; two of one name would lose cells."""
+    """The columns under the names that a person chose. Duplicates are refused: they lose cells."""
     called = tuple(names.get(name, name) for name in columns)
     for name, count in Counter(called).items():
         if count > 1:
-            raise InputError(f"Two columns would be called {name!r}.", "Map one of them only.")
+            raise InputError(f"Two columns would be called {name!r}.", "Map only one of them.")
     return called
 
 
@@ -100,7 +102,7 @@ class RowEncoder:
         self.problems = problems
 
     def restart(self) -> None:
-        """Counts anew: the file is read from its first row again."""
+        """Starts counting again, because the file is read from its first row again."""
         self.problems.clear()
         self.progress.row = self.progress.blank = 0
 
@@ -155,7 +157,7 @@ class RowEncoder:
                 raise InputError(
                     f"Row {self.progress.row:,}: the cell {name} is larger than"
                     f" {self.options.max_cell_bytes:,} bytes.",
-                    "Look for a quotation mark that is opened and not closed, or take the"
+                    "Look for an unclosed quotation mark, or take the"
                     " large content out of the table. HOLDFAST_MAX_INPUT_BYTES sets the limit.",
                 )
         if len(encoded) > self.options.max_row_bytes:
@@ -165,7 +167,7 @@ class RowEncoder:
 def row_too_large(row: int, limit: int) -> InputError:
     return InputError(
         f"Row {row:,} is larger than {limit:,} bytes.",
-        "Look for a quotation mark that is opened and not closed, or for a file that is not"
+        "Look for an unclosed quotation mark, or for a file that is not"
         " a table. HOLDFAST_MAX_INPUT_BYTES sets the limit.",
     )
 
@@ -173,5 +175,5 @@ def row_too_large(row: int, limit: int) -> InputError:
 def unclosed_quote(place: str) -> InputError:
     return InputError(
         f"{place} opens a quotation mark that is never closed.",
-        "Close it, or double it where it is part of the text.",
+        "Close it, or double it if it is part of the text.",
     )

@@ -75,8 +75,8 @@ def format_of(path: Path, explicit: str | None) -> str:
     found = _SUFFIXES.get(path.suffix.lower())
     if found is None:
         raise UserError(
-            f"{path.name} does not say which format to write.",
-            f"End its name in {', '.join(_SUFFIXES)}, or give --format.",
+            f"{path.name} does not show which format to write.",
+            f"End its name in {', '.join(_SUFFIXES)}, or use --format.",
         )
     return found
 
@@ -85,7 +85,7 @@ def format_of(path: Path, explicit: str | None) -> str:
 def open_writer(path: Path, format: str, columns: Sequence[str]) -> Iterator[TableWriter]:
     """A writer whose file takes its place under `path` only when everything was written."""
     if path.is_dir():
-        raise UserError(f"{path} is a folder.", "Name a file inside it.")
+        raise UserError(f"{path} is a folder.", "Give the name of a file inside it.")
     make_writer = _WRITERS[format_of(path, format)]
     with _failures_named(path.name):
         folder = tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=path.parent)
@@ -237,7 +237,7 @@ class XlsxWriter:
         if self._cut_cells:
             found.append(
                 f"{self._cut_cells:,} cells were longer than {CELL_CHARACTERS:,} characters, the"
-                f" most that XLSX allows; they are cut and end in {CUT_MARK!r}."
+                f" most that XLSX allows; they were cut and end in {CUT_MARK!r}."
             )
         if self._sheets > 1:
             found.append(f"The rows fill {self._sheets} sheets.")

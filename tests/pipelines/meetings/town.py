@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 
 from holdfast.cli.composition import worker_options
-from holdfast.cli.working import worker_name
+from holdfast.cli.supervisor import worker_name
 from holdfast.clock import SystemClock, system_random
 from holdfast.engine.control import Control
 from holdfast.engine.worker import Worker, WorkerParts

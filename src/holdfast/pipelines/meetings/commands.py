@@ -11,11 +11,16 @@ from typing import Any
 
 import typer
 
-from holdfast.cli.composition import opened_store, run_async, settings_from_environment
-from holdfast.cli.inspecting import ready_settings
-from holdfast.cli.loading import load_pipeline
-from holdfast.cli.output import JSON_OPTION, errors, print_json, print_table
-from holdfast.cli.planning import PlannedRun, ask_plan, run_planned
+from holdfast.cli.arguments import JSON
+from holdfast.cli.composition import (
+    opened_store,
+    ready_settings,
+    run_async,
+    settings_from_environment,
+)
+from holdfast.cli.output import errors, print_json, print_table
+from holdfast.cli.pipelines import load_pipeline
+from holdfast.cli.run_planned import PlannedRun, ask_plan, run_planned
 from holdfast.errors import UserError
 from holdfast.model import Json
 from holdfast.pipelines.meetings.exporting import PageFormat, lines_of
@@ -65,7 +70,7 @@ def add(
 
 
 @app.command("list")
-def list_municipalities(as_json: bool = JSON_OPTION) -> None:
+def list_municipalities(as_json: bool = JSON) -> None:
     """List the municipalities, with how their streams stand."""
     settings = ready_settings()
 
@@ -107,7 +112,7 @@ def backfill(
         True, "--work/--no-work", help="--no-work: leave it to workers that run already."
     ),
     workers: int | None = typer.Option(None, "--workers", min=1, help="Worker processes."),
-    as_json: bool = JSON_OPTION,
+    as_json: bool = JSON,
 ) -> None:
     """Fetch whatever is missing of a municipality's pages.
 

@@ -73,6 +73,9 @@ class MeetingsOptions:
         secret=True,
         shown="none",
     )
+    webhook_signed: bool = setting(
+        False, "Accept only webhooks that are signed: the secret alone is not enough then."
+    )
     timeout_seconds: float = setting(60.0, "Longest wait for a page of a site.", 0.01, 3600)
     rebuild_seconds: float = setting(
         60.0, "How long a site is given to restore a table or rows that are missing.", 0, 3600

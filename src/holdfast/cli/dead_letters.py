@@ -1,4 +1,4 @@
-"""`holdfast dead`: items and messages that were set aside, until a person decides."""
+"""`holdfast dead`: items and messages that were set aside until a person decides."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from typing import Any
 
 import typer
 
-from holdfast.cli.composition import opened_store, run_async
-from holdfast.cli.inspecting import ready_settings
-from holdfast.cli.orders import order
-from holdfast.cli.output import JSON_OPTION, cell, console, instant, print_json, print_table
+from holdfast.cli.arguments import JSON
+from holdfast.cli.composition import opened_store, ready_settings, run_async
+from holdfast.cli.job_actions import act
+from holdfast.cli.output import cell, console, instant, print_json, print_table
 from holdfast.console import open_console
 from holdfast.engine.control import Control
 from holdfast.model import LetterState
 
-_LETTER = typer.Argument(..., metavar="ID", help="Its number, as `holdfast dead list` shows it.")
+_LETTER = typer.Argument(
+    ..., metavar="ID", help="Number of the dead letter, as shown by `holdfast dead list`."
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -31,42 +33,42 @@ def register(app: typer.Typer) -> None:
 
 def dead_list(
     state: LetterState = typer.Option(
-        LetterState.OPEN, "--state", case_sensitive=False, help="What became of them."
+        LetterState.OPEN, "--state", case_sensitive=False, help="Only dead letters in this state."
     ),
-    limit: int = typer.Option(100, "--limit", min=1, help="So many at most."),
-    as_json: bool = JSON_OPTION,
+    limit: int = typer.Option(100, "--limit", min=1, help="Maximum number of dead letters."),
+    as_json: bool = JSON,
 ) -> None:
-    """List the dead letters."""
+    """List the dead letters, oldest first."""
     settings = ready_settings()
 
     async def main() -> None:
         async with opened_store(settings) as store:
-            found = await open_console(store).dead_letters.oldest(state, limit)
+            letters = await open_console(store).dead_letters.oldest(state, limit)
         if as_json:
-            print_json(found)
+            print_json(letters)
             return
         names = ("id", "kind", "job_id", "seq", "pipeline", "code", "message", "created_at")
-        rows = [[letter[name] for name in names] for letter in found]
+        rows = [[letter[name] for name in names] for letter in letters]
         print_table(
             ("id", "kind", "job", "item", "pipeline", "code", "message", "since"),
             rows,
-            "No dead letters: nothing was set aside.",
+            "No dead letters.",
         )
 
     run_async(main())
 
 
-def dead_show(letter_id: int = _LETTER, as_json: bool = JSON_OPTION) -> None:
-    """Show everything about a dead letter: a message with its payload and how it came here."""
+def dead_show(letter_id: int = _LETTER, as_json: bool = JSON) -> None:
+    """Show one dead letter with its payload and history."""
     settings = ready_settings()
 
     async def main() -> None:
         async with opened_store(settings) as store:
-            told = await open_console(store).dead_letters.letter(letter_id)
+            letter = await open_console(store).dead_letters.letter(letter_id)
         if as_json:
-            print_json(told)
+            print_json(letter)
         else:
-            _print_letter(told)
+            _print_letter(letter)
 
     run_async(main())
 
@@ -86,20 +88,20 @@ def _print_letter(letter: dict[str, Any]) -> None:
 
 
 def dead_replay(letter_id: int = _LETTER) -> None:
-    """Try a dead letter again: its item is open again, its message is sent again."""
+    """Process the item of a dead letter again, or send its message again."""
 
     async def action(control: Control) -> str:
         await control.replay(letter_id)
-        return f"Dead letter {letter_id} is open again; a worker takes it."
+        return f"Dead letter {letter_id} is open again; a worker will take it."
 
-    order(action)
+    act(action)
 
 
 def dead_drop(letter_id: int = _LETTER) -> None:
-    """Take a dead letter off the list; its item stays an error, its message is not sent."""
+    """Remove a dead letter from the list; its item stays an error, its message is not sent."""
 
     async def action(control: Control) -> str:
         await control.drop(letter_id)
-        return f"Dead letter {letter_id} is dropped."
+        return f"Dead letter {letter_id} was dropped."
 
-    order(action)
+    act(action)

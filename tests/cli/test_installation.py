@@ -31,7 +31,7 @@ def test_unknown_setting_is_refused_with_the_nearest_known(desk: Desk) -> None:
     assert "HOLDFAST_CLAIM_MAXX" in said and "HOLDFAST_CLAIM_MAX" in said
     assert "CLAIM_MAX" in desk.fail("jobs", env={"CLAIM_MAX": "zero"})
     both = desk.fail("jobs", env={"CLAIM_MAX": "0", "HOLDFAST_LOG_LEVEL": "loud"})
-    assert "2 things are wrong with the settings" in both
+    assert "2 settings are wrong" in both
 
 
 @on_sqlite
@@ -147,7 +147,7 @@ def findings(desk: Desk, env: dict[str, str], code: int) -> list[dict[str, str]]
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     wrong = [found for found in json.loads(done.stdout) if not found["ok"]]
-    assert all(found["mend"] for found in wrong)
+    assert all(found["fix"] for found in wrong)
     return wrong
 
 
@@ -159,7 +159,7 @@ def test_doctor_finds_nothing_wrong_with_a_good_set_up(desk: Desk) -> None:
 @on_sqlite
 def test_doctor_names_what_is_wrong_and_how_to_mend_it(desk: Desk, tmp_path: Path) -> None:
     (found,) = findings(desk, {"HOLDFAST_CLAIM_MAXX": "1"}, code=3)
-    assert "HOLDFAST_CLAIM_MAX" in found["text"] + found["mend"]
+    assert "HOLDFAST_CLAIM_MAX" in found["text"] + found["fix"]
 
     (tmp_path / "file").write_text("in the way")
     in_the_way = findings(desk, {"HOLDFAST_DATA_DIR": str(tmp_path / "file" / "x")}, code=3)

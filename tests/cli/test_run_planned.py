@@ -94,7 +94,7 @@ def test_answer_of_any_form_is_shown(desk: Desk) -> None:
 def test_input_and_output_are_refused(desk: Desk, arguments: list[str]) -> None:
     desk.write("stations.py", EXAMPLE)
     desk.write_rows("input.csv", 1)
-    assert "takes no input and no --out" in desk.fail("run", "stations.py", *arguments)
+    assert "accepts neither an input nor --out" in desk.fail("run", "stations.py", *arguments)
 
 
 def test_jobs_of_others_do_not_count(desk: Desk) -> None:

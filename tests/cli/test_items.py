@@ -72,7 +72,7 @@ def test_piped_table_is_wide_and_whole_and_harmless(echoed: Desk) -> None:
 
 def test_items_are_listed_by_status_and_limit(echoed: Desk) -> None:
     assert len(echoed.json("items", "1", "--limit", "3")) == 3
-    assert "The first 3; --limit 0 shows all." in echoed.holdfast(
+    assert "Only the first 3 are shown; --limit 0 shows all." in echoed.holdfast(
         "items", "1", "--limit", "3"
     ).stderr  # fmt: skip
     done = echoed.json("items", "1", "--status", "done", "--limit", "0")
@@ -89,7 +89,7 @@ def test_items_are_listed_by_status_and_limit(echoed: Desk) -> None:
 
 
 def test_export_says_what_it_needs(echoed: Desk) -> None:
-    assert "say which format" in echoed.fail("export", "1")
+    assert "no format is given" in echoed.fail("export", "1")
     assert "no export format 'pdf'" in echoed.fail("export", "1", "--format", "pdf")
     assert "cannot be written" in echoed.fail("export", "1", "--out", "nowhere/out.csv")
     assert echoed.succeed("export", "1", "--format", "xlsx", "--out", "out.dat") == ""
@@ -105,7 +105,7 @@ def test_jobs_and_show_tell_the_same_to_people_and_scripts(echoed: Desk) -> None
     shown = echoed.succeed("show", "1", "--verify")
     assert "Job 1 DONE · echo · in.jsonl" in shown
     assert f"accepted {len(HARD)} · done {len(HARD)}" in shown
-    assert "Verified: the counters equal the rows" in shown
+    assert "Verified: the counters match the rows" in shown
     assert "upload-1  COMPLETE" in shown
     told = echoed.show()
     assert (told["why"], told["ranges"], told["problems"]) == (None, [], [])

@@ -1,4 +1,4 @@
-"""The commands of extensions: `holdfast NAME ...`, imported only when one of them is run."""
+"""The commands of extensions, `holdfast NAME …`, imported only when one of them is run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast.extension import Extension, installed
 
 
 class Commands(TyperGroup):
-    """Our own commands, then a group for each extension that has some."""
+    """Our own commands, then a group for each extension that has commands."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         own = super().list_commands(ctx)
@@ -21,7 +21,7 @@ class Commands(TyperGroup):
             if name in own:
                 package = installed()[name].package
                 raise PipelineError(
-                    f"the extension {name} of {package} has the name of a command",
+                    f"the extension {name} of the package {package} has the same name as a command",
                     "Uninstall it, or ask its authors to rename it.",
                 )
         return [*own, *added]
@@ -29,13 +29,13 @@ class Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         own = super().get_command(ctx, cmd_name)
         if own is not None:
-            return own  # and extensions are not even looked for
+            return own  # without looking for extensions, which takes time
         extension = installed().get(cmd_name)
         return None if extension is None or not extension.commands else _Group(extension)
 
 
 class _Group(TyperGroup):
-    """Stands in for an extension's group until it is run; its help is that of the manifest."""
+    """Represents the group of an extension, with the help of its manifest, until it is run."""
 
     def __init__(self, extension: Extension) -> None:
         super().__init__(name=extension.name, help=extension.help)
@@ -51,9 +51,9 @@ class _Group(TyperGroup):
         if not isinstance(app, typer.Typer):
             raise PipelineError(
                 f"the commands of the extension {self.name} are not a typer.Typer",
-                f"Look at {self._extension.commands} of {self._extension.package}.",
+                f"Check {self._extension.commands} in the package {self._extension.package}.",
             )
-        app.rich_markup_mode = None  # as in the whole program
+        app.rich_markup_mode = None  # as in all other commands
         group = typer.main.get_group(app)
         group.help = group.help or self._extension.help
         return group

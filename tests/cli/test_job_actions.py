@@ -52,7 +52,7 @@ def test_pause_resume_and_cancel_while_a_worker_runs(desk: Desk) -> None:
     ("order", "said"),
     [
         ("pause", "Not finished: paused; continue with: holdfast resume 1"),
-        ("cancel", "Job 1 was cancelled; the same command starts a new one."),
+        ("cancel", "Job 1 was cancelled; run the same command to start a new one."),
     ],
     ids=["pause", "cancel"],
 )
@@ -156,7 +156,7 @@ def test_reprocess_opens_by_status_and_by_item(desk: Desk) -> None:
     assert (error["code"], error["count"]) == ("AUTH_FAILED", 1)
 
     desk.write("bad", "")
-    assert "say what to reprocess" in desk.fail("reprocess", "1")
+    assert "nothing is selected to reprocess" in desk.fail("reprocess", "1")
     assert "no status 'WRONG'" in desk.fail("reprocess", "1", "--status", "WRONG")
     assert "still open" in desk.fail("reprocess", "1", "--status", "PENDING")
     desk.succeed("reprocess", "1", "--status", "ERROR,NOT_FOUND")

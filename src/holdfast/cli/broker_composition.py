@@ -1,4 +1,4 @@
-"""Builds what speaks to the broker from the settings; imported only where one is set."""
+"""Builds what talks to the broker from the settings; imported only if a broker is set."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from holdfast.messaging.broker import Broker, open_broker
 from holdfast.messaging.broker_turns import BrokerTurns, TurnLimits, TurnParts
 from holdfast.messaging.dead import keep_dead_messages
 from holdfast.messaging.job_starts import JobStarts
+from holdfast.messaging.signing import MessageTrust
 from holdfast.messaging.topology import DEAD_QUEUE, QUEUES
 from holdfast.observe.health import Check
 from holdfast.observe.metrics import Metrics
@@ -24,10 +25,10 @@ from holdfast.store import Store
 
 @asynccontextmanager
 async def opened_broker(settings: Settings, log: Any) -> AsyncIterator[Broker]:
-    """Waits for a broker that is not there."""
+    """Waits until the broker can be reached."""
     if settings.broker_url is None:
         raise UserError(
-            "no broker is set",
+            "no broker is configured",
             "Set HOLDFAST_BROKER_URL, e.g. amqp://user:password@host:5672/, or do without: "
             "workers then poll the database.",
         )
@@ -52,7 +53,13 @@ async def broker_turns(
         parts = TurnParts(
             store,
             broker,
-            JobStarts(store, control, pipelines, log),
+            JobStarts(
+                store,
+                control,
+                pipelines,
+                log,
+                MessageTrust(settings.message_key, settings.message_signatures),
+            ),
             SystemClock(),
             system_random(),
             metrics,
@@ -70,15 +77,14 @@ async def broker_turns(
 
 
 async def keep_dead_letters(broker: Broker, store: Store, log: Any) -> None:
-    """What the broker set aside becomes a dead letter in the database, until stopped."""
-
+    """Stores messages that the broker set aside as dead letters, until cancelled."""
     consumer = await broker.consume(DEAD_QUEUE, prefetch=10)
     keep = store.messages.keep_dead
     await keep_dead_messages(consumer, broker.topology, keep, log, system_random())
 
 
 async def read_depths(broker: Broker, metrics: Metrics) -> None:
-    """How many messages wait in each queue, for whoever scales the workers."""
+    """Reports the length of each queue, for scaling the workers."""
     with suppress(BrokerGone):
         for queue in QUEUES:
             metrics.broker_queue_depth.labels(queue).set(await broker.depth(queue))

@@ -1,9 +1,8 @@
-"""Asks a pipeline that plans, and works off the jobs that its plan orders."""
+"""Runs a pipeline's plan, and works on the jobs that it orders."""
 
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +10,9 @@ from typing import Any
 import structlog
 
 from holdfast.cli.composition import ensure_schema, opened_store, run_async
+from holdfast.cli.foreground import Foreground
 from holdfast.cli.output import errors, print_json, print_table
-from holdfast.cli.supervising import Supervisor, reap_dead_workers
+from holdfast.cli.supervisor import reap_dead_workers
 from holdfast.console import open_console
 from holdfast.engine.control import Control
 from holdfast.model import Job, JobState, Standing
@@ -20,25 +20,24 @@ from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
 from holdfast.store import Store
 
-SOME_ITEMS_FAILED = 3
 _LINE_SECONDS = (2.0, 60.0)
 _JOBS_AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """What to ask, and how to work off what is ordered."""
+    """What to ask the plan for, and how to work on what it orders."""
 
     reference: str  # as the user named the pipeline: workers are started with it
     pipeline: Pipeline
     request: Mapping[str, Any]
     workers: int
-    work: bool = True  # False: leave it to workers that run already
+    work: bool = True  # False: leave it to workers that are already running
     show: Callable[[Any], None] | None = None  # shows the plan's answer; None: as a table
 
 
 def ask_plan(settings: Settings, pipeline: Pipeline, request: Mapping[str, Any]) -> Any:
-    """The answer of the pipeline's plan, whose orders are given in the same transaction."""
+    """The answer of the pipeline's plan. What it orders is committed in the same transaction."""
     ensure_schema(settings)
 
     async def ask() -> Any:
@@ -50,7 +49,7 @@ def ask_plan(settings: Settings, pipeline: Pipeline, request: Mapping[str, Any])
 
 
 def run_planned(settings: Settings, run: PlannedRun) -> int:
-    """Asks the pipeline, shows its answer and works off what it ordered; gives the exit code."""
+    """Asks the plan, shows its answer and works on what it ordered; returns the exit code."""
     ensure_schema(settings)
     return run_async(_Run(settings, run).run())
 
@@ -61,8 +60,7 @@ class _Run:
         self._run = run
         self._pipeline = run.pipeline
         self._log = structlog.get_logger()
-        self._signal: signal.Signals | None = None
-        self._supervisor: Supervisor | None = None
+        self._foreground = Foreground(settings, self._log)
 
     async def run(self) -> int:
         async with opened_store(self._settings) as store:
@@ -73,38 +71,16 @@ class _Run:
             if not self._run.work:
                 return 0
             await reap_dead_workers(store, self._settings.worker_lost_seconds * 10)
+            self._foreground.catch_signals()
             if await store.reads.running_jobs([self._pipeline.name]):
-                await self._work(store)
-            return await self._conclude(store, planned.job_ids, before)
-
-    async def _work(self, store: Store) -> None:
-        arguments = [self._run.reference, "--until-idle"]
-        folder = self._settings.data_dir / "logs"
-        drain_seconds = self._settings.drain_seconds
-        self._supervisor = Supervisor(
-            store, arguments, self._run.workers, drain_seconds, folder, self._log
-        )
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._stop, number)
-        showing = asyncio.create_task(self._show(store))
-        try:
-            await self._supervisor.run()
-        finally:
-            showing.cancel()
-            await asyncio.gather(showing, return_exceptions=True)
-
-    def _stop(self, number: signal.Signals) -> None:
-        """The first asks for a clean stop, a second ends it at once."""
-        assert self._supervisor is not None
-        if self._signal is not None:
-            self._supervisor.kill()
-            return
-        self._signal = number
-        self._stopping = asyncio.ensure_future(self._supervisor.stop())
+                work = self._foreground.work(store, [self._run.reference], self._run.workers)
+                await self._foreground.show_while(self._show(store), work)
+            return await self._foreground.patiently(
+                lambda: self._conclude(store, planned.job_ids, before)
+            )
 
     async def _show(self, store: Store) -> None:
-        """How its streams stand: less and less often."""
+        """Prints the progress of its streams, less and less often."""
         wait = _LINE_SECONDS[0]
         while True:
             await asyncio.sleep(wait)
@@ -118,7 +94,7 @@ class _Run:
         return jobs[0].job.id if jobs else 0
 
     async def _followers(self, store: Store, before: int) -> list[int]:
-        """The jobs of this pipeline and owner that were made since."""
+        """The jobs of this pipeline and owner that were created since."""
         followers: list[int] = []
         oldest: int | None = None
         console = open_console(store)
@@ -134,7 +110,7 @@ class _Run:
         return job.pipeline == self._pipeline.name and job.owner_id == self._settings.owner
 
     async def _conclude(self, store: Store, job_ids: Sequence[int], before: int) -> int:
-        """Of the jobs that were ordered, and of those that followed them."""
+        """The exit code for the jobs that were ordered and those that followed them."""
         followers = await self._followers(store, before)
         failed = some_items = False
         for job_id in sorted({*job_ids, *followers}):
@@ -151,25 +127,20 @@ class _Run:
                 errors.print(f"  See why with: holdfast items {job_id} --status ERROR")
             failed = failed or job.state is not JobState.DONE
             some_items = some_items or bool(counters.error)
-        if self._signal is not None:
-            errors.print("Stopped. The same command continues where it stopped.")
-            return 128 + self._signal
-        if failed:
-            return 1
-        return SOME_ITEMS_FAILED if some_items else 0
+        return self._foreground.exit_code(failed, some_items)
 
 
 def _standing_line(standing: Standing) -> str:
-    """How far it is, and what it waits for if something is in its way."""
-    far = (
+    """How far it is, and the error that it waits to retry, if there is one."""
+    progress = (
         f"{standing.source} {standing.mode}: {standing.records_count:,} rows in "
         f"{standing.pages_count:,} pages"
     )
-    return f"{far}; tried again soon: {standing.error}" if standing.error else far
+    return f"{progress}; will retry: {standing.error}" if standing.error else progress
 
 
 def show_answer(answer: Any) -> None:
-    """A table where the answer has rows, each a mapping; else as JSON."""
+    """As a table if the answer is a list of mappings, otherwise as JSON."""
     rows = answer if isinstance(answer, list | tuple) else None
     if answer is None or rows == []:
         errors.print("Nothing to do.")

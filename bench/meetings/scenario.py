@@ -18,7 +18,7 @@ from bench.holdfast_runs import Postgres
 from bench.measure import RunFailed, Watch, python
 from bench.meetings.site import make_site, serving
 from bench.report import Result, Table, at_least, at_most, per_second, ratio
-from bench.scenarios.ground import Ground
+from bench.scenarios.ground import QUICK, Ground
 from bench.servers import free_port
 from holdfast.engine.control import Control
 from holdfast.observe.log import configure
@@ -26,6 +26,7 @@ from holdfast.pipelines.meetings.pipeline import Meetings
 from holdfast.store import open_store
 
 _TOWN = "largest.ca"
+_PAGES, _QUICK_PAGES = 547_000, 20_000
 _CONTENDER = "contender"
 _OTHERS = 1000
 _ORDERS = 40
@@ -45,7 +46,7 @@ class Backfilled:
 
 def run(ground: Ground) -> Result:
     result = Result("meetings")
-    count = ground.sizes.meeting_pages
+    count = _QUICK_PAGES if ground.sizes is QUICK else _PAGES
     ground.say(f"a site of {count:,} pages")
     folder = ground.folder / "site"
     folder.mkdir()

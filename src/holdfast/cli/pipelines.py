@@ -1,4 +1,4 @@
-"""Finds pipelines: those of installed extensions by name, others in a user's file."""
+"""Finds pipelines by what the command line names: an installed extension, or a Python file."""
 
 from __future__ import annotations
 
@@ -23,72 +23,77 @@ _FIRST = """Write one, for example:
 
 
 def load_pipeline(reference: str, settings: Settings) -> Pipeline:
-    """That of an extension, the one pipeline of FILE.py, or the one that FILE.py:name names."""
+    """The pipeline of an extension, the only one in FILE.py, or the one named by FILE.py:NAME."""
     if is_extension(reference):
         return installed()[reference].make(settings.of(reference))
     path, name = split_reference(reference)
-    found = load_pipelines(path)
+    pipelines = load_pipelines(path)
+    names = sorted(pipelines)
     if name:
-        if name not in found:
-            raise PipelineError(
-                f"{path} has no pipeline {name!r}", f"It has: {', '.join(sorted(found))}."
-            )
-        return found[name]
-    if len(found) > 1:
-        names = ", ".join(sorted(found))
+        if name not in pipelines:
+            raise PipelineError(f"{path} has no pipeline {name!r}", f"It has: {', '.join(names)}.")
+        return pipelines[name]
+    if len(pipelines) > 1:
         raise PipelineError(
-            f"{path} has several pipelines: {names}", f"Choose one: {path}:{sorted(found)[0]}"
+            f"{path} has several pipelines: {', '.join(names)}",
+            f"Choose one, for example {path}:{names[0]}",
         )
-    return next(iter(found.values()))
+    return pipelines[names[0]]
 
 
 def is_extension(reference: str) -> bool:
-    # What cannot be a name is not looked for: that takes as long as importing a small library.
+    # Looking for extensions takes as long as importing a small library, so skip it for files.
     return reference.isidentifier() and reference in installed()
 
 
 def load_all(references: Sequence[str], settings: Settings) -> dict[str, Pipeline]:
-    """Every pipeline that the references name; a file without a name gives all of its own."""
+    """Every pipeline that the references name; FILE.py without a name means all that it has."""
     loaded: dict[str, Pipeline] = {}
     for reference in references:
         path, wanted = split_reference(reference)
         if wanted or is_extension(reference):
-            found = [load_pipeline(reference, settings)]
+            pipelines = [load_pipeline(reference, settings)]
         else:
-            found = list(load_pipelines(path).values())
-        for pipeline in found:
+            pipelines = list(load_pipelines(path).values())
+        for pipeline in pipelines:
             if pipeline.name in loaded:
-                raise PipelineError(f"two of the pipelines are named {pipeline.name!r}")
+                raise PipelineError(f"two pipelines are named {pipeline.name!r}")
             loaded[pipeline.name] = pipeline
     return loaded
 
 
 def load_pipelines(path: Path) -> dict[str, Pipeline]:
     module = _import(path)
-    found: dict[str, Pipeline] = {}
+    pipelines: dict[str, Pipeline] = {}
     for value in list(vars(module).values()):
         if isinstance(value, type) and issubclass(value, Pipeline):
             if value.__module__ != module.__name__:
                 continue
-            value = _made(value)
+            value = _create(value)
         if isinstance(value, Pipeline):
-            if found.get(value.name, value) is not value:
+            if pipelines.get(value.name, value) is not value:
                 raise PipelineError(f"{path} has two pipelines named {value.name!r}")
             value.file = str(path.resolve())
-            found[value.name] = value
-    if not found:
-        raise PipelineError(f"{path} has no pipeline in it", _FIRST)
-    return found
+            pipelines[value.name] = value
+    if not pipelines:
+        raise PipelineError(f"{path} contains no pipeline", _FIRST)
+    return pipelines
 
 
-def _made(kind: type[Pipeline]) -> Pipeline:
+def _create(kind: type[Pipeline]) -> Pipeline:
     try:
         return kind()
     except Exception as error:
         raise PipelineError(
-            f"the pipeline {kind.__name__} cannot be made: {error}",
+            f"the pipeline {kind.__name__} cannot be created: {error}",
             "Its __init__ must work without arguments; use ctx.options for options.",
         ) from error
+
+
+def path_of(reference: str) -> str:
+    """The file or the installed pipeline, without the name of one pipeline in a file."""
+    path, name = split_reference(reference)
+    return str(path) if name else reference
 
 
 def split_reference(reference: str) -> tuple[Path, str]:
@@ -102,8 +107,8 @@ def _import(path: Path) -> ModuleType:
     if not path.is_file():
         raise PipelineError(
             f"there is no file {path}",
-            "Name a Python file with a pipeline in it, or an installed pipeline: "
-            f"{', '.join(sorted(installed())) or 'there are none'}.",
+            "Give a Python file that contains a pipeline, or an installed pipeline: "
+            f"{', '.join(sorted(installed())) or 'none is installed'}.",
         )
     name = f"holdfast_pipeline_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
@@ -111,18 +116,18 @@ def _import(path: Path) -> ModuleType:
         raise PipelineError(f"{path} is not a Python file", "Its name must end in .py.")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    _import_from_beside(path)
+    _add_folder_to_path(path)
     try:
         spec.loader.exec_module(module)
     except SyntaxError as error:
         where = f"{error.filename}, line {error.lineno}"
-        raise PipelineError(f"{where}: {error.msg}", _pointed_at(error)) from error
+        raise PipelineError(f"{where}: {error.msg}", _source_line(error)) from error
     except PipelineError:
         raise
     except SystemExit as error:
         raise PipelineError(
-            f"{path} ends the program while it is imported: sys.exit({error.code!r})",
-            'Put what is not the pipeline under: if __name__ == "__main__":',
+            f"{path} ends the program when it is imported: sys.exit({error.code!r})",
+            'Put everything but the pipeline under: if __name__ == "__main__":',
         ) from error
     except Exception as error:
         raise PipelineError(
@@ -131,15 +136,15 @@ def _import(path: Path) -> ModuleType:
     return module
 
 
-def _import_from_beside(path: Path) -> None:
-    """The pipeline may import files beside it, also later. They come last: a numbers.py there
-    must not stand in for Python's own."""
+def _add_folder_to_path(path: Path) -> None:
+    """Lets the pipeline import files from its folder. The folder comes last, so that a numbers.py
+    there does not replace Python's own."""
     folder = str(path.resolve().parent)
     if folder not in sys.path:
         sys.path.append(folder)
 
 
-def _pointed_at(error: SyntaxError) -> str | None:
+def _source_line(error: SyntaxError) -> str | None:
     return error.text.rstrip() if error.text else None
 
 

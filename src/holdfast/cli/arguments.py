@@ -1,0 +1,68 @@
+"""Arguments and options that several commands share, and how their text is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import typer
+
+from holdfast.errors import UserError
+from holdfast.model import ItemStatus
+
+PIPELINE = typer.Argument(
+    ...,
+    metavar="PIPELINE",
+    help="Python file (FILE.py:NAME if it has several pipelines) or installed pipeline.",
+)
+PIPELINES = typer.Argument(
+    ...,
+    metavar="PIPELINE …",
+    help="Python files (FILE.py:NAME for one of several pipelines) or installed pipelines.",
+)
+OFFERED_PIPELINES = typer.Argument(
+    None,
+    metavar="[PIPELINE …]",
+    help="Python files or installed pipelines that this server offers for new jobs.",
+)
+OPTION = typer.Option(
+    [],
+    "--option",
+    metavar="NAME=VALUE",
+    help="Option passed to the pipeline as ctx.options. Can be repeated.",
+)
+JOB = typer.Argument(..., metavar="JOB", help="Number of the job, as shown by `holdfast jobs`.")
+STATUS = typer.Option(None, "--status", help="Only these statuses, e.g. ERROR,NOT_FOUND.")
+JSON = typer.Option(False, "--json", help="Print JSON to standard output.")
+HOST = typer.Option("127.0.0.1", "--host", help="Address to listen on.")
+HEALTH_PORT = typer.Option(
+    None,
+    "--health-port",
+    min=0,
+    max=65535,
+    help="Serve /healthz, /readyz and /metrics on this port. Default: HOLDFAST_HEALTH_PORT.",
+)
+
+
+def parse_options(pairs: Sequence[str]) -> dict[str, str]:
+    options = {}
+    for pair in pairs:
+        name, separator, value = pair.partition("=")
+        if not separator or not name:
+            raise UserError(f"--option {pair!r} is not of the form NAME=VALUE")
+        options[name] = value
+    return options
+
+
+def parse_statuses(text: str | None) -> list[ItemStatus]:
+    """The statuses in a text such as ERROR,NOT_FOUND."""
+    statuses = []
+    for word in (text or "").split(","):
+        name = word.strip().upper().replace("-", "_")
+        if not name:
+            continue
+        if name not in ItemStatus.__members__:
+            raise UserError(
+                f"there is no status {word.strip()!r}", f"Statuses: {', '.join(ItemStatus)}."
+            )
+        statuses.append(ItemStatus(name))
+    return statuses

@@ -1,0 +1,141 @@
+"""`holdfast doctor`: checks the installation."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+
+import typer
+
+from holdfast.cli.arguments import JSON
+from holdfast.cli.composition import opened_store, run_async
+from holdfast.cli.output import console, print_json, text_cell
+from holdfast.errors import DatabaseGone, UserError
+from holdfast.model import Finding
+from holdfast.observe.log import configure
+from holdfast.settings import Settings, every_setting, installed_groups, load_settings
+from holdfast.store.migrate import require_current, status
+from holdfast.urls import sqlite_file
+
+_LEAST_FREE_BYTES = 1 << 30
+SOMETHING_WRONG = 3
+
+
+def register(app: typer.Typer) -> None:
+    app.command("doctor")(doctor)
+
+
+def doctor(as_json: bool = JSON) -> None:
+    """Check the installation, and say what is wrong and how to fix it.
+
+    Exit code 3 if something is wrong.
+    """
+    configure()
+    findings = list(_check())
+    if as_json:
+        print_json(findings)
+    else:
+        for finding in findings:
+            mark = "[green]ok[/]   " if finding.ok else "[red]wrong[/]"
+            console.print(f"{mark} {finding.what}: {text_cell(finding.text)}", soft_wrap=True)
+            if finding.fix and not finding.ok:
+                console.print(f"      {text_cell(finding.fix)}", soft_wrap=True)
+    if not all(finding.ok for finding in findings):
+        raise typer.Exit(SOMETHING_WRONG)
+
+
+def _check() -> Iterator[Finding]:
+    yield Finding(
+        "program", True, f"holdfast {version('holdfast')}, Python {sys.version.split()[0]}"
+    )
+    try:
+        settings = load_settings(os.environ)
+        for extension in every_setting(installed_groups()):
+            if extension:
+                settings.of(extension)
+    except UserError as error:
+        yield Finding("settings", False, error.message, error.hint)
+        return
+    yield Finding("settings", True, "all names and values are valid")
+    yield from _check_database(settings)
+    yield from _check_broker(settings)
+
+
+def _check_database(settings: Settings) -> Iterator[Finding]:
+    checks: tuple[tuple[str, Callable[[Settings], Finding]], ...] = (
+        ("data folder", _folder),
+        ("disk", _space),
+        ("schema", _schema),
+        ("database", _database),
+    )
+    for name, check in checks:
+        finding = _checked(name, check, settings)
+        yield finding
+        if name == "schema" and not finding.ok:
+            return  # the check of the database would only repeat it
+
+
+def _check_broker(settings: Settings) -> list[Finding]:
+    if settings.broker_url is None:
+        return [Finding("broker", True, "not set; workers poll the database")]
+    # Only here: commands that need no broker should not import it.
+    from holdfast.messaging.queue_checks import check
+
+    return run_async(check(settings.broker_url, settings.queue_prefix))
+
+
+def _checked(name: str, check: Callable[[Settings], Finding], settings: Settings) -> Finding:
+    try:
+        return check(settings)
+    except UserError as error:
+        return Finding(name, False, error.message, error.hint)
+    except DatabaseGone as error:
+        text = f"{settings.masked_database_url} cannot be reached: {error}"
+        return Finding(name, False, text, "Start it, or correct HOLDFAST_DATABASE_URL.")
+    except OSError as error:
+        return Finding(
+            name, False, str(error), "Fix it, or set HOLDFAST_DATA_DIR to another folder."
+        )
+
+
+def _folder(settings: Settings) -> Finding:
+    folder = settings.data_dir
+    folder.mkdir(parents=True, exist_ok=True)
+    if not os.access(folder, os.W_OK):
+        fix = "Make it writable, or set HOLDFAST_DATA_DIR."
+        return Finding("data folder", False, f"{folder} is not writable", fix)
+    return Finding("data folder", True, str(folder.resolve()))
+
+
+def _space(settings: Settings) -> Finding:
+    free = shutil.disk_usage(settings.data_dir).free
+    fix = "Make room, or set HOLDFAST_DATA_DIR to a larger disk."
+    return Finding("disk", free >= _LEAST_FREE_BYTES, f"{free / 2**30:,.1f} GiB free", fix)
+
+
+def _schema(settings: Settings) -> Finding:
+    url = settings.database_url
+    file = sqlite_file(url)
+    if file is not None and not file.exists():
+        return Finding("schema", True, f"{file} will be created by the first command that needs it")
+    require_current(url)
+    revisions = ", ".join(branch.current or "" for branch in status(url).branches)
+    return Finding("schema", True, f"{revisions} in {settings.masked_database_url}")
+
+
+def _database(settings: Settings) -> Finding:
+    file = sqlite_file(settings.database_url)
+    if file is not None and not file.exists():
+        return Finding("database", True, "not created yet")
+
+    async def ask() -> tuple[int, int]:
+        async with opened_store(settings) as store:
+            live = await store.workers.live(settings.worker_lost_seconds)
+            return len(live), len(await store.reads.kill_switches())
+
+    workers, switches = run_async(ask())
+    text = f"reachable; {workers} live workers; {switches} kill switches on"
+    return Finding("database", True, text)

@@ -1,0 +1,166 @@
+"""`holdfast jobs` and `holdfast show`: the jobs, and the state of one of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from holdfast.cli.arguments import JOB, JSON
+from holdfast.cli.composition import opened_store, ready_settings, run_async
+from holdfast.cli.output import (
+    cell,
+    console,
+    instant,
+    print_json,
+    print_table,
+    reason_text,
+    text_cell,
+)
+from holdfast.console import open_console
+from holdfast.console.why import why_not_running
+from holdfast.model import Job
+from holdfast.observe.tracing import parse
+from holdfast.settings import Settings
+from holdfast.store import Store
+
+
+def register(app: typer.Typer) -> None:
+    app.command("jobs")(jobs)
+    app.command("show")(show)
+
+
+def jobs(
+    limit: int = typer.Option(50, "--limit", min=1, help="Maximum number of jobs."),
+    as_json: bool = JSON,
+) -> None:
+    """List the jobs, newest first."""
+    settings = ready_settings()
+
+    async def main() -> None:
+        async with opened_store(settings) as store:
+            newest = await open_console(store).jobs.page(None, limit)
+            rows = [(job, counters) for job, counters, _ in newest]
+        if as_json:
+            print_json([_job_json(job, counters) for job, counters in rows])
+            return
+        print_table(
+            ("job", "pipeline", "name", "state", "accepted", "done", "not found", "error", "open",
+             "created"),
+            [
+                (job.id, job.pipeline, job.name, job.state, c.accepted, c.done, c.not_found,
+                 c.error, c.open, job.created_at)
+                for job, c in rows
+            ],
+            "No jobs yet. Start one: holdfast run PIPELINE.py INPUT.csv --out RESULTS.xlsx",
+            right=("job", "accepted", "done", "not found", "error", "open"),
+        )  # fmt: skip
+
+    run_async(main())
+
+
+def show(
+    job_id: int = JOB,
+    verify: bool = typer.Option(
+        False, "--verify", help="Count the rows and compare them with the counters."
+    ),
+    as_json: bool = JSON,
+) -> None:
+    """Show the state, counters, streams and ranges of a job, and why it is not running."""
+    settings = ready_settings()
+
+    async def main() -> int:
+        async with opened_store(settings) as store:
+            details = await _job_details(store, settings, job_id, verify)
+        if as_json:
+            print_json(details)
+        else:
+            _print_job(details)
+        return 1 if details.get("problems") else 0
+
+    raise typer.Exit(run_async(main()))
+
+
+async def _job_details(
+    store: Store, settings: Settings, job_id: int, verify: bool
+) -> dict[str, Any]:
+    job = await store.reads.job(job_id)
+    details = _job_json(job, await store.reads.counters(job_id))
+    details["heartbeat_at"] = await open_console(store).jobs.heartbeat(job_id)
+    details["why"] = await why_not_running(
+        open_console(store), job, settings.worker_lost_seconds, settings.backfill_enabled
+    )
+    details["streams"] = await store.reads.streams(job_id)
+    details["ranges_count"] = await open_console(store).ranges.count(job_id)
+    details["ranges"] = await open_console(store).ranges.of_job(job_id, 20)
+    details["errors"] = await open_console(store).jobs.errors_by_code(job_id)
+    details["decisions"] = await open_console(store).jobs.decisions(job_id, 10)
+    if verify:
+        details["problems"] = (await store.reads.verify(job_id)).problems
+    return details
+
+
+def _job_json(job: Job, counters: Any) -> dict[str, Any]:
+    names = ("id", "pipeline", "name", "state", "owner_id", "mode", "lane", "max_items", "error",
+             "created_at", "started_at", "finished_at", "updated_at", "discovered_at")  # fmt: skip
+    counts = {name: getattr(counters, name) for name in
+              ("accepted", "done", "not_found", "skipped", "error", "open", "retried",
+               "throttled", "known")}  # fmt: skip
+    ids = parse(job.trace)
+    fields = {name: getattr(job, name) for name in names}
+    return fields | {"trace_id": ids and ids.trace_id, "counters": counts}
+
+
+def _print_job(details: dict[str, Any]) -> None:
+    counts = details["counters"]
+    console.print(
+        f"[bold]Job {details['id']}[/] {cell(details['state'])} · {cell(details['pipeline'])} · "
+        f"{cell(details['name'])}"
+    )
+    console.print(" · ".join(f"{n.replace('_', ' ')} {c:,}" for n, c in counts.items()))
+    for name in ("created_at", "started_at", "finished_at", "heartbeat_at"):
+        if details[name]:
+            console.print(f"{name.removesuffix('_at')} {instant(details[name])}")
+    if details["trace_id"]:
+        console.print(f"trace {details['trace_id']}")
+    if details["error"]:
+        console.print(f"[red]{cell(details['error'])}[/]")
+    why = details["why"]
+    if why is not None:
+        text = reason_text(why.kind, why.text, why.until)
+        console.print(f"[yellow]Not running: {text_cell(text)}[/]")
+    if "problems" in details:
+        verdict = "; ".join(details["problems"]) or "the counters match the rows"
+        console.print(f"Verified: {verdict}")
+    _print_details(details)
+
+
+def _print_details(details: dict[str, Any]) -> None:
+    console.print()
+    print_table(
+        ("stream", "state", "pages", "records", "items", "error"),
+        [(s.source, s.state, s.pages_count, s.records_count, s.items_count, s.error)
+         for s in details["streams"]],
+        "No streams.",
+    )  # fmt: skip
+    if details["ranges"]:
+        console.print(f"\n{details['ranges_count']:,} ranges; the first ones:")
+        print_table(
+            ("range", "items", "kind", "due", "leased by", "until", "expiries"),
+            [(r.id, f"{r.lo}..{r.hi}", "again" if r.again else "fresh", r.available_at, r.worker,
+              r.expires_at, r.expiries) for r in details["ranges"]],
+            "",
+        )  # fmt: skip
+    if details["errors"]:
+        console.print()
+        print_table(
+            ("error", "items", "first", "last", "example"),
+            [(e.code, e.count if e.exact else f"about {e.count:,}", e.first_at, e.last_at,
+              (e.sample or "")[:60]) for e in details["errors"]],
+            "",
+        )  # fmt: skip
+    if details["decisions"]:
+        console.print("\nAdjustments, newest first:")
+        for decision in details["decisions"]:
+            change = f"{decision['was']:g} → {decision['became']:g}"
+            console.print(f"  {decision['what']} {change}: {cell(decision['why'])}")

@@ -1,0 +1,63 @@
+"""`holdfast kill-switch`: stops everything, one pipeline or one source."""
+
+from __future__ import annotations
+
+import typer
+
+from holdfast.cli.arguments import JSON
+from holdfast.cli.composition import opened_store, ready_settings, run_async
+from holdfast.cli.job_actions import act
+from holdfast.cli.output import print_json, print_table
+from holdfast.engine.control import Control
+from holdfast.errors import UserError
+
+
+def register(app: typer.Typer) -> None:
+    app.command("kill-switch")(kill_switch)
+
+
+def kill_switch(
+    position: str = typer.Argument(
+        ..., metavar="on|off|list", help="Turn a switch on or off, or list those that are on."
+    ),
+    pipeline: str | None = typer.Option(None, "--pipeline", help="Stop only this pipeline."),
+    source: str | None = typer.Option(None, "--source", help="Stop only this source or host."),
+    reason: str = typer.Option(
+        "", "--reason", help="Reason, shown to others and recorded in the audit log."
+    ),
+    as_json: bool = JSON,
+) -> None:
+    """Stop everything, one pipeline or one source on all workers, until it is turned off."""
+    if position not in ("on", "off", "list"):
+        raise UserError(f"{position!r} is not a position", "Use on, off or list.")
+    if pipeline and source:
+        raise UserError("a switch has only one scope", "Give --pipeline or --source, not both.")
+    if position == "list":
+        _list_switches(as_json)
+        return
+    scope = f"pipeline:{pipeline}" if pipeline else f"source:{source}" if source else "all"
+
+    async def action(control: Control) -> str:
+        changed = await control.switch(scope, position == "on", reason)
+        message = f"Kill switch {scope} {'is' if changed else 'was already'} {position}."
+        remaining = [switch["scope"] for switch in await control.kill_switches()]
+        if position == "off" and remaining:
+            message += f" Still on: {', '.join(remaining)}."
+        return message
+
+    act(action)
+
+
+def _list_switches(as_json: bool) -> None:
+    settings = ready_settings()
+
+    async def main() -> None:
+        async with opened_store(settings) as store:
+            switches = await store.reads.kill_switches()
+        if as_json:
+            print_json(switches)
+            return
+        rows = [(row["scope"], row["since"], row["actor"], row["reason"]) for row in switches]
+        print_table(("scope", "since", "by", "reason"), rows, "No kill switch is on.")
+
+    run_async(main())

@@ -1,0 +1,64 @@
+"""`holdfast migrate`: upgrades and downgrades the database schema."""
+
+from __future__ import annotations
+
+import typer
+
+from holdfast.cli.arguments import JSON
+from holdfast.cli.composition import settings_from_environment
+from holdfast.cli.output import print_json, print_table
+from holdfast.errors import UserError
+from holdfast.store.migrate import SchemaStatus, downgrade, status, upgrade
+
+
+def register(app: typer.Typer) -> None:
+    app.command("migrate")(migrate)
+
+
+def migrate(
+    direction: str = typer.Argument(
+        ..., metavar="up|down|status", help="Upgrade, downgrade, or show the state."
+    ),
+    name: str | None = typer.Argument(
+        None, metavar="[NAME]", help="core or an extension. Default for up: all."
+    ),
+    revision: str = typer.Argument(
+        "-1",
+        metavar="[REVISION]",
+        help="Target of down, or base to remove everything. Default: one step back.",
+    ),
+    yes: bool = typer.Option(False, "--yes", help="Do not ask before dropping data."),
+    as_json: bool = JSON,
+) -> None:
+    """Upgrade or downgrade the database schema, or show its state.
+
+    Core and each extension have their own migrations: `up` upgrades all of them to the newest,
+    `up NAME` and `down NAME` change only one.
+    """
+    settings = settings_from_environment()
+    url = settings.database_url
+    if direction == "up":
+        upgrade(url, name)
+    elif direction == "down":
+        if name is None:
+            names = ", ".join(branch.name for branch in status(url).branches)
+            raise UserError("down needs the name of what to downgrade", f"Use one of: {names}.")
+        if not yes and not typer.confirm(
+            "A downgrade drops the tables that the upgrade added. Continue?"
+        ):
+            raise typer.Exit(1)
+        downgrade(url, name, revision)
+    elif direction != "status":
+        raise UserError(f"{direction!r} is not a direction", "Use up, down or status.")
+    _show_schema(status(url), as_json)
+
+
+def _show_schema(schema: SchemaStatus, as_json: bool) -> None:
+    if as_json:
+        print_json({"up_to_date": schema.up_to_date, "branches": schema.branches})
+        return
+    rows = [
+        (branch.name, branch.current or "empty", branch.head, branch.state)
+        for branch in schema.branches
+    ]
+    print_table(("name", "schema", "newest", "state"), rows, "")

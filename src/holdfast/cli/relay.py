@@ -1,0 +1,76 @@
+"""`holdfast relay`: sends messages from the outbox to the broker."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+
+import structlog
+import typer
+
+from holdfast.cli.arguments import HEALTH_PORT
+from holdfast.cli.composition import (
+    broker_awaited,
+    ensure_schema,
+    opened_store,
+    run_async,
+    serving_health,
+    settings_from_environment,
+    store_checks,
+)
+from holdfast.cli.signals import run_until_signalled
+from holdfast.clock import system_random
+from holdfast.engine.upkeep import every
+from holdfast.observe.metrics import Metrics
+from holdfast.settings import Settings
+from holdfast.tasks import end_tasks, raise_failure
+
+_DEPTH_SECONDS = 5.0
+
+
+def register(app: typer.Typer) -> None:
+    app.command("relay")(relay)
+
+
+def relay(health_port: int | None = HEALTH_PORT) -> None:
+    """Send the messages in the outbox to the broker, and store its dead letters.
+
+    A fleet needs at least one relay; any number may run. The messages of a job are sent by one
+    relay at a time, in order. Needs HOLDFAST_BROKER_URL.
+    """
+    settings = settings_from_environment()
+    ensure_schema(settings)
+    port = settings.health_port if health_port is None else health_port
+    run_async(_relay(settings, port))
+
+
+async def _relay(settings: Settings, port: int | None) -> None:
+    from holdfast.cli import broker_composition as parts
+    from holdfast.messaging.relay import Relay
+
+    log = structlog.get_logger()
+    metrics = Metrics()
+    async with AsyncExitStack() as stack:
+        store = await stack.enter_async_context(opened_store(settings, metrics))
+        checks = store_checks(store) | broker_awaited()
+        # Before connecting to the broker, which may take long: the process is healthy meanwhile.
+        drain = stack.enter_context(serving_health(settings, port, metrics, checks))
+        broker = await stack.enter_async_context(parts.opened_broker(settings, log))
+        checks |= parts.broker_check(broker)
+        relaying = Relay(store, broker, settings.relay_poll_seconds, system_random(), metrics, log)
+        depths = every(_DEPTH_SECONDS, lambda: parts.read_depths(broker, metrics), log, "depths")
+        beside = [
+            asyncio.create_task(parts.keep_dead_letters(broker, store, log)),
+            asyncio.create_task(depths),
+        ]
+
+        for task in beside:
+            # A relay that cannot store dead letters must not appear to be healthy.
+            task.add_done_callback(lambda _: relaying.stop())
+
+        async def stop() -> None:
+            relaying.stop()
+
+        await run_until_signalled(relaying.run(), drain, stop, "Relaying.")
+        await end_tasks(beside)
+        raise_failure(beside)

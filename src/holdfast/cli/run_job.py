@@ -1,0 +1,293 @@
+"""One job from start to results: found or created, read in, processed, exported."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from holdfast.cli.composition import discover_limits, ingest_bounds, opened_store
+from holdfast.cli.foreground import Foreground
+from holdfast.cli.output import errors, reason_text
+from holdfast.cli.pipelines import path_of
+from holdfast.cli.progress import Progress
+from holdfast.cli.run_summary import print_detected, print_summary
+from holdfast.cli.supervisor import reap_dead_workers, worker_name
+from holdfast.clock import SystemClock, system_random
+from holdfast.console import open_console
+from holdfast.console.grid import write_export
+from holdfast.console.why import why_not_running
+from holdfast.engine.control import Asked, Caps, Control, discovery_key, options_of
+from holdfast.engine.record.discover import WalkParts
+from holdfast.engine.record.uploads import Upload, UploadParts
+from holdfast.errors import InputError, UserError
+from holdfast.model import Counters, Job, JobState
+from holdfast.observe.metrics import Metrics
+from holdfast.pipeline import Pipeline
+from holdfast.settings import Settings
+from holdfast.store import Store
+from holdfast.tables import files
+from holdfast.tables.files import TableFile, content_key
+from holdfast.tables.writers import format_of
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the command line asks for."""
+
+    reference: str
+    pipeline: Pipeline
+    input: Path | None
+    out: Path | None
+    new: bool
+    work: bool
+    workers: int
+    table: dict[str, Any]
+    options: dict[str, Any]
+    caps: Caps
+    take_over: bool = False
+
+
+def open_table(path: Path, table: dict[str, Any], settings: Settings) -> TableFile:
+    limits = {
+        "max_cell_bytes": settings.max_input_bytes,
+        "max_row_bytes": settings.max_input_bytes,
+        "max_workbook_bytes": settings.max_workbook_bytes,
+    }
+    return files.open_table(path, {**table, **limits})
+
+
+class JobRun:
+    def __init__(self, settings: Settings, request: Request, file: TableFile | None) -> None:
+        self._settings = settings
+        self._request = request
+        self._file = file
+        self._clock = SystemClock()
+        self._log = structlog.get_logger()
+        self._name = worker_name()
+        self._foreground = Foreground(settings, self._log)
+
+    async def run(self) -> int:
+        started = self._clock.monotonic()
+        # Its own workers poll; work is announced only if it is left to others.
+        announces = False if self._request.work else None
+        async with opened_store(self._settings, announces=announces) as store:
+            await reap_dead_workers(store, self._settings.worker_lost_seconds * 10)
+            job_id = await self._find_or_start(store)
+            self._foreground.catch_signals()
+            await store.workers.add_worker(self._name, socket.gethostname(), os.getpid(), [])
+            try:
+                if (await store.reads.job(job_id)).state is not JobState.DONE:
+                    await self._ingest_and_work(store, job_id)
+            finally:
+                await self._foreground.patiently(lambda: self._leave(store))
+            seconds = self._clock.monotonic() - started
+            return await self._unless_stopped(
+                self._foreground.patiently(lambda: self._conclude(store, job_id, seconds))
+            )
+
+    async def _leave(self, store: Store) -> None:
+        await store.leases.return_leases(self._name)
+        await store.workers.stop_worker(self._name)
+
+    async def _unless_stopped(self, conclusion: Coroutine[Any, Any, int]) -> int:
+        """A long export can be stopped too; it leaves no incomplete file."""
+        if self._foreground.stopped.is_set():
+            return await conclusion
+        concluding = asyncio.create_task(conclusion)
+        stopped = asyncio.create_task(self._foreground.stopped.wait())
+        await asyncio.wait([concluding, stopped], return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        if concluding.done() or self._foreground.signal is None:
+            return await concluding
+        concluding.cancel()
+        await asyncio.gather(concluding, return_exceptions=True)
+        errors.print("Stopped. Run the same command to write the results.")
+        return 128 + self._foreground.signal
+
+    # Finding the job.
+
+    async def _find_or_start(self, store: Store) -> int:
+        job_id = None if self._request.new else await self._unfinished(store)
+        if job_id is not None and not await self._is_from_another_file(store, job_id):
+            await self._continue(store, job_id)
+            return job_id
+        only_first = job_id is None and not self._request.new
+        job_id = await self._start(Control(store, self._settings.owner, self._log), only_first)
+        errors.print(f"Job {job_id}.")
+        return job_id
+
+    async def _unfinished(self, store: Store) -> int | None:
+        name, owner = self._request.pipeline.name, self._settings.owner
+        return await store.reads.job_by_input(name, self._key(), owner)
+
+    async def _start(self, control: Control, only_first: bool) -> int:
+        request = self._request
+        if request.input is None:
+            return await control.start_discovery(
+                request.pipeline,
+                request.options,
+                caps=request.caps,
+                only_first=only_first,
+                asked=Asked(by_admin=True, take_over=request.take_over),
+            )
+        if self._file is not None:
+            print_detected(self._file)
+        return await control.start_upload(
+            request.pipeline,
+            request.input,
+            self._key(),
+            request.table,
+            request.options,
+            request.caps,
+            only_first,
+        )
+
+    async def _is_from_another_file(self, store: Store, job_id: int) -> bool:
+        """Pipelines of the same name in two files are different ones; a moved file is the same."""
+        job = await store.reads.job(job_id)
+        created_by = job.options.get("_file")
+        if created_by in (None, self._request.pipeline.file) or not Path(created_by).exists():
+            return False
+        errors.print(f"Job {job_id} on the same input belongs to {created_by}.", markup=False)
+        return True
+
+    def _key(self) -> str:
+        if self._request.input is None:
+            return discovery_key(self._request.pipeline, self._request.options)
+        return content_key(self._request.input)
+
+    async def _continue(self, store: Store, job_id: int) -> None:
+        job = await store.reads.job(job_id)
+        self._check_options(job)
+        self._read_as_before(job)
+        control = Control(store, self._settings.owner, self._log)
+        cap = self._request.caps.max_items
+        if job.state is JobState.PAUSED:
+            raise UserError(
+                f"job {job_id} on this input is paused",
+                f"Continue it with `holdfast resume {job_id}`, or start a new job with --new.",
+            )
+        cap_raised = cap is not None and (job.max_items or cap) < cap
+        if job.state is JobState.FAILED or cap_raised:
+            await control.resume(job_id, self._request.caps)
+        if job.state is JobState.DONE and not cap_raised:
+            errors.print(f"Job {job_id} is already done; use --new to start another one.")
+        else:
+            errors.print(f"Continuing job {job_id}.")
+        await control.prepare(self._request.pipeline)
+
+    def _check_options(self, job: Job) -> None:
+        """A job keeps its options; different ones must not be ignored silently."""
+        options = {name: value for name, value in job.options.items() if not name.startswith("_")}
+        given = self._request.options and options_of(self._request.pipeline, self._request.options)
+        table = {name: value for name, value in self._request.table.items() if value}
+        if (given and given != options) or (table and table != _table_of(job)):
+            raise UserError(
+                f"job {job.id} on this input was started with different options",
+                f"Omit them to continue job {job.id}, or start a new job with --new.",
+            )
+
+    def _read_as_before(self, job: Job) -> None:
+        """The rest of a file is read in the same way as its beginning."""
+        if self._request.input is not None and _table_of(job):
+            self._file = open_table(self._request.input, _table_of(job), self._settings)
+
+    # Doing the work.
+
+    async def _ingest_and_work(self, store: Store, job_id: int) -> None:
+        progress = Progress(store, job_id, self._settings.worker_lost_seconds, self._clock, errors)
+        await self._foreground.show_while(progress.show(), self._work(store, job_id))
+
+    async def _work(self, store: Store, job_id: int) -> None:
+        parts = [self._ingest(store, job_id)]
+        if self._request.work:
+            arguments = [path_of(self._request.reference), "--job", str(job_id)]
+            parts.append(self._foreground.work(store, arguments, self._request.workers))
+        tasks = [asyncio.create_task(part) for part in parts]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        if not all(task.done() for task in tasks):
+            # One of them failed; the other would wait for it for ever.
+            await self._foreground.stop_workers()
+        for result in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(result, BaseException):
+                raise result
+
+    async def _ingest(self, store: Store, job_id: int) -> None:
+        """Reads the rows of the file in. Other sources are read by the workers."""
+        if self._file is None:
+            return
+        limits, rng = discover_limits(self._settings), system_random()
+        walk = WalkParts(store, limits, self._clock, rng, Metrics(), self._log)
+        parts = UploadParts(walk, ingest_bounds(self._settings))
+        pipeline, stopped = self._request.pipeline, self._foreground.stopped
+        upload = Upload(parts, self._name, job_id, pipeline, self._file, stopped)
+        await upload.take_in()
+        for problem, count in sorted(self._file.problems.items()):
+            errors.print(f"  {problem}: {count:,}", markup=False)
+        if upload.failed is not None:
+            raise InputError(
+                upload.failed,
+                f"The {upload.rows:,} rows before it are kept in job {job_id}. "
+                "Fix the file and run the command again.",
+            )
+
+    # The end.
+
+    async def _conclude(self, store: Store, job_id: int, seconds: float) -> int:
+        job = await store.reads.job(job_id)
+        counters = await store.reads.counters(job_id)
+        stopped = self._foreground.signal is not None
+        out = self._request.out if self._request.work and not stopped else None
+        if out is not None:
+            for note in await write_export(open_console(store), job, out, format_of(out, None)):
+                errors.print(note, markup=False)
+        print_summary(job, counters, seconds, stopped)
+        self._print_next_steps(job_id, counters)
+        if out is not None:
+            errors.print(f"Results: {out}", markup=False)
+        failed = not stopped and await self._is_unfinished(store, job)
+        return self._foreground.exit_code(failed, bool(counters.error))
+
+    async def _is_unfinished(self, store: Store, job: Job) -> bool:
+        """Prints why, if it is."""
+        if job.state is JobState.CANCELLED:
+            errors.print(f"Job {job.id} was cancelled; run the same command to start a new one.")
+            return True
+        lost_seconds, enabled = self._settings.worker_lost_seconds, self._settings.backfill_enabled
+        reason = await why_not_running(open_console(store), job, lost_seconds, enabled)
+        if reason is None:
+            return False
+        if job.state is not JobState.DONE and self._request.work:
+            why = reason_text(reason.kind, reason.text, reason.until)
+            errors.print(f"Not finished: {why}", markup=False)
+            return True
+        if reason.kind == "cap reached":
+            errors.print(reason.text, markup=False)
+        return False
+
+    def _print_next_steps(self, job_id: int, counters: Counters) -> None:
+        if counters.error:
+            errors.print(f"See the errors with: holdfast items {job_id} --status ERROR")
+        if not self._request.work and counters.open:
+            if self._settings.broker_url is None:
+                command = f"holdfast work {path_of(self._request.reference)} --job {job_id}"
+                errors.print(f"Process them with: {command}", markup=False)
+            else:
+                errors.print(f"The fleet's workers process them; see: holdfast show {job_id}")
+        if self._foreground.worker_deaths:
+            errors.print(
+                f"Workers died {self._foreground.worker_deaths} times; their output is in "
+                f"{self._settings.data_dir / 'logs'}.",
+                markup=False,
+            )
+
+
+def _table_of(job: Job) -> dict[str, Any]:
+    return {name: value for name, value in job.options.get("_table", {}).items() if value}

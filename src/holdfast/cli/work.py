@@ -1,0 +1,176 @@
+"""`holdfast work`: one worker, or several under a supervisor, until stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+import structlog
+import typer
+
+from holdfast.cli.arguments import HEALTH_PORT, PIPELINES
+from holdfast.cli.composition import (
+    broker_awaited,
+    ensure_schema,
+    metrics_of,
+    opened_store,
+    run_async,
+    serving_health,
+    settings_from_environment,
+    store_checks,
+    worker_options,
+)
+from holdfast.cli.output import errors, print_error
+from holdfast.cli.pipelines import load_all
+from holdfast.cli.signals import STOP_SIGNALS, run_until_signalled, stop_with_supervisor
+from holdfast.cli.supervisor import Supervisor, WorkerSetup, worker_name
+from holdfast.clock import SystemClock, system_random
+from holdfast.engine.worker import Worker, WorkerParts
+from holdfast.errors import UserError
+from holdfast.observe import tracing
+from holdfast.observe.metrics import Metrics
+from holdfast.pipeline import Pipeline
+from holdfast.settings import Settings
+
+
+def register(app: typer.Typer) -> None:
+    app.command("work")(work)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What the command line asks for."""
+
+    name: str
+    job: int | None
+    until_idle: bool
+    supervised: bool
+    health_port: int | None
+
+
+def work(
+    pipelines: list[str] = PIPELINES,
+    processes: int = typer.Option(
+        1, "--processes", min=1, max=256, help="Number of worker processes."
+    ),
+    job: int | None = typer.Option(None, "--job", help="Work on this job only."),
+    until_idle: bool = typer.Option(
+        False, "--until-idle", help="Exit when these pipelines have no running job left."
+    ),
+    health_port: int | None = HEALTH_PORT,
+    name: str | None = typer.Option(None, "--name", hidden=True),
+    supervised: bool = typer.Option(False, "--supervised", hidden=True),
+) -> None:
+    """Process the running jobs of the given pipelines, taking turns between jobs.
+
+    Start it as often as you like, on every host that can reach the database. With
+    HOLDFAST_BROKER_URL set, workers listen for messages; otherwise they poll the database.
+
+    With several --processes, a supervisor restarts those that die; the processes answer on the
+    ports after the health port.
+
+    Ctrl-C or SIGTERM stops it cleanly: running items get a moment to finish, the others are
+    returned without counting as attempts.
+    """
+    settings = settings_from_environment()
+    loaded = load_all(pipelines, settings)
+    ensure_schema(settings)
+    # Several supervised workers share one environment, but cannot share its port.
+    if health_port is None and not supervised:
+        health_port = settings.health_port
+    if processes > 1:
+        setup = WorkerSetup(_arguments(pipelines, job), until_idle, health_port=health_port)
+        run_async(_supervise(settings, setup, processes))
+        return
+    if not supervised:
+        names = ", ".join(sorted(loaded))
+        errors.print(f"Working on {names}. Press Ctrl-C to stop.", markup=False)
+    _collect_garbage_less_often()
+    wanted = _Work(name or worker_name(), job, until_idle, supervised, health_port)
+    run_async(_work_and_exit(settings, loaded, wanted))
+
+
+def _arguments(pipelines: Sequence[str], job: int | None) -> list[str]:
+    return [*pipelines] if job is None else [*pipelines, "--job", str(job)]
+
+
+async def _supervise(settings: Settings, setup: WorkerSetup, count: int) -> None:
+    log, metrics = structlog.get_logger(), Metrics()
+    async with opened_store(settings, metrics) as store:
+        supervisor = Supervisor(setup.children(store, count, log), settings.drain_seconds)
+        port, checks = setup.health_port, store_checks(store)
+        with serving_health(settings, port, metrics, checks) as drain:
+            message = f"Running {count} worker processes."
+            await run_until_signalled(supervisor.run(), drain, supervisor.stop, message)
+
+
+def _collect_garbage_less_often() -> None:
+    """A worker creates and drops rows by the thousand, and hardly any reference cycles. With
+    Python's defaults, looking for cycles took an eighth of a worker's time in a backfill."""
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+
+
+async def _work_and_exit(
+    settings: Settings, pipelines: Mapping[str, Pipeline], wanted: _Work
+) -> None:
+    """Exits from inside the event loop: an item may hold a thread that nothing can stop, or a
+    coroutine that ignores its cancellation."""
+    code = 0
+    try:
+        await _work(settings, pipelines, wanted)
+    except UserError as error:
+        print_error(error.message, error.hint)
+        code = 1
+    except Exception:
+        traceback.print_exc()
+        code = 1
+    tracing.stop()
+    if not wanted.supervised and not code:
+        errors.print("Stopped.")
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+async def _work(settings: Settings, pipelines: Mapping[str, Pipeline], wanted: _Work) -> None:
+    # A worker for one job needs no messages: it polls, and announces its work to nobody.
+    listens = settings.broker_url is not None and wanted.job is None
+    metrics, log = metrics_of(pipelines.values()), structlog.get_logger()
+    options = worker_options(settings, wanted.job, wanted.until_idle)
+    async with AsyncExitStack() as stack:
+        store = await stack.enter_async_context(opened_store(settings, metrics, listens))
+        checks, turns = store_checks(store) | (broker_awaited() if listens else {}), None
+        # Before connecting to the broker, which may take long: the process is healthy meanwhile.
+        health = serving_health(settings, wanted.health_port, metrics, checks)
+        drain = stack.enter_context(health)
+        if listens:
+            from holdfast.cli.broker_composition import broker_check, broker_turns
+
+            hearing = broker_turns(settings, store, pipelines, options, metrics, log)
+            turns, broker = await stack.enter_async_context(hearing)
+            checks |= broker_check(broker)
+        parts = WorkerParts(
+            store, wanted.name, settings.owner, SystemClock(), system_random(), metrics, log
+        )
+        worker = Worker(parts, pipelines, options, turns)
+        _stop_on_request(wanted.supervised, drain, worker)
+        await worker.run()
+
+
+def _stop_on_request(supervised: bool, drain: Callable[[], None], worker: Worker) -> None:
+    def stop() -> None:
+        drain()
+        worker.stop()
+
+    loop = asyncio.get_running_loop()
+    for number in STOP_SIGNALS:
+        loop.add_signal_handler(number, stop)
+    if supervised:
+        stop_with_supervisor(loop, stop)
