@@ -1,4 +1,4 @@
-"""A stream belongs to the owner of its job: another's checkpoint is not thrown away unasked (V10)."""
+"""A stream belongs to its job's owner: another's checkpoint is not thrown away unasked (V10)."""
 
 from __future__ import annotations
 

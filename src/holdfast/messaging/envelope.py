@@ -187,7 +187,9 @@ def compose(
 def dump(message: Message) -> bytes:
     body = message.body.model_dump()
     envelope = Envelope.model_construct(header=message.header, body=body, tracing=message.tracing)
-    return envelope.model_dump_json().encode()
+    signed = message.header.signature is not None
+    exclude = None if signed else {"header": {"signature"}}
+    return envelope.model_dump_json(exclude=exclude).encode()
 
 
 def parse(raw: bytes, max_bytes: int) -> Message:
