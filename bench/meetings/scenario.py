@@ -102,9 +102,9 @@ def _full(ground: Ground, database: Postgres, url: str, count: int) -> Backfille
     _holdfast(ground, database, "meetings", "backfill", _TOWN, "--no-work")
     started = _one(database, "select extract(epoch from clock_timestamp())")
     watch = _holdfast(ground, database, "work", "meetings", "--until-idle")
-    kept = int(_one(database, "select count(*) from meetings_pages"))
-    if kept != count:
-        raise RunFailed(f"{kept:,} of {count:,} pages are kept. {measure.tail(ground.folder)}")
+    stored = int(_one(database, "select count(*) from meetings_pages"))
+    if stored != count:
+        raise RunFailed(f"{stored:,} of {count:,} pages are stored. {measure.tail(ground.folder)}")
     written = _one(database, "select extract(epoch from max(created_at)) from meetings_pages")
     proven = _one(
         database,
@@ -144,8 +144,8 @@ async def _decide(url: str) -> tuple[float, float]:
         pipeline = Meetings()
         few = await _middle(control, pipeline)
         for number in range(_OTHERS):
-            told = {"subdomain": f"town-{number}.ca", "name": f"Town {number}", "pages": number}
-            await control.request(pipeline, {"webhook": told})
+            report = {"subdomain": f"town-{number}.ca", "name": f"Town {number}", "pages": number}
+            await control.request(pipeline, {"webhook": report})
         # What autovacuum does within a minute: until then plans are those for empty tables.
         await store.database.fetch("analyze")
         return few, await _middle(control, pipeline)

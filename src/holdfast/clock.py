@@ -7,6 +7,8 @@ import time
 from datetime import UTC, datetime
 from typing import Protocol
 
+_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+
 
 class Clock(Protocol):
     """Measures durations (`monotonic`) and reads the wall time (`now`).
@@ -18,6 +20,24 @@ class Clock(Protocol):
     def monotonic(self) -> float: ...
 
     def now(self) -> datetime: ...
+
+
+def duration_text(seconds: float) -> str:
+    """`480 ms`, `33 s`, `3 min 20 s`, `1 h 30 min`, `3 days 2 h`."""
+    if seconds < 1:
+        return f"{max(0, round(seconds * 1000))} ms"
+    whole = round(seconds)
+    if whole < _MINUTE:
+        return f"{whole} s"
+    if whole < _HOUR:
+        return _in_units(whole // _MINUTE, "min", whole % _MINUTE if whole < 600 else 0, "s")
+    if whole < 2 * _DAY:
+        return _in_units(whole // _HOUR, "h", whole % _HOUR // _MINUTE, "min")
+    return _in_units(whole // _DAY, "days", whole % _DAY // _HOUR if whole < 10 * _DAY else 0, "h")
+
+
+def _in_units(large: int, large_unit: str, small: int, small_unit: str) -> str:
+    return f"{large} {large_unit} {small} {small_unit}" if small else f"{large} {large_unit}"
 
 
 class SystemClock:

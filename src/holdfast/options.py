@@ -20,7 +20,8 @@ _TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0
 class Option:
     """`Option("currency", choices=["EUR", "USD"], default="EUR", help="Currency of prices.")`
 
-    An option without a default may be omitted; it is then missing from `ctx.options`.
+    An option without a default may be omitted, unless it is `required`; it is then missing from
+    `ctx.options`.
     """
 
     name: str
@@ -28,12 +29,17 @@ class Option:
     default: Any = None
     help: str = ""
     choices: Sequence[Any] = ()
+    required: bool = False
 
     def __post_init__(self) -> None:
         if self.type not in _KINDS or not self.name or self.name.startswith("_"):
             raise PipelineError(
                 f"the option {self.name!r} is declared wrongly",
                 "Its type must be str, int, float or bool, and its name must not begin with _.",
+            )
+        if self.required and self.default is not None:
+            raise PipelineError(
+                f"the option {self.name!r} is required and has a default", "Remove one of the two."
             )
         for value in (*self.choices, *([] if self.default is None else [self.default])):
             self.convert(value)
@@ -93,7 +99,14 @@ def whole_options(
 ) -> dict[str, Any]:
     """The same, with defaults for options that are not given."""
     defaults = {option.name: option.default for option in declared if option.default is not None}
-    return defaults | checked_options(pipeline, declared, given)
+    options = defaults | checked_options(pipeline, declared, given)
+    missing = [option for option in declared if option.required and option.name not in options]
+    if missing:
+        raise UserError(
+            f"the pipeline {pipeline} needs the option {missing[0].name}",
+            f"Expected: {missing[0].description}.",
+        )
+    return options
 
 
 def _parse(wanted: type, value: Any) -> Any:

@@ -12,7 +12,6 @@ import json
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -22,12 +21,12 @@ import uvicorn
 
 from holdfast.api.app import create_app
 from holdfast.api.dependencies import Parts
-from holdfast.cli.server import opened_parts
+from holdfast.cli.api_parts import opened_parts
 from holdfast.errors import ItemError, NotFound
 from holdfast.extension import installed
 from holdfast.model import Page, Record
 from holdfast.options import Option
-from holdfast.pipeline import Pipeline, pipeline
+from holdfast.pipeline import Pipeline, Planned, pipeline
 from holdfast.settings import load_settings
 from holdfast.web.app import add_pages
 from holdfast.web.navigation import PagePack
@@ -87,11 +86,46 @@ class Shelves(Pipeline):
         return row
 
 
+class Regional(Pipeline):
+    """The records of one region, which has to be named."""
+
+    name = "regional"
+    options = (Option("region", help="For example north.", required=True),)
+
+    def sources(self, options: Mapping[str, Any]) -> Sequence[str]:
+        return (options["region"],)
+
+    async def discover(self, source: str, cursor: Any, ctx: Any) -> AsyncIterator[Page]:
+        yield Page([Record({"region": source})], end=True)
+
+    async def process(self, row: dict[str, Any], ctx: Any) -> Any:
+        return row
+
+
+class Undeclared(Regional):
+    """The same, without a declaration of its option."""
+
+    name = "undeclared"
+    options = ()
+
+
+class Planning(Regional):
+    """Plans its own jobs."""
+
+    name = "planning"
+
+    async def plan(self, tx: Any, request: Any, standings: Any, now: Any) -> Any:
+        return Planned()
+
+
 PIPELINES: dict[str, Pipeline] = {
     "lengths": lengths,
     "repeated": repeated,
     "pictures": pictures,
     "shelves": Shelves(),
+    "regional": Regional(),
+    "undeclared": Undeclared(),
+    "planning": Planning(),
 }
 
 
@@ -193,7 +227,3 @@ async def taken_in(client: httpx2.AsyncClient, job_id: int) -> dict[str, Any]:
         if job["discoveredAt"] or job["state"] != "RUNNING":
             return job
         await asyncio.sleep(0.05)
-
-
-def with_options(parts: Parts, **changes: Any) -> Parts:
-    return replace(parts, options=replace(parts.options, **changes))

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from structlog.testing import capture_logs
 
-from holdfast.api.leftovers import clear_leftovers
 from tests.api.server import ApiServer
 
 _DAYS = 2 * 86_400
@@ -42,7 +41,7 @@ async def test_what_a_killed_server_left_is_cleared_and_nothing_else(server: Api
     assert (
         await ada.post("/api/files", files={"file": ("a.csv", b"title\noak\n")})
     ).status_code == 201
-    files = server.parts.files
+    files = server.parts.library.folder
     old, busy = files / ".arriving-old", files / ".arriving-busy"
     export = files / "exports" / ".holdfast-export-old"
     for folder in (old, busy, export):
@@ -53,13 +52,13 @@ async def test_what_a_killed_server_left_is_cleared_and_nothing_else(server: Api
     kept = set(files.rglob("a.csv"))
     for path in kept:
         _make_old(path, path.parent)
-    await clear_leftovers(server.parts)
+    await server.parts.library.clear_leftovers(server.parts.clock.now().timestamp())
     assert (old.exists(), busy.exists(), export.exists()) == (False, True, False)
     assert set(files.rglob("a.csv")) == kept
 
 
 def _passing(server: ApiServer) -> list[Path]:
-    return [*server.parts.files.glob(".arriving-*")]
+    return [*server.parts.library.folder.glob(".arriving-*")]
 
 
 def _make_old(*paths: Path) -> None:

@@ -9,8 +9,10 @@ import httpx2
 
 from holdfast.console import open_console
 from holdfast.console.operation_runner import AttemptLimits, OperationRunner
-from holdfast.console.operations import NewOperation
+from holdfast.console.operations import Chunk, NewOperation
+from holdfast.model import ItemStatus
 from holdfast.observe.log import get_logger
+from holdfast.store.chunks import FinishedItems
 from tests.api.server import ApiServer, ended, finished, taken_in, upload
 from tests.store.checks import assert_sound
 
@@ -194,15 +196,13 @@ async def test_operation_of_a_process_that_died_is_gone_on_with_exactly(
         "statuses": ["NOT_FOUND"], "code": None, "since": None, "until": None,
         "reset_attempts": True, "include_permanent": False, "items_per_second": None,
     }  # fmt: skip
-    from holdfast.console.operation_runner import filter_of
-    from holdfast.model import ItemStatus
-
     new = NewOperation("ada", "reprocess", target, [job["id"]], 1200)
     operation_id = await open_console(store).operations.add(new)
     first = await open_console(store).operations.lease(operation_id, "first", 0.05)
     if first is not None:
-        args = (job["id"], ItemStatus.NOT_FOUND, filter_of(target), lambda _: True, True)
-        await open_console(store).operations.reprocess(first, *args)
+        items = FinishedItems(ItemStatus.NOT_FOUND, until=first.operation.begun_at)
+        chunk = Chunk(items, {"job": 0, "part": 0}, {"job": 0, "part": 1})
+        await open_console(store).operations.reprocess(first, job["id"], chunk, lambda _: True)
     log = get_logger()
     second = OperationRunner(
         server.parts.console, server.parts.pipelines, AttemptLimits(5, 2), "second", log

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, aclosing
 import httpx2
 import pytest
 
-from holdfast.api.live import Feed
+from holdfast.console.live import Feed
 from tests.api.server import PASSWORD, ApiServer
 
 
@@ -93,7 +93,7 @@ async def test_live_counters_end_for_whom_they_are_not_any_more(server: ApiServe
 
 
 async def test_nobody_takes_all_places_of_live_pages(server: ApiServer) -> None:
-    feed: Feed = server.app.state.feed
+    feed: Feed = server.parts.feed
     async with AsyncExitStack() as stack:
         for _ in range(500):
             listening = await stack.enter_async_context(aclosing(feed.listen("ada", "ada", None)))

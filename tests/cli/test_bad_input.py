@@ -66,7 +66,7 @@ def test_file_that_cannot_be_read_is_refused(
 def test_encoding_is_detected_and_shown_and_can_be_given(echo: Desk) -> None:
     write_bytes(echo, "in.csv", "name\nŠimić Žarko\nČović\n".encode("cp1250"))
     done = echo.holdfast("run", "echo.py", "in.csv")
-    assert "The encoding looks like cp1250; if letters come out wrong, give --encoding" in (
+    assert "The encoding looks like cp1250; if letters look wrong, set another encoding" in (
         done.stderr
     )
     assert echo.results() == [{"name": "Šimić Žarko"}, {"name": "Čović"}]

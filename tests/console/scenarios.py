@@ -9,13 +9,13 @@ from holdfast.clock import FixedClock
 from holdfast.console import open_console
 from holdfast.console.exports import NewExport, Written
 from holdfast.console.files import NewFile
-from holdfast.console.items import ItemFilter
-from holdfast.console.operations import Hold, NewOperation
+from holdfast.console.operations import Chunk, Hold, NewOperation
 from holdfast.console.second_factors import SecondFactors
 from holdfast.errors import LeaseLost, NotThere, UnfitState
 from holdfast.model import ItemStatus
 from holdfast.pipeline import Gate
 from holdfast.store import Store
+from holdfast.store.chunks import FinishedItems, FreeRanges, NamedItems
 from holdfast.store.idempotency import RequestKey
 from tests.store.checks import (
     claim,
@@ -320,7 +320,12 @@ class FinishExport:
 
 
 async def _operation(store: Store, kind: str, job_id: int) -> int:
-    return await open_console(store).operations.add(NewOperation("ada", kind, {}, [job_id], 1))
+    new = NewOperation("ada", kind, {"reset_attempts": True}, [job_id], 1)
+    return await open_console(store).operations.add(new)
+
+
+#: Where an operation on one job ends.
+END = {"job": 1}
 
 
 async def _hold(store: Store, kind: str, job_id: int) -> Hold:
@@ -346,12 +351,12 @@ async def _ranges(store: Store) -> int:
     return job_id
 
 
-@scenario("skip_items")
+@scenario("skip")
 class SkipItems:
     prepare = _ranges
 
     async def act(store: Store, job_id: int) -> None:
-        await store.jobs.skip_items(job_id, [1, 6, 8, 14, 99], "tester", "not wanted")
+        await store.jobs.skip(job_id, NamedItems([1, 6, 8, 14, 99]), "tester", "not wanted")
 
     async def check(store: Store, job_id: int) -> None:
         found = await statuses(store, job_id)
@@ -363,12 +368,12 @@ class SkipItems:
         assert (await store.reads.counters(job_id)).skipped == 3
 
 
-@scenario("skip_items")
+@scenario("skip")
 class SkipWholeRanges:
     prepare = _ranges
 
     async def act(store: Store, job_id: int) -> None:
-        await store.jobs.skip_items(job_id, range(1, 14), "tester", "not wanted")
+        await store.jobs.skip(job_id, NamedItems(range(1, 14)), "tester", "not wanted")
 
     async def check(store: Store, job_id: int) -> None:
         assert await open_console(store).ranges.count(job_id) == 1
@@ -510,11 +515,12 @@ class ReprocessStep:
         return await _hold(store, "reprocess", job_id), job_id
 
     async def act(store: Store, state: tuple[Hold, int]) -> None:
-        hold, more = await _again(store, state[0]), True
-        filter = ItemFilter((ERROR,))
-        while more:
-            hold, more = await open_console(store).operations.reprocess(
-                hold, state[1], ERROR, filter, lambda _: True, True
+        hold = await _again(store, state[0])
+        items = FinishedItems(ERROR, until=hold.operation.begun_at)
+        while hold.operation.position != END:
+            chunk = Chunk(items.after(hold.operation.position or {}), {}, END)
+            hold = await open_console(store).operations.reprocess(
+                hold, state[1], chunk, lambda _: True
             )
 
     async def check(store: Store, state: tuple[Hold, int]) -> None:
@@ -524,8 +530,8 @@ class ReprocessStep:
         await drain(store, state[1])
 
 
-@scenario("reprocess_chosen_step")
-class ReprocessChosenStep:
+@scenario("reprocess_step")
+class ReprocessNamedStep:
     async def prepare(store: Store) -> tuple[Hold, int]:
         job_id = await finished_job(store, ERROR, ERROR, ItemStatus.DONE)
         return await _hold(store, "reprocess", job_id), job_id
@@ -533,8 +539,9 @@ class ReprocessChosenStep:
     async def act(store: Store, state: tuple[Hold, int]) -> None:
         hold = await _again(store, state[0])
         if not hold.operation.position:
-            await open_console(store).operations.reprocess_chosen(
-                hold, state[1], [1, 3, 99], lambda item: item.status is ERROR, True, {"job": 1}
+            chunk = Chunk(NamedItems([1, 3, 99]), {}, END)
+            await open_console(store).operations.reprocess(
+                hold, state[1], chunk, lambda item: item.status is ERROR
             )
 
     async def check(store: Store, state: tuple[Hold, int]) -> None:
@@ -544,8 +551,8 @@ class ReprocessChosenStep:
         await drain(store, state[1])
 
 
-@scenario("skip_chosen_step")
-class SkipChosenStep:
+@scenario("skip_step")
+class SkipNamedStep:
     async def prepare(store: Store) -> tuple[Hold, int]:
         job_id = await _ranges(store)
         return await _hold(store, "skip", job_id), job_id
@@ -553,8 +560,8 @@ class SkipChosenStep:
     async def act(store: Store, state: tuple[Hold, int]) -> None:
         hold = await _again(store, state[0])
         if not hold.operation.position:
-            seqs = [1, 6, 8, 14, 99]
-            await open_console(store).operations.skip_chosen(hold, state[1], seqs, "no", {"job": 1})
+            chunk = Chunk(NamedItems([1, 6, 8, 14, 99]), {}, END)
+            await open_console(store).operations.skip(hold, state[1], chunk, "no")
 
     async def check(store: Store, state: tuple[Hold, int]) -> None:
         found = await open_console(store).operations.operation(state[0].operation.id)
@@ -563,12 +570,11 @@ class SkipChosenStep:
 
 
 async def _skip_all(store: Store, state: tuple[Hold, int]) -> None:
-    hold, more = await _again(store, state[0]), True
-    while more:
+    hold = await _again(store, state[0])
+    while hold.operation.position != END:
+        chunk = Chunk(FreeRanges().after(hold.operation.position or {}), {}, END)
         with suppress(LeaseLost):
-            hold, more = await open_console(store).operations.skip(
-                hold, state[1], ItemFilter((PENDING,)), "no"
-            )
+            hold = await open_console(store).operations.skip(hold, state[1], chunk, "no")
 
 
 @scenario("skip_step")

@@ -35,7 +35,7 @@ def undescribed_options(name: str, command: Any, sections: list[str]) -> set[str
 
 def unknown_words(section: str, known: dict[str, Any]) -> set[str]:
     """Commands and options that a section describes and the program lacks."""
-    described = re.findall(r"^holdfast ([a-z-]+(?: [a-z]+(?= |$))?)", section, re.M)
+    described = re.findall(r"^holdfast ([a-z-]+(?: [a-z-]+(?= |$))?)", section, re.M)
     names = {name if name in known else name.split()[0] for name in described}
     options = set().union(*(options_of(known[name]) for name in names & set(known)))
     return (names - set(known)) | (set(re.findall(r"--[a-z][a-z-]*", section)) - options)

@@ -14,7 +14,7 @@ import structlog
 from holdfast.cli.composition import discover_limits, ingest_bounds
 from holdfast.clock import FixedClock, SystemClock
 from holdfast.console import open_console
-from holdfast.engine.control import NO_CAPS, Control
+from holdfast.engine.control import Control, NewUpload
 from holdfast.engine.record.discover import WalkParts
 from holdfast.engine.record.uploads import Upload, UploadParts
 from holdfast.errors import DatabaseGone
@@ -45,7 +45,7 @@ async def upload(store: Store, path: Path) -> int:
     """Ingests the file as a job."""
     log, settings = structlog.get_logger(), load_settings(CALM)
     key = content_key(path)
-    job_id = await Control(store, "tester", log).start_upload(demo, path, key, {}, {}, NO_CAPS)
+    job_id = await Control(store, "tester", log).start_upload(NewUpload(demo, path, key))
     clock, rng = SystemClock(), random.Random(1)
     walk = WalkParts(store, discover_limits(settings), clock, rng, Metrics(), log)
     parts = UploadParts(walk, ingest_bounds(settings))

@@ -88,7 +88,9 @@ def test_extension_with_the_name_of_a_command_is_refused(weather: Installed) -> 
     manifest.write_text(manifest.read_text().replace('"weather', '"doctor'))
     code, _, errors = weather.run("--help")
     assert code == 1
-    assert "the extension doctor of weather_toy has the name of a command" in errors
+    assert (
+        "the extension doctor of the package weather_toy has the same name as a command" in errors
+    )
     assert weather.run("doctor", "--help")[0] == 0
 
 

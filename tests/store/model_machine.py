@@ -19,6 +19,7 @@ from holdfast.console import open_console
 from holdfast.errors import IllegalTransition, LeaseLost, UserError
 from holdfast.model import FINAL, ItemStatus, JobState, next_job_state
 from holdfast.store import Claimed, Settlement, Store, StreamLease
+from holdfast.store.chunks import FinishedItems
 from tests.store.checks import (
     MEGABYTES,
     assert_sound,
@@ -318,7 +319,8 @@ class StoreMachine(RuleBasedStateMachine):
         before = self.run(self.store.jobs.now())
         try:
             opened = 0
-            while count := self.run(self.store.jobs.reprocess(job.id, status, before, "tester")):
+            items = FinishedItems(status, until=before)
+            while count := self.run(self.store.jobs.reprocess(job.id, items, "tester")).opened:
                 opened += count
         except IllegalTransition:
             assert job.state is JobState.CANCELLED

@@ -17,6 +17,7 @@ from holdfast.errors import IllegalTransition, UserError
 from holdfast.model import ItemStatus, JobState, Lane
 from holdfast.pipeline import Dedupe
 from holdfast.store import DecisionRow, NewJob, NewStream, Settlement, Store
+from holdfast.store.chunks import FinishedItems, NamedItems
 from holdfast.store.idempotency import RequestKey
 from tests.store.checks import (
     assert_sound,
@@ -189,13 +190,14 @@ async def _failed(store: Store) -> tuple[int, Any]:
 
 
 async def _reprocess(store: Store, state: tuple[int, Any]) -> None:
-    while await store.jobs.reprocess(state[0], ERROR, state[1], "tester"):
+    items = FinishedItems(ERROR, until=state[1])
+    while (await store.jobs.reprocess(state[0], items, "tester")).opened:
         pass
 
 
 async def _reprocess_items(store: Store, state: tuple[int, Any]) -> None:
     with suppress(UserError):
-        await store.jobs.reprocess_items(state[0], [1, 3], "tester")
+        await store.jobs.reprocess(state[0], NamedItems([1, 3]), "tester")
 
 
 async def _all_done(store: Store, state: tuple[int, Any]) -> None:
@@ -204,7 +206,7 @@ async def _all_done(store: Store, state: tuple[int, Any]) -> None:
 
 
 SCENARIOS.append(Scenario("reprocess", _failed, _reprocess, _all_done))
-SCENARIOS.append(Scenario("reprocess_items", _failed, _reprocess_items, _all_done))
+SCENARIOS.append(Scenario("reprocess", _failed, _reprocess_items, _all_done))
 
 
 @scenario("act_on_dead_letter")

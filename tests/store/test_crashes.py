@@ -8,6 +8,7 @@ from holdfast.console import open_console
 from holdfast.errors import UserError
 from holdfast.model import ItemStatus, JobState
 from holdfast.store import Store
+from holdfast.store.chunks import NamedItems
 from tests.store.checks import (
     assert_sound,
     claim,
@@ -229,7 +230,7 @@ async def test_dropped_dead_letter_stays_an_error(store: Store) -> None:
 
 async def test_item_that_is_reprocessed_is_set_aside_no_longer(store: Store) -> None:
     job_id, letter = await _dead_letter(store)
-    await store.jobs.reprocess_items(job_id, [1], "tester")
+    await store.jobs.reprocess(job_id, NamedItems([1]), "tester")
     assert await open_console(store).dead_letters.oldest("OPEN", 10) == []
     with pytest.raises(UserError, match="no open dead letter"):
         await store.jobs.act_on_dead_letter(letter, True, "tester")

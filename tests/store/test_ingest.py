@@ -35,7 +35,7 @@ async def test_page_becomes_items_a_range_and_a_cursor(store: Store) -> None:
     stream = await lease_stream(store, job_id)
     ingested = await ingest(store, stream, records(3), next_cursor="page 2", expected_count=9)
     assert (ingested.accepted, ingested.known, ingested.state) == (3, 0, StreamState.RUNNING)
-    view = (await store.reads.streams(job_id))[0]
+    view = (await store.streams.of_job(job_id))[0]
     assert (view.pages_count, view.records_count, view.items_count) == (1, 3, 3)
     assert stream.cursor == {"page": "page 2", "skip": 0}
     assert view.expected_count == 9
@@ -73,10 +73,10 @@ async def test_repeated_cursor_rolls_the_whole_page_back(store: Store) -> None:
     stream = await lease_stream(store, job_id)
     await ingest(store, stream, records(2), next_cursor={"a": 1, "b": 2})
     await ingest(store, stream, records(2), next_cursor={"a": 2})
-    before = await rows_written(store, job_id), await store.reads.streams(job_id)
+    before = await rows_written(store, job_id), await store.streams.of_job(job_id)
     with pytest.raises(DiscoveryError, match="same cursor twice"):
         await ingest(store, stream, records(2), next_cursor={"b": 2, "a": 1})
-    assert (await rows_written(store, job_id), await store.reads.streams(job_id)) == before
+    assert (await rows_written(store, job_id), await store.streams.of_job(job_id)) == before
 
 
 async def test_page_sent_again_after_a_lost_reply_changes_nothing(store: Store) -> None:
@@ -125,7 +125,7 @@ async def test_released_stream_waits_for_its_delay_and_keeps_its_failure(store: 
     stream = await lease_stream(store, job_id)
     await ingest(store, stream, records(1))
     await store.ingest.release_stream(stream, 3600, "502 from the source")
-    view = (await store.reads.streams(job_id))[0]
+    view = (await store.streams.of_job(job_id))[0]
     assert (view.state, view.failures, view.error) == ("RUNNING", 1, "502 from the source")
     assert not view.due
     assert await store.ingest.lease_stream(job_id, "walker", 60) is None
@@ -138,7 +138,7 @@ async def test_page_taken_forgets_earlier_failures(store: Store) -> None:
     stream = await lease_stream(store, job_id)
     assert stream.failures == 1
     await ingest(store, stream, records(1))
-    assert (await store.reads.streams(job_id))[0].failures == 0
+    assert (await store.streams.of_job(job_id))[0].failures == 0
 
 
 async def test_release_by_a_worker_that_lost_the_stream_changes_nothing(store: Store) -> None:
@@ -148,7 +148,7 @@ async def test_release_by_a_worker_that_lost_the_stream_changes_nothing(store: S
     await lease_stream(store, job_id, "holder")
     await store.ingest.release_stream(late, 3600, "late")
     await store.ingest.fail_stream(late, "late")
-    view = (await store.reads.streams(job_id))[0]
+    view = (await store.streams.of_job(job_id))[0]
     assert (view.state, view.worker, view.error) == ("RUNNING", "holder", None)
 
 
@@ -268,11 +268,11 @@ async def test_page_that_cannot_be_written_leaves_no_trace(store: Store) -> None
     job_id = await make_job(store)
     stream = await lease_stream(store, job_id)
     await ingest(store, stream, records(2))
-    before = await rows_written(store, job_id), await store.reads.streams(job_id)
+    before = await rows_written(store, job_id), await store.streams.of_job(job_id)
     broken = [*records(2), records(1)[0]._replace(input=None)]  # type: ignore[arg-type]
     with pytest.raises(Exception, match=r"(?i)null|none"):
         await store.ingest.ingest(stream, page_of(stream, broken), "walker", 60)
-    assert (await rows_written(store, job_id), await store.reads.streams(job_id)) == before
+    assert (await rows_written(store, job_id), await store.streams.of_job(job_id)) == before
 
 
 async def test_dead_workers_streams_are_free_at_once(store: Store) -> None:

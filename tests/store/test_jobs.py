@@ -8,6 +8,7 @@ from holdfast.console import open_console
 from holdfast.errors import IllegalTransition, LeaseLost, UserError
 from holdfast.model import ItemStatus, JobState
 from holdfast.store import NewJob, NewStream, Store
+from holdfast.store.chunks import FinishedItems
 from tests.store.checks import (
     assert_takes_no_page,
     claim,
@@ -35,7 +36,7 @@ async def test_new_job_runs_with_its_streams_and_is_audited(store: Store) -> Non
     job = await store.reads.job(job_id)
     assert job.state is JobState.RUNNING
     assert job.started_at is not None and job.finished_at is None
-    assert [stream.source for stream in await store.reads.streams(job_id)] == ["north", "south"]
+    assert [stream.source for stream in await store.streams.of_job(job_id)] == ["north", "south"]
     audit = await open_console(store).audit.of_job(job_id)
     assert [(entry["actor"], entry["action"]) for entry in audit] == [("tester", "start")]
 
@@ -60,7 +61,7 @@ async def test_job_keeps_what_it_was_given(store: Store) -> None:
     )  # fmt: skip
     assert (job.reference, job.input_key, job.max_items) == ("prices.py:prices", "abc", 7)
     assert job.columns == ("title", "price") and job.options == {"market": "VN"}
-    assert (await store.reads.streams(job_id))[0].source == f"file {job_id}"
+    assert (await store.streams.of_job(job_id))[0].source == f"file {job_id}"
     assert await store.reads.job_by_input("prices", "abc", job.owner_id) == job_id
     assert await store.reads.job_by_input("prices", "abc", "another") is None
 
@@ -176,7 +177,7 @@ async def test_illegal_transition_is_refused_and_changes_nothing(
     audited = len(await open_console(store).audit.of_job(job_id))
     with pytest.raises(IllegalTransition, match=f"cannot {verb} a job that is {state}"):
         if verb == "reprocess":
-            await store.jobs.reprocess(job_id, DONE, await store.jobs.now(), "tester")
+            await store.jobs.reprocess(job_id, FinishedItems(DONE), "tester")
         else:
             await getattr(store.jobs, verb)(job_id, "tester")
     assert await state_of(store, job_id) == state
@@ -231,7 +232,7 @@ async def test_every_state_change_is_in_the_audit_log(store: Store) -> None:
     await store.jobs.resume(job_id, "ben")
     await work_off(store, job_id)
     await store.outcomes.complete(job_id)
-    await store.jobs.reprocess(job_id, DONE, await store.jobs.now(), "carl")
+    await store.jobs.reprocess(job_id, FinishedItems(DONE), "carl")
     await store.jobs.cancel(job_id, "dora")
     audit = [
         (entry["actor"], entry["action"])

@@ -42,11 +42,19 @@ PLANS: list[tuple[str, dict[str, Any], dict[str, str]]] = [
     ),
     ("again_items", {"range_id": 0}, {"outcomes": "outcomes_by_range", "items": "items_pkey"}),
     ("again_seqs", {"range_id": 0}, {"outcomes": "outcomes_by_range"}),
-    ("final_items", {"seqs": [1, 5, 9]}, {"outcomes": "outcomes_pkey"}),
+    ("finished_items", {"seqs": [1, 5, 9], "until": EARLY}, {"outcomes": "outcomes_pkey"}),
     ("move_to_range", {"seqs": [1, 5, 9], "range_id": 0}, {"outcomes": "outcomes_pkey"}),
     (
-        "reprocessable",
-        {"status": "ERROR", "before": EARLY, "limit": 500},
+        "next_finished_items",
+        {
+            "status": "ERROR",
+            "any_code": 1,
+            "code": "",
+            "since": EARLY,
+            "until": EARLY,
+            "seq": 0,
+            "limit": 500,
+        },
         {"outcomes": "outcomes_by_status"},
     ),
     (

@@ -12,6 +12,7 @@ from holdfast.errors import DatabaseGone, LeaseLost, UserError
 from holdfast.model import ItemStatus, JobState, StreamState
 from holdfast.pipeline import Dedupe
 from holdfast.store import Store, StreamLease
+from holdfast.store.chunks import FinishedItems
 from tests.store.checks import (
     claim,
     claim_one,
@@ -116,7 +117,7 @@ async def test_reprocess_that_is_not_committed_does_not_escape_a_cancel(
         database_url,
         "reprocess",
         job_id,
-        lambda other: other.jobs.reprocess(job_id, ERROR, before, "other"),
+        lambda other: other.jobs.reprocess(job_id, FinishedItems(ERROR, until=before), "other"),
     )
 
 
@@ -186,7 +187,8 @@ async def test_job_does_not_end_under_a_reprocess(store: Store, database_url: st
     before = await store.jobs.now()
 
     async def reprocess(other: Store) -> int:
-        return await other.jobs.reprocess(job_id, ERROR, before, "other")
+        items = FinishedItems(ERROR, until=before)
+        return (await other.jobs.reprocess(job_id, items, "other")).opened
 
     async with stopped(database_url, "reprocess", "commit", reprocess) as other:
         completing = asyncio.create_task(store.outcomes.complete(job_id))
@@ -201,7 +203,8 @@ async def test_two_reprocesses_at_once_open_each_item_once(store: Store, databas
     before = await store.jobs.now()
 
     async def reprocess(other: Store) -> int:
-        return await other.jobs.reprocess(job_id, ERROR, before, "other")
+        items = FinishedItems(ERROR, until=before)
+        return (await other.jobs.reprocess(job_id, items, "other")).opened
 
     async with stopped(database_url, "reprocess", "commit", reprocess) as other:
         mine = asyncio.create_task(reprocess(store))
@@ -338,7 +341,7 @@ async def test_source_goes_to_one_of_two_new_jobs(
         job_id = await other.go_on()
         with pytest.raises(UserError, match="another job is walking"):
             await mine
-    assert [stream.source for stream in await store.reads.streams(job_id)] == ["site"]
+    assert [stream.source for stream in await store.streams.of_job(job_id)] == ["site"]
 
 
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
@@ -367,7 +370,7 @@ async def test_source_is_not_taken_from_a_job_that_took_it_a_moment_ago(
         second.close()
     winners = [job_id for job_id in jobs if job_id is not None]
     assert len(winners) == 1
-    assert len(await store.reads.streams(winners[0])) == 1
+    assert len(await store.streams.of_job(winners[0])) == 1
 
 
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)

@@ -10,6 +10,7 @@ from holdfast.console import open_console
 from holdfast.errors import UserError
 from holdfast.model import ItemStatus, JobState
 from holdfast.store import DecisionRow, SaveFailed, Settlement, Store
+from holdfast.store.chunks import FinishedItems
 from holdfast.store.driver import Transaction
 from tests.store.checks import (
     claim,
@@ -295,4 +296,4 @@ async def test_reprocess_of_an_open_status_is_refused(store: Store) -> None:
     await settle(store, await claim_one(store, job_id), PENDING)
     await claim_one(store, job_id)
     with pytest.raises(UserError, match="not finished"):
-        await store.jobs.reprocess(job_id, PENDING, await store.jobs.now(), "tester")
+        await store.jobs.reprocess(job_id, FinishedItems(PENDING), "tester")

@@ -117,7 +117,7 @@ def open_as(browser: Browser, site: Site, watch: Watch, tmp_path: Path) -> Itera
         watch.follow(context)
         page = context.new_page()
         page.goto(site.login_link(name))
-        page.get_by_role("button", name="Sign in").click()
+        page.get_by_role("button", name="Log in").click()
         page.wait_for_url(f"{site.url}/")
         page.goto(path)
         return page

@@ -22,8 +22,8 @@ import uvicorn
 
 from holdfast.api.app import create_app
 from holdfast.api.dependencies import Parts
+from holdfast.cli.api_parts import opened_parts
 from holdfast.cli.composition import worker_options
-from holdfast.cli.server import opened_parts
 from holdfast.engine.worker import Worker, WorkerParts
 from holdfast.errors import Failed, NotFound
 from holdfast.model import ItemStatus, Outcome
@@ -138,7 +138,7 @@ class Site:
         self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1)
         self._server = uvicorn.Server(config)
-        self._feed = app.state.feed
+        self._feed = self.parts.feed
         self._serving = asyncio.create_task(self._server.serve(sockets=[listener]))
         while not self._server.started:
             await asyncio.sleep(0.01)

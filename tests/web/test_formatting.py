@@ -10,9 +10,9 @@ from holdfast.console.value_search import Value
 from holdfast.errors import UserError
 from holdfast.model import ItemStatus
 from holdfast.web.column_guess import guesses, kind_of
-from holdfast.web.filtering import column_word, wanted
+from holdfast.web.filtering import column_word, parse_filter
 from holdfast.web.formatting import cell, duration, instant, number, size
-from holdfast.web.new_job import options_of
+from holdfast.web.forms import parse_options
 
 
 @pytest.mark.parametrize(
@@ -47,27 +47,29 @@ def test_cells_are_one_line_of_text() -> None:
 
 
 def test_filter_is_read_in_any_order() -> None:
-    which = wanted("code:timeout  status:error,NOT_FOUND since:2026-11-15")
+    which = parse_filter("code:timeout  status:error,NOT_FOUND since:2026-11-15")
     assert which.items.statuses == (ItemStatus.ERROR, ItemStatus.NOT_FOUND)
     assert which.items.code == "TIMEOUT"
     assert which.items.since == datetime(2026, 11, 15, tzinfo=UTC)
     assert which.with_status("DONE") == "status:DONE code:timeout since:2026-11-15"
-    assert wanted("error").items.statuses == (ItemStatus.ERROR,)
-    assert wanted("row:7").row == 7
-    assert wanted("").items.is_empty
+    assert parse_filter("error").items.statuses == (ItemStatus.ERROR,)
+    assert parse_filter("row:7").row == 7
+    assert parse_filter("").items.is_empty
 
 
 def test_other_words_of_the_filter_name_columns() -> None:
-    which = wanted('Status:ERROR brand:"acme inc" size:', Value)
+    which = parse_filter('Status:ERROR brand:"acme inc" size:', Value)
     assert which.items.statuses == (ItemStatus.ERROR,)
     assert which.values == (Value("brand", "acme inc"), Value("size", ""))
     assert which.with_status("DONE") == 'status:DONE brand:"acme inc" size:'
     with pytest.raises(UserError):
-        wanted("row:7 brand:acme", Value)
+        parse_filter("row:7 brand:acme", Value)
 
 
 def test_columns_called_as_words_of_the_filter_stand_in_quotes() -> None:
-    which = wanted('"status":sold status:done "Product title":"oak chair" "row":7 "a:b":c', Value)
+    which = parse_filter(
+        '"status":sold status:done "Product title":"oak chair" "row":7 "a:b":c', Value
+    )
     assert which.items.statuses == (ItemStatus.DONE,) and which.row is None
     assert which.values == (
         Value("status", "sold"), Value("Product title", "oak chair"), Value("row", "7"),
@@ -79,7 +81,7 @@ def test_columns_called_as_words_of_the_filter_stand_in_quotes() -> None:
         "brand", '"status"', '"Product title"', '"a:b"',
     ]  # fmt: skip
     with pytest.raises(UserError) as refused:
-        wanted("status:sold", Value)
+        parse_filter("status:sold", Value)
     assert '"status":sold' in (refused.value.hint or "")
 
 
@@ -106,7 +108,7 @@ def test_star_stands_for_anything(pattern: str, fitting: list[str], others: list
 )  # fmt: skip
 def test_filter_that_is_not_understood_says_so(text: str) -> None:
     with pytest.raises(UserError):
-        wanted(text)
+        parse_filter(text)
 
 
 def test_columns_are_given_to_the_fields_they_resemble() -> None:
@@ -125,9 +127,9 @@ def test_field_goes_to_one_column_only() -> None:
 
 
 def test_options_are_json_or_text() -> None:
-    assert options_of("pages=3\nname = ACME \n\nflag=true") == {
+    assert parse_options("pages=3\nname = ACME \n\nflag=true") == {
         "pages": 3, "name": "ACME", "flag": True,
     }  # fmt: skip
     for text in ("pages", "=3", "_file=x"):
         with pytest.raises(UserError):
-            options_of(text)
+            parse_options(text)

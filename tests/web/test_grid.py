@@ -75,7 +75,7 @@ def test_filter_is_in_the_address(long_job: tuple[str, int], open_as: OpenAs) ->
     expect(page.locator(".matching")).to_have_text("25,000 match")
     expect(page.locator("tr[data-seq]").first).to_contain_text("PARSE_ERROR")
     page.get_by_role("link", name="not found", exact=True).click()
-    expect(page.get_by_text("Nothing matches")).to_be_visible()
+    expect(page.get_by_text("No matching items")).to_be_visible()
 
 
 def test_filter_that_is_not_understood_says_its_words(
@@ -96,7 +96,7 @@ def test_rows_are_found_by_what_a_column_holds(long_job: tuple[str, int], open_a
     page.wait_for_url("**q=title*")
     expect(page.locator(".matching")).to_have_text("1 of the first 10,000 rows match")
     expect(page.locator("tr[data-seq]").first).to_contain_text("title 1001")
-    page.get_by_role("button", name="Look further").click()
+    page.get_by_role("button", name="Search further").click()
     expect(page.locator("tr[data-seq='10001']")).to_be_visible()
     expect(page.locator("tr[data-seq='10901']")).to_be_visible()
     page.locator("[data-tick]").first.check()
@@ -105,7 +105,7 @@ def test_rows_are_found_by_what_a_column_holds(long_job: tuple[str, int], open_a
     expect(page.locator("[data-chosen]")).to_have_text("Everything that matches is selected")
     page.locator("[data-bulk=reprocess]").click()
     expect(page.locator("#dialog-title")).to_have_text("Reprocess everything that matches?")
-    expect(page.locator("#dialog")).to_contain_text("1 match among the first 10,000 rows")
+    expect(page.locator("#dialog")).to_contain_text("1 match in the first 10,000 rows")
 
 
 def test_value_that_comes_late_is_looked_for_step_by_step(
@@ -113,8 +113,8 @@ def test_value_that_comes_late_is_looked_for_step_by_step(
 ) -> None:
     name, job_id = long_job
     page = open_as(name, f"/jobs/{job_id}?q=title:*99999")
-    expect(page.locator("tbody.further")).to_contain_text("Nothing in these 10,000 rows.")
-    further = page.get_by_role("button", name="Look further")
+    expect(page.locator("tbody.further")).to_contain_text("No matches in these 10,000 rows.")
+    further = page.get_by_role("button", name="Search further")
     for _ in range(8):
         further.click()
         expect(further).not_to_be_focused()  # it is another one
@@ -127,7 +127,7 @@ def test_columns_can_be_chosen(ada: str, site: Site, open_as: OpenAs) -> None:
     page = open_as(ada, f"/jobs/{job_id}")
     page.get_by_text("Columns").click()
     page.get_by_label("length").uncheck()
-    page.get_by_role("button", name="Show these").click()
+    page.get_by_role("button", name="Apply").click()
     page.wait_for_url("**columns=title*")
     expect(page.locator("table.grid thead")).not_to_contain_text("length")
 
@@ -136,7 +136,7 @@ def _reprocess_all(page: Page, count: int) -> None:
     """What is chosen, errors that never pass too, until the operation is done."""
     page.locator("[data-bulk=reprocess]").click()
     expect(page.locator("#dialog-title")).to_have_text(f"Reprocess {count} items?")
-    page.get_by_label("Also errors that never pass").check()
+    page.get_by_label("Include permanent errors").check()
     page.get_by_role("button", name=f"Reprocess {count}").click()
     page.wait_for_url("**/operations/*")
     expect(page.locator("#operation .badge")).to_have_text("done")
@@ -154,7 +154,7 @@ def test_everything_that_matches_is_reprocessed_after_a_question_in_numbers(
     page.locator("[data-tick]").first.check()
     expect(page.locator("[data-chosen]")).to_have_text("1 selected")
     page.get_by_role("button", name="Select all 150 that match").click()
-    expect(page.locator("[data-chosen]")).to_have_text("All 150 that match are selected")
+    expect(page.locator("[data-chosen]")).to_have_text("All 150 matching rows are selected")
     _reprocess_all(page, 150)
     page.goto(f"/jobs/{job_id}/audit")
     expect(page.locator(".timeline")).to_contain_text("reprocess")
@@ -194,7 +194,7 @@ def test_chosen_rows_still_open_are_left_alone(ada: str, site: Site, open_as: Op
     page.goto(f"/jobs/{job_id}#rows=1,2,3")
     page.locator("[data-bulk=reprocess]").click()
     page.get_by_role("button", name="Reprocess 3").click()
-    expect(page.locator("#notes")).to_contain_text("2 were open still and left alone.")
+    expect(page.locator("#notes")).to_contain_text("2 were still open and left unchanged.")
     site.let_go(job_id, 3)
 
 
@@ -207,7 +207,7 @@ def test_chosen_rows_are_reprocessed(ada: str, site: Site, open_as: OpenAs) -> N
     page.locator("[data-bulk=reprocess]").click()
     expect(page.locator("#dialog-title")).to_have_text("Reprocess 2 items?")
     page.get_by_role("button", name="Reprocess 2").click()
-    expect(page.locator("#notes")).to_contain_text("2 items are open again.")
+    expect(page.locator("#notes")).to_contain_text("2 items will be processed again.")
 
 
 def test_chosen_rows_are_skipped(ada: str, site: Site, open_as: OpenAs) -> None:
@@ -217,9 +217,9 @@ def test_chosen_rows_are_skipped(ada: str, site: Site, open_as: OpenAs) -> None:
     page = open_as(ada, f"/jobs/{job_id}#rows=2998,3000")
     page.locator("[data-bulk=skip]").click()
     expect(page.locator("#dialog-title")).to_have_text("Skip 2 items?")
-    page.get_by_label("Why, for the audit").fill("not ours")
+    page.get_by_label("Reason, for the audit log").fill("not ours")
     page.get_by_role("button", name="Skip 2").click()
-    expect(page.locator("#notes")).to_contain_text("2 items are skipped")
+    expect(page.locator("#notes")).to_contain_text("2 items skipped")
     page.goto(f"/jobs/{job_id}?q=status:SKIPPED")
     expect(page.locator("tr[data-seq]").first).to_contain_text("not ours")
 
@@ -229,6 +229,6 @@ def test_cancelling_tells_what_it_will_touch(ada: str, site: Site, open_as: Open
     page = open_as(ada, f"/jobs/{job_id}")
     page.keyboard.press("c")
     expect(page.locator("#dialog")).to_contain_text("open items will be skipped")
-    page.get_by_role("button", name="Cancel the job").click()
+    page.get_by_role("button", name="Cancel job").click()
     expect(page.locator("#job-head .badge").first).to_have_text("cancelled")
     site.let_go(job_id, 2)

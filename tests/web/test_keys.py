@@ -48,9 +48,9 @@ def test_p_pauses_and_resumes(ada: str, site: Site, open_as: OpenAs) -> None:
 def test_question_mark_lists_the_keys(ada: str, open_as: OpenAs) -> None:
     page = open_as(ada, "/jobs")
     page.keyboard.press("?")
-    expect(page.get_by_role("heading", name="Keys")).to_be_visible()
+    expect(page.get_by_role("heading", name="Keyboard shortcuts")).to_be_visible()
     page.keyboard.press("Escape")
-    expect(page.get_by_role("heading", name="Keys")).to_be_hidden()
+    expect(page.get_by_role("heading", name="Keyboard shortcuts")).to_be_hidden()
 
 
 def test_letters_in_a_field_are_text(ada: str, site: Site, open_as: OpenAs) -> None:

@@ -10,8 +10,8 @@ import pytest
 from fastapi import APIRouter, Response
 
 from holdfast.model import ItemStatus
+from holdfast.web.context import Visitor
 from holdfast.web.navigation import ENTRIES, Entry, PagePack
-from holdfast.web.visit import Visitor
 from tests.signing_in import sign_in
 from tests.store.checks import execute
 from tests.store.message_scenarios import dead

@@ -22,15 +22,15 @@ def test_upload_to_export(ada: str, open_as: OpenAs, tmp_path: Path) -> None:
 
     expect(page.get_by_text("semicolon")).to_be_visible()
     expect(page.locator("dd", has_text="utf-8")).to_be_visible()
-    expect(page.get_by_label("Product title is called")).to_have_value("title")
+    expect(page.get_by_label("New name of Product title")).to_have_value("title")
 
     page.get_by_role("button", name="Dry run").click()
-    tried = page.locator("#tried tbody tr")
+    tried = page.locator("#dry-run tbody tr")
     expect(tried).to_have_count(4)
     expect(tried.nth(0)).to_contain_text("chair")
     expect(tried.nth(2)).to_contain_text("PARSE_ERROR")
 
-    page.get_by_role("button", name="Start the job").click()
+    page.get_by_role("button", name="Start job").click()
     page.wait_for_url("**/jobs/*")
     expect(page.locator("#job-head .badge").first).to_have_text("done")
     expect(page.locator("#job-head")).to_contain_text("4 of 4")
@@ -59,13 +59,13 @@ def test_options_that_the_pipeline_declares_are_fields_of_the_form(
     page = open_as(ada, "/new?pipeline=repeated")
     page.set_input_files("input[type=file]", path)
     page.wait_for_url("**/new/files/**")
-    expect(page.get_by_label("times How often")).to_have_attribute("placeholder", "2")
-    page.get_by_label("times How often").fill("3")
+    expect(page.get_by_label("times (optional) How often")).to_have_attribute("placeholder", "2")
+    page.get_by_label("times (optional) How often").fill("3")
     page.get_by_label("between").select_option("+")
     page.get_by_label("loud").select_option("true")
     page.get_by_role("button", name="Dry run").click()
-    expect(page.locator("#tried tbody tr")).to_contain_text("OAK+OAK+OAK")
-    page.get_by_role("button", name="Start the job").click()
+    expect(page.locator("#dry-run tbody tr")).to_contain_text("OAK+OAK+OAK")
+    page.get_by_role("button", name="Start job").click()
     page.wait_for_url("**/jobs/*")
     expect(page.locator("tr[data-seq]")).to_contain_text("OAK+OAK+OAK")
 
@@ -82,9 +82,9 @@ def test_images_are_looked_at_and_become_items(ada: str, open_as: OpenAs, tmp_pa
     expect(shown.first).to_contain_text("40 × 30")
     page.wait_for_function("[...document.images].every((each) => each.naturalWidth >= 40)")
     page.get_by_role("button", name="Dry run").click()
-    expect(page.locator("#tried tbody tr")).to_have_count(2)
-    expect(page.locator("#tried tbody tr").first).to_contain_text("done")
-    page.get_by_role("button", name="Start the job").click()
+    expect(page.locator("#dry-run tbody tr")).to_have_count(2)
+    expect(page.locator("#dry-run tbody tr").first).to_contain_text("done")
+    page.get_by_role("button", name="Start job").click()
     page.wait_for_url("**/jobs/*")
     expect(page.locator("#job-head")).to_contain_text("2 of 2")
     expect(page.locator("tr[data-seq]").first).to_contain_text("oak chair.png")
@@ -97,7 +97,7 @@ def test_broken_image_is_refused_in_words(
     (tmp_path / "photo.png").write_bytes(png()[:40])
     page = open_as(ada, "/new?pipeline=pictures")
     page.set_input_files("input[type=file]", tmp_path / "photo.png")
-    expect(page.locator("[data-told]")).to_contain_text("photo.png is a damaged image")
+    expect(page.locator("[data-message]")).to_contain_text("photo.png is a damaged image")
 
 
 def test_another_pipeline_is_chosen_for_the_same_file(
@@ -107,7 +107,7 @@ def test_another_pipeline_is_chosen_for_the_same_file(
     page = open_as(ada, "/new?pipeline=lengths")
     page.set_input_files("input[type=file]", tmp_path / "list.csv")
     page.wait_for_url("**/new/files/**")
-    page.get_by_text("Options and caps").click()
+    page.get_by_text("Options and limits").click()
     page.locator("[data-go-pipeline]").select_option("repeated")
     page.wait_for_url("**pipeline=repeated*")
     expect(page.get_by_label("between")).to_be_visible()
@@ -121,7 +121,7 @@ def test_what_is_no_table_is_refused_in_words(
     path.write_bytes(b"%PDF-1.7 not a table")
     page = open_as(ada, "/new?pipeline=lengths")
     page.set_input_files("input[type=file]", path)
-    expect(page.locator("[data-told]")).to_contain_text("PDF")
+    expect(page.locator("[data-message]")).to_contain_text("PDF")
 
 
 def test_renamed_column_is_what_the_pipeline_sees(
@@ -133,9 +133,9 @@ def test_renamed_column_is_what_the_pipeline_sees(
     page.set_input_files("input[type=file]", path)
     page.wait_for_url("**/new/files/**")
     expect(page.get_by_text("No column for title")).to_be_visible()
-    page.get_by_label("what is called").select_option("title")
+    page.get_by_label("New name of what").select_option("title")
     expect(page.get_by_text("No column for title")).to_be_hidden()
-    page.get_by_role("button", name="Start the job").click()
+    page.get_by_role("button", name="Start job").click()
     page.wait_for_url("**/jobs/*")
     expect(page.locator("#job-head")).to_contain_text("1 of 1")
     page.locator("tr[data-seq] a.open").click()

@@ -1,11 +1,10 @@
-"""Puts the API together: routes, errors, protection, and what runs behind them."""
+"""Assembles the API: routes, errors, middleware, and the background work of its process."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
@@ -23,7 +22,6 @@ from holdfast.api import (
     health,
     items,
     job_actions,
-    job_details,
     jobs,
     kill_switches,
     operations,
@@ -39,32 +37,25 @@ from holdfast.api import (
 )
 from holdfast.api.dependencies import Parts
 from holdfast.api.identity import Someone
-from holdfast.api.intake import Intake
-from holdfast.api.leftovers import clear_leftovers
-from holdfast.api.live import Feed
-from holdfast.api.middleware import AllowedHosts, CarefulHeaders, Encrypted, RequestLimits
-from holdfast.api.pending import PendingCounts
+from holdfast.api.middleware import AllowedHosts, Encrypted, RequestLimits, SecurityHeaders
 from holdfast.api.problems import RESPONSES, Problem, add_handlers
-from holdfast.api.rates import Rates
-from holdfast.console.export_writer import ExportWriter
-from holdfast.console.operation_runner import OperationRunner
 from holdfast.engine.upkeep import every
 
 ROUTERS = (
-    session, usage, users, tokens, files, pipelines, jobs, job_details, job_actions, items, pending,
-    exports, operations, streams, gates, dead_letters, schedules, kill_switches, flags, audit,
-    events, overview, health,
+    session, usage, users, tokens, files, pipelines, jobs, job_actions, items, pending, exports,
+    operations, streams, gates, dead_letters, schedules, kill_switches, flags, audit, events,
+    overview, health,
 )  # fmt: skip
 
 _LOOK_SECONDS = 0.5
-_KICKOFFS = 2
-_FORGET_SECONDS = 600.0
-_ABOUT = """Holdfast keeps every record as a row first, works in small checkpointed slices, and
-explains every row. Log in with `POST /api/session`, or send `Authorization: Bearer TOKEN`."""
+_CLEAN_UP_SECONDS = 600.0
+_DESCRIPTION = """Holdfast stores every record as a row before it works on it, works in small
+checkpointed slices, and can explain the state of every row. Log in with `POST /api/session`, or
+send `Authorization: Bearer TOKEN`."""
 
 
-class _Described(FastAPI):
-    """Its OpenAPI document has the form of an error, which every route refers to."""
+class _App(FastAPI):
+    """Adds the schema of problems, which every route refers to, to the OpenAPI document."""
 
     def openapi(self) -> dict[str, Any]:
         document = super().openapi()
@@ -81,20 +72,19 @@ async def openapi_document(request: Request, person: Someone) -> JSONResponse:
 
 
 def create_app(parts: Parts) -> FastAPI:
-    app = _Described(
+    app = _App(
         title="Holdfast",
         version=__version__,
-        description=_ABOUT,
-        openapi_url=None,  # FastAPI would give it to anybody
-        docs_url=None,  # its page would load scripts from elsewhere
+        description=_DESCRIPTION,
+        openapi_url=None,  # FastAPI would serve it to anybody
+        docs_url=None,  # its page would load scripts from another host
         redoc_url=None,
         responses=RESPONSES,
         lifespan=_lifespan,
     )
     app.state.parts = parts
-    _add_state(app, parts)
-    for each in ROUTERS:
-        app.include_router(each.router)
+    for module in ROUTERS:
+        app.include_router(module.router)
     app.include_router(_document)
     add_handlers(app)
     app.add_middleware(
@@ -103,47 +93,37 @@ def create_app(parts: Parts) -> FastAPI:
         max_upload_bytes=parts.options.max_upload_bytes,
     )
     app.add_middleware(AllowedHosts, hosts=parts.options.allowed_hosts)
-    app.add_middleware(CarefulHeaders, hsts_seconds=parts.options.hsts_seconds)
+    app.add_middleware(SecurityHeaders, hsts_seconds=parts.options.hsts_seconds)
     if parts.options.https:
         app.add_middleware(Encrypted)
     return app
 
 
-def _add_state(app: FastAPI, parts: Parts) -> None:
-    """What the routes share within this process."""
-    app.state.rates = Rates(parts.clock)
-    app.state.feed = Feed(parts, app.state.rates)
-    app.state.pending_counts = PendingCounts(parts.clock)
-    app.state.kickoffs = asyncio.Semaphore(_KICKOFFS)
-    folder = parts.files / "exports"
-    app.state.exports = ExportWriter(
-        parts.console, folder, parts.new_name(), parts.clock, parts.log
-    )
-
-
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """What goes on behind the requests, in every process that serves the API."""
+    """Runs the background work while the process serves requests."""
     parts: Parts = app.state.parts
-    intake = Intake(parts)
-    limits, name = parts.options.attempt_limits, parts.new_name()
-    acting = OperationRunner(parts.console, parts.pipelines, limits, name, parts.log)
+    runners, console, log = parts.runners, parts.console, parts.log
+
+    async def clear_leftovers() -> None:
+        await parts.library.clear_leftovers(parts.clock.now().timestamp())
+
     loops = [
-        every(_LOOK_SECONDS, intake.look, parts.log, "intake"),
-        every(_LOOK_SECONDS, app.state.exports.look, parts.log, "exports"),
-        every(_LOOK_SECONDS, acting.look, parts.log, "operations"),
-        every(_LOOK_SECONDS, app.state.feed.read, parts.log, "live"),
-        every(_FORGET_SECONDS, parts.console.people.forget_expired, parts.log, "sessions"),
-        every(_FORGET_SECONDS, parts.console.idempotency.forget_requests, parts.log, "requests"),
-        every(_FORGET_SECONDS, partial(clear_leftovers, parts), parts.log, "leftovers"),
+        every(_LOOK_SECONDS, runners.uploads.look, log, "intake"),
+        every(_LOOK_SECONDS, runners.exports.look, log, "exports"),
+        every(_LOOK_SECONDS, runners.operations.look, log, "operations"),
+        every(_LOOK_SECONDS, parts.feed.read, log, "live"),
+        every(_CLEAN_UP_SECONDS, console.people.forget_expired, log, "sessions"),
+        every(_CLEAN_UP_SECONDS, console.idempotency.forget_requests, log, "requests"),
+        every(_CLEAN_UP_SECONDS, clear_leftovers, log, "leftovers"),
     ]
     tasks = [asyncio.create_task(loop) for loop in loops]
     try:
         yield
     finally:
-        app.state.feed.close()
-        await acting.stop()
-        await intake.stop()
+        parts.feed.close()
+        await runners.operations.stop()
+        await runners.uploads.stop()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

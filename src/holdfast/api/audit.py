@@ -1,4 +1,4 @@
-"""The audit: who did what, when and why."""
+"""The audit log: who did what, when and why."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class AuditList(Shape):
     next: str | None
 
 
-@router.get("", summary="Page through the audit")
+@router.get("", summary="List the audit log")
 async def index(
     person: Someone,
     parts: PartsOf,
@@ -38,16 +38,16 @@ async def index(
     page_size: Annotated[int, Query(alias="pageSize", ge=1, le=200)] = 100,
     after: str | None = None,
 ) -> AuditList:
-    """The newest first: what you did and what was done to your jobs; for admins, everything."""
-    # Who logs in from where is for admins, and for oneself.
+    """Newest first: what you did and what was done to your jobs; admins see everything."""
+    # Only admins see from where others log in.
     scope = None if person.is_admin else person.name
     if job_id is not None:
         await parts.console.jobs.job(job_id, person.scope)
         scope = person.scope
     cursors = Cursors(parts.secret, "audit", person.name, {"job": job_id})
-    found = await parts.console.audit.page(scope, page_size + 1, cursors.read(after), job_id or 0)
-    more = cursors.write(found[page_size - 1]["id"]) if len(found) > page_size else None
+    rows = await parts.console.audit.page(scope, page_size + 1, cursors.read(after), job_id or 0)
+    more = cursors.write(rows[page_size - 1]["id"]) if len(rows) > page_size else None
     entries = [
-        AuditShape(**{**each, "detail": orjson.loads(each["detail"])}) for each in found[:page_size]
+        AuditShape(**row | {"detail": orjson.loads(row["detail"])}) for row in rows[:page_size]
     ]
     return AuditList(entries=entries, next=more)

@@ -1,4 +1,4 @@
-"""Dead letters: items and messages that were set aside until a person decides."""
+"""Dead letters: items and messages set aside until somebody replays or drops them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from holdfast.api.cursors import Cursors
-from holdfast.api.idempotency import AnsweredOnce
+from holdfast.api.idempotency import IdempotentRoute
 from holdfast.api.identity import Operator, PartsOf, Someone
 from holdfast.api.shapes import Id, Shape
 from holdfast.model import LetterState
 
-router = APIRouter(prefix="/api/dead-letters", tags=["dead letters"], route_class=AnsweredOnce)
+router = APIRouter(prefix="/api/dead-letters", tags=["dead letters"], route_class=IdempotentRoute)
 
 
 class DeadLetterShape(Shape):
@@ -38,8 +38,8 @@ class Death(Shape):
     at: str | None = None
 
 
-class WholeDeadLetterShape(DeadLetterShape):
-    """Of a message also what it was and where and why it died each time, the latest first."""
+class DeadLetterDetail(DeadLetterShape):
+    """For a message also its content, and where and why it was rejected, newest first."""
 
     message_id: str | None
     queue: str | None
@@ -61,29 +61,29 @@ async def index(
     after: str | None = None,
 ) -> DeadLetterList:
     cursors = Cursors(parts.secret, "dead letters", person.name, {"state": state})
-    found: list[dict[str, Any]] = await parts.console.dead_letters.page(
+    letters: list[dict[str, Any]] = await parts.console.dead_letters.page(
         person.scope, state, page_size + 1, cursors.read(after)
     )
-    more = cursors.write(found[page_size - 1]["id"]) if len(found) > page_size else None
-    shapes = [DeadLetterShape(**each) for each in found[:page_size]]
+    more = cursors.write(letters[page_size - 1]["id"]) if len(letters) > page_size else None
+    shapes = [DeadLetterShape(**letter) for letter in letters[:page_size]]
     return DeadLetterList(dead_letters=shapes, next=more)
 
 
-@router.get("/{letter_id}", summary="Show everything about a dead letter")
-async def show(letter_id: Id, person: Someone, parts: PartsOf) -> WholeDeadLetterShape:
-    """A payload that is no text comes in base64, after `base64:`."""
+@router.get("/{letter_id}", summary="Show a dead letter")
+async def show(letter_id: Id, person: Someone, parts: PartsOf) -> DeadLetterDetail:
+    """A payload that is not text is given in base64, after `base64:`."""
     await parts.console.dead_letters.require(letter_id, person.scope)
-    return WholeDeadLetterShape(**await parts.console.dead_letters.letter(letter_id))
+    return DeadLetterDetail(**await parts.console.dead_letters.letter(letter_id))
 
 
-@router.post("/{letter_id}/replay", status_code=204, summary="Try it again")
+@router.post("/{letter_id}/replay", status_code=204, summary="Replay a dead letter")
 async def replay(letter_id: Id, person: Operator, parts: PartsOf) -> None:
     await parts.console.dead_letters.require(letter_id, person.scope)
     await parts.control(person.name).replay(letter_id)
 
 
-@router.post("/{letter_id}/drop", status_code=204, summary="Take it off the list")
+@router.post("/{letter_id}/drop", status_code=204, summary="Drop a dead letter")
 async def drop(letter_id: Id, person: Operator, parts: PartsOf) -> None:
-    """Its item stays an error."""
+    """Its item remains an error."""
     await parts.console.dead_letters.require(letter_id, person.scope)
     await parts.control(person.name).drop(letter_id)

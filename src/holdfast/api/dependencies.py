@@ -1,22 +1,28 @@
-"""What the API is made of. The composition root builds it; nothing here reads the environment."""
+"""What the routes and pages depend on. The composition root builds it."""
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from holdfast.api.middleware import AllowedNames
 from holdfast.clock import Clock
 from holdfast.console import Console
 from holdfast.console.accounts import Accounts
-from holdfast.console.operation_runner import AttemptLimits
+from holdfast.console.bulk import Bulk
+from holdfast.console.export_writer import ExportWriter
+from holdfast.console.feature_flags import FeatureFlags
+from holdfast.console.file_library import FileLibrary
+from holdfast.console.item_lists import ItemLists
+from holdfast.console.live import Feed, Rates
+from holdfast.console.new_jobs import NewJobs
+from holdfast.console.operation_runner import OperationRunner
 from holdfast.console.second_factors import SecondFactors
+from holdfast.console.upload_runner import UploadRunner
 from holdfast.engine.control import Control
-from holdfast.engine.pace.backpressure import Backpressure
-from holdfast.engine.record.uploads import UploadParts
 from holdfast.engine.worker import Worker
 from holdfast.observe.health import MetricsAccess
 from holdfast.observe.metrics import Metrics
@@ -25,35 +31,29 @@ from holdfast.store import Store
 
 
 @dataclass(frozen=True, slots=True)
-class ServedFlag:
-    """A flag of the core or of an extension that is served here."""
-
-    name: str
-    help: str
-    setting: str | None  # the name under which people set it
-    allowed: bool  # what the setting says; the database may say off besides
-
-
-@dataclass(frozen=True, slots=True)
 class ApiOptions:
     """Values, not settings: the composition root reads those."""
 
+    owner: str  # of jobs that no person asked for
     allowed_hosts: AllowedNames
     https: bool
     hsts_seconds: int
     metrics_access: MetricsAccess
-    owner: str  # of jobs that no person asked for
     max_upload_bytes: int
     max_body_bytes: int
-    max_input_bytes: int
-    max_workbook_bytes: int
-    file_roots: tuple[Path, ...]
     kickoff_max_seconds: float
     session_seconds: float
     worker_lost_seconds: float
     backfill_enabled: bool
-    attempt_limits: AttemptLimits
-    flags: Mapping[str, ServedFlag]
+
+
+@dataclass(frozen=True, slots=True)
+class Runners:
+    """Background work of every process that serves the API."""
+
+    uploads: UploadRunner
+    operations: OperationRunner
+    exports: ExportWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +63,19 @@ class Parts:
     pipelines: Mapping[str, Pipeline]
     accounts: Accounts
     second_factors: SecondFactors
+    flags: FeatureFlags
+    library: FileLibrary
+    new_jobs: NewJobs
+    bulk: Bulk
+    item_lists: ItemLists
+    rates: Rates
+    feed: Feed
+    runners: Runners
+    kickoffs: asyncio.Semaphore  # bounds the workers that run within requests
     options: ApiOptions
-    files: Path  # where uploads and exports lie
     secret: bytes
-    uploads: UploadParts
-    new_worker: Callable[[int], Worker]  # a worker for one job, for a slice within a request
-    backpressure: Backpressure
-    new_name: Callable[[], str]  # a worker's name that nobody has had
+    new_worker: Callable[[int], Worker]  # a worker for one job, within a request
+    new_name: Callable[[], str]  # a unique worker name
     clock: Clock
     rng: random.Random
     metrics: Metrics
@@ -81,5 +87,5 @@ class Parts:
         return self.store.fetch
 
     def control(self, name: str) -> Control:
-        """What the person of that name may order."""
+        """Orders on behalf of the person of that name."""
         return Control(self.store, name, self.log)

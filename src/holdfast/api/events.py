@@ -1,4 +1,4 @@
-"""Server-sent events: counters as they change."""
+"""Live counters as server-sent events."""
 
 from __future__ import annotations
 
@@ -7,73 +7,65 @@ from contextlib import aclosing
 from typing import Annotated
 
 import orjson
-from fastapi import APIRouter, Query, Request
-from fastapi.responses import StreamingResponse
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from holdfast.api.identity import PartsOf, Person, Someone, look_up, parts_of
+from holdfast.api.identity import PartsOf, Someone, look_up
 from holdfast.api.jobs import job_shape
-from holdfast.api.live import Feed
-from holdfast.api.rates import Rates
 from holdfast.api.shapes import Id
 from holdfast.console.jobs import CountedJob
+from holdfast.console.live import Rates
+from holdfast.console.person import Person
 from holdfast.errors import DatabaseGone
 
 router = APIRouter(prefix="/api/events", tags=["events"])
 
-_HEADERS = {"X-Accel-Buffering": "no"}
-_RETRY = b"retry: 2000\n\n"
-#: How often it is asked whether the person may still listen.
+_RETRY_MS = 2000
+#: How often to check whether the person may still listen.
 _CHECK_SECONDS = 10.0
+
+JobId = Annotated[Id | None, Query(alias="jobId")]
+
+
+async def _require_access(person: Someone, parts: PartsOf, job_id: JobId = None) -> None:
+    """Before the response starts: afterwards it is too late for an error."""
+    if job_id is not None:
+        await parts.console.jobs.job(job_id, person.scope)
+    parts.feed.require_room(person.name)
 
 
 @router.get(
     "",
-    summary="Live counters of your jobs",
-    response_class=StreamingResponse,
-    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+    summary="Stream live counters of your jobs",
+    response_class=EventSourceResponse,
+    dependencies=[Depends(_require_access)],
 )
 async def stream(
-    request: Request,
-    person: Someone,
-    parts: PartsOf,
-    job_id: Annotated[Id | None, Query(alias="jobId")] = None,
-) -> StreamingResponse:
-    """An event `jobs` with the live jobs each time they were read; ends when the session does."""
-    if job_id is not None:
-        await parts.console.jobs.job(job_id, person.scope)
-    feed: Feed = request.app.state.feed
-    feed.check_room(person.name)
-    return StreamingResponse(
-        _told(request, person, job_id), media_type="text/event-stream", headers=_HEADERS
-    )
-
-
-async def _told(request: Request, person: Person, job_id: int | None) -> AsyncIterator[bytes]:
-    yield _RETRY
-    feed: Feed = request.app.state.feed
-    rates: Rates = request.app.state.rates
-    clock = parts_of(request).clock
-    before, checked_at = None, clock.monotonic()
-    async with aclosing(feed.listen(person.name, person.scope, job_id)) as readings:
-        async for seen in readings:
-            if clock.monotonic() >= checked_at + _CHECK_SECONDS:
-                checked_at = clock.monotonic()
-                if not await _is_still(person, request):
+    request: Request, person: Someone, parts: PartsOf, job_id: JobId = None
+) -> AsyncIterator[ServerSentEvent]:
+    """An event `jobs` with the live jobs whenever they change; ends with the session."""
+    yield ServerSentEvent(retry=_RETRY_MS)
+    sent, checked_at = None, parts.clock.monotonic()
+    async with aclosing(parts.feed.listen(person.name, person.scope, job_id)) as readings:
+        async for jobs in readings:
+            if parts.clock.monotonic() >= checked_at + _CHECK_SECONDS:
+                checked_at = parts.clock.monotonic()
+                if not await _is_unchanged(person, request):
                     return
-            text = _event(seen, person, rates)
-            # What has not changed is not sent again; a comment keeps the connection.
-            yield b": still here\n\n" if text == before else text
-            before = text
+            text = _text(jobs, person, parts.rates)
+            if text != sent:
+                yield ServerSentEvent(event="jobs", raw_data=text)
+                sent = text
 
 
-async def _is_still(person: Person, request: Request) -> bool:
-    """Neither logged out nor of another role by now. Who cannot be known, is not."""
+async def _is_unchanged(person: Person, request: Request) -> bool:
+    """Still logged in with the same role. If that cannot be checked, the answer is no."""
     try:
         return await look_up(request) == person
     except DatabaseGone:
         return False
 
 
-def _event(seen: list[CountedJob], person: Person, rates: Rates) -> bytes:
-    jobs = [job_shape(each, person, rates).model_dump(mode="json", by_alias=True) for each in seen]
-    return b"event: jobs\ndata: " + orjson.dumps({"jobs": jobs}) + b"\n\n"
+def _text(jobs: list[CountedJob], person: Person, rates: Rates) -> str:
+    shapes = [job_shape(job, person, rates).model_dump(mode="json", by_alias=True) for job in jobs]
+    return orjson.dumps({"jobs": shapes}).decode()

@@ -1,4 +1,4 @@
-"""Exports: asked for, written in the background, downloaded."""
+"""Exports: requested, written in the background, downloaded."""
 
 from __future__ import annotations
 
@@ -11,26 +11,27 @@ from fastapi.responses import FileResponse
 from pydantic import Field
 
 from holdfast.api.cursors import Cursors
-from holdfast.api.idempotency import AnsweredOnce, request_key
-from holdfast.api.identity import PartsOf, Person, Someone, parts_of
-from holdfast.api.items import Code, From, Statuses, To, Values, in_utc, statuses_of
+from holdfast.api.idempotency import IdempotentRoute, request_key
+from holdfast.api.identity import PartsOf, Someone, parts_of
+from holdfast.api.items import Code, From, Statuses, To, Values
 from holdfast.api.jobs import ScopedJob
-from holdfast.api.operations import narrowing
 from holdfast.api.shapes import Id, Shape
-from holdfast.console.export_writer import ExportWriter
-from holdfast.console.exports import Export, NewExport
+from holdfast.console.export_requests import ExportRequest, request_export
+from holdfast.console.exports import Export
+from holdfast.console.item_filters import in_utc, statuses_of
 from holdfast.console.items import ItemFilter
+from holdfast.console.person import Person
 from holdfast.console.value_search import values_of
 from holdfast.errors import NotThere, UnfitState
 
 
-class _MadeOnce(AnsweredOnce):
-    async def retell(self, request: Request, person: Person, made: int) -> str:
-        found = await parts_of(request).console.exports.export(made)
-        return _shape(found).model_dump_json(by_alias=True)
+class _ExportRoute(IdempotentRoute):
+    async def describe(self, request: Request, person: Person, made: int) -> str:
+        export = await parts_of(request).console.exports.export(made)
+        return export_shape(export).model_dump_json(by_alias=True)
 
 
-router = APIRouter(tags=["exports"], route_class=_MadeOnce)
+router = APIRouter(tags=["exports"], route_class=_ExportRoute)
 
 Format = Literal["csv", "xlsx", "jsonl"]
 _MEDIA_TYPES = {
@@ -46,13 +47,13 @@ class ExportShape(Shape):
     job_id: int
     format: Format
     statuses: list[str]
-    narrowed: dict[str, Any] = Field(description="Code, times and values that were asked for.")
+    narrowed: dict[str, Any] = Field(description="The code, times and values of the filter.")
     with_input: bool
     state: Literal["QUEUED", "RUNNING", "DONE", "FAILED"]
-    partial: bool = Field(description="The job still ran when it was written.")
+    partial: bool = Field(description="The job was still running when it was written.")
     rows_count: int
     size: int | None
-    notes: list[str] = Field(description="What the format could not hold, in sentences.")
+    notes: list[str] = Field(description="What the format could not represent, in sentences.")
     error: str | None
     created_at: datetime | None
     finished_at: datetime | None
@@ -78,14 +79,12 @@ async def make(
     until: To = None,
     value: Values = [],  # noqa: B006
 ) -> ExportShape:
-    """The same rows, values and order as the grid, by the same filter. Of a job that runs, what
-    there is by then."""
+    """The same rows, values and order as the grid with the same filter. While the job is running,
+    the export is partial."""
     filter = ItemFilter(statuses_of(statuses), code, in_utc(since), in_utc(until))
     values = values_of(value, job, parts.pipelines.get(job.pipeline))
-    narrowed = {name: told for name, told in narrowing(filter, values).items() if told}
-    wanted = [str(status) for status in filter.statuses]
-    new = NewExport(person.name, job.id, format, wanted, with_input, narrowed, request_key(request))
-    return _shape(await parts.console.exports.export(await parts.console.exports.add_export(new)))
+    export = ExportRequest(job.id, format, filter, values, with_input, request_key(request))
+    return export_shape(await request_export(parts.console, export, person.name))
 
 
 @router.get("/api/exports", summary="List your exports")
@@ -96,16 +95,14 @@ async def index(
     after: str | None = None,
 ) -> ExportList:
     cursors = Cursors(parts.secret, "exports", person.name, {})
-    scope = None if person.is_admin else person.name
-    found = await parts.console.exports.page(scope, page_size + 1, cursors.read(after))
-    more = cursors.write(found[page_size - 1].id) if len(found) > page_size else None
-    return ExportList(exports=[_shape(each) for each in found[:page_size]], next=more)
+    exports = await parts.console.exports.page(_scope(person), page_size + 1, cursors.read(after))
+    more = cursors.write(exports[page_size - 1].id) if len(exports) > page_size else None
+    return ExportList(exports=[export_shape(export) for export in exports[:page_size]], next=more)
 
 
 @router.get("/api/exports/{export_id}", summary="Show an export")
 async def show(export_id: Id, person: Someone, parts: PartsOf) -> ExportShape:
-    scope = None if person.is_admin else person.name
-    return _shape(await parts.console.exports.export(export_id, scope))
+    return export_shape(await parts.console.exports.export(export_id, _scope(person)))
 
 
 @router.get(
@@ -114,26 +111,28 @@ async def show(export_id: Id, person: Someone, parts: PartsOf) -> ExportShape:
     response_class=FileResponse,
     responses={200: {"content": {kind: {} for kind in _MEDIA_TYPES.values()}}},
 )
-async def download(
-    export_id: Id, request: Request, person: Someone, parts: PartsOf
-) -> FileResponse:
-    scope = None if person.is_admin else person.name
-    export = await parts.console.exports.export(export_id, scope)
+async def download(export_id: Id, person: Someone, parts: PartsOf) -> FileResponse:
+    export = await parts.console.exports.export(export_id, _scope(person))
     if export.state != "DONE":
-        raise UnfitState(f"export {export_id} is {export.state}", "Ask again when it is DONE.")
-    exports: ExportWriter = request.app.state.exports
-    path = exports.path(export)
+        raise UnfitState(f"export {export_id} is {export.state}", "Try again when it is DONE.")
+    path = parts.runners.exports.path(export)
     if not await asyncio.to_thread(path.is_file):
-        raise NotThere(f"the file of export {export_id} is gone", "Ask for a new export.")
-    # Whoever may not see the job any more, may not read it from an export of better days either.
+        raise NotThere(f"the file of export {export_id} is gone", "Request a new export.")
+    # Somebody who may no longer see the job must not read it from an old export either.
     job = await parts.console.jobs.job(export.job_id, person.scope)
     partial = "-partial" if export.partial else ""
     name = f"{job.name.rpartition('.')[0] or job.name}-{job.id}{partial}.{export.format}"
     return FileResponse(path, media_type=_MEDIA_TYPES[export.format], filename=name)
 
 
-def _shape(export: Export) -> ExportShape:
-    told = {name: getattr(export, name) for name in ExportShape.model_fields if name != "download"}
+def _scope(person: Person) -> str | None:
+    """Only admins see the exports of others."""
+    return None if person.is_admin else person.name
+
+
+def export_shape(export: Export) -> ExportShape:
+    names = [name for name in ExportShape.model_fields if name != "download"]
+    fields = {name: getattr(export, name) for name in names}
     done = export.state == "DONE"
-    told["download"] = f"/api/exports/{export.id}/download" if done else None
-    return ExportShape(**told)
+    fields["download"] = f"/api/exports/{export.id}/download" if done else None
+    return ExportShape(**fields)

@@ -1,4 +1,4 @@
-"""Gates: shared limits, and which are closed until when."""
+"""Gates: shared rate limits, and until when a gate is closed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ GateName = Annotated[str, Path(max_length=300, pattern=r"^[^\x00]+$", examples=[
 
 class GateShape(Shape):
     name: str
-    spacing: float = Field(description="Least seconds between two starts.")
+    spacing: float = Field(description="Minimum seconds between two starts.")
     jitter: float
-    concurrency: int = Field(description="Most in flight at once; 0: no limit.")
+    concurrency: int = Field(description="Maximum number in flight; 0 means no limit.")
     closed: bool
     closed_until: datetime | None
     reason: str | None
@@ -38,13 +38,13 @@ class Closing(Shape):
 
 @router.get("", summary="List the gates")
 async def index(person: Someone, parts: PartsOf) -> GateList:
-    found = await parts.store.gates.all()
-    return GateList(gates=[GateShape(**{**gate, "closed": bool(gate["closed"])}) for gate in found])
+    gates = await parts.store.gates.all()
+    return GateList(gates=[GateShape(**gate | {"closed": bool(gate["closed"])}) for gate in gates])
 
 
 @router.post("/{name}/close", status_code=204, summary="Close a gate for a while")
 async def close(name: GateName, body: Closing, person: Admin, parts: PartsOf) -> None:
-    """Nobody passes before then; items that need it give their places up."""
+    """Items that need it wait until then and let others run."""
     await parts.control(person.name).close_gate(name, body.seconds, body.reason)
 
 

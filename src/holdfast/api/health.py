@@ -1,4 +1,4 @@
-"""For machines that watch: is it alive, is it ready, what does it measure."""
+"""Liveness, readiness and metrics, for monitoring."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from holdfast.observe.health import METRICS_HINT
 router = APIRouter(tags=["health"])
 
 
-@router.get("/healthz", response_class=PlainTextResponse, summary="Whether the process is alive")
+@router.get("/healthz", response_class=PlainTextResponse, summary="Check that the process is alive")
 async def healthz() -> str:
     return "ok\n"
 
 
-@router.get("/readyz", response_class=PlainTextResponse, summary="Whether it can serve")
+@router.get("/readyz", response_class=PlainTextResponse, summary="Check that the server is ready")
 async def readyz(parts: PartsOf) -> str:
-    """503 while the database is gone."""
+    """503 while the database cannot be reached."""
     await parts.store.jobs.now()
     return "ready\n"
 
@@ -28,7 +28,7 @@ async def readyz(parts: PartsOf) -> str:
 @router.get(
     "/metrics",
     response_class=PlainTextResponse,
-    summary="Prometheus metrics of this process",
+    summary="Get Prometheus metrics of this process",
 )
 async def metrics(request: Request, parts: PartsOf) -> Response:
     """For Prometheus with its own token, and for anybody who is logged in."""

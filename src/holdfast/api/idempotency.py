@@ -1,4 +1,4 @@
-"""Idempotency keys: a request that is sent again, after a lost answer, is not carried out again."""
+"""Idempotency keys: a request that is sent again after a lost response is not carried out again."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import Any
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
-from holdfast.api.identity import Person, find_person, parts_of
+from holdfast.api.identity import find_person, parts_of
 from holdfast.api.multipart import received_form
 from holdfast.api.problems import Malformed
 from holdfast.console.idempotency import Answered, Idempotency
+from holdfast.console.person import Person
 from holdfast.errors import UnfitState, UserError
 from holdfast.store.idempotency import RequestKey
 
@@ -23,22 +24,22 @@ _KEY = re.compile(r"[\x21-\x7e]{1,200}\Z")
 _Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
-class AnsweredOnce(APIRoute):
-    """A route whose POST may carry an idempotency key; kept for a day, for each person apart."""
+class IdempotentRoute(APIRoute):
+    """A route whose POST accepts an idempotency key; keys are kept for a day, per person."""
 
     def get_route_handler(self) -> _Handler:
         handler = super().get_route_handler()
 
-        async def answered_once(request: Request) -> Response:
+        async def handle_once(request: Request) -> Response:
             key = request.headers.get(HEADER)
             person = await find_person(request) if key and request.method == "POST" else None
             if key is None or person is None:
                 return await handler(request)
             if not _KEY.match(key):
-                raise Malformed(f"{HEADER} must be 1 to 200 printable characters")
+                raise Malformed(f"{HEADER} must be 1 to 200 printable ASCII characters")
             return await self._answer(handler, request, person, key)
 
-        return answered_once
+        return handle_once
 
     async def _answer(
         self, handler: _Handler, request: Request, person: Person, key: str
@@ -49,23 +50,25 @@ class AnsweredOnce(APIRoute):
         if before is None:
             return await _carry_out(handler, request, table, RequestKey(person.name, key))
         if not await _is_same(request, before, fingerprint):
-            raise UserError(f"this {HEADER} was used for another request", "Use a new one.")
+            raise UserError(f"this {HEADER} was used for another request", "Use a new key.")
         if before.made is not None:
-            told = await self.retell(request, person, before.made)
-            return _replayed(self.status_code or 200, told)
+            body = await self.describe(request, person, before.made)
+            return _replayed(self.status_code or 200, body)
         if before.status is None:
-            raise UnfitState("the request with this key is being answered", "Ask again soon.")
+            raise UnfitState(
+                "a request with this key is still being processed", "Try again in a moment."
+            )
         return _replayed(before.status, before.body or "")
 
-    async def retell(self, request: Request, person: Person, made: int) -> str:
-        """The answer of a request that made this and whose answer was lost before it was kept."""
+    async def describe(self, request: Request, person: Person, made: int) -> str:
+        """The response body for what an earlier request made, if its own response was lost."""
         raise NotImplementedError
 
 
 def request_key(request: Request) -> RequestKey | None:
-    """What the verb that makes something has to note with it."""
-    found: RequestKey | None = getattr(request.state, "request_key", None)
-    return found and found._replace(content=getattr(request.state, "content", ""))
+    """The key to note in the transaction that makes something."""
+    key: RequestKey | None = getattr(request.state, "request_key", None)
+    return key and key._replace(content=getattr(request.state, "content", ""))
 
 
 def _replayed(status: int, body: str) -> Response:
@@ -76,7 +79,7 @@ def _replayed(status: int, body: str) -> Response:
 async def _carry_out(
     handler: _Handler, request: Request, table: Idempotency, key: RequestKey
 ) -> Response:
-    """An error had no effect, so the same key may try again."""
+    """A failed request had no effect, so the same key may be tried again."""
     request.state.request_key = key
     try:
         response = await handler(request)
@@ -89,18 +92,18 @@ async def _carry_out(
 
 
 async def _is_same(request: Request, before: Answered, fingerprint: str) -> bool:
-    """A form is read for it only when one with its key and its length came before."""
+    """A form is read for this only if one with its key and length came before."""
     if before.fingerprint != fingerprint:
         return False
     if not before.content:
         return True
-    parts = parts_of(request)
-    async with received_form(request, parts.files, parts.options.max_upload_bytes) as form:
+    library = parts_of(request).library
+    async with received_form(request, library.folder, library.limits.max_upload_bytes) as form:
         return form.content == before.content
 
 
 async def _fingerprint(request: Request) -> str:
-    """Of what was asked; of a form, whose bytes come later, only how many there are."""
+    """Of the whole request; of a form, whose bytes come later, only of their number."""
     digest = hashlib.sha256(f"{request.method} {request.url.path}?{request.url.query}".encode())
     kind = request.headers.get("content-type", "").lower()
     if kind.startswith("multipart/form-data"):

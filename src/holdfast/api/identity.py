@@ -1,10 +1,9 @@
-"""Who asks: a session's cookie or a token, and what that person may see and do."""
+"""Authentication: a session cookie or a token, and the role that a route requires."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, Request, Response
@@ -12,33 +11,12 @@ from itsdangerous import BadSignature, Signer
 
 from holdfast.api.dependencies import Parts
 from holdfast.console.accounts import Role
-from holdfast.console.people import Known
+from holdfast.console.person import Person as Person
 from holdfast.errors import NotAllowed
 
 COOKIE = "holdfast_session"
 CSRF_HEADER = "X-CSRF-Token"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-
-
-@dataclass(frozen=True, slots=True)
-class Person:
-    name: str
-    role: Role
-    session: str | None = None  # None: came with a token
-    token: Known | None = None
-
-    @property
-    def scope(self) -> str | None:
-        """Whose jobs they see: their own, or everybody's (None)."""
-        return self.name if self.role is Role.OPERATOR else None
-
-    @property
-    def is_admin(self) -> bool:
-        return self.role is Role.ADMIN
-
-    @property
-    def may_change(self) -> bool:
-        return self.role is not Role.READER
 
 
 def parts_of(request: Request) -> Parts:
@@ -51,25 +29,25 @@ def ip_of(request: Request) -> str | None:
 
 
 async def find_person(request: Request) -> Person | None:
-    """Looked up once a request."""
+    """Looked up once per request."""
     if not hasattr(request.state, "person"):
         request.state.person = await look_up(request)
-    found: Person | None = request.state.person
-    return found
+    person: Person | None = request.state.person
+    return person
 
 
 async def look_up(request: Request) -> Person | None:
-    """Who asks, as it is known now: for what goes on long after it was asked for."""
+    """The person as the database knows them now, for requests that stay open for long."""
     accounts = parts_of(request).accounts
     kind, _, token = request.headers.get("Authorization", "").partition(" ")
     if kind.lower() == "bearer":
-        known = await accounts.by_token(token.strip())
-        return None if known is None else Person(known.name, Role(known.role), token=known)
+        user = await accounts.by_token(token.strip())
+        return None if user is None else Person(user.name, Role(user.role), token=user)
     session = _session_of(request)
     if session is None:
         return None
-    known = await accounts.by_session(session)
-    return None if known is None else Person(known.name, Role(known.role), session)
+    user = await accounts.by_session(session)
+    return None if user is None else Person(user.name, Role(user.role), session)
 
 
 def _session_of(request: Request) -> str | None:
@@ -87,19 +65,19 @@ def _signer(parts: Parts) -> Signer:
 
 
 def csrf_token(parts: Parts, session: str) -> str:
-    """Belongs to one session; pages put it in their forms and in the header of their requests."""
+    """Belongs to one session; pages send it in their forms and request headers."""
     return hmac.new(parts.secret, b"csrf " + session.encode(), hashlib.sha256).hexdigest()
 
 
-def csrf_fits(parts: Parts, session: str, given: str) -> bool:
-    return hmac.compare_digest(csrf_token(parts, session).encode(), given.encode())
+def csrf_matches(parts: Parts, session: str, token: str) -> bool:
+    return hmac.compare_digest(csrf_token(parts, session).encode(), token.encode())
 
 
-def check_csrf(parts: Parts, person: Person, given: str) -> None:
-    """A token cannot be sent by a browser unasked; a cookie can."""
+def check_csrf(parts: Parts, person: Person, token: str) -> None:
+    """A browser sends cookies by itself, but never an API token: only sessions are checked."""
     if person.session is None:
         return
-    if not csrf_fits(parts, person.session, given):
+    if not csrf_matches(parts, person.session, token):
         raise NotAllowed(
             "the CSRF token is missing or wrong",
             f"Send the csrfToken of GET /api/session in the header {CSRF_HEADER}.",
@@ -119,7 +97,7 @@ def set_cookie(response: Response, request: Request, session: str) -> None:
 
 
 async def someone(request: Request) -> Person:
-    """Anybody who is logged in; a change asked for by cookie needs the CSRF token too."""
+    """Anybody who is logged in; a change made with a cookie also needs the CSRF token."""
     person = await find_person(request)
     if person is None:
         raise NotAllowed(
@@ -132,21 +110,19 @@ async def someone(request: Request) -> Person:
     return person
 
 
-def require_session(person: Person, deed: str) -> None:
-    """For what outlives a token that was stolen."""
+def require_session(person: Person, action: str) -> None:
+    """For changes that would outlive a stolen token."""
     if person.session is None:
-        raise NotAllowed(f"a token cannot {deed}", "Log in with a password or a link.")
+        raise NotAllowed(f"a token cannot {action}", "Log in with a password or a link.")
 
 
 async def operator(person: Annotated[Person, Depends(someone)]) -> Person:
-    if not person.may_change:
-        raise NotAllowed(f"{person.name} may look, but change nothing", "Ask an admin.")
+    person.require_change()
     return person
 
 
 async def admin(person: Annotated[Person, Depends(someone)]) -> Person:
-    if not person.is_admin:
-        raise NotAllowed("only an admin may do this", "Ask an admin.")
+    person.require_admin()
     return person
 
 

@@ -1,4 +1,4 @@
-"""Kill switches: everything, a pipeline or a source stops within one slice, on every host."""
+"""Kill switches: stop everything, a pipeline or a source within one slice, on every host."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from pydantic import Field
 
 from holdfast.api.identity import Admin, PartsOf, Someone
 from holdfast.api.shapes import Shape, Text
+from holdfast.console.kill_switches import LONGEST_SCOPE, SCOPE_PATTERN
 
 router = APIRouter(prefix="/api/kill-switches", tags=["kill switches"])
 
 Scope = Annotated[
     str,
     Path(
-        max_length=300,
-        pattern=r"^(all|pipeline:[^\x00/]+|source:[^\x00/]+)$",
+        max_length=LONGEST_SCOPE,
+        pattern=SCOPE_PATTERN,
         description="`all`, `pipeline:NAME` or `source:NAME`.",
         examples=["pipeline:prices"],
     ),
@@ -36,20 +37,20 @@ class KillSwitchList(Shape):
 
 
 class SwitchOn(Shape):
-    reason: Text = Field(default="", description="For the audit and for those who wonder.")
+    reason: Text = Field(default="", description="Shown to everybody, and stored in the audit log.")
 
 
 @router.get("", summary="List the kill switches that are on")
 async def index(person: Someone, parts: PartsOf) -> KillSwitchList:
-    found = await parts.store.reads.kill_switches()
-    return KillSwitchList(kill_switches=[KillSwitchShape(**each) for each in found])
+    switches = await parts.store.reads.kill_switches()
+    return KillSwitchList(kill_switches=[KillSwitchShape(**switch) for switch in switches])
 
 
-@router.put("/{scope}", status_code=204, summary="Switch off all work in a scope")
+@router.put("/{scope}", status_code=204, summary="Stop all work in a scope")
 async def switch_on(scope: Scope, body: SwitchOn, person: Admin, parts: PartsOf) -> None:
     await parts.control(person.name).switch(scope, True, body.reason)
 
 
-@router.delete("/{scope}", status_code=204, summary="Let a scope work again")
+@router.delete("/{scope}", status_code=204, summary="Allow work in a scope again")
 async def switch_off(scope: Scope, person: Admin, parts: PartsOf) -> None:
     await parts.control(person.name).switch(scope, False, "")

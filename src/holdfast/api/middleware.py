@@ -1,5 +1,4 @@
-"""What comes before every route: which hosts are answered for, limits on bodies, and headers that
-keep browsers careful."""
+"""ASGI middleware: allowed hosts, limits on request bodies, and security headers."""
 
 from __future__ import annotations
 
@@ -28,29 +27,29 @@ _HEADERS = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    # A login link must not travel on as a referrer.
+    # A login link must not be passed on as a referrer.
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
-#: A form has other fields and boundaries beside its file.
+#: Room for the other fields and the boundaries of a form with a file.
 _FORM_BYTES = 1 << 20
 _UPLOADS = ("/api/files", "/api/jobs")
 
 
-#: A name or an address, and a port; nothing that would turn a link to it into another's.
+#: A name or an address with an optional port; nothing that could redirect a link elsewhere.
 _HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9._-]{1,253})(?::[0-9]{1,5})?", re.ASCII)
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-#: Says nothing that depends on the host, and is asked by address.
+#: Requested by address, and independent of the host.
 _PROBES = ("/healthz", "/readyz")
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedNames:
     names: frozenset[str]
-    #: The address that a connection was made to is no secret to who made it, and no other site
-    #: can make a browser name it as its own.
+    #: Also allow the address that the connection was made to: the client knows it anyway, and
+    #: no other site can make a browser send it as its own name.
     own_address: bool = False
 
     def allow(self, name: str, own: str) -> bool:
@@ -61,7 +60,7 @@ class AllowedNames:
 
 
 def hosts_of(setting: str, listening_at: str) -> AllowedNames:
-    """The names that somebody set, else those by which this server is reached without any."""
+    """The configured names; without any, those under which this server is reached by default."""
     names = frozenset(name.strip().lower().rstrip(".") for name in setting.split(","))
     if names - {""}:
         return AllowedNames(names - {""})
@@ -69,8 +68,8 @@ def hosts_of(setting: str, listening_at: str) -> AllowedNames:
 
 
 class AllowedHosts:
-    """Refuses a request for a host that is not ours: links that we make carry its name, and a
-    site that points its own name at this server would read what its visitors may read here."""
+    """Refuses requests for other hosts: our links contain the host name, and a site that points
+    its own name at this server could read whatever its visitors may read here."""
 
     def __init__(self, app: ASGIApp, hosts: AllowedNames) -> None:
         self._app = app
@@ -81,7 +80,7 @@ class AllowedHosts:
             refusal = answer(
                 400,
                 "the request names a host that this server does not answer for",
-                "HOLDFAST_ALLOWED_HOSTS says which it does.",
+                "HOLDFAST_ALLOWED_HOSTS lists the hosts that it answers for.",
             )
             await refusal(scope, receive, send)
             return
@@ -97,7 +96,7 @@ class AllowedHosts:
 
 
 class Encrypted:
-    """Where TLS ends before this server and no trusted proxy says so with each request."""
+    """For servers behind TLS termination whose proxy does not say so with each request."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -108,7 +107,7 @@ class Encrypted:
         await self._app(scope, receive, send)
 
 
-class CarefulHeaders:
+class SecurityHeaders:
     def __init__(self, app: ASGIApp, hsts_seconds: int) -> None:
         self._app = app
         self._hsts = f"max-age={hsts_seconds}"
@@ -133,8 +132,8 @@ class CarefulHeaders:
 
 
 class RequestLimits:
-    """Refuses what says that it is too large, stops reading what turns out to be, and lets no NUL
-    through in an address: no database takes it, and nobody means it."""
+    """Refuses bodies that declare or turn out to be too large, and addresses with a NUL, which no
+    database can store."""
 
     def __init__(self, app: ASGIApp, max_body_bytes: int, max_upload_bytes: int) -> None:
         self._app = app
@@ -146,16 +145,16 @@ class RequestLimits:
             await self._app(scope, receive, send)
             return
         if b"%00" in scope["query_string"] or "\0" in scope["path"]:
-            await answer(400, "the address has a NUL character in it")(scope, receive, send)
+            await answer(400, "the URL contains a NUL character")(scope, receive, send)
             return
         if {b"content-length", b"transfer-encoding"} <= {name for name, _ in scope["headers"]}:
-            # A proxy that goes by the other of the two would see other requests than we do.
+            # A proxy that trusts the other header would see different requests than we do.
             await _two_lengths()(scope, receive, send)
             return
-        limit, shown = self._limit_of(scope)
+        limit, named_limit = self._limit_of(scope)
         declared = Headers(scope=scope).get("content-length", "0")
         if not declared.isdecimal() or int(declared) > limit:
-            await answer(413, _too_large(shown))(scope, receive, send)
+            await answer(413, _too_large(named_limit))(scope, receive, send)
             return
         read = 0
 
@@ -164,13 +163,13 @@ class RequestLimits:
             message = await receive()
             read += len(message.get("body", b""))
             if read > limit:
-                raise TooLarge(_too_large(shown))
+                raise TooLarge(_too_large(named_limit))
             return message
 
         await self._app(scope, receive_within_limit, send)
 
     def _limit_of(self, scope: Scope) -> tuple[int, int]:
-        # Only forms go to disk as they come; any other body is read into memory.
+        # Only forms are streamed to disk; any other body is read into memory.
         kind = Headers(scope=scope).get("content-type", "").lower()
         is_form = kind.startswith("multipart/form-data")
         if scope["path"] in _UPLOADS and scope["method"] == "POST" and is_form:

@@ -1,4 +1,4 @@
-"""Bodies with a file in them: read as they come, the file straight to disk, never in memory."""
+"""Multipart forms with a file: streamed to disk as they arrive, never held in memory."""
 
 from __future__ import annotations
 
@@ -19,32 +19,13 @@ from python_multipart.exceptions import MultipartParseError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from holdfast.api.problems import Malformed, TooLarge
-from holdfast.file_store import place_of
+from holdfast.console.file_library import ARRIVING, Received
 
-#: How the name of a folder begins in which a file arrives until it is whole.
-ARRIVING = ".arriving-"
 _BLOCK_BYTES = 1 << 20
 _FIELD_BYTES = 64 * 1024
 _FIELDS = 50
 _LONGEST_NAME = 150
 _NO_FILE = "the form has no file"
-
-
-@dataclass(frozen=True, slots=True)
-class Received:
-    """A file that arrived whole, still under a passing name."""
-
-    name: str
-    path: Path
-    size: int
-    sha256: str
-
-    def keep(self, folder: Path) -> Path:
-        """Puts it where its content says, so that the same file is kept once."""
-        place = place_of(folder, self.sha256, self.name)
-        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self.path.replace(place)
-        return place
 
 
 @dataclass(slots=True)
@@ -54,14 +35,14 @@ class Form:
 
     @property
     def content(self) -> str:
-        """The same for forms that say the same, however they are cut into parts."""
+        """A hash that is the same for forms with the same content, however they are encoded."""
         file = None if self.file is None else [self.file.name, self.file.sha256]
-        told = orjson.dumps([self.fields, file], option=orjson.OPT_SORT_KEYS)
-        return hashlib.sha256(told).hexdigest()
+        text = orjson.dumps([self.fields, file], option=orjson.OPT_SORT_KEYS)
+        return hashlib.sha256(text).hexdigest()
 
 
 class _FileSink:
-    """Writes and hashes in a thread, a block at a time."""
+    """Writes and hashes a file in a thread, block by block."""
 
     def __init__(self, name: str, file: IO[bytes], path: Path, max_bytes: int) -> None:
         self._name = name
@@ -78,7 +59,7 @@ class _FileSink:
         if self._size > self._max_bytes:
             raise TooLarge(
                 f"the file is larger than {self._max_bytes:,} bytes",
-                "HOLDFAST_MAX_UPLOAD_BYTES sets the limit; or split the file.",
+                "Split the file, or raise HOLDFAST_MAX_UPLOAD_BYTES.",
             )
         if len(self._buffer) >= _BLOCK_BYTES:
             await self._flush()
@@ -103,16 +84,16 @@ class _FileSink:
 
 @asynccontextmanager
 async def received_form(request: Request, folder: Path, max_bytes: int) -> AsyncIterator[Form]:
-    """The fields of a multipart form, and its one file in a passing place."""
+    """The fields of a multipart form, and its one file in a temporary folder."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with tempfile.TemporaryDirectory(prefix=ARRIVING, dir=folder) as passing:
-        form = await _Reader(request, Path(passing), max_bytes).read()
+    with tempfile.TemporaryDirectory(prefix=ARRIVING, dir=folder) as arriving:
+        form = await _Reader(request, Path(arriving), max_bytes).read()
         request.state.content = form.content
         yield form
 
 
 class _Reader:
-    """Turns the parser's callbacks into steps that may wait."""
+    """Turns the parser's callbacks into steps that can be awaited."""
 
     def __init__(self, request: Request, folder: Path, max_bytes: int) -> None:
         self._request = request
@@ -132,7 +113,7 @@ class _Reader:
         _, options = parse_options_header(self._request.headers.get("content-type", ""))
         boundary = options.get(b"boundary")
         if not boundary:
-            raise Malformed("the form has no boundary", "Let your HTTP client make the form.")
+            raise Malformed("the form has no boundary", "Let your HTTP client encode the form.")
         try:
             parser = MultipartParser(boundary, self._callbacks())
             async for chunk in self._request.stream():
@@ -145,24 +126,24 @@ class _Reader:
             if self._file is not None:
                 self._file.close()
         if not self._ended:
-            raise Malformed("the form ends too early", "Send it again.")
+            raise Malformed("the form is incomplete", "Send it again.")
         return self._form
 
     def _callbacks(self) -> Any:
-        def noted(step: str) -> Any:
+        def record(step: str) -> Any:
             return lambda *_: self._steps.append((step, b""))
 
-        def sliced(step: str) -> Any:
+        def record_data(step: str) -> Any:
             return lambda data, start, end: self._steps.append((step, bytes(data[start:end])))
 
         return {
-            "on_part_begin": noted("part"),
-            "on_part_data": sliced("data"),
-            "on_part_end": noted("part_end"),
-            "on_header_field": sliced("header"),
-            "on_header_value": sliced("value"),
-            "on_headers_finished": noted("headers"),
-            "on_end": noted("end"),
+            "on_part_begin": record("part"),
+            "on_part_data": record_data("data"),
+            "on_part_end": record("part_end"),
+            "on_header_field": record_data("header"),
+            "on_header_value": record_data("value"),
+            "on_headers_finished": record("headers"),
+            "on_end": record("end"),
         }
 
     async def _take_steps(self) -> None:
@@ -184,7 +165,7 @@ class _Reader:
             if self._header.lower() == b"content-disposition":
                 self._disposition += data
             if len(self._header) + len(self._disposition) > _FIELD_BYTES:
-                raise Malformed("a header of the form is too long")
+                raise Malformed("a header in the form is too long")
             self._header = self._header if self._disposition else b""
         elif step == "headers":
             self._begin_part()
@@ -212,7 +193,7 @@ class _Reader:
             return
         self._text += data
         if len(self._text) > _FIELD_BYTES:
-            raise TooLarge(f"a field of the form is larger than {_FIELD_BYTES:,} bytes")
+            raise TooLarge(f"a field in the form is larger than {_FIELD_BYTES:,} bytes")
 
     async def _part_end(self) -> None:
         if self._sink is not None:
@@ -223,19 +204,19 @@ class _Reader:
         self._field = None
 
 
-def the_file(form: Form) -> Received:
+def require_file(form: Form) -> Received:
     if form.file is None:
         raise Malformed(_NO_FILE, "Send it as multipart/form-data, as the field `file`.")
     return form.file
 
 
-def safe_name(given: str) -> str:
-    """A file's name as people know it, without anything that leads elsewhere."""
-    last = re.split(r"[/\\]", given)[-1]
-    kept = "".join(each for each in last if each.isprintable()).strip().lstrip(".")
-    stem, dot, suffix = kept.rpartition(".")
-    if len(kept) > _LONGEST_NAME:
-        kept = f"{stem[: _LONGEST_NAME - 20]}{dot}{suffix[:10]}"
-    while len(kept.encode("utf-8", "ignore")) > _LONGEST_NAME:
-        kept = kept[1:]
-    return kept.encode("utf-8", "ignore").decode() or "upload"
+def safe_name(sent: str) -> str:
+    """The last part of a file's name, printable and short enough for every file system."""
+    last = re.split(r"[/\\]", sent)[-1]
+    name = "".join(letter for letter in last if letter.isprintable()).strip().lstrip(".")
+    stem, dot, suffix = name.rpartition(".")
+    if len(name) > _LONGEST_NAME:
+        name = f"{stem[: _LONGEST_NAME - 20]}{dot}{suffix[:10]}"
+    while len(name.encode("utf-8", "ignore")) > _LONGEST_NAME:
+        name = name[1:]
+    return name.encode("utf-8", "ignore").decode() or "upload"

@@ -1,4 +1,4 @@
-"""How everything stands: backlog and its age, rates, gates, workers, dead letters."""
+"""The overview: backlog and its age, totals over time, gates, workers, dead letters."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from pydantic import Field
 
 from holdfast.api.identity import PartsOf, Someone
-from holdfast.api.live import Feed
 from holdfast.api.shapes import Shape
 
 router = APIRouter(prefix="/api", tags=["overview"])
@@ -36,7 +35,7 @@ class Backlog(Shape):
 
 
 class Overview(Shape):
-    points: list[dict[str, Any]] = Field(description="Totals over time, for everybody's jobs.")
+    points: list[dict[str, Any]] = Field(description="Totals over time of everybody's jobs.")
     backlog: list[Backlog]
     workers: int
     dead_letters: int
@@ -46,21 +45,20 @@ class Overview(Shape):
 
 @router.get("/workers", summary="List the live workers")
 async def workers(person: Someone, parts: PartsOf) -> WorkerList:
-    found = await parts.store.workers.live(parts.options.worker_lost_seconds)
-    return WorkerList(workers=[WorkerShape(**each) for each in found])
+    workers = await parts.store.workers.live(parts.options.worker_lost_seconds)
+    return WorkerList(workers=[WorkerShape(**worker) for worker in workers])
 
 
-@router.get("/overview", summary="How everything stands")
-async def overview(request: Request, person: Someone, parts: PartsOf) -> Overview:
-    """Totals only: nothing of anybody's records."""
-    feed: Feed = request.app.state.feed
+@router.get("/overview", summary="Show the overview")
+async def overview(person: Someone, parts: PartsOf) -> Overview:
+    """Totals only; no records of anybody."""
     reads = parts.store.reads
     backlog = [
         Backlog(pipeline=pipeline, open=depth, oldest_seconds=age)
         for pipeline, depth, age in await reads.queue_depth()
     ]
     return Overview(
-        points=[asdict(point) for point in feed.points],
+        points=[asdict(point) for point in parts.feed.points],
         backlog=backlog,
         workers=len(await parts.store.workers.live(parts.options.worker_lost_seconds)),
         dead_letters=sum((await reads.count_dead_letters()).values()),

@@ -1,40 +1,28 @@
-"""Everything pending, over all jobs: what waits, since when, and who has it."""
+"""Pending items of all jobs: what is waiting, since when, and which worker has it."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Query
 from pydantic import Field
 
 from holdfast.api.cursors import Cursors
 from holdfast.api.dependencies import Parts
-from holdfast.api.flags import Flag, require_flag
-from holdfast.api.identity import PartsOf, Person, Someone
-from holdfast.api.items import (
-    After,
-    From,
-    NoOffset,
-    PageSize,
-    Statuses,
-    To,
-    in_utc,
-    refuse_offsets,
-    statuses_of,
-    summary,
-)
+from holdfast.api.flags import require_flag
+from holdfast.api.identity import PartsOf, Someone
+from holdfast.api.items import After, From, NoOffset, PageSize, Statuses, To, refuse_offsets
 from holdfast.api.shapes import Id, Shape
-from holdfast.api.timing import timed_page
-from holdfast.clock import Clock
+from holdfast.console.feature_flags import Flag
+from holdfast.console.item_filters import in_utc, statuses_of
+from holdfast.console.item_lists import PendingScope, summary
 from holdfast.console.items import ItemFilter, ItemPage
+from holdfast.console.person import Person
 from holdfast.errors import NotAllowed, UserError
 from holdfast.model import OPEN, ItemStatus
 
 router = APIRouter(prefix="/api/pending", tags=["items"])
-
-_COUNT_SECONDS = 30.0
-_COUNTS = 1000
 
 
 class PendingItem(Shape):
@@ -54,38 +42,15 @@ class PendingItem(Shape):
 class PendingList(Shape):
     items: list[PendingItem]
     next: str | None
-    pending_count: int = Field(description="Of the whole list; up to half a minute old.")
-
-
-class PendingCounts:
-    """Counts that many pages ask for, read at most twice a minute each."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._known: dict[tuple[str | None, str | None, int], tuple[float, int]] = {}
-
-    async def get(self, parts: Parts, scope: str | None, pipeline: str | None, job_id: int) -> int:
-        key = (scope, pipeline, job_id)
-        now = self._clock.monotonic()
-        known = self._known.get(key)
-        if known is not None and now < known[0] + _COUNT_SECONDS:
-            return known[1]
-        count = await parts.console.items.pending_count(scope, pipeline, job_id)
-        if len(self._known) >= _COUNTS:
-            self._known.clear()
-        self._known[key] = (now, count)
-        if key == (None, None, 0):
-            parts.metrics.pending_items.set(count)
-        return count
+    pending_count: int = Field(description="Of the whole list; up to 30 seconds old.")
 
 
 @router.get(
     "",
-    summary="Page through everything pending",
+    summary="List pending items across all jobs",
     dependencies=[Depends(require_flag(Flag.PENDING))],
 )
 async def index(
-    request: Request,
     person: Someone,
     parts: PartsOf,
     statuses: Statuses = "PENDING,PROCESSING",
@@ -102,45 +67,38 @@ async def index(
 ) -> PendingList:
     """The longest waiting first. `userId=all` is for those who may see everybody's jobs."""
     refuse_offsets(page, sort)
-    wanted = _open_only(statuses_of(status or statuses))
-    scope = _scope(person, user_id)
-    filter = ItemFilter(wanted, None, in_utc(since), in_utc(until))
-    bound = {"scope": scope, "type": job_type, "job": job_id, "filter": str(filter)}
-    cursors = Cursors(parts.secret, "pending", person.name, bound)
-    position = cursors.read(after)
-    async with timed_page(parts, "pending", position):
-        if job_id is None:
-            found = await parts.console.items.pending(scope, job_type, filter, position, page_size)
-        else:
-            job = await parts.console.jobs.job(job_id, scope)
-            found = await parts.console.items.page(job, filter, position, page_size)
-    counts: PendingCounts = request.app.state.pending_counts
+    scope = PendingScope(_owner(person, user_id), job_type, job_id)
+    filter = ItemFilter(_open_only(status or statuses), None, in_utc(since), in_utc(until))
+    bound_to = {"scope": str(scope), "filter": str(filter)}
+    cursors = Cursors(parts.secret, "pending", person.name, bound_to)
+    found = await parts.item_lists.pending(scope, filter, cursors.read(after), page_size)
     return PendingList(
         items=await _shapes(found, parts),
         next=None if found.next is None else cursors.write(found.next),
-        pending_count=await counts.get(parts, scope, job_type, job_id or 0),
+        pending_count=await parts.item_lists.pending_count(scope),
     )
 
 
-def _open_only(statuses: tuple[ItemStatus, ...]) -> tuple[ItemStatus, ...]:
-    refused = [status for status in statuses if status not in OPEN]
-    if refused:
-        raise UserError(f"{refused[0]} items are not pending", "Choose among PENDING, PROCESSING.")
+def _open_only(text: str) -> tuple[ItemStatus, ...]:
+    statuses = statuses_of(text)
+    for status in statuses:
+        if status not in OPEN:
+            raise UserError(f"{status} items are not pending", "Choose PENDING or PROCESSING.")
     return statuses or (ItemStatus.PENDING, ItemStatus.PROCESSING)
 
 
-def _scope(person: Person, user_id: str) -> str | None:
+def _owner(person: Person, user_id: str) -> str | None:
     if user_id == "me":
         return person.name
     if person.scope is not None:
-        raise NotAllowed("only admins and readers see everybody's", "Use userId=me.")
+        raise NotAllowed("only admins and readers see everybody's items", "Use userId=me.")
     return None
 
 
-async def _shapes(found: ItemPage, parts: Parts) -> list[PendingItem]:
-    jobs = await parts.console.items.job_types(sorted({item.job_id for item in found.items}))
+async def _shapes(page: ItemPage, parts: Parts) -> list[PendingItem]:
+    jobs = await parts.console.items.job_types(sorted({item.job_id for item in page.items}))
     shapes = []
-    for item in found.items:
+    for item in page.items:
         pipeline, owner, name = jobs.get(item.job_id, ("", "", ""))
         shapes.append(
             PendingItem(

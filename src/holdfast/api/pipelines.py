@@ -1,4 +1,4 @@
-"""The pipelines that this server knows."""
+"""The pipelines that this server offers."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from typing import Any, Literal, cast
 from fastapi import APIRouter
 from pydantic import Field
 
-from holdfast.api.dependencies import Parts
 from holdfast.api.identity import PartsOf, Someone
 from holdfast.api.shapes import Shape
-from holdfast.errors import UserError
 from holdfast.options import Option
 from holdfast.pipeline import Pipeline
 
@@ -21,7 +19,8 @@ router = APIRouter(prefix="/api/pipelines", tags=["pipelines"])
 class OptionShape(Shape):
     name: str = Field(examples=["currency"])
     type: Literal["str", "int", "float", "bool"]
-    default: Any = Field(description="Null: it may be left out.")
+    default: Any
+    required: bool
     help: str
     choices: list[Any]
 
@@ -30,11 +29,14 @@ class PipelineShape(Shape):
     name: str = Field(examples=["prices"])
     about: str | None
     columns: list[str]
-    inputs: list[str] = Field(description="Fields that its rows should have.")
+    inputs: list[str] = Field(description="Fields that input rows should have.")
     options: list[OptionShape] = Field(
-        description="What can be set about a job; none declared: anything can."
+        description="Options of a job; a pipeline that declares none accepts any."
     )
-    discovers: bool = Field(description="Whether it finds its records by itself.")
+    discovers: bool = Field(description="Whether it finds its own records.")
+    plans: bool = Field(
+        description="Whether it plans its own jobs; `POST /api/jobs` cannot start one of these."
+    )
 
 
 class PipelineList(Shape):
@@ -43,14 +45,7 @@ class PipelineList(Shape):
 
 @router.get("", summary="List the pipelines")
 async def index(person: Someone, parts: PartsOf) -> PipelineList:
-    return PipelineList(pipelines=[_shape(each) for each in parts.pipelines.values()])
-
-
-def pipeline_named(name: str, parts: Parts) -> Pipeline:
-    if name not in parts.pipelines:
-        known = ", ".join(sorted(parts.pipelines)) or "none; start the server with a PIPELINE.py"
-        raise UserError(f"there is no pipeline {name!r}", f"Pipelines: {known}.")
-    return parts.pipelines[name]
+    return PipelineList(pipelines=[_shape(pipeline) for pipeline in parts.pipelines.values()])
 
 
 def _shape(pipeline: Pipeline) -> PipelineShape:
@@ -59,8 +54,9 @@ def _shape(pipeline: Pipeline) -> PipelineShape:
         about=inspect.cleandoc(pipeline.__doc__) if pipeline.__doc__ else None,
         columns=list(pipeline.columns),
         inputs=list(pipeline.inputs),
-        options=[_option_shape(each) for each in pipeline.options],
+        options=[_option_shape(option) for option in pipeline.options],
         discovers=pipeline.discovers,
+        plans=pipeline.plans,
     )
 
 
@@ -69,6 +65,7 @@ def _option_shape(option: Option) -> OptionShape:
         name=option.name,
         type=cast(Any, option.type.__name__),
         default=option.default,
+        required=option.required,
         help=option.help,
         choices=list(option.choices),
     )

@@ -1,4 +1,4 @@
-"""Errors as problem+json (RFC 9457): what is wrong, and what to do next."""
+"""Errors as problem+json (RFC 9457): what is wrong, and what to do about it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from holdfast.console.feature_flags import SwitchedOff
 from holdfast.errors import (
     DatabaseGone,
     InputError,
@@ -30,7 +31,7 @@ _GONE_SECONDS = 5
 
 
 class Malformed(UserError):
-    """A request that cannot be understood, such as a cursor that is not ours."""
+    """A request that cannot be understood, such as one with a forged cursor."""
 
 
 class TooLarge(UserError):
@@ -38,11 +39,7 @@ class TooLarge(UserError):
 
 
 class WrongType(UserError):
-    """A body of a type that is not taken here."""
-
-
-class SwitchedOff(UserError):
-    """A flag or a kill switch is in the way."""
+    """A body of an unsupported type."""
 
 
 class Problem(BaseModel):
@@ -67,19 +64,19 @@ _STATUSES: dict[type[UserError], int] = {
 
 _DESCRIBED = {
     400: "The request cannot be understood.",
-    401: "Nobody is logged in.",
-    403: "Who is logged in may not do this.",
-    404: "It does not exist, or not for who is logged in.",
-    409: "It does not fit the state of things.",
-    413: "The body is too large.",
-    415: "The body is of a type that is not taken here.",
+    401: "You are not logged in.",
+    403: "You are not allowed to do this.",
+    404: "Not found, or not visible to you.",
+    409: "Not possible in the current state.",
+    413: "The request body is too large.",
+    415: "The type of the request body is not supported.",
     422: "A value is not valid.",
-    429: "Too much at once; Retry-After says when to try again.",
-    503: "Not now: the database is gone, or it is switched off.",
+    429: "Too many requests; Retry-After says when to try again.",
+    503: "Temporarily unavailable: the database cannot be reached, or the feature is off.",
     507: "The disk is full.",
 }
 
-#: For the OpenAPI document: any route may answer so.
+#: For the OpenAPI document: any route may respond with these.
 RESPONSES: dict[int | str, dict[str, Any]] = {
     status: {
         "description": text,
@@ -135,11 +132,11 @@ async def _user_error(_: Request, error: Exception) -> JSONResponse:
 
 async def _invalid(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    found = [
-        {"at": ".".join(map(str, each["loc"])), "message": each["msg"]} for each in error.errors()
+    errors = [
+        {"at": ".".join(map(str, item["loc"])), "message": item["msg"]} for item in error.errors()
     ]
-    detail = "; ".join(f"{each['at']}: {each['message']}" for each in found[:3])
-    return answer(422, detail, errors=found)
+    detail = "; ".join(f"{item['at']}: {item['message']}" for item in errors[:3])
+    return answer(422, detail, errors=errors)
 
 
 async def _http(_: Request, error: Exception) -> JSONResponse:
@@ -150,20 +147,22 @@ async def _http(_: Request, error: Exception) -> JSONResponse:
 async def _gone(request: Request, error: Exception) -> JSONResponse:
     request.app.state.parts.log.warning("database.gone", error=str(error))
     headers = {"Retry-After": str(_GONE_SECONDS)}
-    return answer(503, "the database cannot be reached now", "Try again soon.", headers=headers)
+    return answer(503, "the database cannot be reached", "Try again in a moment.", headers=headers)
 
 
 async def _left(_: Request, error: Exception) -> JSONResponse:
-    """Nobody reads it: who sent the request left in the midst of it. No failure of ours."""
-    return answer(400, "the request ended too early", "Send it again.")
+    """The client disconnected while sending its request; nobody reads this response."""
+    return answer(400, "the request is incomplete", "Send it again.")
 
 
 async def _system(request: Request, error: Exception) -> JSONResponse:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return answer(507, "the disk is full; nothing was kept", "Make room, then send it again.")
+        return answer(
+            507, "the disk is full; nothing was stored", "Free some space, then try again."
+        )
     return await _unexpected(request, error)
 
 
 async def _unexpected(request: Request, error: Exception) -> JSONResponse:
     request.app.state.parts.log.error("request.failed", path=request.url.path, exc_info=error)
-    return answer(500, "something unexpected happened; the log says what")
+    return answer(500, "internal error; see the server log")

@@ -8,21 +8,21 @@ from holdfast.api.app import ROUTERS
 
 _HEAD = """# HTTP API
 
-Served by `holdfast api`. The whole description, with the form of every body and answer, is the
-OpenAPI document at `/api/openapi.json`, for anybody who is logged in.
-[Use the API](../how-to/use-the-api.md) shows the way.
+Served by `holdfast api`. The complete description, with the schema of every request and
+response, is the OpenAPI document at `/api/openapi.json`, for anybody who is logged in.
+[Use the API](../how-to/use-the-api.md) is an introduction.
 
-Names in JSON are in camel case, times are ISO 8601 in UTC, errors are `application/problem+json`.
-Lists answer `next`, to be given as `after`; it is null at the end. Any POST but those of people
-and their tokens takes an `Idempotency-Key`.
+JSON names are in camel case, times are ISO 8601 in UTC, errors are `application/problem+json`.
+Lists return `next`, to be sent as `after`; it is null on the last page. Every POST accepts an
+`Idempotency-Key`, except those for accounts and tokens.
 """
 
 
 def reference() -> str:
     lines = [_HEAD]
     heading = ""
-    for each in ROUTERS:
-        for route in each.router.routes:
+    for module in ROUTERS:
+        for route in module.router.routes:
             if not isinstance(route, APIRoute) or not route.include_in_schema:
                 continue
             if str(route.tags[0]) != heading:
@@ -30,8 +30,8 @@ def reference() -> str:
                 lines += ["", f"## {heading.capitalize()}", "", "| Route | |", "|---|---|"]
             method = min(route.methods or {"GET"})
             about = " ".join((route.description or "").split())
-            told = f"{route.summary}. {about}".strip()
-            lines.append(f"| `{method} {route.path}` | {told} |")
+            text = f"{route.summary}. {about}".strip()
+            lines.append(f"| `{method} {route.path}` | {text} |")
     return "\n".join(lines) + "\n"
 
 

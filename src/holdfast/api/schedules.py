@@ -1,4 +1,4 @@
-"""Schedules: jobs that start by the clock."""
+"""Schedules: jobs that start at certain times."""
 
 from __future__ import annotations
 
@@ -10,11 +10,8 @@ from fastapi import APIRouter, Path
 from pydantic import Field
 
 from holdfast.api.identity import Admin, PartsOf, Someone
-from holdfast.api.pipelines import pipeline_named
 from holdfast.api.shapes import Name, Shape
-from holdfast.engine.upkeep import next_fire
-from holdfast.errors import NotThere, UserError
-from holdfast.options import checked_options
+from holdfast.console.schedules import ScheduleRequest, remove_schedule, set_schedule
 
 router = APIRouter(prefix="/api/schedules", tags=["schedules"])
 
@@ -47,35 +44,29 @@ class NewSchedule(Shape):
 
 @router.get("", summary="List the schedules")
 async def index(person: Someone, parts: PartsOf) -> ScheduleList:
-    found = await parts.store.schedules.all()
-    return ScheduleList(schedules=[_shape(each) for each in found])
+    schedules = await parts.store.schedules.all()
+    return ScheduleList(schedules=[_shape(schedule) for schedule in schedules])
 
 
 @router.put("/{name}", status_code=204, summary="Set a schedule")
 async def put(name: ScheduleName, body: NewSchedule, person: Admin, parts: PartsOf) -> None:
-    """A worker that has the pipeline starts its jobs."""
-    pipeline = pipeline_named(body.pipeline, parts)
-    if not pipeline.discovers:
-        raise UserError(
-            f"the pipeline {pipeline.name} has no `discover`",
-            "Only pipelines that find their records by themselves can be scheduled.",
-        )
-    options = checked_options(pipeline.name, pipeline.options, body.options)
-    next_at = next_fire(body.cron, body.zone, parts.clock.now())
-    await parts.control(person.name).set_schedule(
-        name, pipeline.name, body.cron, body.zone, options, next_at
-    )
+    """Its jobs are started by a worker that has the pipeline."""
+    pipeline = parts.new_jobs.pipeline(body.pipeline)
+    request = ScheduleRequest(name, body.cron, body.zone, body.options)
+    await set_schedule(parts.control(person.name), pipeline, request, parts.clock)
 
 
 @router.delete("/{name}", status_code=204, summary="Remove a schedule")
 async def remove(name: ScheduleName, person: Admin, parts: PartsOf) -> None:
-    """The jobs that it started stay."""
-    if not await parts.control(person.name).remove_schedule(name):
-        raise NotThere(f"there is no schedule {name!r}", "GET /api/schedules lists them.")
+    """The jobs that it started remain."""
+    await remove_schedule(parts.control(person.name), name)
 
 
-def _shape(told: dict[str, Any]) -> ScheduleShape:
-    options = orjson.loads(told["options"])
-    rest = {name: value for name, value in told.items() if name != "reference"}
-    values = {**rest, "pipeline": told["reference"], "options": options}
-    return ScheduleShape(**{**values, "enabled": bool(told["enabled"])})
+def _shape(row: dict[str, Any]) -> ScheduleShape:
+    fields = {name: value for name, value in row.items() if name != "reference"}
+    fields |= {
+        "pipeline": row["reference"],
+        "options": orjson.loads(row["options"]),
+        "enabled": bool(row["enabled"]),
+    }
+    return ScheduleShape(**fields)

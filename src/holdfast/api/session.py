@@ -1,4 +1,4 @@
-"""Coming in and going out."""
+"""Logging in and out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from holdfast.api.dependencies import Parts
 from holdfast.api.identity import (
     COOKIE,
     PartsOf,
-    Person,
     Someone,
     csrf_token,
     ip_of,
@@ -20,7 +19,8 @@ from holdfast.api.identity import (
 )
 from holdfast.api.shapes import Shape
 from holdfast.console.accounts import Role
-from holdfast.errors import NotAllowed
+from holdfast.console.own_account import OwnAccount
+from holdfast.console.person import Person
 
 router = APIRouter(tags=["session"])
 
@@ -30,7 +30,7 @@ Password = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 Code = Annotated[
     str,
     StringConstraints(max_length=100),
-    Field(description="Of the second factor, where you have one; or a recovery code."),
+    Field(description="Code of your second factor, if you have one, or a recovery code."),
 ]
 
 
@@ -48,7 +48,7 @@ class UseLink(Shape):
 
 
 class NewPassword(Shape):
-    current: Password | None = Field(default=None, description="Not needed where none is set yet.")
+    current: Password | None = Field(default=None, description="Not needed if none is set yet.")
     password: Annotated[str, StringConstraints(min_length=12, max_length=1000)]
 
 
@@ -57,7 +57,7 @@ class SessionShape(Shape):
     role: Role
     csrf_token: str | None = Field(
         default=None,
-        description="For the header X-CSRF-Token of changes; none where a token is used.",
+        description="For the header X-CSRF-Token of changes; null if an API token is used.",
     )
 
 
@@ -65,7 +65,7 @@ class SessionShape(Shape):
 async def log_in(body: LogIn, request: Request, response: Response, parts: PartsOf) -> SessionShape:
     ip = ip_of(request)
     session = await parts.accounts.log_in(body.name, body.password, ip, body.code)
-    return await _begun(session, request, response, parts)
+    return await _opened(session, request, response, parts)
 
 
 @router.post("/api/session/link", summary="Log in with a one-time link")
@@ -73,10 +73,10 @@ async def use_link(
     body: UseLink, request: Request, response: Response, parts: PartsOf
 ) -> SessionShape:
     session = await parts.accounts.use_link(body.token, ip_of(request), body.code)
-    return await _begun(session, request, response, parts)
+    return await _opened(session, request, response, parts)
 
 
-@router.get("/api/session", summary="Who is logged in")
+@router.get("/api/session", summary="Show who is logged in")
 async def show(person: Someone, parts: PartsOf) -> SessionShape:
     return _shape(person, parts)
 
@@ -92,27 +92,17 @@ async def log_out(person: Someone, response: Response, parts: PartsOf) -> None:
 async def set_password(
     body: NewPassword, person: Someone, request: Request, parts: PartsOf
 ) -> None:
-    """Ends your other sessions; your tokens and login links are worth nothing any more."""
+    """Ends your other sessions and invalidates your tokens and login links."""
     require_session(person, "set a password")
-    if (await parts.console.people.user(person.name)).has_password:
-        await _check_current(body, person, request, parts)
-    await parts.accounts.change_user(
-        person.name, person.name, password=body.password, session=person.session
-    )
+    account = OwnAccount(parts.console, parts.accounts, person)
+    await account.set_password(body.current, body.password, ip_of(request))
 
 
-async def _check_current(body: NewPassword, person: Person, request: Request, parts: Parts) -> None:
-    try:
-        await parts.accounts.require_password(person.name, body.current or "", ip_of(request))
-    except NotAllowed:
-        raise NotAllowed("the current password is wrong", "Give it as `current`.") from None
-
-
-async def _begun(session: str, request: Request, response: Response, parts: Parts) -> SessionShape:
+async def _opened(session: str, request: Request, response: Response, parts: Parts) -> SessionShape:
     set_cookie(response, request, session)
-    known = await parts.accounts.by_session(session)
-    assert known is not None
-    return _shape(Person(known.name, Role(known.role), session), parts)
+    user = await parts.accounts.by_session(session)
+    assert user is not None
+    return _shape(Person(user.name, Role(user.role), session), parts)
 
 
 def _shape(person: Person, parts: Parts) -> SessionShape:

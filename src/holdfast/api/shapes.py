@@ -1,4 +1,4 @@
-"""The forms of what goes over the wire: camel case outside, our words inside."""
+"""Request and response models: camel case in JSON, snake case in Python."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pydantic.alias_generators import to_camel
 
 LARGEST_ID = 2**53 - 1
 
-#: Ids of rows; any larger number could not name one on every database.
+#: Row ids; larger numbers do not fit every database and client.
 Id = Annotated[int, Field(ge=1, le=LARGEST_ID)]
-#: Text that every database can keep.
+#: Text that every database can store.
 Text = Annotated[str, StringConstraints(max_length=1000, pattern=r"^[^\x00]*$")]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]+$")]
 
@@ -102,4 +102,4 @@ class JobShape(Shape):
 
 class JobList(Shape):
     jobs: list[JobShape]
-    next: str | None = Field(description="Give it as `after` for the next page.")
+    next: str | None = Field(description="Send it as `after` to get the next page.")

@@ -1,4 +1,4 @@
-"""How much one has, of what one may have."""
+"""Usage and limits of the person who asks."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ router = APIRouter(tags=["session"])
 
 class AmountsShape(Shape):
     files: int = Field(description="Stored files.")
-    bytes: int = Field(description="Of stored files and exports.")
+    bytes: int = Field(description="Bytes of stored files and exports.")
     exports: int
-    jobs: int = Field(description="Unfinished ones.")
-    tokens: int = Field(description="Live ones.")
+    jobs: int = Field(description="Unfinished jobs.")
+    tokens: int = Field(description="Valid tokens.")
 
 
 class UsageShape(Shape):
@@ -26,7 +26,7 @@ class UsageShape(Shape):
     limits: AmountsShape
 
 
-@router.get("/api/session/usage", summary="How much of your quota is used")
+@router.get("/api/session/usage", summary="Show your usage and limits")
 async def show(person: Someone, parts: PartsOf) -> UsageShape:
     quotas = parts.console.quotas
     used = AmountsShape(**asdict(await quotas.used(person.name)))

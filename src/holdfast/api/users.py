@@ -1,4 +1,4 @@
-"""Accounts, for admins."""
+"""User accounts, for admins."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class NewUser(Shape):
     name: UserName = Field(examples=["ada"])
     role: Role = Role.OPERATOR
     password: NewPassword | None = Field(
-        default=None, description="Left out, the person comes in with a one-time link."
+        default=None, description="Without one, they log in with a one-time link."
     )
 
 
@@ -65,8 +65,8 @@ async def add(body: NewUser, person: Admin, parts: PartsOf) -> UserShape:
 
 @router.patch("/{name}", summary="Change an account")
 async def change(name: NameInPath, body: UserChange, person: Admin, parts: PartsOf) -> UserShape:
-    """Disabling an account ends its sessions and its tokens' effect at once; a new password ends
-    them for good."""
+    """Disabling an account ends its sessions and suspends its tokens at once; a new password
+    revokes them."""
     if body.password is not None:
         require_session(person, "set a password")
     await parts.accounts.change_user(
@@ -75,9 +75,9 @@ async def change(name: NameInPath, body: UserChange, person: Admin, parts: Parts
     return _shape(await parts.console.people.user(name))
 
 
-@router.post("/{name}/link", status_code=201, summary="Make a one-time login link")
+@router.post("/{name}/link", status_code=201, summary="Create a one-time login link")
 async def make_link(name: NameInPath, request: Request, person: Admin, parts: PartsOf) -> LinkShape:
-    require_session(person, "make a login link")
+    require_session(person, "create a login link")
     token = await parts.accounts.make_link(name, person.name)
     return LinkShape(url=link_of(request, token))
 
@@ -87,5 +87,5 @@ def _shape(user: object) -> UserShape:
 
 
 def link_of(request: Request, token: str) -> str:
-    """Where the pages take a one-time link."""
+    """The page that accepts a one-time link."""
     return f"{request.base_url}login/{token}"

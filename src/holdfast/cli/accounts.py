@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import typer
 
+from holdfast.cli.account_composition import accounts_of, second_factors_of
 from holdfast.cli.arguments import JSON
 from holdfast.cli.composition import (
     ensure_schema,
@@ -16,7 +17,6 @@ from holdfast.cli.composition import (
     settings_from_environment,
 )
 from holdfast.cli.output import console, errors, print_json, print_table
-from holdfast.cli.people_parts import accounts_of, second_factors_of
 from holdfast.clock import SystemClock
 from holdfast.console import open_console
 from holdfast.console.accounts import Accounts, Role

@@ -90,7 +90,7 @@ async def _job_details(
     details["why"] = await why_not_running(
         open_console(store), job, settings.worker_lost_seconds, settings.backfill_enabled
     )
-    details["streams"] = await store.reads.streams(job_id)
+    details["streams"] = await store.streams.of_job(job_id)
     details["ranges_count"] = await open_console(store).ranges.count(job_id)
     details["ranges"] = await open_console(store).ranges.of_job(job_id, 20)
     details["errors"] = await open_console(store).jobs.errors_by_code(job_id)

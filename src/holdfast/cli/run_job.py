@@ -23,7 +23,7 @@ from holdfast.clock import SystemClock, system_random
 from holdfast.console import open_console
 from holdfast.console.grid import write_export
 from holdfast.console.why import why_not_running
-from holdfast.engine.control import Asked, Caps, Control, discovery_key, options_of
+from holdfast.engine.control import Caps, Control, NewUpload, Origin, discovery_key, options_of
 from holdfast.engine.record.discover import WalkParts
 from holdfast.engine.record.uploads import Upload, UploadParts
 from holdfast.errors import InputError, UserError
@@ -135,19 +135,19 @@ class JobRun:
                 request.options,
                 caps=request.caps,
                 only_first=only_first,
-                asked=Asked(by_admin=True, take_over=request.take_over),
+                origin=Origin(by_admin=True, take_over=request.take_over),
             )
         if self._file is not None:
             print_detected(self._file)
-        return await control.start_upload(
-            request.pipeline,
-            request.input,
-            self._key(),
-            request.table,
-            request.options,
-            request.caps,
-            only_first,
+        upload = NewUpload(
+            pipeline=request.pipeline,
+            path=request.input,
+            key=self._key(),
+            table=request.table,
+            options=request.options,
+            caps=request.caps,
         )
+        return await control.start_upload(upload, only_first)
 
     async def _is_from_another_file(self, store: Store, job_id: int) -> bool:
         """Pipelines of the same name in two files are different ones; a moved file is the same."""

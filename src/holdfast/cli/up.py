@@ -27,7 +27,7 @@ from holdfast.clock import SystemClock
 from holdfast.console import open_console
 from holdfast.console.files import NewFile
 from holdfast.demo.part import Sample, demo_parts
-from holdfast.engine.control import NO_CAPS, Asked, Control
+from holdfast.engine.control import Control, NewUpload, Origin
 from holdfast.errors import UserError
 from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
@@ -163,7 +163,7 @@ async def _start_jobs(
     key = content_key(path)
     detected = {"format": "csv", "columns": list(_DEMO_NAMES), "notes": []}
     new = NewFile("admin", path.name, "upload", str(path), path.stat().st_size, key, detected)
-    asked = Asked(file_id=await open_console(store).files.add_file(new))
-    table = {"names": _DEMO_NAMES}
-    await control.start_upload(loaded["prices"], path, key, table, {}, NO_CAPS, asked=asked)
+    origin = Origin(file_id=await open_console(store).files.add_file(new))
+    upload = NewUpload(loaded["prices"], path, key, table={"names": _DEMO_NAMES}, origin=origin)
+    await control.start_upload(upload)
     await control.start_discovery(loaded["catalogue"], {})

@@ -19,8 +19,8 @@ from holdfast.console.quotas import NO_LIMITS, Amounts, Quotas
 from holdfast.console.ranges import RangeReads
 from holdfast.console.samples import SampleReads
 from holdfast.console.secrets import Secrets
-from holdfast.console.streams import StreamReads
 from holdfast.store import Store
+from holdfast.store.streams import StreamReads
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def open_console(store: Store, limits: Amounts = NO_LIMITS) -> Console:
         jobs=JobReads(store),
         items=Items(database),
         ranges=RangeReads(database),
-        streams=StreamReads(database),
+        streams=store.streams,
         dead_letters=DeadLetters(database),
         audit=AuditLog(database),
         samples=SampleReads(database),

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from holdfast.model import FINAL, OPEN, ItemStatus, Job, JobState
+from holdfast.store.chunks import EARLIEST, LATEST
 from holdfast.store.database import Database
 from holdfast.store.driver import Row, Transaction, Values
-from holdfast.store.instants import instant_parameter, parse_instant
+from holdfast.store.instants import parse_instant
 from holdfast.store.rows import fields_of
 
 _EVERYTHING = 2**31 - 1
@@ -24,8 +25,6 @@ _HEAD_CHARACTERS = 2000
 _RESULT_CHARACTERS = 100_000
 _RANGES = 50
 _MOST_RANGES = 2000
-_EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
-_LATEST = datetime(9999, 1, 1, tzinfo=UTC)
 
 Position = dict[str, Any]
 
@@ -92,7 +91,6 @@ class _Taking:
     """One page in the making."""
 
     tx: Transaction
-    dialect: str
     job: Job | None  # None: over all jobs
     filter: ItemFilter
     limit: int
@@ -102,9 +100,6 @@ class _Taking:
     @property
     def room(self) -> int:
         return self.limit - len(self.items)
-
-    def instant(self, value: datetime) -> Any:
-        return instant_parameter(self.dialect, value)
 
 
 class Items:
@@ -200,8 +195,7 @@ class Items:
     def _taking(
         self, tx: Transaction, job: Job | None, filter: ItemFilter, limit: int, sizes: Sizes
     ) -> _Taking:
-        dialect = self._database.driver.dialect
-        return _Taking(tx, dialect, job, filter, limit, sizes._asdict(), [])
+        return _Taking(tx, job, filter, limit, sizes._asdict(), [])
 
 
 def _phases(job: Job, filter: ItemFilter) -> list[str]:
@@ -255,14 +249,14 @@ async def _changed(
 ) -> list[ItemView]:
     assert taking.job is not None
     filter = taking.filter
-    start = datetime.fromisoformat(at["at"]) if "at" in at else filter.since or _EARLIEST
+    start = datetime.fromisoformat(at["at"]) if "at" in at else filter.since or EARLIEST
     params = {
         **taking.sizes,
         **extra,
         "job_id": taking.job.id,
-        "updated_at": taking.instant(start),
+        "updated_at": start,
         "seq": at.get("seq", 0),
-        "until": taking.instant(filter.until or _LATEST),
+        "until": filter.until or LATEST,
         "limit": taking.room + 1,
     }
     rows = await taking.tx.scan(query, params)
@@ -271,7 +265,7 @@ async def _changed(
 
 
 def _changed_at(item: ItemView) -> tuple[datetime, int]:
-    return (item.updated_at or _EARLIEST, item.seq)
+    return (item.updated_at or EARLIEST, item.seq)
 
 
 def _took(taking: _Taking, found: list[ItemView]) -> Position | None:
@@ -298,14 +292,14 @@ async def _open(
     """Open items lie only in ranges, so the cost does not grow with what is finished. After many
     ranges without any, the page ends early, with the place to go on from."""
     filter = taking.filter
-    start = at.get("at") or (filter.since or _EARLIEST).isoformat()
+    start = at.get("at") or (filter.since or EARLIEST).isoformat()
     place = {"at": start, "range": at.get("range", 0), "seq": at.get("seq", 0)}
     for _ in range(_MOST_RANGES // _RANGES):
         params = {
             **extra,
-            "since": taking.instant(datetime.fromisoformat(place["at"])),
+            "since": datetime.fromisoformat(place["at"]),
             "id": place["range"],
-            "until": taking.instant(filter.until or _LATEST),
+            "until": filter.until or LATEST,
             "want": _wanted_leases(filter),
             "limit": _RANGES,
             "size": taking.limit + 1,
@@ -336,7 +330,7 @@ class _OpenRange(NamedTuple):
     size: int  # at most so many items; a larger again range is cut off above a page's size
 
     def place(self, seq: int) -> Position:
-        since = parse_instant(self.since) or _EARLIEST
+        since = parse_instant(self.since) or EARLIEST
         return {"at": since.isoformat(), "range": self.id, "seq": seq}
 
 

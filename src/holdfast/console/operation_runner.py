@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,7 +12,7 @@ from typing import Any
 from holdfast.console import Console
 from holdfast.console.exports import NewExport
 from holdfast.console.items import ItemFilter
-from holdfast.console.operations import Candidate, Hold
+from holdfast.console.operations import Chunk, Following, Hold
 from holdfast.console.value_search import Value, search
 from holdfast.engine.control import Control
 from holdfast.errors import (
@@ -23,17 +23,16 @@ from holdfast.errors import (
     RetryClass,
     UserError,
 )
-from holdfast.model import FINAL, ItemStatus, JobState, Json
+from holdfast.model import ItemStatus, Job, JobState
 from holdfast.pipeline import Pipeline
+from holdfast.store.chunks import EARLIEST, LATEST, FinishedItems, FreeRanges, NamedItems
+from holdfast.store.reprocess import Candidate, Fits
 
 #: What a filter says of items besides their statuses.
 NARROWING = ("code", "since", "until", "values")
 _LEASE_SECONDS = 60.0
 _CHUNK = 500
 _AT_ONCE = 20
-
-#: Changes the items with these numbers, and says how far the operation is then.
-_Change = Callable[[Hold, list[int], Json], Awaitable[Hold]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,85 +150,72 @@ class OperationRunner:
 
     async def _skip(self, hold: Hold, job_id: int, number: int) -> Hold:
         target = hold.operation.target
-        filter = filter_of(target)
         reason = target.get("reason") or f"skipped by {hold.operation.owner_id}"
-        if target.get("values"):
+        filter = filter_of(target)
+        ranges = FreeRanges(filter.code, filter.since or EARLIEST, filter.until or LATEST)
 
-            async def skip(hold: Hold, seqs: list[int], position: Json) -> Hold:
-                return await self._console.operations.skip_chosen(
-                    hold, job_id, seqs, reason, position
-                )
+        async def step(hold: Hold, chunk: Chunk[FreeRanges]) -> Hold:
+            return await self._console.operations.skip(hold, job_id, chunk, reason)
 
-            hold = await self._each_found(hold, job_id, number, skip)
-            await self._store.outcomes.complete(job_id)
-            return hold
-        more = True
-        while more and not self._stopped.is_set():
-            before = hold.operation.done_count
-            hold, more = await self._console.operations.skip(hold, job_id, filter, reason)
-            await self._spaced(hold, hold.operation.done_count - before)
+        # No date limits a search: skipping ends open items, so none is looked at twice.
+        job = await self._store.reads.job(job_id)
+        hold = await self._every_chunk(hold, job, number, [ranges], filter, step)
         await self._store.outcomes.complete(job_id)
         return hold
 
     async def _reprocess(self, hold: Hold, job_id: int, number: int) -> Hold:
-        target = hold.operation.target
-        filter = filter_of(target)
         job = await self._store.reads.job(job_id)
-        fits = self._fitting(self._pipelines.get(job.pipeline), target)
-        reset = target["reset_attempts"]
-        if target.get("values"):
+        fits = self._fitting(self._pipelines.get(job.pipeline), hold.operation.target)
+        # Without what finished since the operation was requested, or it would never end.
+        filter = filter_of(hold.operation.target)
+        begun = hold.operation.begun_at
+        filter = replace(filter, until=min(begun, filter.until or begun))
+        by_status = [
+            FinishedItems(status, filter.code, filter.since or EARLIEST, filter.until or begun)
+            for status in filter.final
+        ]
 
-            async def reprocess(hold: Hold, seqs: list[int], position: Json) -> Hold:
-                return await self._console.operations.reprocess_chosen(
-                    hold, job_id, seqs, fits, reset, position
-                )
+        async def step(hold: Hold, chunk: Chunk[FinishedItems]) -> Hold:
+            return await self._console.operations.reprocess(hold, job_id, chunk, fits)
 
-            return await self._each_found(hold, job_id, number, reprocess)
-        statuses = [status for status in filter.final if status in FINAL]
-        first = (hold.operation.position or {}).get("status", 0)
-        for index, status in list(enumerate(statuses))[first:]:
-            more = True
-            while more and not self._stopped.is_set():
-                before = hold.operation.done_count
-                hold, more = await self._console.operations.reprocess(
-                    hold, job_id, status, filter, fits, reset
-                )
-                await self._spaced(hold, hold.operation.done_count - before)
-            if self._stopped.is_set():
-                return hold
-            hold = _at(hold, {"job": number, "status": index + 1})
-        return hold
+        return await self._every_chunk(hold, job, number, by_status, filter, step)
 
-    async def _each_found(self, hold: Hold, job_id: int, number: int, change: _Change) -> Hold:
-        """Changes what is found by its columns, a search at a time: outside any transaction, since
-        a search reads many rows."""
-        target = hold.operation.target
-        job = await self._store.reads.job(job_id)
-        filter, values = self._before(hold, filter_of(target)), values_in(target)
-        place = (hold.operation.position or {}).get("page")
+    async def _every_chunk(
+        self,
+        hold: Hold,
+        job: Job,
+        number: int,
+        parts: Sequence[Following],
+        filter: ItemFilter,
+        step: Callable[[Hold, Chunk[Following]], Awaitable[Hold]],
+    ) -> Hold:
+        """Changes a chunk after the other: what the value search finds, or the parts in turn."""
         while not self._stopped.is_set():
-            found = await search(self._console, job, filter, values, place, _CHUNK)
-            place = found.next
-            ended = place is None
-            position = {"job": number + 1} if ended else {"job": number, "page": place}
+            if values_in(hold.operation.target):
+                chunk = await self._search_chunk(hold, job, number, filter)
+            else:
+                chunk = _next_chunk(hold, number, parts)
+            if chunk is None:
+                return hold
             before = hold.operation.done_count
-            hold = await change(hold, [item.seq for item in found.items], position)
-            if ended:
-                break
+            hold = await step(hold, chunk)
             await self._spaced(hold, hold.operation.done_count - before)
         return hold
 
-    def _before(self, hold: Hold, filter: ItemFilter) -> ItemFilter:
-        """What was finished since the operation was asked for is not looked at, or it would never
-        end. Open items are not looked at twice: skipping ends them."""
-        begun = hold.operation.begun_at
-        if begun is None or hold.operation.kind == "skip":
-            return filter
-        return replace(filter, until=min(begun, filter.until or begun))
+    async def _search_chunk(
+        self, hold: Hold, job: Job, number: int, filter: ItemFilter
+    ) -> Chunk[Any] | None:
+        """Searches outside any transaction, since a search reads many rows."""
+        position = hold.operation.position or {}
+        if position.get("part", 0) > 0:
+            return None
+        values = values_in(hold.operation.target)
+        page = await search(self._console, job, filter, values, position.get("page"), _CHUNK)
+        items = NamedItems([item.seq for item in page.items], filter.until or LATEST)
+        end = {"part": 1} if page.next is None else {"page": page.next}
+        return Chunk(items, {}, {"job": number, **end})
 
-    def _fitting(
-        self, pipeline: Pipeline | None, target: Mapping[str, Any]
-    ) -> Callable[[Candidate], bool]:
+    def _fitting(self, pipeline: Pipeline | None, target: Mapping[str, Any]) -> Fits:
         """Permanent errors and exhausted attempts are left alone, unless asked for."""
         permanent = permanent_codes(pipeline)
         most_error = (pipeline and pipeline.max_attempts) or self._limits.error
@@ -253,6 +239,15 @@ class OperationRunner:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._stopped.wait()
+
+
+def _next_chunk(hold: Hold, number: int, parts: Sequence[Following]) -> Chunk[Following] | None:
+    position = hold.operation.position or {}
+    part = position.get("part", 0)
+    if part >= len(parts):
+        return None
+    here, end = {"job": number, "part": part}, {"job": number, "part": part + 1}
+    return Chunk(parts[part].after(position), here, end)
 
 
 def permanent_codes(pipeline: Pipeline | None) -> frozenset[str]:

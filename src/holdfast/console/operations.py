@@ -3,10 +3,10 @@ operation's row in one transaction: a process that continues after a crash count
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from datetime import datetime
+from typing import Any, Generic, TypeVar
 
 import orjson
 
@@ -15,20 +15,15 @@ from holdfast.console.items import ItemFilter
 from holdfast.errors import LeaseLost, NotThere, UnfitState
 from holdfast.model import ItemStatus
 from holdfast.store.audit import add_audit
-from holdfast.store.counters import add_counts
+from holdfast.store.chunks import EARLIEST, LATEST, FinishedItems, FreeRanges, NamedItems
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Row, Transaction
 from holdfast.store.idempotency import RequestKey, note_made
-from holdfast.store.instants import instant_parameter, parse_instant
-from holdfast.store.jobs import open_again, require
+from holdfast.store.reprocess import Fits, reprocess
 from holdfast.store.rows import LAST_ID, fields_of
-from holdfast.store.skips import skip_named
+from holdfast.store.skips import skip
 
-_CHUNK = 500
-_SKIP_CHUNK = 2000
 _COUNT_LIMIT = 100_000
-_EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
-_LATEST = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,22 +50,25 @@ class Operation:
     position: Mapping[str, Any] | None
     result: tuple[int, ...]  # ids of what it made
     error: str | None
-    before: Any
+    begun_at: datetime  # items that finished later are not reprocessed
     created_at: datetime | None
     finished_at: datetime | None
 
-    @property
-    def begun_at(self) -> datetime | None:
-        """What was finished later is not its concern."""
-        return parse_instant(self.before)
+
+Following = TypeVar("Following", FinishedItems, FreeRanges)
 
 
-class Candidate(NamedTuple):
-    seq: int
-    status: ItemStatus
-    error_code: str | None
-    attempts: int
-    misses: int
+@dataclass(frozen=True, slots=True)
+class Chunk(Generic[Following]):
+    """Items that one step of an operation changes, and where the operation continues: at `position`
+    while more of the same follow, else at `end`."""
+
+    items: NamedItems | Following
+    position: Mapping[str, Any]
+    end: Mapping[str, Any]
+
+    def position_after(self, following: Following | None) -> Mapping[str, Any]:
+        return {**self.position, **following.position} if following else self.end
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,120 +168,36 @@ class Operations:
 
     @verb("reprocess_step")
     async def reprocess(
-        self,
-        tx: Transaction,
-        hold: Hold,
-        job_id: int,
-        status: ItemStatus,
-        filter: ItemFilter,
-        fits: Callable[[Candidate], bool],
-        reset: bool,
-    ) -> tuple[Hold, bool]:
-        """Looks at the next chunk and opens what fits; False when there is no further one."""
-        place = hold.operation.position or {}
-        params = {**self._matching(job_id, status, filter), **self._after(place, filter)}
-        params |= {"before": hold.operation.before, "limit": _CHUNK}
-        await require(tx, job_id, "reprocess")
-        rows = await tx.fetch("matching_outcomes", params)
-        if not rows:
-            return hold, False
-        found = [_candidate(row) for row in rows]
-        chosen = [(each.seq, each.status) for each in found if fits(each)]
-        await open_again(tx, job_id, chosen, hold.operation.owner_id, reset)
-        last = parse_instant(rows[-1]["updated_at"]) or _EARLIEST
-        moved = {**place, "at": last.isoformat(), "seq": rows[-1]["seq"]}
-        left = len(rows) - len(chosen)
-        result = hold.operation.result
-        return await _step(tx, hold, moved, len(chosen), left, result), True
+        self, tx: Transaction, hold: Hold, job_id: int, chunk: Chunk[FinishedItems], fits: Fits
+    ) -> Hold:
+        """Opens the finished items of a chunk that fit."""
+        operation = hold.operation
+        reset = bool(operation.target["reset_attempts"])
+        step = await reprocess(tx, job_id, chunk.items, operation.owner_id, reset, fits)
+        position = chunk.position_after(step.next)
+        return await _step(tx, hold, position, step.opened, step.left, operation.result)
 
     @verb("skip_step")
     async def skip(
-        self, tx: Transaction, hold: Hold, job_id: int, filter: ItemFilter, reason: str
-    ) -> tuple[Hold, bool]:
-        """Skips what is open in the next range that nobody works on."""
-        place = hold.operation.position or {}
-        start = place.get("at") or (filter.since or _EARLIEST).isoformat()
-        params = {
-            "job_id": job_id,
-            "since": self._instant(datetime.fromisoformat(start)),
-            "id": place.get("range", 0),
-            "until": self._instant(filter.until or _LATEST),
-            "only_again": int(filter.code is not None),
-        }
-        await require(tx, job_id, "cancel")
-        rows = await tx.fetch("skippable_range", params)
-        if not rows:
-            return hold, False
-        skipped, emptied = await _skip_range(tx, job_id, rows[0], filter.code, reason)
-        await add_counts(tx, job_id, "operation", skipped=skipped)
-        since = parse_instant(rows[0]["since"]) or _EARLIEST
-        # A range that still has items is looked at again: from just before it.
-        number = rows[0]["id"] if emptied else rows[0]["id"] - 1
-        moved = {**place, "at": since.isoformat(), "range": number}
-        return await _step(tx, hold, moved, skipped, 0, hold.operation.result), True
-
-    @verb("reprocess_chosen_step")
-    async def reprocess_chosen(
-        self,
-        tx: Transaction,
-        hold: Hold,
-        job_id: int,
-        seqs: Sequence[int],
-        fits: Callable[[Candidate], bool],
-        reset: bool,
-        position: Mapping[str, Any],
+        self, tx: Transaction, hold: Hold, job_id: int, chunk: Chunk[FreeRanges], reason: str
     ) -> Hold:
-        """Opens those of the items that fit: they were found by what their columns hold."""
-        params = {"job_id": job_id, "seqs": list(seqs), "before": hold.operation.before}
-        await require(tx, job_id, "reprocess")
-        rows = await tx.fetch("chosen_outcomes", params) if seqs else []
-        found = [_candidate(row) for row in rows]
-        chosen = [(each.seq, each.status) for each in found if fits(each)]
-        await open_again(tx, job_id, chosen, hold.operation.owner_id, reset)
-        left = len(seqs) - len(chosen)
-        return await _step(tx, hold, position, len(chosen), left, hold.operation.result)
-
-    @verb("skip_chosen_step")
-    async def skip_chosen(
-        self,
-        tx: Transaction,
-        hold: Hold,
-        job_id: int,
-        seqs: Sequence[int],
-        reason: str,
-        position: Mapping[str, Any],
-    ) -> Hold:
-        """Skips those of the items that nobody works on."""
-        await require(tx, job_id, "cancel")
-        skipped = await skip_named(tx, job_id, sorted(seqs), reason) if seqs else 0
-        left = len(seqs) - skipped
-        return await _step(tx, hold, position, skipped, left, hold.operation.result)
+        """Skips the open items of a chunk that nobody works on."""
+        step = await skip(tx, job_id, chunk.items, reason)
+        position = chunk.position_after(step.next)
+        return await _step(tx, hold, position, step.skipped, step.left, hold.operation.result)
 
     async def count(self, job_id: int, status: ItemStatus, filter: ItemFilter) -> int:
         """How many match, exactly up to a hundred thousand."""
         params = {
-            **self._matching(job_id, status, filter),
-            "since": self._instant(filter.since or _EARLIEST),
-            "limit": _COUNT_LIMIT,
-        }
-        return int((await self._database.fetch("count_matching", params))[0][0])
-
-    def _matching(self, job_id: int, status: ItemStatus, filter: ItemFilter) -> dict[str, Any]:
-        return {
             "job_id": job_id,
             "status": status,
             "any_code": int(filter.code is None),
             "code": filter.code or "",
-            "until": self._instant(filter.until or _LATEST),
+            "since": filter.since or EARLIEST,
+            "until": filter.until or LATEST,
+            "limit": _COUNT_LIMIT,
         }
-
-    def _after(self, place: Mapping[str, Any], filter: ItemFilter) -> dict[str, Any]:
-        start = place.get("at") or (filter.since or _EARLIEST).isoformat()
-        at = self._instant(datetime.fromisoformat(start))
-        return {"updated_at": at, "seq": place.get("seq", 0)}
-
-    def _instant(self, value: datetime) -> Any:
-        return instant_parameter(self._database.driver.dialect, value)
+        return int((await self._database.fetch("count_matching", params))[0][0])
 
 
 async def _step(
@@ -314,33 +228,6 @@ async def _step(
         result=tuple(result),
     )
     return replace(hold, operation=moved)
-
-
-async def _skip_range(
-    tx: Transaction, job_id: int, row: Row, code: str | None, reason: str
-) -> tuple[int, bool]:
-    """How many were skipped, and whether nothing more in the range is to be."""
-    range_id, lo, hi, again, _ = row
-    if again:
-        params = {"range_id": range_id, "any_code": int(code is None), "code": code or ""}
-        skipped = await tx.take("skip_again", {**params, "reason": reason})
-        if not await tx.fetch("left_in_range", {"range_id": range_id}):
-            await tx.run("drop_range", {"id": range_id})
-        return len(skipped), True
-    params = {"job_id": job_id, "lo": lo, "hi": hi, "limit": _SKIP_CHUNK}
-    seqs = [found[0] for found in await tx.fetch("skippable_seqs", params)]
-    await tx.run("skip_fresh", {"job_id": job_id, "seqs": seqs, "reason": reason})
-    if len(seqs) < _SKIP_CHUNK or seqs[-1] >= hi:
-        await tx.run("drop_range", {"id": range_id})
-        return len(seqs), True
-    await tx.run("cut_range", {"id": range_id, "lo": seqs[-1] + 1})
-    return len(seqs), False
-
-
-def _candidate(row: Row) -> Candidate:
-    return Candidate(
-        row["seq"], ItemStatus(row["status"]), row["error_code"], row["attempts"], row["misses"]
-    )
 
 
 def _operation(row: Row) -> Operation:

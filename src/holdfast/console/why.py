@@ -40,7 +40,7 @@ async def why_not_running(
 async def _switched_off(console: Console, job: Job, backfill_enabled: bool) -> Reason | None:
     if job.lane is Lane.BACKFILL and not backfill_enabled:
         return Reason("kill switch", "BACKFILL_ENABLED is false where this command runs")
-    sources = {f"source:{stream.source}" for stream in await console.store.reads.streams(job.id)}
+    sources = {f"source:{stream.source}" for stream in await console.store.streams.of_job(job.id)}
     covering = {"all", f"pipeline:{job.pipeline}"} | sources
     for switch in await console.store.reads.kill_switches():
         if switch["scope"] in covering:
@@ -51,7 +51,7 @@ async def _switched_off(console: Console, job: Job, backfill_enabled: bool) -> R
 
 
 async def _discovery(console: Console, job: Job, lost_seconds: float) -> Reason | None:
-    for stream in await console.store.reads.streams(job.id):
+    for stream in await console.store.streams.of_job(job.id):
         if stream.state == StreamState.FAILED:
             return Reason("discovery failed", f"{stream.source}: {stream.error}")
         if stream.state == StreamState.RUNNING and not stream.due:
@@ -103,7 +103,7 @@ def _leased(holders: list[tuple[str, int, datetime | None]]) -> Reason | None:
 
 
 async def _capped(console: Console, job: Job) -> Reason | None:
-    for stream in await console.store.reads.streams(job.id):
+    for stream in await console.store.streams.of_job(job.id):
         if stream.state == StreamState.CAPPED:
             text = (
                 f"{stream.source} stopped at the cap after {stream.records_count:,} records; "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,6 +15,7 @@ from holdfast.observe.tracing import note, span
 from holdfast.options import whole_options
 from holdfast.pipeline import Pipeline
 from holdfast.store import Carried, NewJob, NewStream, Store
+from holdfast.store.chunks import FinishedItems, NamedItems, Reprocessed
 from holdfast.store.idempotency import RequestKey
 from holdfast.store.schedules import DueSchedule
 
@@ -31,10 +32,10 @@ NO_CAPS = Caps()
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Origin:
     """Where a job came from, if over HTTP: the address, the stored file, the request's key.
 
-    An admin is shown whose stream it is that a job would take over, and may say so.
+    An admin sees whose stream a job would take over, and may ask for that.
     """
 
     ip: str | None = None
@@ -44,7 +45,22 @@ class Asked:
     take_over: bool = False
 
 
-_NOT_OVER_HTTP = Asked(by_admin=True)
+_NOT_OVER_HTTP = Origin(by_admin=True)
+
+
+@dataclass(frozen=True, slots=True)
+class NewUpload:
+    """A job over a file's rows. The file must stay where it is until all rows are ingested; with
+    `images`, its rows name stored images, which must stay for good."""
+
+    pipeline: Pipeline
+    path: Path
+    key: str  # the file's content
+    table: Mapping[str, Any] = field(default_factory=dict)  # how the file is read
+    options: Mapping[str, Any] = field(default_factory=dict)
+    caps: Caps = NO_CAPS
+    origin: Origin = _NOT_OVER_HTTP
+    images: bool = False
 
 
 class Control:
@@ -53,42 +69,29 @@ class Control:
         self._owner = owner
         self._log = log
 
-    async def start_upload(
-        self,
-        pipeline: Pipeline,
-        path: Path,
-        key: str,
-        table: Mapping[str, Any],
-        options: Mapping[str, Any],
-        caps: Caps,
-        only_first: bool = False,
-        asked: Asked = _NOT_OVER_HTTP,
-        images: bool = False,
-    ) -> int:
-        """A job over a file's rows. The file must stay where it is until all rows are ingested;
-        with `images`, its rows name stored images, which must stay for good."""
+    async def start_upload(self, upload: NewUpload, only_first: bool = False) -> int:
+        """With `only_first`, a job on the same file that came first is returned instead."""
+        pipeline, origin = upload.pipeline, upload.origin
         refuse_planning(pipeline)
-        options = options_of(pipeline, options)
+        options = options_of(pipeline, upload.options)
         await self.prepare(pipeline)
+        own: dict[str, Any] = {"_table": dict(upload.table), "_file": pipeline.file}
+        if upload.images:
+            own["_images"] = True
         job = NewJob(
             pipeline=pipeline.name,
-            name=path.name,
-            streams=[NewStream("upload-{job}", key, caps.max_items_per_source)],
+            name=upload.path.name,
+            streams=[NewStream("upload-{job}", upload.key, upload.caps.max_items_per_source)],
             owner_id=self._owner,
             lane=Lane.UPLOAD,
-            reference=str(path.resolve()),
-            input_key=key,
+            reference=str(upload.path.resolve()),
+            input_key=upload.key,
             columns=pipeline.columns,
-            options={
-                **options,
-                "_table": dict(table),
-                "_file": pipeline.file,
-                **({"_images": True} if images else {}),
-            },
-            max_items=caps.max_items,
-            ip=asked.ip,
-            file_id=asked.file_id,
-            request=asked.request,
+            options=options | own,
+            max_items=upload.caps.max_items,
+            ip=origin.ip,
+            file_id=origin.file_id,
+            request=origin.request,
         )
         return await self._create(job, self._owner, only_first)
 
@@ -99,14 +102,14 @@ class Control:
         actor: str | None = None,
         caps: Caps = NO_CAPS,
         only_first: bool = False,
-        asked: Asked = _NOT_OVER_HTTP,
+        origin: Origin = _NOT_OVER_HTTP,
     ) -> int:
         """A job whose records the pipeline discovers."""
-        job = await self.discovery_job(pipeline, options, caps, asked=asked)
+        job = await self.discovery_job(pipeline, options, caps, origin=origin)
         try:
             return await self._create(job, actor or self._owner, only_first)
         except StreamOwned as owned:
-            raise (owned.named if asked.by_admin else owned) from None
+            raise (owned.named if origin.by_admin else owned) from None
 
     async def discovery_job(
         self,
@@ -114,7 +117,7 @@ class Control:
         options: Mapping[str, Any],
         caps: Caps = NO_CAPS,
         owner: str | None = None,
-        asked: Asked = _NOT_OVER_HTTP,
+        origin: Origin = _NOT_OVER_HTTP,
     ) -> NewJob:
         """A discovery job, ready to be created."""
         refuse_planning(pipeline)
@@ -141,13 +144,13 @@ class Control:
             options={**options, "_file": pipeline.file},
             max_items=caps.max_items,
             concludes=pipeline.concludes,
-            ip=asked.ip,
-            request=asked.request,
-            takes_over=asked.take_over and asked.by_admin,
+            ip=origin.ip,
+            request=origin.request,
+            takes_over=origin.take_over and origin.by_admin,
         )
 
     async def force_full(
-        self, pipeline: Pipeline, job: Job, source: str, asked: Asked = _NOT_OVER_HTTP
+        self, pipeline: Pipeline, job: Job, source: str, origin: Origin = _NOT_OVER_HTTP
     ) -> list[int]:
         """Reads one stream of a job again from its beginning; returns the jobs that do it. There
         are none yet if the pipeline waits for the job that walks the stream now."""
@@ -157,7 +160,7 @@ class Control:
             )
         if pipeline.plans:
             return (await self.request(pipeline, {"force_full": source})).job_ids
-        whole = await self.discovery_job(pipeline, job.given_options, asked=asked)
+        whole = await self.discovery_job(pipeline, job.given_options, origin=origin)
         streams = [stream for stream in whole.streams if stream.source == source]
         if not streams:
             raise UnfitState(
@@ -220,32 +223,43 @@ class Control:
             raise UserError(
                 f"{unfinished[0]} items are still open", f"Choose among {', '.join(sorted(FINAL))}."
             )
-        before = await self._store.jobs.now()
+        now = await self._store.jobs.now()
         total = 0
         for status in statuses:
-            while opened := await self._ordered(
-                self._store.jobs.reprocess(job_id, status, before, self._owner, reset_attempts)
-            ):
-                total += opened
+            chunk: FinishedItems | None = FinishedItems(status, until=now)
+            while chunk is not None:
+                step = await self._reprocess(job_id, chunk, reset_attempts)
+                total, chunk = total + step.opened, step.next
         self._log.info("job.reprocessed", job_id=job_id, items=total, by=self._owner)
         return total
 
     async def reprocess_items(
         self, job_id: int, seqs: Sequence[int], reset_attempts: bool = True
     ) -> int:
-        return await self._ordered(
-            self._store.jobs.reprocess_items(job_id, seqs, self._owner, reset_attempts)
-        )
+        """Opens those of the items that are finished; it is an error if none is."""
+        step = await self._reprocess(job_id, NamedItems(seqs), reset_attempts)
+        if not step.opened:
+            name = f"item {seqs[0]}" if len(seqs) == 1 else f"these {len(seqs)} items"
+            raise UnfitState(
+                f"{name} of job {job_id}: open still, or not there",
+                "Only finished items can be reprocessed; see `holdfast items`.",
+            )
+        return step.opened
+
+    async def _reprocess(
+        self, job_id: int, chunk: NamedItems | FinishedItems, reset: bool
+    ) -> Reprocessed:
+        return await self._ordered(self._store.jobs.reprocess(job_id, chunk, self._owner, reset))
 
     async def skip_items(self, job_id: int, seqs: Sequence[int], reason: str = "") -> int:
         """Skips the items that are open and not being processed; returns how many."""
         message = reason or f"skipped by {self._owner}"
-        skipped = await self._ordered(
-            self._store.jobs.skip_items(job_id, seqs, self._owner, message)
+        step = await self._ordered(
+            self._store.jobs.skip(job_id, NamedItems(seqs), self._owner, message)
         )
         await self._store.outcomes.complete(job_id)
-        self._log.info("job.items_skipped", job_id=job_id, items=skipped, by=self._owner)
-        return skipped
+        self._log.info("job.items_skipped", job_id=job_id, items=step.skipped, by=self._owner)
+        return step.skipped
 
     async def replay(self, letter_id: int) -> None:
         await self._ordered(self._store.jobs.act_on_dead_letter(letter_id, True, self._owner))
@@ -335,9 +349,20 @@ def _queries(pipeline: Pipeline, options: Mapping[str, Any]) -> list[tuple[str, 
         return [(s, pipeline.fingerprint(s, options)) for s in pipeline.sources(options)]
     except UserError:
         raise
+    except KeyError as error:
+        if error.args and error.args[0] not in options:
+            raise UserError(
+                f"the pipeline {pipeline.name} needs the option {error.args[0]}",
+                "Give it with the options of the job.",
+            ) from error
+        raise _no_sources(pipeline, error) from error
     except Exception as error:
-        raise PipelineError(
-            f"the pipeline {pipeline.name} has no sources for these options: "
-            f"{type(error).__name__}: {error}",
-            "Give the options that its `sources` needs, or fix it.",
-        ) from error
+        raise _no_sources(pipeline, error) from error
+
+
+def _no_sources(pipeline: Pipeline, error: Exception) -> PipelineError:
+    return PipelineError(
+        f"the pipeline {pipeline.name} has no sources for these options: "
+        f"{type(error).__name__}: {error}",
+        "Give the options that its `sources` needs, or fix it.",
+    )

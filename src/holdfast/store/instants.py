@@ -18,9 +18,7 @@ def seconds_between(earlier: Any, later: Any) -> float:
     return (end - start).total_seconds()
 
 
-def instant_parameter(dialect: str, value: datetime) -> Any:
-    """The instant as a parameter that the database compares with its own."""
-    if dialect == "postgres":
-        return value
-    told = value.astimezone(UTC).replace(tzinfo=None)
-    return f"{told.isoformat(timespec='milliseconds')}Z"
+def sqlite_instant(value: datetime) -> str:
+    """The instant as SQLite's columns hold it, so that texts compare like times."""
+    utc = value.astimezone(UTC).replace(tzinfo=None)
+    return f"{utc.isoformat(timespec='milliseconds')}Z"

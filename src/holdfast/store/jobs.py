@@ -4,21 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import orjson
 
-from holdfast.errors import NotThere, StreamOwned, UnfitState, UserError
-from holdfast.model import FINAL, ItemStatus, JobState, Lane, SliceKind, next_job_state
+from holdfast.errors import StreamOwned, UnfitState, UserError
+from holdfast.model import JobState, Lane, SliceKind
 from holdfast.store.announcements import announce
 from holdfast.store.audit import add_audit
-from holdfast.store.counters import add_counts
+from holdfast.store.chunks import (
+    EARLIEST,
+    FinishedItems,
+    FreeRanges,
+    NamedItems,
+    Reprocessed,
+    Skipped,
+)
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Transaction
 from holdfast.store.idempotency import RequestKey, note_made
-from holdfast.store.skips import skip_named
-
-_CHUNK = 500
+from holdfast.store.instants import parse_instant
+from holdfast.store.job_states import locked_state, move
+from holdfast.store.reprocess import reprocess
+from holdfast.store.skips import skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +55,7 @@ class NewJob:
     file_id: int | None = None
     concludes: bool = False  # ends only after its pipeline's `conclude`
     request: RequestKey | None = None
-    takes_over: bool = False  # another owner's streams too, with their checkpoints
+    takes_over: bool = False  # streams of other owners too, with their checkpoints
 
 
 class Jobs:
@@ -72,7 +81,7 @@ class Jobs:
     @verb
     async def pause(self, tx: Transaction, job_id: int, actor: str) -> JobState:
         """No further item starts; what runs may settle."""
-        return await _move(tx, job_id, "pause", actor)
+        return await move(tx, job_id, "pause", actor)
 
     @verb
     async def resume(
@@ -98,7 +107,7 @@ class Jobs:
 
     @verb
     async def _cancel(self, tx: Transaction, job_id: int, actor: str) -> JobState:
-        return await _move(tx, job_id, "cancel", actor)
+        return await move(tx, job_id, "cancel", actor)
 
     @verb
     async def drop_ranges(self, tx: Transaction, job_id: int) -> None:
@@ -107,59 +116,32 @@ class Jobs:
         while await tx.fetch("open_range_exists", job):
             await tx.run("drop_ranges", job)
 
-    async def now(self) -> Any:
-        """The database's time, in its own form, to be handed back to it."""
-        return (await self._database.fetch("database_now"))[0][0]
+    async def now(self) -> datetime:
+        """The database's time."""
+        return parse_instant((await self._database.fetch("database_now"))[0][0]) or EARLIEST
 
     @verb
     async def reprocess(
         self,
         tx: Transaction,
         job_id: int,
-        status: ItemStatus,
-        before: Any,
+        items: NamedItems | FinishedItems,
         actor: str,
         reset: bool = True,
-    ) -> int:
-        """Opens a chunk of the items that ended with `status` before that time; call it until
-        it returns 0."""
-
-        if status not in FINAL:
-            raise UserError(
-                f"{status} items are not finished", "Only finished items can be reprocessed."
-            )
-        await require(tx, job_id, "reprocess")
-        params = {"job_id": job_id, "status": status, "before": before, "limit": _CHUNK}
-        found = await tx.fetch("reprocessable", params)
-        return await open_again(tx, job_id, found, actor, reset)
+    ) -> Reprocessed:
+        """Opens a chunk of finished items; continue with its `next`."""
+        return await reprocess(tx, job_id, items, actor, reset)
 
     @verb
-    async def reprocess_items(
-        self, tx: Transaction, job_id: int, seqs: Sequence[int], actor: str, reset: bool = True
-    ) -> int:
-        """Opens those of the named items that are finished; that none is, is an error."""
-        await require(tx, job_id, "reprocess")
-        wanted = sorted(set(seqs))
-        found = await tx.fetch("final_items", {"job_id": job_id, "seqs": wanted})
-        if not found:
-            named = f"item {wanted[0]}" if len(wanted) == 1 else f"these {len(wanted)} items"
-            raise UnfitState(
-                f"{named} of job {job_id}: open still, or not there",
-                "Only finished items can be reprocessed; see `holdfast items`.",
-            )
-        return await open_again(tx, job_id, found, actor, reset)
-
-    @verb
-    async def skip_items(
-        self, tx: Transaction, job_id: int, seqs: Sequence[int], actor: str, reason: str
-    ) -> int:
-        """Skips those of the named items that are open and that nobody works on; how many."""
-        await require(tx, job_id, "cancel")
-        skipped = await skip_named(tx, job_id, sorted(set(seqs)), reason)
-        if skipped:
-            told = {"items": skipped, "reason": reason}
-            await add_audit(tx, actor, "skip", job_id, "", told)
-        return skipped
+    async def skip(
+        self, tx: Transaction, job_id: int, items: NamedItems | FreeRanges, actor: str, reason: str
+    ) -> Skipped:
+        """Skips a chunk of open items that nobody works on; continue with its `next`."""
+        step = await skip(tx, job_id, items, reason)
+        if step.skipped:
+            detail = {"items": step.skipped, "reason": reason}
+            await add_audit(tx, actor, "skip", job_id, "", detail)
+        return step
 
     @verb
     async def act_on_dead_letter(
@@ -178,9 +160,7 @@ class Jobs:
         if replay and kind == "message":
             await _send_again(tx, letter_id)
         elif replay:
-            await require(tx, job_id, "reprocess")
-            found = await tx.fetch("final_items", {"job_id": job_id, "seqs": [seq]})
-            await open_again(tx, job_id, found, actor, True)
+            await reprocess(tx, job_id, NamedItems([seq]), actor, reset=True)
         await add_audit(tx, actor, "dead." + state.lower(), job_id, str(letter_id))
 
     @verb
@@ -221,7 +201,7 @@ async def create_job(tx: Transaction, new: NewJob, actor: str) -> int:
     job_id = await _add_job(tx, new)
     for stream in new.streams:
         await _add_stream(tx, new, job_id, stream)
-    await _move(tx, job_id, "start", actor, {"pipeline": new.pipeline, "name": new.name})
+    await move(tx, job_id, "start", actor, {"pipeline": new.pipeline, "name": new.name})
     await announce(tx, job_id, SliceKind.DISCOVER)
     return job_id
 
@@ -233,7 +213,7 @@ async def resume_job(
     caps = caps or {}
     reopening = {"job_id": job_id, "max_items": caps.get("max_per_source")}
     reopened = await tx.take("reopen_streams", reopening)
-    state = await _state(tx, job_id)
+    state = await locked_state(tx, job_id)
     if state in (JobState.DONE, JobState.FAILED) and not reopened:
         raise UnfitState(
             f"job {job_id} is {state} and has nothing left to do",
@@ -245,7 +225,7 @@ async def resume_job(
         await announce(tx, job_id, kind)
     if state is JobState.RUNNING:
         return state
-    return await _move(tx, job_id, "resume", actor, caps)
+    return await move(tx, job_id, "resume", actor, caps)
 
 
 async def _add_job(tx: Transaction, new: NewJob) -> int:
@@ -291,63 +271,11 @@ async def _add_stream(tx: Transaction, new: NewJob, job_id: int, stream: NewStre
 
 
 async def _refuse_anothers(tx: Transaction, new: NewJob, stream: Mapping[str, Any]) -> None:
-    """A stream belongs to the owner of its job for as long as that could go on from its
+    """A stream belongs to the owner of its job for as long as that job could continue from its
     checkpoint."""
     for row in await tx.fetch("checkpoint_owner", stream):
         if row["owner_id"] != new.owner_id:
             raise StreamOwned(stream["source"], new.pipeline, row["job_id"], row["owner_id"])
-
-
-async def _state(tx: Transaction, job_id: int) -> JobState:
-    rows = await tx.fetch("job_state", {"job_id": job_id})
-    if not rows:
-        raise NotThere(f"there is no job {job_id}", "`holdfast jobs` lists the jobs.")
-    return JobState(rows[0][0])
-
-
-async def _move(
-    tx: Transaction, job_id: int, verb: str, actor: str, detail: Mapping[str, Any] | None = None
-) -> JobState:
-    state = next_job_state(verb, await _state(tx, job_id))
-    await tx.run("set_job_state", {"job_id": job_id, "state": state, "error": None})
-    await add_audit(tx, actor, verb, job_id, "", detail)
-    return state
-
-
-async def require(tx: Transaction, job_id: int, verb: str) -> None:
-    """Locks the job's row, so that it cannot finish between the look and the new range."""
-    next_job_state(verb, await _state(tx, job_id))
-
-
-async def open_again(
-    tx: Transaction, job_id: int, found: Sequence[Sequence[Any]], actor: str, reset: bool
-) -> int:
-    if not found:
-        return 0
-    seqs = sorted(row[0] for row in found)
-    params = {
-        "job_id": job_id,
-        "lo": seqs[0],
-        "hi": seqs[-1],
-        "again": 1,
-        "delay": 0.0,
-        "settled": 0,
-        "expiries": 0,
-        "item_bytes": (await tx.fetch("mean_input_bytes", {"job_id": job_id, "seqs": seqs}))[0][0],
-        "waiting_for": None,
-    }
-    range_id = (await tx.take("add_range", params))[0][0]
-    await tx.run("keep_attempts", {"job_id": job_id, "seqs": seqs})
-    await tx.run("replay_dead_letters", {"job_id": job_id, "seqs": seqs, "actor": actor})
-    opened = {"job_id": job_id, "seqs": seqs, "range_id": range_id, "reset": int(reset)}
-    await tx.run("open_again", opened)
-    counts: dict[str, int] = {}
-    for _, status in found:
-        counts[status.lower()] = counts.get(status.lower(), 0) - 1
-    await add_counts(tx, job_id, "reprocess", **counts)
-    await announce(tx, job_id, SliceKind.PROCESS)
-    await _move(tx, job_id, "reprocess", actor, {"items": len(seqs)})
-    return len(seqs)
 
 
 async def _send_again(tx: Transaction, letter_id: int) -> None:

@@ -26,7 +26,7 @@ from holdfast.store.announcements import announce
 from holdfast.store.audit import add_audit
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Row, Transaction
-from holdfast.store.instants import instant_parameter, parse_instant
+from holdfast.store.instants import parse_instant
 from holdfast.store.jobs import NewJob, create_job, resume_job
 from holdfast.store.reads import job_of
 from holdfast.store.rows import fields_of
@@ -72,8 +72,7 @@ class Plans:
     ) -> list[int]:
         """The same for a schedule that is due, in the transaction that moves the schedule on;
         does nothing if another sweeper was first."""
-        instant = instant_parameter(self._database.driver.dialect, next_at)
-        firing = {"name": due.name, "was": due.next_at, "next_at": instant}
+        firing = {"name": due.name, "was": due.next_at, "next_at": next_at}
         if not await tx.take("fire_schedule", firing):
             return []
         planned = await _plan(tx, planner, due.options)

@@ -4,6 +4,8 @@ A folder holds files of queries that read the same on both databases, and `sqlit
 `postgres.sql` with those that differ. An extension has `common.sql`, `sqlite.sql` and
 `postgres.sql`, each where it needs one, and every name in them begins with its own.
 
+A part that several queries share is written once, as `-- fragment: name`, and used as `@name`.
+
 A query may use these words, which each database spells in its own way:
 
 @now              the database's clock, finer than a second
@@ -107,6 +109,8 @@ _SPELLINGS: dict[str, tuple[tuple[str, _Spelling], ...]] = {
         (r"@highlight\((\w+), [\w.]+, :\w+\)", r"highlight(\1, 0, char(2), char(3))"),
     ),
 }
+_HEADING = re.compile(r"^-- (name|fragment): (\w+) *\n", re.MULTILINE)
+_WORD = re.compile(r"@(\w+)")
 _PARAMETER = re.compile(r"'[^']*'|(?<![:\w]):([a-z_]\w*)", re.IGNORECASE)
 
 
@@ -143,8 +147,9 @@ def extension_sql(packages: Mapping[str, Path]) -> tuple[SqlFolder, ...]:
 @cache
 def load_queries(dialect: str, folders: tuple[SqlFolder, ...]) -> Mapping[str, Query]:
     texts: dict[str, str] = {}
+    fragments = {name: sql for folder in folders for name, sql in _fragments(folder)}
     for folder in folders:
-        for name, (file, sql) in _folder_queries(folder, dialect).items():
+        for name, (file, sql) in _folder_queries(folder, dialect, fragments).items():
             if name in texts:
                 raise PipelineError(
                     f"{file}: there is already a query named {name}",
@@ -154,18 +159,20 @@ def load_queries(dialect: str, folders: tuple[SqlFolder, ...]) -> Mapping[str, Q
     return {name: compile_query(dialect, sql, name) for name, sql in texts.items()}
 
 
-def _folder_queries(folder: SqlFolder, dialect: str) -> dict[str, tuple[Path, str]]:
+def _folder_queries(
+    folder: SqlFolder, dialect: str, fragments: Mapping[str, str]
+) -> dict[str, tuple[Path, str]]:
     """Name -> its file and text; a query of the dialect takes the place of the common one."""
     queries: dict[str, tuple[Path, str]] = {}
     common = [path for path in sorted(folder.path.glob("*.sql")) if path.stem not in _SPELLINGS]
     for file in common:
-        for name, sql in _read(file, folder.owner):
+        for name, sql in _read(file, folder.owner, fragments):
             if name in queries:
                 raise PipelineError(f"{file}: the query {name} is defined twice")
             queries[name] = (file, sql)
     overlay = folder.path / f"{dialect}.sql"
     if overlay.exists():
-        queries |= {name: (overlay, sql) for name, sql in _read(overlay, folder.owner)}
+        queries |= {name: (overlay, sql) for name, sql in _read(overlay, folder.owner, fragments)}
     return queries
 
 
@@ -200,14 +207,32 @@ def _arrays(declared: str) -> str:
     return ", ".join(f"${number}::{kind.strip()}[]" for number, kind in enumerate(types, 1))
 
 
-def _read(file: Path, owner: str | None) -> Iterator[tuple[str, str]]:
-    for part in re.split(r"^-- name: ", file.read_text(), flags=re.MULTILINE)[1:]:
-        name, _, body = part.partition("\n")
-        name = name.strip()
-        if owner is not None and not name.startswith(f"{owner}_"):
-            raise PipelineError(
-                f"{file}: the query {name} does not begin with {owner}_",
-                f"Name it {owner}_{name}: the names of an extension's queries begin with its own.",
-            )
+def _fragments(folder: SqlFolder) -> Iterator[tuple[str, str]]:
+    for file in sorted(folder.path.glob("*.sql")):
+        for kind, name, sql in _parts(file):
+            if kind == "fragment":
+                _check_prefix(file, folder.owner, kind, name)
+                yield name, sql
+
+
+def _read(file: Path, owner: str | None, fragments: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for kind, name, sql in _parts(file):
+        if kind == "fragment":
+            continue
+        _check_prefix(file, owner, "query", name)
+        yield name, _WORD.sub(lambda word: fragments.get(word[1], word[0]), sql)
+
+
+def _check_prefix(file: Path, owner: str | None, kind: str, name: str) -> None:
+    if owner is not None and not name.startswith(f"{owner}_"):
+        raise PipelineError(
+            f"{file}: the {kind} {name} does not begin with {owner}_",
+            f"Name it {owner}_{name}: the names of an extension's queries begin with its own.",
+        )
+
+
+def _parts(file: Path) -> Iterator[tuple[str, str, str]]:
+    pieces = _HEADING.split(file.read_text())[1:]
+    for kind, name, body in zip(pieces[::3], pieces[1::3], pieces[2::3], strict=True):
         lines = [line for line in body.splitlines() if not line.startswith("--")]
-        yield name, "\n".join(lines).strip().rstrip(";")
+        yield kind, name, "\n".join(lines).strip().rstrip(";")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
@@ -15,29 +14,6 @@ from holdfast.store.database import Database
 from holdfast.store.driver import Row
 from holdfast.store.instants import seconds_between
 from holdfast.store.rows import fields_of
-
-
-class StreamView(NamedTuple):
-    id: int
-    source: str
-    mode: str
-    state: str
-    generation: int
-    cursor: str | None
-    pages_count: int
-    records_count: int
-    items_count: int
-    max_items: int | None
-    expected_count: int | None
-    failures: int
-    error: str | None
-    available_at: datetime | None
-    worker: str | None
-    updated_at: datetime | None
-    due: bool
-    leased: bool
-    actual_count: int | None  # what is kept, where the pipeline counted it at the end
-    verified_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,19 +77,18 @@ class Reads:
 
     async def runnable_jobs(self, pipelines: Sequence[str]) -> list[tuple[int, str, str]]:
         rows = await self._database.fetch("runnable_jobs", {"pipelines": list(pipelines)})
-        return [(row[0], row[1], row[2]) for row in rows]
+        return [(row["id"], row["pipeline"], row["lane"]) for row in rows]
 
     async def discovering_jobs(self, pipelines: Sequence[str]) -> list[tuple[int, str]]:
         rows = await self._database.fetch("discovering_jobs", {"pipelines": list(pipelines)})
-        return [(row[0], row[1]) for row in rows]
+        return [(row["id"], row["lane"]) for row in rows]
 
     async def running_jobs(self, pipelines: Sequence[str]) -> list[int]:
         rows = await self._database.fetch("running_jobs", {"pipelines": list(pipelines)})
         return [row[0] for row in rows]
 
     async def upload_jobs(self, pipelines: Sequence[str]) -> list[tuple[int, str, str]]:
-        """Jobs over stored files whose rows nobody takes in now, with their pipelines and
-        owners."""
+        """Jobs over stored files whose rows nobody ingests now: id, pipeline and owner."""
         rows = await self._database.fetch("upload_jobs", {"pipelines": list(pipelines)})
         return [(row["id"], row["pipeline"], row["owner_id"]) for row in rows]
 
@@ -126,7 +101,7 @@ class Reads:
     async def job_controls(self, job_ids: Sequence[int]) -> dict[int, tuple[JobState, str | None]]:
         """State and kill switch of each job that still exists."""
         rows = await self._database.fetch("job_controls", {"job_ids": list(job_ids)})
-        return {row[0]: (JobState(row[1]), row[2]) for row in rows}
+        return {row["id"]: (JobState(row["state"]), row["kill_switch"]) for row in rows}
 
     async def verify(self, job_id: int) -> Verification:
         """Counts the rows, in one snapshot with the counters."""
@@ -134,27 +109,25 @@ class Reads:
         async with self._database.driver.reading() as tx:
             counters = counters_of((await tx.fetch("counters", job))[0])
             items = (await tx.fetch("count_items", job))[0][0]
-            by_status = {row[0]: row[1] for row in await tx.fetch("count_outcomes", job)}
+            outcomes = await tx.fetch("count_outcomes", job)
             fresh = (await tx.fetch("count_fresh_open", job))[0][0]
             again = (await tx.fetch("count_again_open", job))[0][0]
             state = (await tx.fetch("job", job))[0]["state"]
+        by_status = {row["status"]: row["count"] for row in outcomes}
         if state == JobState.CANCELLED:
             finished = sum(count for status, count in by_status.items() if status != "PENDING")
             by_status["SKIPPED"] = by_status.get("SKIPPED", 0) + items - finished
             counters = with_cancelled(counters)
         return Verification(counters, items, by_status, fresh + again)
 
-    async def streams(self, job_id: int) -> list[StreamView]:
-        rows = await self._database.fetch("streams_of_job", {"job_id": job_id})
-        return [stream_view(row) for row in rows]
-
     async def count_dead_letters(self) -> dict[str, int]:
-        return {row[0]: row[1] for row in await self._database.fetch("count_dead_letters")}
+        rows = await self._database.fetch("count_dead_letters")
+        return {row["pipeline"]: row["count"] for row in rows}
 
     async def backlog(self) -> tuple[int, float]:
         """Items that could be worked on now, and the seconds that the oldest has waited."""
-        items, seconds = (await self._database.fetch("backlog"))[0]
-        return int(items), float(seconds)
+        row = (await self._database.fetch("backlog"))[0]
+        return int(row["items"]), float(row["seconds"])
 
     async def kill_switches(self) -> list[dict[str, Any]]:
         return [fields_of(row) for row in await self._database.fetch("kill_switches")]
@@ -162,7 +135,10 @@ class Reads:
     async def queue_depth(self) -> list[tuple[str, int, float]]:
         """Pipeline, open items, age of the oldest in seconds."""
         rows = await self._database.fetch("queue_depth")
-        return [(row[0], row[1], seconds_between(row[2], row[3])) for row in rows]
+        return [
+            (row["pipeline"], row["open"], seconds_between(row["since"], row["now"]))
+            for row in rows
+        ]
 
 
 def with_cancelled(counters: Counters) -> Counters:
@@ -194,9 +170,3 @@ def job_of(row: Row) -> Job:
             "options": orjson.loads(values["options"]),
         }
     )
-
-
-def stream_view(row: Row) -> StreamView:
-    values = fields_of(row)
-    flags = {name: bool(values[name]) for name in ("due", "leased")}
-    return StreamView(**{name: values[name] for name in StreamView._fields} | flags)

@@ -12,7 +12,7 @@ import orjson
 from holdfast.store.audit import add_audit
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Row, Transaction
-from holdfast.store.instants import instant_parameter, parse_instant
+from holdfast.store.instants import parse_instant
 from holdfast.store.jobs import NewJob, create_job
 from holdfast.store.rows import fields_of
 
@@ -53,7 +53,7 @@ class Schedules:
             "cron": cron,
             "zone": zone,
             "options": orjson.dumps(dict(options)).decode(),
-            "next_at": instant_parameter(self._database.driver.dialect, next_at),
+            "next_at": next_at,
         }
         await tx.run("set_schedule", params)
         detail = {"pipeline": reference, "cron": cron, "zone": zone}
@@ -74,8 +74,7 @@ class Schedules:
         self, tx: Transaction, due: DueSchedule, next_at: datetime, new: NewJob
     ) -> int | None:
         """Moves a schedule on and starts its job; None when another sweeper did so first."""
-        params = self._firing(due, next_at)
-        if not await tx.take("fire_schedule", params):
+        if not await _move_on(tx, due, next_at):
             return None
         job_id = await create_job(tx, new, f"schedule:{due.name}")
         await tx.run("note_schedule", {"name": due.name, "job_id": job_id, "error": None})
@@ -86,15 +85,15 @@ class Schedules:
         self, tx: Transaction, due: DueSchedule, next_at: datetime, error: str
     ) -> bool:
         """Moves a schedule on that cannot make its job now, and says why."""
-        params = self._firing(due, next_at)
-        if not await tx.take("fire_schedule", params):
+        if not await _move_on(tx, due, next_at):
             return False
         await tx.run("note_schedule", {"name": due.name, "job_id": None, "error": error})
         return True
 
-    def _firing(self, due: DueSchedule, next_at: datetime) -> dict[str, Any]:
-        instant = instant_parameter(self._database.driver.dialect, next_at)
-        return {"name": due.name, "was": due.next_at, "next_at": instant}
+
+async def _move_on(tx: Transaction, due: DueSchedule, next_at: datetime) -> bool:
+    params = {"name": due.name, "was": due.next_at, "next_at": next_at}
+    return bool(await tx.take("fire_schedule", params))
 
 
 def _due_schedule(row: Row) -> DueSchedule:

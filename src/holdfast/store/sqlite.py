@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +16,7 @@ import orjson
 from holdfast.clock import Clock
 from holdfast.errors import DatabaseGone, UserError
 from holdfast.store.driver import Conflict, Fault, Observe, Queries, Row, Transaction, Values
+from holdfast.store.instants import sqlite_instant
 from holdfast.store.queries import Query, compile_query
 
 T = TypeVar("T")
@@ -227,12 +229,13 @@ class _SqliteTransaction:
 def _arguments(query: Query, params: Mapping[str, Any] | None) -> dict[str, Any]:
     if not params:
         return {}
-    return {
-        name: orjson.dumps(params[name]).decode()
-        if isinstance(params[name], list)
-        else params[name]
-        for name in query.parameters
-    }
+    return {name: _argument(params[name]) for name in query.parameters}
+
+
+def _argument(value: Any) -> Any:
+    if isinstance(value, list):
+        return orjson.dumps(value).decode()
+    return sqlite_instant(value) if isinstance(value, datetime) else value
 
 
 class _mapped_errors:

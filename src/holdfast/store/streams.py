@@ -1,19 +1,47 @@
-"""Reads of streams that pages and extensions share: a pipeline's streams, a stream's history."""
+"""Streams as people, the engine and extensions read them, and the history of each."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from holdfast.errors import NotThere
 from holdfast.model import JobState, StreamState
 from holdfast.store.database import Database
 from holdfast.store.driver import Row
-from holdfast.store.instants import parse_instant
+from holdfast.store.rows import LAST_ID, fields_of
+
+
+class StreamView(NamedTuple):
+    """A stream as its job sees it."""
+
+    id: int
+    source: str
+    mode: str
+    state: str
+    generation: int
+    cursor: str | None
+    pages_count: int
+    records_count: int
+    items_count: int
+    max_items: int | None
+    expected_count: int | None
+    failures: int
+    error: str | None
+    available_at: datetime | None
+    worker: str | None
+    updated_at: datetime | None
+    due: bool
+    leased: bool
+    actual_count: int | None  # what is kept, where the pipeline counted it at the end
+    verified_at: datetime | None
 
 
 class StreamRow(NamedTuple):
+    """A stream with its progress and the job that walks it or did last."""
+
     id: int
     source: str
     mode: str
@@ -50,8 +78,41 @@ class SliceRow(NamedTuple):
 
 
 class StreamReads:
+    """A scope is an owner's name; None means everybody's."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    async def of_job(self, job_id: int) -> list[StreamView]:
+        rows = await self._database.fetch("streams_of_job", {"job_id": job_id})
+        return [_view(row) for row in rows]
+
+    async def page(
+        self,
+        scope: str | None,
+        limit: int,
+        before: int | None = None,
+        state: str = "",
+        pipeline: str = "",
+    ) -> list[dict[str, Any]]:
+        """The newest first."""
+        params = {
+            "scope": scope or "",
+            "limit": limit,
+            "before": before or LAST_ID,
+            "state": state,
+            "pipeline": pipeline,
+        }
+        rows = await self._database.fetch("streams_page", params)
+        return [fields_of(row) | _view(row)._asdict() for row in rows]
+
+    async def job_of(self, stream_id: int, scope: str | None) -> int:
+        """The job that walks the stream."""
+        params = {"id": stream_id, "scope": scope or ""}
+        rows = await self._database.fetch("stream_job", params)
+        if not rows:
+            raise NotThere(f"there is no stream {stream_id}", "GET /api/streams lists yours.")
+        return int(rows[0]["job_id"])
 
     async def of_pipeline(
         self,
@@ -83,24 +144,24 @@ class StreamReads:
     async def slices(self, stream_id: int, limit: int = 50) -> list[SliceRow]:
         """The latest first."""
         params = {"stream_id": stream_id, "limit": limit}
-        return [_slice(row) for row in await self._database.fetch("slices_of_stream", params)]
+        rows = await self._database.fetch("slices_of_stream", params)
+        return [SliceRow(**fields_of(row)) for row in rows]
+
+
+def _view(row: Row) -> StreamView:
+    fields = fields_of(row)
+    flags = {name: bool(fields[name]) for name in ("due", "leased")}
+    return StreamView(**{name: fields[name] for name in StreamView._fields} | flags)
 
 
 def _stream(row: Row) -> StreamRow:
-    stream = StreamRow(*row)
-    return stream._replace(
-        state=StreamState(stream.state),
-        job_state=JobState(stream.job_state),
-        full_completed_at=parse_instant(stream.full_completed_at),
-        verified_at=parse_instant(stream.verified_at),
-        force_full=bool(stream.force_full),
-        rerun_requested=bool(stream.rerun_requested),
-        updated_at=parse_instant(stream.updated_at),
+    fields = fields_of(row)
+    return StreamRow(
+        **fields
+        | {
+            "state": StreamState(fields["state"]),
+            "job_state": JobState(fields["job_state"]),
+            "force_full": bool(fields["force_full"]),
+            "rerun_requested": bool(fields["rerun_requested"]),
+        }
     )
-
-
-def _slice(row: Row) -> SliceRow:
-    history = SliceRow(*row)
-    started_at = parse_instant(history.started_at)
-    assert started_at is not None
-    return history._replace(started_at=started_at, ended_at=parse_instant(history.ended_at))

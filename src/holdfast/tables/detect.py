@@ -123,7 +123,7 @@ def find_text(path: Path, head: bytes, wanted: str | None) -> Text:
     flaw = first_flaw(path, codec)
     if flaw and flaw.plain_before and not flaw.nul and not notes and wanted is None:
         encoding = codec = _guess_encoding(path, flaw.offset)
-        notes = (f"The encoding looks like {codec}; if letters come out wrong, give --encoding.",)
+        notes = (f"The encoding looks like {codec}; if letters look wrong, set another encoding.",)
         flaw = first_flaw(path, codec)
     if flaw:
         raise _unreadable(path, head, encoding, flaw)
@@ -149,7 +149,7 @@ def _require_mark(path: Path, head: bytes, codec: str) -> None:
         raise InputError(
             f"{path.name} is not {name}: it does not begin with a byte order mark.",
             _utf16_hint(head)
-            or f"Give --encoding {name}-le or {name}-be if it is, or no encoding to have it found.",
+            or f"Set the encoding {name}-le or {name}-be if it is, or none to have it detected.",
         )
 
 
@@ -229,16 +229,16 @@ def _unreadable(path: Path, head: bytes, encoding: str, flaw: Flaw) -> InputErro
     return InputError(
         f"{path.name} is not entirely {encoding} text: line {line:,} cannot be decoded (byte"
         f" {flaw.offset:,} of the file).",
-        "Give its real encoding with --encoding, for example --encoding cp1252, or fix that line.",
+        "Set its real encoding, for example cp1252, or fix that line.",
     )
 
 
 def _utf16_hint(head: bytes) -> str | None:
     half = max(1, len(head) // 2)
     if head[1::2].count(0) > half * 0.4:
-        return "It looks like UTF-16: give --encoding utf-16-le."
+        return "It looks like UTF-16: set the encoding utf-16-le."
     if head[0::2].count(0) > half * 0.4:
-        return "It looks like UTF-16: give --encoding utf-16-be."
+        return "It looks like UTF-16: set the encoding utf-16-be."
     return None
 
 

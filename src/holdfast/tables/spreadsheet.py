@@ -44,7 +44,7 @@ class SpreadsheetReader:
             self.close()
             raise InputError(
                 f"The sheet {opening['sheet']!r} of {path.name} is empty.",
-                "Choose another one with --sheet, or fill it; its first row must name the columns.",
+                "Choose another sheet, or fill this one; its first row must name the columns.",
             )
         named, notes = name_columns(header)
         columns = renamed(named, options.names)

@@ -37,22 +37,22 @@ from holdfast.web import (
     settings_page,
     streams,
 )
+from holdfast.web.context import Site, Visit, is_partial, login_path, site_of
 from holdfast.web.navigation import Entry, PagePack
-from holdfast.web.visit import Site, Visit, login_path, site_of
 
 VIEWS = (
     login, overview, jobs, job, job_actions, exports, operations, item, new_job, pending, streams,
     gates, dead_letters, schedules, audit, settings_page, account,
     second_factor,
 )  # fmt: skip
-#: Paths that answer as the API does, to people too; packs add theirs.
-_MACHINES = ("/api/", "/healthz", "/readyz", "/metrics")
+#: Paths that respond as an API, to people too; extensions add theirs.
+_API_PREFIXES = ("/api/", "/healthz", "/readyz", "/metrics")
 
 _Handler = Callable[[Request, Any], Awaitable[Response]]
 
 
-class _FreshFiles(StaticFiles):
-    """Browsers ask whether a file changed before they use what they kept."""
+class _RevalidatedFiles(StaticFiles):
+    """Browsers check whether a file changed before they use their copy."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         response = await super().get_response(path, scope)
@@ -65,26 +65,26 @@ def add_pages(app: FastAPI, packs: Sequence[PagePack] = ()) -> None:
     for pack in packs:
         if pack.static is not None:
             name = f"static {pack.name}"
-            app.mount(f"/static/{pack.name}", _FreshFiles(directory=pack.static), name)
-    app.mount("/static", _FreshFiles(directory=Path(__file__).parent / "static"), "static")
+            app.mount(f"/static/{pack.name}", _RevalidatedFiles(directory=pack.static), name)
+    app.mount("/static", _RevalidatedFiles(directory=Path(__file__).parent / "static"), "static")
     for view in VIEWS:
         app.include_router(view.router, include_in_schema=False)
     for pack in packs:
         app.include_router(pack.router, include_in_schema=False)
         if pack.api is not None:
             app.include_router(pack.api)
-    machines = (*_MACHINES, *(prefix for pack in packs for prefix in pack.machines))
+    prefixes = (*_API_PREFIXES, *(prefix for pack in packs for prefix in pack.machines))
     kinds = (UserError, RequestValidationError, HTTPException, DatabaseGone, Exception)
     for kind in kinds:
-        app.add_exception_handler(kind, _shown_to_people(app.exception_handlers[kind], machines))
+        app.add_exception_handler(kind, _as_page(app.exception_handlers[kind], prefixes))
 
 
-def _shown_to_people(for_machines: Any, machines: tuple[str, ...]) -> _Handler:
-    """As a page where a person sees it, else as before."""
+def _as_page(api_handler: Any, api_prefixes: tuple[str, ...]) -> _Handler:
+    """Shows an error as a page where a person sees it, else as the API does."""
 
     async def handle(request: Request, error: Exception) -> Response:
-        response: Response = await for_machines(request, error)
-        if request.url.path.startswith(machines):
+        response: Response = await api_handler(request, error)
+        if request.url.path.startswith(api_prefixes):
             return response
         if isinstance(error, NotAllowed) and error.log_in:
             return _to_login(request, error)
@@ -94,7 +94,7 @@ def _shown_to_people(for_machines: Any, machines: tuple[str, ...]) -> _Handler:
 
 
 def _to_login(request: Request, error: NotAllowed) -> Response:
-    if request.headers.get("HX-Request") == "true":
+    if is_partial(request):
         return Response(status_code=204, headers={"HX-Redirect": login_path(request)})
     if request.url.path.startswith("/login"):
         context = {"problem": error, "next": "/", "name": ""}
@@ -103,36 +103,36 @@ def _to_login(request: Request, error: NotAllowed) -> Response:
 
 
 async def _problem(request: Request, status: int, error: Exception) -> Response:
-    if isinstance(error, UserError):
-        text, hint = error.message, error.hint
-        status = status_of(error)
-    elif status in (404, 405, 422):
-        status, text, hint = 404, "there is no such page", "The address may be mistyped."
-    elif isinstance(error, DatabaseGone):
-        text, hint = "the database cannot be reached now", "Try again soon."
-    else:
-        text, hint = "something unexpected happened", "The server's log says what."
-    told: dict[str, Any] = {
-        "status": status,
-        "title": HTTPStatus(status).phrase,
-        "text": text,
-        "hint": hint,
-    }
-    if request.headers.get("HX-Request") == "true":
+    status, text, hint = _message(status, error)
+    problem = {"status": status, "title": HTTPStatus(status).phrase, "text": text, "hint": hint}
+    site = site_of(request)
+    if is_partial(request):
         headers = {"HX-Retarget": "#notes", "HX-Reswap": "innerHTML"}
-        return HTMLResponse(site_of(request).render("parts/problem.html", told), status, headers)
+        context = {"problem": problem}
+        return HTMLResponse(site.render("parts/problem.html", context), status, headers)
     person = None if isinstance(error, DatabaseGone) else await find_person(request)
     if person is None:
-        return HTMLResponse(site_of(request).render("problem_alone.html", told), status)
-    told["back"] = _section(request)
-    response = await Visit(request, person, parts_of(request)).page("problem.html", told=told)
+        return HTMLResponse(site.render("problem_alone.html", {"problem": problem}), status)
+    visit = Visit(request, person, parts_of(request))
+    response = await visit.page("problem.html", problem=problem, section=_section(request))
     response.status_code = status
     return response
 
 
+def _message(status: int, error: Exception) -> tuple[int, str, str | None]:
+    """The status, what is wrong, and what to do about it."""
+    if isinstance(error, UserError):
+        return status_of(error), error.message, error.hint
+    if status in (404, 405, 422):
+        return 404, "page not found", "Check the address for typing errors."
+    if isinstance(error, DatabaseGone):
+        return status, "the database cannot be reached", "Try again in a moment."
+    return status, "something went wrong", "The server log has the details."
+
+
 def _section(request: Request) -> Entry:
-    """The line of the rail under which the address stands, else the jobs."""
+    """The navigation entry that the address belongs to, else Jobs."""
     entries = site_of(request).entries
     path = f"{request.url.path}/"
-    within = [one for one in entries if one.path != "/" and path.startswith(f"{one.path}/")]
-    return within[0] if within else next(one for one in entries if one.name == "jobs")
+    within = [entry for entry in entries if entry.path != "/" and path.startswith(f"{entry.path}/")]
+    return within[0] if within else next(entry for entry in entries if entry.name == "jobs")

@@ -1,11 +1,11 @@
-"""The audit: who did what, when and why."""
+"""The audit log: who did what, when and why."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
 from holdfast.api import audit as api
-from holdfast.web.visit import Visitor
+from holdfast.web.context import Visitor
 
 router = APIRouter()
 
@@ -14,8 +14,8 @@ _PAGE_SIZE = 100
 
 @router.get("/audit")
 async def index(visit: Visitor, after: str | None = None) -> Response:
-    found = await api.index(visit.person, visit.parts, None, _PAGE_SIZE, after)
-    told = {"audited": found.entries, "next": found.next}
+    log = await api.index(visit.person, visit.parts, page_size=_PAGE_SIZE, after=after)
+    context = {"log": log.entries, "next": log.next}
     if after is not None:
-        return visit.part("parts/audit_rows.html", **told)
-    return await visit.page("audit.html", here="audit", **told)
+        return visit.part("parts/audit_rows.html", **context)
+    return await visit.page("audit.html", here="audit", **context)

@@ -1,4 +1,4 @@
-"""What the charts draw: plain columns of numbers, the first of them seconds from 1970."""
+"""Data of the charts: columns of numbers, the first of them Unix times."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CONTROLLED = ("claim", "concurrency")
 
 
 async def job_charts(parts: Parts, job_id: int) -> dict[str, Any]:
-    """Items a second, and what the controllers set."""
+    """Items per second, and the values that the controllers set."""
     samples = await parts.console.samples.of_job(job_id)
     rate: list[list[float]] = [[], [], []]
     for before, after in pairwise(samples):
@@ -28,7 +28,7 @@ async def job_charts(parts: Parts, job_id: int) -> dict[str, Any]:
 
 
 def _steps(decisions: Iterable[dict[str, Any]]) -> list[list[Any]]:
-    """Each controller's value whenever one of them changed it."""
+    """The value of each controller whenever one of them changes."""
     known: dict[str, float] = {}
     columns: list[list[Any]] = [[], [], []]
     for decision in decisions:
@@ -56,8 +56,8 @@ async def all_charts(parts: Parts, scope: str | None, seconds: float) -> dict[st
 
 
 def by_category(codes: dict[str, int]) -> list[tuple[str, int]]:
-    """The most frequent first."""
+    """Most frequent first."""
     totals: dict[str, int] = defaultdict(int)
     for code, count in codes.items():
         totals[str(error_code(code).category)] += count
-    return sorted(totals.items(), key=lambda each: -each[1])
+    return sorted(totals.items(), key=lambda total: -total[1])

@@ -1,4 +1,4 @@
-"""Dead letters: what was set aside until a person replays or drops it."""
+"""Dead letters: items and messages set aside until somebody replays or drops them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from fastapi import APIRouter, Response
 from holdfast.api import dead_letters as api
 from holdfast.api.shapes import Id
 from holdfast.model import LetterState
-from holdfast.web.formatting import pretty
-from holdfast.web.visit import Changing, Visitor
+from holdfast.web.context import Visitor
+from holdfast.web.formatting import parsed, pretty
+from holdfast.web.forms import OperatorPost
 
 router = APIRouter(prefix="/dead-letters")
 
@@ -22,35 +23,39 @@ _PAGE_SIZE = 100
 async def index(
     visit: Visitor, state: LetterState = LetterState.OPEN, after: str | None = None
 ) -> Response:
-    found = await api.index(visit.person, visit.parts, state, _PAGE_SIZE, after)
-    told = {"letters": found.dead_letters, "next": found.next, "state": state}
-    return await visit.page("dead_letters.html", here="dead-letters", states=LetterState, **told)
+    page = await api.index(
+        visit.person, visit.parts, state=state, page_size=_PAGE_SIZE, after=after
+    )
+    context = {"letters": page.dead_letters, "next": page.next, "state": state}
+    return await visit.page("dead_letters.html", here="dead-letters", states=LetterState, **context)
 
 
 @router.get("/{letter_id}")
 async def show(letter_id: Id, visit: Visitor) -> Response:
     letter = await api.show(letter_id, visit.person, visit.parts)
-    told: dict[str, Any] = {"letter": letter, "payload": _indented(letter.payload)}
+    context: dict[str, Any] = {"letter": letter, "payload": _indented(letter.payload)}
     if letter.job_id and letter.seq:
         item = await visit.parts.console.items.item(letter.job_id, letter.seq)
-        told["input"] = None if item is None else orjson.loads(item["input"])
-    return await visit.page("dead_letter.html", here="dead-letters", **told)
+        context["input"] = None if item is None else parsed(item["input"])
+    return await visit.page("dead_letter.html", here="dead-letters", **context)
 
 
 @router.post("/{letter_id}/replay")
-async def replay(letter_id: Id, visit: Changing) -> Response:
+async def replay(letter_id: Id, visit: OperatorPost) -> Response:
     await api.replay(letter_id, visit.person, visit.parts)
-    return visit.go("/dead-letters", "It is tried again.")
+    return visit.go("/dead-letters", "Dead letter replayed.")
 
 
 @router.post("/{letter_id}/drop")
-async def drop(letter_id: Id, visit: Changing) -> Response:
+async def drop(letter_id: Id, visit: OperatorPost) -> Response:
     await api.drop(letter_id, visit.person, visit.parts)
-    return visit.go("/dead-letters", "Dropped. Its item stays an error; reprocess opens it again.")
+    return visit.go(
+        "/dead-letters", "Dead letter dropped. Its item remains an error; it can be reprocessed."
+    )
 
 
 def _indented(payload: str | None) -> str | None:
-    """JSON as people read it; what is none, as it is."""
+    """JSON is indented; anything else is shown as it is."""
     try:
         return pretty(orjson.loads(payload or ""))
     except orjson.JSONDecodeError:

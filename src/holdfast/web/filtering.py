@@ -1,8 +1,8 @@
-"""The one line in which people say which items they mean: `status:ERROR code:TIMEOUT brand:acme`.
+"""The filter line of the grid: `status:ERROR code:TIMEOUT brand:acme`.
 
-Words that are not the filter's own name a column of the pipeline. A value with spaces stands in
-quotes: `brand:"acme inc"`. So does the name of a column that has spaces, or that is called as a
-word of the filter is: `"status":sold`.
+Words other than the filter's own name a column of the pipeline. A value with spaces is quoted:
+`brand:"acme inc"`. So is the name of a column that has spaces or that is also a word of the
+filter: `"status":sold`.
 """
 
 from __future__ import annotations
@@ -13,29 +13,33 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from holdfast.api.items import in_utc, statuses_of
+from holdfast.console.item_filters import in_utc, statuses_of
 from holdfast.console.items import ItemFilter
 from holdfast.console.value_search import Value, column_and_pattern
 from holdfast.errors import UserError
 from holdfast.model import ItemStatus
 
-_WORDS = "status:ERROR code:TIMEOUT since:2026-11-15 until:2026-11-15T09:30 row:500"
+_EXAMPLE = "status:ERROR code:TIMEOUT since:2026-11-15 until:2026-11-15T09:30 row:500"
 _OWN_WORDS = frozenset({"status", "code", "since", "until", "row"})
 _CODE = re.compile(r"[A-Za-z0-9_.-]{1,60}\Z")
 _WORD = re.compile(r'(?:[^\s"]|"[^"]*(?:"|$))+')
 
-#: What a word of the filter that names a column means.
+#: Makes the value to search for from the name of a column and a pattern.
 Columns = Callable[[str, str], Value]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which items, as said in `text`; `row` is the first to be shown."""
+class GridFilter:
+    """What `text` means; `row` is the first row to show."""
 
     text: str
     items: ItemFilter
     row: int | None = None
     values: tuple[Value, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return self.items.is_empty and not self.values
 
     @property
     def statuses(self) -> str:
@@ -44,19 +48,19 @@ class Wanted:
     @property
     def value_words(self) -> list[str]:
         """As the API takes them."""
-        return [f"{column_word(each.column)}:{each.pattern}" for each in self.values]
+        return [f"{column_word(value.column)}:{value.pattern}" for value in self.values]
 
     def with_status(self, status: str) -> str:
-        """The line with this status instead of another; without one, any."""
-        kept = [word for word in _words(self.text) if not word.lower().startswith("status:")]
-        return " ".join([*([f"status:{status}"] if status else []), *kept])
+        """The line with this status instead of its own; without a status if empty."""
+        others = [word for word in _words(self.text) if not word.lower().startswith("status:")]
+        return " ".join([*([f"status:{status}"] if status else []), *others])
 
 
-NOTHING_SAID = Wanted("", ItemFilter())
+NO_FILTER = GridFilter("", ItemFilter())
 
 
-def wanted(text: str, columns: Columns | None = None) -> Wanted:
-    """`columns` says which column of the pipeline a word names, where they can be asked for."""
+def parse_filter(text: str, columns: Columns | None = None) -> GridFilter:
+    """Without `columns`, words cannot name columns."""
     filter, row, values = ItemFilter(), None, []
     for word in _words(text):
         column = _column(word)
@@ -71,8 +75,10 @@ def wanted(text: str, columns: Columns | None = None) -> Wanted:
         else:
             filter = _own_word(filter, name.lower(), value, word, columns)
     if row is not None and not (filter.is_empty and not values):
-        raise UserError("row: stands alone", "Rows are numbered in the list without a filter.")
-    return Wanted(" ".join(_words(text)), filter, row, tuple(values))
+        raise UserError(
+            "row: cannot be combined with other words", "Rows are numbered without a filter."
+        )
+    return GridFilter(" ".join(_words(text)), filter, row, tuple(values))
 
 
 def _words(text: str) -> list[str]:
@@ -80,24 +86,24 @@ def _words(text: str) -> list[str]:
 
 
 def column_word(name: str) -> str:
-    """How a column is called in the filter."""
+    """The name of a column as written in the filter."""
     plain = name.lower() not in _OWN_WORDS and not re.search(r'[\s":]', name)
     return name if plain else f'"{name}"'
 
 
 def _column(word: str) -> tuple[str, str] | None:
-    """The column that a word names, and what it is to hold."""
-    found = column_and_pattern(word)
-    if found is None or (not word.startswith('"') and found[0].lower() in _OWN_WORDS):
+    """The column that a word names, and the pattern of its value."""
+    pair = column_and_pattern(word)
+    if pair is None or (not word.startswith('"') and pair[0].lower() in _OWN_WORDS):
         return None
-    return found[0], found[1].replace('"', "")
+    return pair[0], pair[1].replace('"', "")
 
 
 def _value(columns: Columns, name: str, value: str) -> Value:
     try:
         return columns(name, value)
     except UserError as error:
-        hint = f"{error.hint or ''} Words of the filter: {_WORDS}"
+        hint = f"{error.hint or ''} The filter also knows: {_EXAMPLE}"
         raise UserError(error.message, hint.strip()) from None
 
 
@@ -111,7 +117,7 @@ def _own_word(
             raise
         with suppress(UserError):
             column = column_word(columns(name, value).column)
-            hint = f"{error.hint or ''} If the column is meant: {column}:{value}"
+            hint = f"{error.hint or ''} If you mean the column: {column}:{value}"
             error = UserError(error.message, hint.strip())
         raise error from None
 
@@ -125,18 +131,20 @@ def _narrowed(filter: ItemFilter, name: str, value: str, word: str) -> ItemFilte
         return replace(filter, since=_instant(value))
     if name == "until":
         return replace(filter, until=_instant(value))
-    raise UserError(f"{word!r} is not understood", f"Words of the filter: {_WORDS}")
+    raise UserError(f"{word!r} is not a valid filter", f"For example: {_EXAMPLE}")
 
 
 def _instant(value: str) -> datetime:
     try:
-        found = datetime.fromisoformat(value)
+        instant = datetime.fromisoformat(value)
     except ValueError:
-        raise UserError(f"{value!r} is no time", "E.g. 2026-11-15 or 2026-11-15T09:30.") from None
-    return in_utc(found) or found
+        raise UserError(
+            f"{value!r} is not a time", "For example: 2026-11-15 or 2026-11-15T09:30."
+        ) from None
+    return in_utc(instant) or instant
 
 
 def _row(value: str) -> int:
     if not (value.isascii() and value.isdecimal() and 0 < int(value) < 2**53):
-        raise UserError(f"{value!r} is no row", "E.g. row:500.")
+        raise UserError(f"{value!r} is not a row number", "For example: row:500.")
     return int(value)

@@ -1,4 +1,4 @@
-"""How figures, times and words are written for people."""
+"""Formats figures, times and values for pages."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Any
 import orjson
 from markupsafe import Markup, escape
 
-_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+from holdfast.clock import duration_text
+
 _SIZES = ("bytes", "kB", "MB", "GB", "TB")
 
 
 def number(value: float | int | None) -> str:
-    """1,234; a rate below ten keeps a digit after the point."""
+    """1,234; a fraction below ten keeps one decimal."""
     if value is None:
         return "–"
     if isinstance(value, float) and not value.is_integer() and abs(value) < 10:
@@ -23,28 +24,12 @@ def number(value: float | int | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """As people say it: `3 min 20 s`."""
-    if seconds is None or not math.isfinite(seconds):
-        return "–"
-    if seconds < 1:
-        return f"{max(0, round(seconds * 1000))} ms"
-    whole = round(seconds)
-    if whole < _MINUTE:
-        return f"{whole} s"
-    if whole < _HOUR:
-        return _two(whole // _MINUTE, "min", whole % _MINUTE, "s", whole < 10 * _MINUTE)
-    if whole < 2 * _DAY:
-        return _two(whole // _HOUR, "h", whole % _HOUR // _MINUTE, "min", True)
-    return _two(whole // _DAY, "days", whole % _DAY // _HOUR, "h", whole < 10 * _DAY)
-
-
-def _two(large: int, large_unit: str, small: int, small_unit: str, both: bool) -> str:
-    said = f"{large} {large_unit}"
-    return f"{said} {small} {small_unit}" if both and small else said
+    """`3 min 20 s`."""
+    return "–" if seconds is None or not math.isfinite(seconds) else duration_text(seconds)
 
 
 def instant(value: datetime | None) -> Markup | str:
-    """The page's script shows it in the reader's own zone; UTC stays where the pointer rests."""
+    """A script shows it in the reader's time zone; UTC remains in the tooltip."""
     if value is None:
         return "–"
     utc = value.astimezone(UTC)
@@ -67,17 +52,17 @@ def size(count: int | None) -> str:
 
 
 def word(value: Any) -> str:
-    """A state or status as a word in a sentence: NOT_FOUND becomes `not found`."""
+    """A state or status in a sentence: NOT_FOUND becomes `not found`."""
     return str(value).lower().replace("_", " ")
 
 
 def share(part: float, whole: float) -> str:
-    """For the width of a bar's part, in hundredths."""
+    """The width of a part of a bar, in percent."""
     return f"{100 * part / whole:.3f}" if whole else "0"
 
 
 def cell(value: Any) -> str:
-    """A value of a result in one line of text, the same as an export writes it."""
+    """A result's value in one line, as in an export."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -88,8 +73,12 @@ def cell(value: Any) -> str:
 
 
 def brief(text: str, most: int = 60) -> str:
-    """One line of a table; the whole stands where the pointer rests."""
+    """Cuts a text for a table; the tooltip shows all of it."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def parsed(text: str | None) -> Any:
+    return None if text is None else orjson.loads(text)
 
 
 def is_figure(value: Any) -> bool:
@@ -97,7 +86,7 @@ def is_figure(value: Any) -> bool:
 
 
 def pretty(value: Any) -> Markup:
-    """JSON for reading."""
+    """Indented JSON."""
     return escape(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
 
 

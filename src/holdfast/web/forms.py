@@ -1,32 +1,91 @@
-"""What people write into forms: read, or refused in a sentence."""
+"""Posted forms: who may post them, their fields, and values out of them."""
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Annotated
 
-from pydantic import BaseModel, ValidationError
+import orjson
+from fastapi import Depends, Request
+from starlette.datastructures import FormData
 
+from holdfast.api.identity import CSRF_HEADER, check_csrf
+from holdfast.api.problems import Malformed
 from holdfast.errors import UserError
+from holdfast.model import Json
+from holdfast.web.context import Visit, Visitor
 
-Shape = TypeVar("Shape", bound=BaseModel)
-_MOST = 10**12
+LONGEST_REASON = 1000
+_LARGEST = 10**12
 
 
-def whole_number(text: str | None, most: int = _MOST) -> int | None:
-    """None where nothing is written. Python reads no number of thousands of digits."""
+async def user_post(visit: Visitor) -> Visit:
+    """A form that anybody may post, for changes to what is their own."""
+    form_token = (await fields(visit.request)).get("csrf", "")
+    check_csrf(visit.parts, visit.person, visit.request.headers.get(CSRF_HEADER) or form_token)
+    return visit
+
+
+UserPost = Annotated[Visit, Depends(user_post)]
+
+
+async def operator_post(visit: UserPost) -> Visit:
+    """A form for people who may change jobs."""
+    visit.person.require_change()
+    return visit
+
+
+async def admin_post(visit: UserPost) -> Visit:
+    visit.person.require_admin()
+    return visit
+
+
+OperatorPost = Annotated[Visit, Depends(operator_post)]
+AdminPost = Annotated[Visit, Depends(admin_post)]
+
+
+async def fields(request: Request) -> dict[str, str]:
+    """The fields of the posted form."""
+    form = await _form(request)
+    return {name: value for name, value in form.items() if isinstance(value, str)}
+
+
+async def values_of(request: Request, name: str) -> list[str]:
+    """All values of one field of the posted form."""
+    return [value for value in (await _form(request)).getlist(name) if isinstance(value, str)]
+
+
+async def _form(request: Request) -> FormData:
+    """As in a URL, a NUL is refused: no database can store it."""
+    form = await request.form()
+    await form.close()  # no form of ours has files
+    if any("\0" in text for pair in form.multi_items() for text in pair if isinstance(text, str)):
+        raise Malformed("the form contains a NUL character")
+    return form
+
+
+def reason_in(form: dict[str, str]) -> str:
+    return form.get("reason", "")[:LONGEST_REASON]
+
+
+def whole_number(text: str | None, largest: int = _LARGEST) -> int | None:
+    """None if the field is empty. Long texts are refused before Python would parse them."""
     if not text:
         return None
     plain = text.isascii() and text.isdecimal() and len(text) < 16
-    if not plain or not 0 < int(text) <= most:
-        raise UserError(f"{text[:50]!r} is no number that fits", f"1 to {most:,}.")
+    if not plain or not 0 < int(text) <= largest:
+        raise UserError(f"{text[:50]!r} is not a valid number", f"Enter 1 to {largest:,}.")
     return int(text)
 
 
-def formed(shape: type[Shape], values: dict[str, Any]) -> Shape:
-    """What the API takes, out of a form's fields."""
-    try:
-        return shape.model_validate(values)
-    except ValidationError as error:
-        first = error.errors()[0]
-        at = ".".join(map(str, first["loc"]))
-        raise UserError(f"{at or 'the form'}: {first['msg']}") from None
+def parse_options(text: str) -> Json:
+    """One NAME=VALUE per line; a value that is JSON is parsed."""
+    options: Json = {}
+    for line in filter(None, map(str.strip, text.splitlines())):
+        name, equals, value = line.partition("=")
+        if not equals or not name.strip() or name.strip().startswith("_"):
+            raise UserError(f"the option {line!r} is not valid", "Write one NAME=VALUE per line.")
+        try:
+            options[name.strip()] = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            options[name.strip()] = value.strip()
+    return options

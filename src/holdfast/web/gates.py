@@ -1,4 +1,4 @@
-"""Gates: shared limits, and which are closed until when."""
+"""Gates: shared rate limits, and until when a gate is closed."""
 
 from __future__ import annotations
 
@@ -7,42 +7,39 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from holdfast.api import gates as api
-from holdfast.web.forms import whole_number
-from holdfast.web.visit import Governing, Visitor, fields
+from holdfast.web.context import Visitor
+from holdfast.web.forms import AdminPost, fields, reason_in, whole_number
 
 router = APIRouter(prefix="/gates")
 
 _LONGEST_MINUTES = 30 * 24 * 60
-_NO_MINUTES = 15  # where none are said
+_DEFAULT_MINUTES = 15
 
 
 @router.get("")
 async def index(visit: Visitor) -> Response:
-    found = await api.index(visit.person, visit.parts)
-    gates = sorted(found.gates, key=lambda gate: (not gate.closed, gate.name))
+    listed = (await api.index(visit.person, visit.parts)).gates
+    gates = sorted(listed, key=lambda gate: (not gate.closed, gate.name))
     return await visit.page("gates.html", here="gates", gates=gates)
 
 
 @router.get("/close")
-async def ask_close(visit: Visitor, name: Annotated[str, Query(max_length=300)]) -> Response:
-    if visit.is_partial:
-        return visit.part("ask/gate.html", name=name)
-    told = {"title": "Gates", "question": "ask/gate.html", "name": name}
-    return await visit.page("ask.html", here="gates", **told)
+async def close_dialog(visit: Visitor, name: Annotated[str, Query(max_length=300)]) -> Response:
+    return await visit.dialog("dialogs/gate.html", here="gates", title="Gates", name=name)
 
 
 @router.post("/close")
-async def close(visit: Governing) -> Response:
+async def close(visit: AdminPost) -> Response:
     form = await fields(visit.request)
-    name, reason = form.get("name", ""), form.get("reason", "")[:1000]
-    minutes = whole_number(form.get("minutes"), _LONGEST_MINUTES) or _NO_MINUTES
-    closing = api.Closing(seconds=60.0 * minutes, reason=reason)
-    await api.close(name, closing, visit.person, visit.parts)
-    return visit.go("/gates", f"{name} is closed: items that need it give way.")
+    name = form.get("name", "")
+    minutes = whole_number(form.get("minutes"), _LONGEST_MINUTES) or _DEFAULT_MINUTES
+    control = visit.parts.control(visit.person.name)
+    await control.close_gate(name, 60.0 * minutes, reason_in(form))
+    return visit.go("/gates", f"{name} is closed; items that need it wait.")
 
 
 @router.post("/open")
-async def open_gate(visit: Governing) -> Response:
+async def open_gate(visit: AdminPost) -> Response:
     name = (await fields(visit.request)).get("name", "")
-    await api.open_gate(name, visit.person, visit.parts)
+    await visit.parts.control(visit.person.name).open_gate(name)
     return visit.go("/gates", f"{name} is open again.")

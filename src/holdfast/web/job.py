@@ -1,4 +1,4 @@
-"""One job: how it stands at a glance, and what lies behind it, tab by tab."""
+"""One job: its state at a glance, and its details tab by tab."""
 
 from __future__ import annotations
 
@@ -8,128 +8,135 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Query, Response
 from fastapi.responses import JSONResponse
 
-from holdfast.api import audit, job_details, streams
-from holdfast.api.jobs import tell
+from holdfast.api import audit, streams
+from holdfast.api import jobs as api
 from holdfast.api.shapes import Id, JobShape
 from holdfast.console.value_search import Value, searchable_columns, value_named
 from holdfast.model import FINAL, ItemStatus, Job
 from holdfast.web.charts import by_category, job_charts
-from holdfast.web.filtering import wanted
-from holdfast.web.grid import grid_page, matching
-from holdfast.web.reasons import Told, told_why
-from holdfast.web.visit import Visit, Visitor
+from holdfast.web.context import Visit, Visitor
+from holdfast.web.filtering import parse_filter
+from holdfast.web.grid import grid_page
+from holdfast.web.reasons import ShownReason, shown_reason
 
 router = APIRouter(prefix="/jobs/{job_id}")
 
-_DECISIONS = 200
-_AUDIT = 200
-Filter = Annotated[str, Query(max_length=500)]
+_PACE_CHANGES = 200
+_AUDIT_ENTRIES = 200
+_RANGES = 20
+FilterText = Annotated[str, Query(max_length=500)]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """The job, if the visitor may see it."""
+class JobVisit:
+    """A visit to a job that the visitor may see."""
 
     visit: Visit
     job: Job
     shape: JobShape
 
     @property
-    def why(self) -> Told | None:
-        return told_why(self.job, self.shape.why)
+    def why(self) -> ShownReason | None:
+        return shown_reason(self.job, self.shape.why)
 
     def columns(self, name: str, value: str) -> Value:
         """The column that a word of the filter names."""
         pipeline = self.visit.parts.pipelines.get(self.job.pipeline)
         return value_named(name, value, self.job, searchable_columns(self.job, pipeline))
 
-    async def told(self) -> dict[str, Any]:
+    async def head(self) -> dict[str, Any]:
         """What every tab shows above itself."""
-        found = await job_details.errors(self.job, self.visit.parts)
+        groups = (await api.errors(self.job, self.visit.parts)).errors
         return {
             "job": self.shape,
             "why": self.why,
-            "groups": found.errors,
-            "estimated": not all(each.exact for each in found.errors),
-            "categories": by_category({each.code or "": each.count for each in found.errors}),
+            "groups": groups,
+            "estimated": not all(group.exact for group in groups),
+            "categories": by_category({group.code or "": group.count for group in groups}),
         }
 
     async def page(self, tab: str, **context: Any) -> Response:
-        told = await self.told()
-        return await self.visit.page("job.html", here="jobs", tab=tab, **told, **context)
+        head = await self.head()
+        return await self.visit.page("job.html", here="jobs", tab=tab, **head, **context)
+
+    async def dialog(self, template: str, **context: Any) -> Response:
+        return await self.visit.dialog(template, here="jobs", job=self.shape, **context)
 
 
-async def shown_job(job_id: Annotated[Id, Path()], visit: Visitor) -> Shown:
+async def job_visit(job_id: Annotated[Id, Path()], visit: Visitor) -> JobVisit:
     job = await visit.parts.console.jobs.job(job_id, visit.person.scope)
-    return Shown(visit, job, await tell(job, visit.person, visit.parts, visit.request))
+    return JobVisit(visit, job, await api.describe_job(job, visit.person, visit.parts))
 
 
-ShownJob = Annotated[Shown, Depends(shown_job)]
+VisitedJob = Annotated[JobVisit, Depends(job_visit)]
 
 
 @router.get("")
 async def results(
-    shown: ShownJob,
-    q: Filter = "",
+    visited: VisitedJob,
+    q: FilterText = "",
     columns: Annotated[list[str], Query(max_length=200)] = [],  # noqa: B006
     after: str | None = None,
 ) -> Response:
-    """The grid; its further pages come as rows alone."""
-    which = wanted(q, shown.columns)
-    page = await grid_page(shown.visit, shown.job, which, after, columns)
-    context = {"grid": page, "which": which, "job": shown.shape}
+    """The grid; further pages are returned as rows only."""
+    visit, job = visited.visit, visited.job
+    filter = parse_filter(q, visited.columns)
+    page = await grid_page(visit, job, filter, after, columns)
     if after is not None:
-        return shown.visit.part("parts/item_rows.html", **context)
-    unknown = (0, False)
-    count, exact = unknown if which.values else await matching(shown.visit, shown.job, which)
+        context = {"grid": page, "filter": filter, "job": visited.shape}
+        return visit.part("parts/item_rows.html", **context)
+    matches = None if filter.values else await visit.parts.bulk.count(job, filter.items)
     statuses = [status for status in ItemStatus if status is not ItemStatus.PROCESSING]
-    return await shown.page(
-        "results", grid=page, which=which, count=count, exact=exact, statuses=statuses, final=FINAL
+    return await visited.page(
+        "results", grid=page, filter=filter, matches=matches, statuses=statuses, final=FINAL
     )
 
 
 @router.get("/head")
-async def head(shown: ShownJob) -> Response:
-    """How it stands, alone: the page asks again while the job runs."""
-    return shown.visit.part("parts/job_again.html", **await shown.told())
+async def head(visited: VisitedJob) -> Response:
+    """The part above the tabs, which the page refreshes while the job runs."""
+    return visited.visit.part("parts/job_refresh.html", **await visited.head())
 
 
 @router.get("/charts")
-async def charts(shown: ShownJob) -> JSONResponse:
-    return JSONResponse(await job_charts(shown.visit.parts, shown.job.id))
+async def charts(visited: VisitedJob) -> JSONResponse:
+    return JSONResponse(await job_charts(visited.visit.parts, visited.job.id))
 
 
 @router.get("/pending")
-async def pending(shown: ShownJob, after: str | None = None) -> Response:
-    which = wanted("status:PENDING,PROCESSING")
-    page = await grid_page(shown.visit, shown.job, which, after, [])
+async def pending(visited: VisitedJob, after: str | None = None) -> Response:
+    filter = parse_filter("status:PENDING,PROCESSING")
+    page = await grid_page(visited.visit, visited.job, filter, after, [])
     if after is not None:
-        return shown.visit.part("parts/pending_rows.html", grid=page, job=shown.shape)
-    ranges = await shown.visit.parts.console.ranges.of_job(shown.job.id, 20)
-    count = await shown.visit.parts.console.ranges.count(shown.job.id)
-    return await shown.page("pending", grid=page, ranges=ranges, ranges_count=count)
+        return visited.visit.part("parts/pending_rows.html", grid=page, job=visited.shape)
+    reads = visited.visit.parts.console.ranges
+    ranges = await reads.of_job(visited.job.id, _RANGES)
+    count = await reads.count(visited.job.id)
+    return await visited.page("pending", grid=page, ranges=ranges, ranges_count=count)
 
 
 @router.get("/errors")
-async def errors(shown: ShownJob) -> Response:
-    return await shown.page("errors")
+async def errors(visited: VisitedJob) -> Response:
+    return await visited.page("errors")
 
 
 @router.get("/pace")
-async def pace(shown: ShownJob) -> Response:
+async def pace(visited: VisitedJob) -> Response:
     """What the controllers changed, and why."""
-    found = await job_details.decisions(shown.job, shown.visit.parts, _DECISIONS)
-    return await shown.page("pace", decisions=found.decisions)
+    changes = await api.pace_changes(visited.job, visited.visit.parts, limit=_PACE_CHANGES)
+    return await visited.page("pace", changes=changes.decisions)
 
 
 @router.get("/streams")
-async def walked(shown: ShownJob) -> Response:
-    found = await streams.of_job(shown.job, shown.visit.parts)
-    return await shown.page("streams", streams=found.streams)
+async def job_streams(visited: VisitedJob) -> Response:
+    rows = await streams.of_job(visited.job, visited.visit.parts)
+    return await visited.page("streams", streams=rows.streams)
 
 
 @router.get("/audit")
-async def audited(shown: ShownJob) -> Response:
-    visit = shown.visit
-    found = await audit.index(visit.person, visit.parts, shown.job.id, _AUDIT, None)
-    return await shown.page("audit", entries=found.entries)
+async def job_audit(visited: VisitedJob) -> Response:
+    visit = visited.visit
+    log = await audit.index(
+        visit.person, visit.parts, job_id=visited.job.id, page_size=_AUDIT_ENTRIES
+    )
+    return await visited.page("audit", entries=log.entries)

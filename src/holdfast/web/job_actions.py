@@ -1,194 +1,182 @@
-"""What people order a job to do: asked in numbers first where it cannot be taken back."""
+"""Actions on a job; those that cannot be undone show what they affect before."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Response
 
 from holdfast.api import job_actions as api
-from holdfast.api import job_details, operations
-from holdfast.api.operations import Filter, NewOperationBody
-from holdfast.console.operation_runner import permanent_codes
+from holdfast.console.bulk import BulkRequest, default_statuses
+from holdfast.engine.control import Caps
 from holdfast.errors import UserError
-from holdfast.model import FINAL, ItemStatus
-from holdfast.web.filtering import Wanted, wanted
-from holdfast.web.forms import formed, whole_number
-from holdfast.web.job import Shown, ShownJob
-from holdfast.web.visit import Changing, fields, values_of
+from holdfast.model import ItemStatus
+from holdfast.web.filtering import GridFilter, parse_filter
+from holdfast.web.forms import OperatorPost, fields, reason_in, values_of, whole_number
+from holdfast.web.job import JobVisit, VisitedJob
 
 router = APIRouter(prefix="/jobs/{job_id}")
 
 _KICKOFF_MS = 3000
-_AGAIN = (ItemStatus.ERROR, ItemStatus.NOT_FOUND, ItemStatus.SKIPPED, ItemStatus.DONE)
-_MOST_SEQS = 10_000
+_FINAL = (ItemStatus.ERROR, ItemStatus.NOT_FOUND, ItemStatus.SKIPPED, ItemStatus.DONE)
+_MOST_ROWS = 10_000
 
 
-async def _changed_job(visit: Changing, shown: ShownJob) -> Shown:
-    return shown
+async def _post(visit: OperatorPost, visited: VisitedJob) -> JobVisit:
+    return visited
 
 
-ChangedJob = Annotated[Shown, Depends(_changed_job)]
+JobPost = Annotated[JobVisit, Depends(_post)]
 
 
 @router.post("/pause")
-async def pause(shown: ChangedJob) -> Response:
-    visit, job = shown.visit, shown.job
-    await api.pause(job, visit.request, visit.person, visit.parts)
-    note = "Paused. No further item starts; what runs may settle."
+async def pause(visited: JobPost) -> Response:
+    visit, job = visited.visit, visited.job
+    await visit.parts.control(visit.person.name).pause(job.id)
+    note = "Paused. No further item starts; items in progress finish."
     return visit.go(f"/jobs/{job.id}", note, f"/jobs/{job.id}/resume")
 
 
 @router.post("/resume")
-async def resume(shown: ChangedJob) -> Response:
-    visit, job = shown.visit, shown.job
-    form = await fields(visit.request)
-    caps = api.Resume(max_items=whole_number(form.get("max_items")))
-    await api.resume(job, visit.request, visit.person, visit.parts, caps)
-    return visit.go(f"/jobs/{job.id}", "It goes on.")
+async def resume(visited: JobPost) -> Response:
+    visit, job = visited.visit, visited.job
+    caps = Caps(whole_number((await fields(visit.request)).get("max_items")))
+    await visit.parts.control(visit.person.name).resume(job.id, caps)
+    return visit.go(f"/jobs/{job.id}", "Job resumed.")
 
 
 @router.get("/caps")
-async def ask_caps(shown: ShownJob) -> Response:
-    return await _ask(shown, "ask/caps.html")
+async def caps_dialog(visited: VisitedJob) -> Response:
+    return await visited.dialog("dialogs/caps.html")
 
 
 @router.get("/cancel")
-async def ask_cancel(shown: ShownJob) -> Response:
-    return await _ask(shown, "ask/cancel.html")
+async def cancel_dialog(visited: VisitedJob) -> Response:
+    return await visited.dialog("dialogs/cancel.html")
 
 
 @router.post("/cancel")
-async def cancel(shown: ChangedJob) -> Response:
-    visit, job = shown.visit, shown.job
-    told = await api.cancel(job, visit.request, visit.person, visit.parts)
-    note = f"Cancelled. {told.counters.skipped:,} items count as skipped."
+async def cancel(visited: JobPost) -> Response:
+    visit, job = visited.visit, visited.job
+    cancelled = await api.cancel(job, visit.person, visit.parts)
+    note = f"Job cancelled; {cancelled.counters.skipped:,} items were skipped."
     return visit.go(f"/jobs/{job.id}", note)
 
 
 @router.post("/kickoff")
-async def kickoff(shown: ChangedJob) -> Response:
-    visit, job = shown.visit, shown.job
-    told = await api.kickoff(job, visit.request, visit.person, visit.parts, _KICKOFF_MS)
-    return visit.go(f"/jobs/{job.id}", f"{told.worked:,} items were finished meanwhile.")
+async def kickoff(visited: JobPost) -> Response:
+    visit, job = visited.visit, visited.job
+    done = await api.kickoff(job, visit.person, visit.parts, duration_ms=_KICKOFF_MS)
+    return visit.go(f"/jobs/{job.id}", f"{_items(done.worked)} finished in the meantime.")
 
 
 @router.get("/reprocess")
-async def ask_reprocess(shown: ShownJob) -> Response:
-    return await _ask(shown, "ask/reprocess.html", statuses=_AGAIN)
+async def reprocess_dialog(visited: VisitedJob) -> Response:
+    return await visited.dialog("dialogs/reprocess.html", statuses=_FINAL)
 
 
 @router.get("/bulk")
-async def ask_bulk(
-    shown: ShownJob,
+async def bulk_dialog(
+    visited: VisitedJob,
     kind: Annotated[str, Query(pattern="^(reprocess|skip)$")],
     q: Annotated[str, Query(max_length=500)] = "",
     seqs: Annotated[str, Query(max_length=100_000)] = "",
 ) -> Response:
-    """How many items it would touch: the chosen rows, or everything that matches."""
-    chosen = _seqs(seqs)
-    if chosen:
-        return await _ask(shown, "ask/bulk.html", kind=kind, q="", seqs=seqs, count=len(chosen))
-    body = _operation(shown, kind, wanted(q, shown.columns), {})
-    preview = await operations.preview(body, shown.visit.person, shown.visit.parts)
-    told = {
-        "count": preview.count,
-        "exact": preview.exact,
-        "looked": preview.looked,
-        "statuses": body.filter.statuses,
-        "permanent": await _permanent(shown, body) if kind == "reprocess" else 0,
+    """Shows how many items it would affect: the selected rows, or everything that matches."""
+    template = "dialogs/bulk.html"
+    rows = _rows(seqs)
+    if rows:
+        return await visited.dialog(template, kind=kind, q="", seqs=seqs, count=len(rows))
+    bulk, person = visited.visit.parts.bulk, visited.visit.person
+    request = _bulk_request(visited, kind, parse_filter(q, visited.columns))
+    matches = (await bulk.preview(request, person)).matches
+    context = {
+        "count": matches.count,
+        "exact": matches.exact,
+        "searched": matches.examined,
+        "statuses": request.items.statuses,
+        "permanent": await _permanent(visited, request),
     }
-    return await _ask(shown, "ask/bulk.html", kind=kind, q=q, seqs="", **told)
+    return await visited.dialog(template, kind=kind, q=q, seqs="", **context)
 
 
 @router.post("/bulk")
-async def bulk(shown: ChangedJob) -> Response:
-    visit, job = shown.visit, shown.job
+async def bulk(visited: JobPost) -> Response:
+    visit = visited.visit
     form = await fields(visit.request)
-    chosen = _seqs(form.get("seqs", ""))
-    if chosen and form.get("kind") == "skip":
-        return await _skip(shown, chosen, form.get("reason", "")[:1000])
-    if chosen:
-        control = visit.parts.control(visit.person.name)
-        opened = await control.reprocess_items(job.id, chosen, "reset_attempts" in form)
-        left = len(set(chosen)) - opened
-        told = f" {left:,} were open still and left alone." if left else ""
-        return visit.go(f"/jobs/{job.id}", f"{opened:,} items are open again.{told}")
-    said = form.get("q") or f"status:{','.join(await _values(visit, 'statuses'))}"
-    body = _operation(shown, form.get("kind", ""), wanted(said, shown.columns), form)
-    begun = await operations.make(body, visit.request, visit.person, visit.parts)
-    return visit.go(f"/operations/{begun.id}")
-
-
-async def _skip(shown: Shown, chosen: list[int], reason: str) -> Response:
-    visit, job = shown.visit, shown.job
-    body = formed(api.SkipItems, {"item_ids": chosen, "reason": reason})
-    told = await api.skip(job, body, visit.person, visit.parts)
-    left = f" {told.left:,} were finished or in work and left alone." if told.left else ""
-    return visit.go(f"/jobs/{job.id}", f"{told.skipped:,} items are skipped.{left}")
-
-
-async def _permanent(shown: Shown, body: NewOperationBody) -> int:
-    """How many of the errors never pass, about, and are left alone unless asked for."""
-    if ItemStatus.ERROR not in body.filter.statuses or body.filter.values:
-        return 0  # what columns hold is not known of errors by code
-    codes = permanent_codes(shown.visit.parts.pipelines.get(shown.job.pipeline))
-    wanted_code = body.filter.code
-    found = await job_details.errors(shown.job, shown.visit.parts)
-    return sum(
-        each.count
-        for each in found.errors
-        if each.code in codes and wanted_code in (None, each.code)
-    )
-
-
-async def _values(visit: Changing, name: str) -> list[str]:
-    found = await values_of(visit.request, name)
-    if not found:
-        raise UserError("no status is chosen", "Choose at least one.")
-    return found
-
-
-def _operation(shown: Shown, kind: str, which: Wanted, form: dict[str, str]) -> NewOperationBody:
-    items = which.items
-    if items.is_empty and not which.values:
-        raise UserError("the filter is empty", "Say which items are meant, e.g. status:ERROR.")
-    statuses = list(items.statuses)
-    if kind == "reprocess" and not statuses:
-        statuses = [ItemStatus.ERROR] if items.code else sorted(FINAL)
-    if kind == "skip" and not statuses:
-        statuses = [ItemStatus.PENDING]
-    filter = {
-        "job_ids": [shown.job.id],
-        "statuses": statuses,
-        "code": items.code,
-        "since": items.since,
-        "until": items.until,
-        "values": which.value_words,
-    }
-    told = {
-        "kind": "skip" if kind == "skip" else "reprocess",
-        "filter": formed(Filter, filter),
+    kind, rows = form.get("kind", ""), _rows(form.get("seqs", ""))
+    if rows and kind == "skip":
+        return await _skip_rows(visited, rows, reason_in(form))
+    if rows:
+        return await _reprocess_rows(visited, rows, "reset_attempts" in form)
+    text = form.get("q") or f"status:{','.join(await _chosen_statuses(visited))}"
+    options = {
         "reset_attempts": "reset_attempts" in form,
         "include_permanent": "include_permanent" in form,
         "items_per_second": whole_number(form.get("items_per_second")),
-        "reason": form.get("reason", "")[:1000],
+        "reason": reason_in(form),
     }
-    return formed(NewOperationBody, told)
+    request = _bulk_request(visited, kind, parse_filter(text, visited.columns), **options)
+    operation = await visit.parts.bulk.start(request, visit.person)
+    return visit.go(f"/operations/{operation.id}")
 
 
-async def _ask(shown: Shown, template: str, **context: Any) -> Response:
-    """As a dialog, or as a page of its own for browsers without scripts."""
-    context = {"job": shown.shape, **context}
-    if shown.visit.is_partial:
-        return shown.visit.part(template, **context)
-    return await shown.visit.page("ask.html", here="jobs", question=template, **context)
+async def _reprocess_rows(visited: JobVisit, rows: list[int], reset_attempts: bool) -> Response:
+    visit, job = visited.visit, visited.job
+    control = visit.parts.control(visit.person.name)
+    opened = await control.reprocess_items(job.id, rows, reset_attempts)
+    unchanged = len(set(rows)) - opened
+    more = f" {unchanged:,} were still open and left unchanged." if unchanged else ""
+    return visit.go(f"/jobs/{job.id}", f"{_items(opened)} will be processed again.{more}")
 
 
-def _seqs(text: str) -> list[int]:
+async def _skip_rows(visited: JobVisit, rows: list[int], reason: str) -> Response:
+    visit, job = visited.visit, visited.job
+    skipped = await visit.parts.control(visit.person.name).skip_items(job.id, rows, reason)
+    unchanged = len(set(rows)) - skipped
+    more = f" {unchanged:,} were finished or in progress and left unchanged." if unchanged else ""
+    return visit.go(f"/jobs/{job.id}", f"{_items(skipped)} skipped.{more}")
+
+
+async def _permanent(visited: JobVisit, request: BulkRequest) -> int:
+    """About how many of the errors are permanent, and left unchanged by default."""
+    of_errors = request.kind == "reprocess" and ItemStatus.ERROR in request.items.statuses
+    if not of_errors or request.values:
+        return 0  # groups of errors do not know the values of columns
+    return await visited.visit.parts.bulk.permanent_errors(visited.job, request.items.code)
+
+
+async def _chosen_statuses(visited: JobVisit) -> list[str]:
+    statuses = await values_of(visited.visit.request, "statuses")
+    if not statuses:
+        raise UserError("no status is selected", "Select at least one.")
+    return statuses
+
+
+def _bulk_request(visited: JobVisit, kind: str, filter: GridFilter, **options: Any) -> BulkRequest:
+    if filter.is_empty:
+        raise UserError("the filter is empty", "Name the items, for example: status:ERROR.")
+    kind = "skip" if kind == "skip" else "reprocess"
+    items = filter.items
+    statuses = default_statuses(kind, items)
+    return BulkRequest(
+        kind=kind,
+        job_ids=[visited.job.id],
+        items=replace(items, statuses=statuses),
+        values=filter.value_words,
+        **options,
+    )
+
+
+def _items(count: int) -> str:
+    return "1 item" if count == 1 else f"{count:,} items"
+
+
+def _rows(text: str) -> list[int]:
     words = [word for word in text.split(",") if word]
-    if len(words) > _MOST_SEQS:
-        raise UserError(f"more than {_MOST_SEQS:,} rows are chosen", "Use the filter instead.")
+    if len(words) > _MOST_ROWS:
+        raise UserError(f"more than {_MOST_ROWS:,} rows are selected", "Use the filter instead.")
     if not all(word.isascii() and word.isdecimal() and len(word) < 16 for word in words):
-        raise UserError("the chosen rows cannot be read", "Choose them again.")
+        raise UserError("the selected rows are not valid", "Select them again.")
     return [int(word) for word in words]

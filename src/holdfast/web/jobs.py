@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Response
 
 from holdfast.api import jobs as api
 from holdfast.model import JobState
-from holdfast.web.visit import Visitor
+from holdfast.web.context import Visitor
 
 router = APIRouter()
 
@@ -22,17 +22,22 @@ async def index(
     pipelines: Annotated[str, Query(max_length=1000)] = "",
     after: str | None = None,
 ) -> Response:
-    """Further pages come as rows alone."""
-    found = await api.index(
-        visit.request, visit.person, visit.parts, states, pipelines, _PAGE_SIZE, after
+    """Further pages are returned as rows only."""
+    page = await api.index(
+        visit.person,
+        visit.parts,
+        states=states,
+        pipelines=pipelines,
+        page_size=_PAGE_SIZE,
+        after=after,
     )
-    shown = {
-        "jobs": found.jobs,
-        "next": found.next,
+    context = {
+        "jobs": page.jobs,
+        "next": page.next,
         "states": states.upper(),
         "pipelines": pipelines,
     }
     if after is not None:
-        return visit.part("parts/job_rows.html", **shown)
+        return visit.part("parts/job_rows.html", **context)
     names = sorted(visit.parts.pipelines)
-    return await visit.page("jobs.html", here="jobs", all_states=JobState, names=names, **shown)
+    return await visit.page("jobs.html", here="jobs", all_states=JobState, names=names, **context)

@@ -1,7 +1,7 @@
-"""Coming in with a name and a password or with a one-time link, and going out.
+"""Logging in with a name and a password or with a one-time link, and logging out.
 
-Opening a link only shows a button: programs that look at what people are sent open links too, and
-would use it up.
+Opening a link only shows a button: mail scanners and chat previews open links too, and would use
+it up.
 """
 
 from __future__ import annotations
@@ -15,21 +15,22 @@ from holdfast.api.dependencies import Parts
 from holdfast.api.identity import (
     COOKIE,
     PartsOf,
-    csrf_fits,
+    csrf_matches,
     csrf_token,
     find_person,
     ip_of,
     set_cookie,
 )
 from holdfast.errors import NotAllowed, Throttled, UserError
-from holdfast.web.visit import Posting, fields, site_of
+from holdfast.web.context import site_of
+from holdfast.web.forms import UserPost, fields
 
 router = APIRouter()
 
-#: Whoever has no session yet is known by this to the form of a link.
+#: Identifies the browser to the form of a link, before there is a session.
 _VISIT_COOKIE = "holdfast_visit"
 _VISIT_SECONDS = 3600
-#: As browsers tell it: a form of another site would log people in as somebody else.
+#: Values of Sec-Fetch-Site; a form on another site could log people in as somebody else.
 _OWN_SITE = ("same-origin", "none")
 
 
@@ -44,7 +45,7 @@ async def show(request: Request) -> Response:
 @router.post("/login")
 async def log_in(request: Request, parts: PartsOf) -> Response:
     if request.headers.get("Sec-Fetch-Site", _OWN_SITE[0]) not in _OWN_SITE:
-        problem = NotAllowed("another site sent this form", "Log in here.")
+        problem = NotAllowed("this form was sent from another site", "Log in here.")
         return _form(request, "/", problem, status=403)
     form = await fields(request)
     path = _within(form.get("next", "/"))
@@ -68,10 +69,10 @@ async def open_link(token: str, request: Request, parts: PartsOf) -> Response:
 
 @router.post("/login/{token}")
 async def use_link(token: str, request: Request, parts: PartsOf) -> Response:
-    given = (await fields(request)).get("csrf", "")
+    csrf = (await fields(request)).get("csrf", "")
     visit = request.cookies.get(_VISIT_COOKIE, "")
-    if not visit or not csrf_fits(parts, visit, given):
-        return _link_form(token, request, parts, asked_before=True)
+    if not visit or not csrf_matches(parts, visit, csrf):
+        return _link_form(token, request, parts, expired=True)
     code = (await fields(request)).get("code", "")
     session = await parts.accounts.use_link(token, ip_of(request), code)
     response = RedirectResponse("/", 303)
@@ -81,7 +82,7 @@ async def use_link(token: str, request: Request, parts: PartsOf) -> Response:
 
 
 @router.post("/logout")
-async def log_out(visit: Posting) -> Response:
+async def log_out(visit: UserPost) -> Response:
     if visit.person.session is not None:
         await visit.parts.accounts.log_out(visit.person.session)
     response = visit.go("/login")
@@ -96,14 +97,14 @@ def _form(
     return HTMLResponse(site_of(request).render("login.html", context), status)
 
 
-def _link_form(token: str, request: Request, parts: Parts, asked_before: bool = False) -> Response:
+def _link_form(token: str, request: Request, parts: Parts, expired: bool = False) -> Response:
     visit = secrets.token_urlsafe(16)
-    context = {"token": token, "csrf": csrf_token(parts, visit), "asked_before": asked_before}
+    context = {"token": token, "csrf": csrf_token(parts, visit), "expired": expired}
     response = HTMLResponse(
-        site_of(request).render("login_link.html", context), 403 if asked_before else 200
+        site_of(request).render("login_link.html", context), 403 if expired else 200
     )
     response.headers["Cache-Control"] = "no-store"
-    # Strict: the form of another site, which would log people in as somebody else, comes without.
+    # Strict: a form on another site, which could log people in as somebody else, lacks it.
     response.set_cookie(
         _VISIT_COOKIE,
         visit,
@@ -116,6 +117,6 @@ def _link_form(token: str, request: Request, parts: Parts, asked_before: bool = 
 
 
 def _within(path: str) -> str:
-    """A path of ours: never another host's, however it is spelled."""
+    """A path on this site; never another host, however it is spelled."""
     inside = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
     return path if inside else "/"

@@ -10,8 +10,8 @@ An extension's `web` part is a PagePack:
     )
 
 It is served wherever the extension's pipeline is. Its templates are named `weather/...` and extend
-`layout.html`, whose block `head` takes a stylesheet of the pack's own. Its views take a `Visitor`
-and answer with `visit.page(...)`; its API routes take `PartsOf`.
+`layout.html`, which has a block `head` for a stylesheet of the pack. Its views take a `Visitor`
+and return `visit.page(...)`; its API routes take `PartsOf`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Entry:
     label: str
     path: str
     key: str
-    icon: str = _SHEET  # an SVG path on 16 by 16, drawn as a line
+    icon: str = _SHEET  # an SVG path in a 16 by 16 box, drawn as a line
 
 
 ENTRIES = (
@@ -87,12 +87,12 @@ class PagePack:
     templates: Path
     entries: Sequence[Entry] = ()
     api: APIRouter | None = None  # routes for programs
-    machines: tuple[str, ...] = ()  # paths besides /api/ that answer as an API; each ends in /
+    machines: tuple[str, ...] = ()  # prefixes besides /api/ that respond as an API; each ends in /
     static: Path | None = None  # served under /static/NAME
-    streams: str = ""  # where its streams have pages of their own; each at PATH/ID
+    streams: str = ""  # path of its own pages of streams, each at PATH/ID
 
 
 def rail(packs: Sequence[PagePack]) -> tuple[Entry, ...]:
-    """The extensions' own pages come after ours, before Settings."""
+    """Pages of extensions come after those of the core, before Settings."""
     added = [entry for pack in packs for entry in pack.entries]
     return (*ENTRIES[:-1], *added, ENTRIES[-1])

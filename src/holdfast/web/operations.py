@@ -1,4 +1,4 @@
-"""Operations on everything that matched a filter: how far they are, and how to stop them."""
+"""Operations on everything that matched a filter: their progress, and how to stop them."""
 
 from __future__ import annotations
 
@@ -6,28 +6,34 @@ from fastapi import APIRouter, Response
 
 from holdfast.api import operations as api
 from holdfast.api.shapes import Id
-from holdfast.web.visit import Changing, Visitor
+from holdfast.web.context import Visitor
+from holdfast.web.forms import OperatorPost
 
 router = APIRouter(prefix="/operations")
+
+_PAGE_SIZE = 50
 
 
 @router.get("")
 async def index(visit: Visitor, after: str | None = None) -> Response:
-    found = await api.index(visit.person, visit.parts, 50, after)
-    told = {"operations": found.operations, "next": found.next}
-    return await visit.page("operations.html", here="jobs", **told)
+    page = await api.index(visit.person, visit.parts, page_size=_PAGE_SIZE, after=after)
+    return await visit.page(
+        "operations.html", here="jobs", operations=page.operations, next=page.next
+    )
 
 
 @router.get("/{operation_id}")
 async def show(operation_id: Id, visit: Visitor) -> Response:
-    """Asked again by the page itself until it has ended."""
-    found = await api.show(operation_id, visit.person, visit.parts)
+    """The page polls this until the operation has ended."""
+    operation = await api.show(operation_id, visit.person, visit.parts)
     if visit.is_partial:
-        return visit.part("parts/operation.html", operation=found)
-    return await visit.page("operation.html", here="jobs", operation=found)
+        return visit.part("parts/operation.html", operation=operation)
+    return await visit.page("operation.html", here="jobs", operation=operation)
 
 
 @router.post("/{operation_id}/cancel")
-async def cancel(operation_id: Id, visit: Changing) -> Response:
+async def cancel(operation_id: Id, visit: OperatorPost) -> Response:
     await api.cancel(operation_id, visit.person, visit.parts)
-    return visit.go(f"/operations/{operation_id}", "Stopped. What it did stays done.")
+    return visit.go(
+        f"/operations/{operation_id}", "Operation stopped. Items it already changed stay changed."
+    )

@@ -1,4 +1,4 @@
-"""Everything pending, over all jobs; an admin may switch the page off."""
+"""Pending items of all jobs; an admin can switch the page off."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Query, Response
 
 from holdfast.api import pending as api
-from holdfast.api.flags import Flag, require_flag
-from holdfast.web.visit import Visitor
+from holdfast.api.flags import require_flag
+from holdfast.console.feature_flags import Flag
+from holdfast.web.context import Visitor
 
 router = APIRouter()
 
@@ -24,26 +25,25 @@ async def index(
     pipeline: Annotated[str, Query(max_length=200)] = "",
     after: str | None = None,
 ) -> Response:
-    whose = of or ("me" if visit.person.scope else "all")
-    found = await api.index(
-        visit.request,
+    owner = of or ("me" if visit.person.scope else "all")
+    page = await api.index(
         visit.person,
         visit.parts,
         statuses=statuses,
-        user_id=whose,
+        user_id=owner,
         job_type=pipeline or None,
         page_size=_PAGE_SIZE,
         after=after,
     )
-    told = {
-        "items": found.items,
-        "next": found.next,
-        "count": found.pending_count,
+    context = {
+        "items": page.items,
+        "next": page.next,
+        "count": page.pending_count,
         "statuses": statuses,
-        "whose": whose,
+        "owner": owner,
         "pipeline": pipeline,
         "names": sorted(visit.parts.pipelines),
     }
     if after is not None:
-        return visit.part("parts/all_pending_rows.html", **told)
-    return await visit.page("pending.html", here="pending", **told)
+        return visit.part("parts/all_pending_rows.html", **context)
+    return await visit.page("pending.html", here="pending", **context)

@@ -1,4 +1,4 @@
-"""Why something does not run, in the words of the pages, with a link to what blocks it."""
+"""Why something is not running, for pages: with a link to what blocks it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdfast.model import Job
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ShownReason:
     kind: str
     text: str
     until: datetime | None
@@ -19,27 +19,26 @@ class Told:
     label: str | None
 
 
-def told_why(job: Job, why: Why | None) -> Told | None:
-    """Nothing for a job that workers hold: it runs."""
+def shown_reason(job: Job, why: Why | None) -> ShownReason | None:
+    """None for a job that workers hold: it is running."""
     if why is None or why.kind == "leased by":
         return None
-    link, label = _where(job, why)
-    text = why.text
-    if why.kind == "paused":
-        text = "Nothing starts until somebody resumes it."
-    return Told(why.kind, text, why.until, link, label)
+    link, label = _link(job, why)
+    text = "Nothing starts until somebody resumes it." if why.kind == "paused" else why.text
+    return ShownReason(why.kind, text, why.until, link, label)
 
 
-def _where(job: Job, why: Why) -> tuple[str | None, str | None]:
-    of_job = f"/jobs/{job.id}"
+def _link(job: Job, why: Why) -> tuple[str | None, str | None]:
+    """A path and its label."""
+    job_path = f"/jobs/{job.id}"
     if why.kind == "gate closed until":
         name = why.text.partition(" ")[0].rstrip(":,")
         return f"/gates#{quote(name, safe='')}", "gate"
-    places = {
+    links = {
         "kill switch": ("/settings#switches", "kill switches"),
-        "discovery failed": (f"{of_job}/streams", "streams"),
-        "cap reached": (f"{of_job}/streams", "streams"),
-        "retry at": (f"{of_job}/pending", "pending"),
+        "discovery failed": (f"{job_path}/streams", "streams"),
+        "cap reached": (f"{job_path}/streams", "streams"),
+        "retry at": (f"{job_path}/pending", "pending"),
         "no live worker": ("/#workers", "workers"),
     }
-    return places.get(why.kind, (None, None))
+    return links.get(why.kind, (None, None))

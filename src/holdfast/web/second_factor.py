@@ -1,4 +1,4 @@
-"""One's own second factor: set up, turned on by a first code, removed by another."""
+"""The visitor's second factor: set up, confirmed with a first code, removed with another."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from fastapi import APIRouter, Response
 
 from holdfast.api.identity import ip_of, require_session
 from holdfast.errors import UserError
-from holdfast.web.visit import Posting, fields
+from holdfast.web.forms import UserPost, fields
 
 router = APIRouter(prefix="/account/second-factor")
 
 
 @router.post("")
-async def set_up(visit: Posting) -> Response:
+async def set_up(visit: UserPost) -> Response:
     require_session(visit.person, "set up a second factor")
     enrolment = await visit.parts.second_factors.enrol(visit.person.name)
     response = await visit.page("second_factor.html", here="account", enrolment=enrolment)
@@ -21,18 +21,18 @@ async def set_up(visit: Posting) -> Response:
 
 
 @router.post("/confirm")
-async def confirm(visit: Posting) -> Response:
+async def confirm(visit: UserPost) -> Response:
     require_session(visit.person, "set up a second factor")
     code = (await fields(visit.request)).get("code", "")
     if not await visit.parts.second_factors.confirm(visit.person.name, code):
-        raise UserError("the code is wrong", "Set it up again and give the code the app shows now.")
-    return visit.go("/account", "Logging in asks for a code from now on.")
+        raise UserError("the code is wrong", "Set it up again and enter the current code.")
+    return visit.go("/account", "Second factor is on: logging in now asks for a code.")
 
 
 @router.post("/remove")
-async def remove(visit: Posting) -> Response:
+async def remove(visit: UserPost) -> Response:
     require_session(visit.person, "remove a second factor")
     name, code = visit.person.name, (await fields(visit.request)).get("code", "")
     await visit.parts.accounts.require_code(name, ip_of(visit.request), code)
     await visit.parts.second_factors.remove_second_factor(name, name)
-    return visit.go("/account", "Logging in asks for no code any more.")
+    return visit.go("/account", "Second factor removed.")

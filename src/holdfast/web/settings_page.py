@@ -1,19 +1,16 @@
-"""Settings: flags, kill switches, people and their tokens."""
+"""Settings: flags, kill switches, and user accounts."""
 
 from __future__ import annotations
-
-import re
 
 from fastapi import APIRouter, Response
 
 from holdfast.api import flags, kill_switches, users
 from holdfast.console.accounts import Role
-from holdfast.errors import NotThere, UserError
-from holdfast.web.visit import Governing, Visitor, fields
+from holdfast.console.kill_switches import check_scope
+from holdfast.web.context import Visit, Visitor
+from holdfast.web.forms import AdminPost, fields, reason_in
 
 router = APIRouter(prefix="/settings")
-
-_SCOPE = re.compile(r"(all|pipeline:[^\x00/]+|source:[^\x00/]+)\Z")
 
 
 @router.get("")
@@ -32,52 +29,48 @@ async def show(visit: Visitor) -> Response:
 
 
 @router.post("/flags/{name}")
-async def set_flag(name: str, visit: Governing) -> Response:
+async def set_flag(name: str, visit: AdminPost) -> Response:
     enabled = (await fields(visit.request)).get("enabled") == "1"
-    await flags.change(name, flags.FlagChange(enabled=enabled), visit.person, visit.parts)
+    await visit.parts.flags.change(name, enabled, visit.person.name)
     return visit.go("/settings", f"The flag {name} is {'on' if enabled else 'off'}.")
 
 
 @router.post("/switches")
-async def set_switch(visit: Governing) -> Response:
+async def set_switch(visit: AdminPost) -> Response:
     form = await fields(visit.request)
-    scope, reason = form.get("scope", ""), form.get("reason", "")[:1000]
-    if not _SCOPE.match(scope) or len(scope) > 300:
-        raise UserError(f"{scope!r} is no scope", "all, pipeline:NAME or source:NAME.")
-    on = form.get("on") == "1"
-    await visit.parts.control(visit.person.name).switch(scope, on, reason)
+    scope, on = form.get("scope", ""), form.get("on") == "1"
+    check_scope(scope)
+    await visit.parts.control(visit.person.name).switch(scope, on, reason_in(form))
     if on:
-        return visit.go("/settings#switches", f"{scope} stops within one slice, on every host.")
-    return visit.go("/settings#switches", f"{scope} works again.")
+        note = f"Kill switch {scope} is on: work stops within one slice, on every host."
+        return visit.go("/settings#switches", note)
+    return visit.go("/settings#switches", f"Kill switch {scope} is off: work continues.")
 
 
 @router.post("/users")
-async def add_user(visit: Governing) -> Response:
-    """A new account comes in with a one-time link, which is shown this once."""
+async def add_user(visit: AdminPost) -> Response:
+    """A new user logs in with a one-time link, which is only shown once."""
     form = await fields(visit.request)
     name = form.get("name", "").strip()
-    accounts = visit.parts.accounts
-    await accounts.add_user(name, form.get("role", ""), None, visit.person.name)
+    await visit.parts.accounts.add_user(name, form.get("role", ""), None, visit.person.name)
     return await _show_link(visit, name)
 
 
 @router.post("/users/{name}")
-async def change_user(name: str, visit: Governing) -> Response:
+async def change_user(name: str, visit: AdminPost) -> Response:
     form = await fields(visit.request)
     disabled = {"1": True, "0": False}.get(form.get("disabled", ""))
     role = form.get("role") or None
     await visit.parts.accounts.change_user(name, visit.person.name, role=role, disabled=disabled)
-    return visit.go("/settings#people", f"{name} is changed.")
+    return visit.go("/settings#people", f"The account {name} was changed.")
 
 
 @router.post("/users/{name}/link")
-async def make_link(name: str, visit: Governing) -> Response:
-    if name not in {user.name for user in await visit.parts.console.people.users()}:
-        raise NotThere(f"there is no user {name!r}")
+async def make_link(name: str, visit: AdminPost) -> Response:
     return await _show_link(visit, name)
 
 
-async def _show_link(visit: Governing, name: str) -> Response:
+async def _show_link(visit: Visit, name: str) -> Response:
     token = await visit.parts.accounts.make_link(name, visit.person.name)
     url = users.link_of(visit.request, token)
     return await visit.page("secret.html", here="settings", name=name, secret=url, kind="link")

@@ -1,7 +1,8 @@
 import typer
 
+from holdfast.cli.arguments import JSON
 from holdfast.cli.composition import opened_store, run_async, settings_from_environment
-from holdfast.cli.output import JSON_OPTION, print_json, print_table
+from holdfast.cli.output import print_json, print_table
 
 app = typer.Typer()
 
@@ -13,7 +14,7 @@ def count() -> None:
 
 
 @app.command("readings")
-def readings(as_json: bool = JSON_OPTION) -> None:
+def readings(as_json: bool = JSON) -> None:
     """List the latest reading of each station."""
 
     async def main() -> list[list[int]]:

@@ -7,8 +7,8 @@ from fastapi import APIRouter, Depends, Response
 from holdfast.api.flags import require_flag
 from holdfast.api.identity import PartsOf
 from holdfast.errors import NotThere
+from holdfast.web.context import Visitor
 from holdfast.web.navigation import Entry, PagePack
-from holdfast.web.visit import Visitor
 
 _HERE = Path(__file__).parent
 router, api = APIRouter(), APIRouter()

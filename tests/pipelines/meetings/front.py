@@ -1,4 +1,4 @@
-"""What stands before a Datasette: passes requests on, keeps a record, and fails where told to."""
+"""A proxy in front of a Datasette: passes requests on, records them, and fails on purpose."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Rule = Callable[[Request, int], Answer | Raw | Awaitable[Answer | Raw | None] | 
 
 
 class Front:
-    """`rule(request, number)` is asked for each request; numbers count from 1 for each table."""
+    """`rule(request, number)` is called for each request; numbers count from 1 for each table."""
 
     def __init__(self, upstream: str) -> None:
         self._upstream = upstream
@@ -56,7 +56,7 @@ class Front:
         return [query for name, query in self.asked if name == table]
 
     def walked(self, table: str) -> Counter[str]:
-        """How often each page of the walk was asked for, by its token."""
+        """How often each page of the walk was requested, by its token."""
         return Counter(query.get("_next", "") for query in self.requests(table) if is_walk(query))
 
     async def _answer(self, request: Request) -> Answer | Raw:

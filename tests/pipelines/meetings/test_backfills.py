@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.pipelines.meetings.backfills import Aside, BackfillState, backfill_of
+from holdfast.pipelines.meetings.backfills import BackfillState, OtherRows, backfill_of
 
 AT = "2026-11-01T00:00:00.000Z"
 
@@ -31,7 +31,7 @@ def stream(document_type: str, mode: str, *, completed: bool = True) -> dict[str
         ),
     ],
 )
-def test_municipality_is_verified_when_both_its_types_were_walked_and_proven(
+def test_municipality_is_verified_when_both_its_types_were_read_and_verified(
     streams: list[dict[str, Any]], state: BackfillState
 ) -> None:
-    assert backfill_of(streams, Aside(0, 0)).state is state
+    assert backfill_of(streams, OtherRows(0, 0)).state is state

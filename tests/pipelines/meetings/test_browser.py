@@ -120,7 +120,7 @@ def test_form_with_a_mistake_keeps_what_was_filled_in(
     page.get_by_label("Subdomain").fill("Old Town")
     page.get_by_label("Name", exact=True).fill("Old Town")
     page.get_by_role("button", name="Add").click()
-    expect(page.locator("#notes")).to_contain_text("'Old Town' is no subdomain")
+    expect(page.locator("#notes")).to_contain_text("'Old Town' is not a subdomain")
     expect(page.get_by_label("Name", exact=True)).to_have_value("Old Town")
 
 

@@ -41,7 +41,7 @@ async def order(town: Town, **request: Any) -> str:
     return str(decision["action"])
 
 
-def mend(front: Front) -> None:
+def repair(front: Front) -> None:
     front.rule("minutes", lambda request, number: None)
 
 
@@ -66,7 +66,7 @@ async def test_half_done_full_is_resumed_though_it_has_pages_already(
     assert len(await town.pages()) == 400
     stream = await town.stream()
     assert (stream["job_state"], stream["full_completed_at"]) == ("FAILED", None)
-    mend(front)
+    repair(front)
     front.asked.clear()
     assert await order(town) == "resume"
     await town.work()
@@ -74,22 +74,22 @@ async def test_half_done_full_is_resumed_though_it_has_pages_already(
     await town.assert_verified()
     resumed = await town.stream()
     assert resumed["generation"] == stream["generation"] == 1
-    assert "" not in front.walked("minutes"), "it goes on from its checkpoint"
+    assert "" not in front.walked("minutes"), "it continues from its checkpoint"
 
 
 async def test_failed_full_that_is_resumed_after_another_pass_takes_what_the_site_has_now(
     town: Town, site: Site, front: Front
 ) -> None:
-    """A page that a later job wrote, and that changed or vanished since, is no newer one."""
+    """A page that a later job wrote, and that changed or vanished since, is not newer."""
     rows = generated(250)
     site.add("minutes", rows)
     front.rule("minutes", breaks_at(2, is_walk))
     await town.backfill(types=["minutes"])
-    mend(front)
+    repair(front)
     await town.backfill(types=["minutes"], mode="incremental")
     unwalked = sorted(rows, key=lambda row: row.upstream_id)[100:]
     recent = [row for row in unwalked if row.date > "2025"]
-    site.replace("minutes", recent[0], text="read anew after the incremental pass")
+    site.replace("minutes", recent[0], text="scanned again after the incremental pass")
     site.remove("minutes", recent[1])
     assert await order(town) == "resume"
     await town.work()
@@ -97,7 +97,7 @@ async def test_failed_full_that_is_resumed_after_another_pass_takes_what_the_sit
     await town.assert_verified()
 
 
-async def test_failed_incremental_is_resumed_in_its_own_mode_and_then_run_anew(
+async def test_failed_incremental_is_resumed_in_its_own_mode_and_then_run_again(
     town: Town, site: Site, front: Front
 ) -> None:
     site.add("minutes", generated(400))
@@ -106,7 +106,7 @@ async def test_failed_incremental_is_resumed_in_its_own_mode_and_then_run_anew(
     await town.backfill(types=["minutes"])
     failed = await town.stream(mode="incremental")
     assert failed["job_state"] == "FAILED"
-    mend(front)
+    repair(front)
     front.asked.clear()
     assert await order(town) == "resume"
     await town.work()
@@ -159,7 +159,7 @@ async def test_crashed_run_goes_on_by_itself_and_a_request_finds_it_live(
     await town.store.database.write("test", lambda tx: tx.execute(
         "update streams set worker = 'gone', token = 'gone', expires_at = updated_at"
     ))  # fmt: skip
-    mend(front)
+    repair(front)
     assert await order(town) == "mark for a rerun"
     await town.work()
     assert await town.pages() == site.rows("minutes")
@@ -206,14 +206,14 @@ async def test_forced_after_a_failure_does_not_resume(town: Town, site: Site, fr
     site.add("minutes", generated(300))
     front.rule("minutes", breaks_at(2, is_walk))
     await town.backfill(types=["minutes"])
-    mend(front)
+    repair(front)
     assert await order(town, force=True) == "start full"
     await town.work()
     await town.assert_verified()
     assert (await town.stream())["generation"] == 2
 
 
-async def test_cancelled_full_begins_anew(town: Town, site: Site) -> None:
+async def test_cancelled_full_starts_again(town: Town, site: Site) -> None:
     site.add("minutes", generated(100))
     await order(town)
     await town.control.cancel((await town.stream())["job_id"])

@@ -1,4 +1,4 @@
-"""What goes wrong between us and a site: waited for or told, never taken for an end."""
+"""What goes wrong between us and a site: retried or reported, never taken for an end."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def test_hiccup_is_tried_again_and_loses_nothing(
 
 
 @pytest.mark.parametrize("slow_from", ["first page", "second page"])
-async def test_site_that_cannot_find_a_month_in_time_is_walked_and_its_rows_are_sifted(
+async def test_site_that_cannot_find_a_month_in_time_is_read_in_full_and_filtered_here(
     store: Store, town: Town, site: Site, front: Front, slow_from: str
 ) -> None:
     rows = generated(40)
@@ -166,7 +166,7 @@ async def test_timeout_is_tried_again(store: Store, town: Town, site: Site, fron
 
 @each_generation
 async def test_size_is_taken_from_what_came(town: Town, site: Site, front: Front) -> None:
-    """The site lowers what was asked for without a word, and later more so."""
+    """The site silently returns smaller pages than requested, and later even smaller ones."""
     site.add("minutes", generated(450))
 
     async def lowered(request: Request, number: int) -> Answer | None:
@@ -196,13 +196,13 @@ async def test_size_beyond_the_site_s_own_limit_is_lowered(
 @each_generation
 async def test_token_that_repeats_is_an_error(town: Town, site: Site, front: Front) -> None:
     site.add("minutes", generated(450))
-    kept: list[Answer] = []
+    answers: list[Answer] = []
 
     async def repeat(request: Request, number: int) -> Answer | None:
         if not is_walk(request.query):
             return None
-        kept.append(kept[1] if len(kept) > 1 else await front.forward(request.target))
-        return kept[-1]
+        answers.append(answers[1] if len(answers) > 1 else await front.forward(request.target))
+        return answers[-1]
 
     front.rule("minutes", repeat)
     await town.backfill(types=["minutes"])

@@ -53,7 +53,7 @@ async def test_second_full_walk_changes_nothing(town: Town, site: Site) -> None:
 
 
 @each_generation
-async def test_page_that_was_read_anew_is_updated_in_place_with_its_history(
+async def test_page_that_was_scanned_again_is_updated_in_place_with_its_history(
     town: Town, site: Site
 ) -> None:
     rows = generated(150)
@@ -62,12 +62,12 @@ async def test_page_that_was_read_anew_is_updated_in_place_with_its_history(
     (before,) = await town.fetch(
         "select id from meetings_pages where upstream_id = :id", id=rows[0].upstream_id
     )
-    changed = site.replace("minutes", rows[0], text="read anew")
+    changed = site.replace("minutes", rows[0], text="scanned again")
     await town.backfill(mode="full")
     assert await town.pages() == site.rows("minutes")
     assert await town.fetch(
         "select id, text from meetings_pages where upstream_id = :id", id=changed.upstream_id
-    ) == [(before[0], "read anew")]
+    ) == [(before[0], "scanned again")]
     history = await town.fetch(
         "select upstream_id, text, page_id, state from meetings_page_history"
     )
@@ -160,7 +160,7 @@ async def test_incremental_reads_the_months_around_today_alone(
     await town.backfill()
     new = [Row("CityCouncil", rows[0].date, 9000 + number, "new") for number in range(5)]
     site.add("minutes", new)
-    changed = site.replace("minutes", rows[0], text="read anew")
+    changed = site.replace("minutes", rows[0], text="scanned again")
     front.asked.clear()
     decisions = await town.backfill()
     assert [one["action"] for one in decisions] == ["start incremental"] * 2
@@ -186,14 +186,14 @@ async def test_incremental_whose_count_differs_takes_an_inventory(town: Town, si
     await town.assert_verified(mode="incremental")
 
 
-async def test_old_page_read_anew_leaves_the_count_and_is_found_when_the_site_says_it_changed(
+async def test_old_page_scanned_again_leaves_the_count_and_is_found_when_the_site_says_it_changed(
     town: Town, site: Site
 ) -> None:
     rows = generated(150)
     site.add("minutes", rows)
     await town.backfill(types=["minutes"])
     old = next(row for row in rows if row.date < "2005")
-    site.replace("minutes", old, text="read anew")
+    site.replace("minutes", old, text="scanned again")
     await town.webhook(last_updated="2026-11-01")
     await town.work()
     assert await town.pages() == site.rows("minutes")
@@ -205,7 +205,7 @@ async def test_inventory_is_taken_when_the_last_is_long_ago(town: Town, site: Si
     site.add("minutes", rows)
     await town.backfill(types=["minutes"])
     old = next(row for row in rows if row.date < "2005")
-    site.replace("minutes", old, text="read anew")
+    site.replace("minutes", old, text="scanned again")
     await town.backfill(types=["minutes"])
     assert (await town.stream(mode="incremental"))["verified_at"] is None, "equal counts"
     await town.store.database.write("test", lambda tx: tx.execute(
@@ -247,5 +247,5 @@ async def test_row_that_comes_twice_in_one_settlement_is_kept_as_it_came_last(
         Settled(1, ItemStatus.DONE, row, place, job),
     ]
     await town.store.database.write("test", lambda tx: save(tx, settled))
-    kept = await town.fetch("select text, page_image, extra is not null from meetings_pages")
-    assert [tuple(map(bool, one)) for one in kept] == [(True, True, True)]
+    stored = await town.fetch("select text, page_image, extra is not null from meetings_pages")
+    assert [tuple(map(bool, one)) for one in stored] == [(True, True, True)]

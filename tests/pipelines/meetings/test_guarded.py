@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from holdfast.api.app import create_app
-from holdfast.cli.server import opened_parts
+from holdfast.cli.api_parts import opened_parts
 from holdfast.engine.control import Control
 from holdfast.errors import UserError
 from holdfast.pipelines.meetings.options import MeetingsOptions

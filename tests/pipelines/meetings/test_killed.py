@@ -1,5 +1,5 @@
-"""Workers killed all through a full backfill: it goes on by itself, exactly, and asks for no page
-again that was kept."""
+"""Workers killed all through a full backfill: it continues by itself, exactly, and does not request
+a page again that was stored."""
 
 from __future__ import annotations
 
@@ -75,10 +75,10 @@ async def test_full_backfill_outlives_workers_killed_at_random(
     assert await town.pages() == datasette.site.rows("minutes")
     await town.assert_verified()
     repeated = {token: count for token, count in front.walked("minutes").items() if count > 1}
-    # At a kill, one page is being kept while the next is in flight; no other is asked for twice.
+    # At a kill, one page is being stored while the next is in flight; no other is requested twice.
     assert sum(count - 1 for count in repeated.values()) <= 2 * KILLS
-    kept = await town.fetch("select count(*), count(distinct cursor_hash) from stream_pages")
-    assert kept[0][0] == kept[0][1]
+    pages = await town.fetch("select count(*), count(distinct cursor_hash) from stream_pages")
+    assert pages[0][0] == pages[0][1]
     verification = await store.reads.verify((await town.stream())["job_id"])
     assert verification.problems == []
 

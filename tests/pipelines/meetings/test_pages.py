@@ -26,7 +26,7 @@ ROWS = [
     Row("CityCouncil", "2024-03-05", 2, "Motion on the library budget carried."),
     Row("CityCouncil", "2024-02-06", 1, "Hearing about sewers and Bridges."),
     Row("<img src=x>", "2024-01-09", 1, EVIL),
-    Row("Parks", "2023-06-01", 1, "=1+1 is no formula, and the dog park has no bridge."),
+    Row("Parks", "2023-06-01", 1, "=1+1 is not a formula, and the dog park has no bridge."),
 ]
 TOWN = "/meetings/municipalities/alameda.ca"
 READ = ["/meetings", "/meetings/search?q=bridge", "/meetings/streams", TOWN]
@@ -167,7 +167,9 @@ def test_lists_go_on_where_they_ended(filled: Visitors) -> None:
     assert filled.admin.get(f"{api}/search?q=bridge&after=AAAA").status_code == 400
 
 
-def test_page_read_anew_shows_its_history_and_a_vanished_one_is_marked(filled: Visitors) -> None:
+def test_page_scanned_again_shows_its_history_and_a_vanished_one_is_marked(
+    filled: Visitors,
+) -> None:
     filled.datasette.site.replace("minutes", ROWS[1], text="Motion on the library bridge carried.")
     filled.datasette.site.remove("minutes", ROWS[0])
     filled.site.run(filled.town.backfill(mode="full"))
@@ -177,7 +179,7 @@ def test_page_read_anew_shows_its_history_and_a_vanished_one_is_marked(filled: V
     shown = filled.admin.get(f"/meetings/documents/{found['documentId']}").text
     assert "vanished" in shown and "1 earlier version" in shown
     gone = links(shown, "/meetings/pages/")[0]
-    assert "The site has this page no more" in filled.admin.get(gone).text
+    assert "This page is no longer on the site" in filled.admin.get(gone).text
     assert "Nothing found" in filled.admin.get("/meetings/search?q=harbour").text
 
 
@@ -196,29 +198,29 @@ def test_admin_registers_changes_and_every_change_is_in_the_audit(filled: Visito
     made = order(filled.admin, "/meetings/new", subdomain="oak.ca", name="Oak", url="", zone="")
     assert made.status_code == 200 and "Oak is registered" in made.text
     again = order(filled.admin, "/meetings/new", subdomain="oak.ca")
-    assert again.status_code == 422 and "is there already" in again.text
+    assert again.status_code == 422 and "already exists" in again.text
     bad = order(filled.admin, "/meetings/new", subdomain="no_such!town")
-    assert bad.status_code == 422 and "is no subdomain" in bad.text
+    assert bad.status_code == 422 and "is not a subdomain" in bad.text
     fields = {"name": "Alameda City", "state": "CA", "url": filled.datasette.url, "kind": "city",
               "zone": "America/Los_Angeles", "country": "US"}  # fmt: skip
     changed = order(filled.admin, f"{TOWN}/edit", **fields)
-    assert "Alameda City is changed" in changed.text and "moved" not in changed.text
+    assert "Alameda City was saved" in changed.text and "moved" not in changed.text
     bad = order(filled.admin, f"{TOWN}/edit", **{**fields, "zone": "Mars/Olympus"})
     assert bad.status_code == 422 and "no time zone" in bad.text
     bad = order(filled.admin, f"{TOWN}/edit", **{**fields, "url": "javascript:alert(1)"})
     assert bad.status_code == 422
-    told = filled.admin.get("/api/audit").json()["entries"]
-    acts = {(each["action"], each["subject"]): each for each in told}
+    entries = filled.admin.get("/api/audit").json()["entries"]
+    acts = {(each["action"], each["subject"]): each for each in entries}
     assert acts["municipality.added", "oak.ca"]["actor"] == "root"
     detail = acts["municipality.changed", "alameda.ca"]["detail"]
     assert detail["name"] == ["Alameda", "Alameda City"] and detail["country"] == [None, "US"]
 
 
-def test_site_that_moved_is_walked_anew(filled: Visitors) -> None:
+def test_site_that_moved_is_read_again(filled: Visitors) -> None:
     moved = order(filled.admin, f"{TOWN}/edit", name="Alameda", url="http://127.0.0.1:9/x")
-    assert "walks everything anew" in moved.text
-    told = order(filled.admin, f"{TOWN}/backfill")
-    assert told.text.count("start full") == 2
+    assert "reads everything again" in moved.text
+    ordered = order(filled.admin, f"{TOWN}/backfill")
+    assert ordered.text.count("start full") == 2
 
 
 def test_full_backfill_is_forced_after_a_question(filled: Visitors) -> None:
@@ -267,7 +269,7 @@ def test_failed_streams_are_shown_with_their_error_and_retried(filled: Visitors)
     filled.datasette.site.create("minutes")
     filled.datasette.site.add("minutes", ROWS)
     done = order(filled.admin, "/meetings/streams/retry")
-    assert "1 stream goes on" in done.text
+    assert "1 stream was resumed" in done.text
     filled.site.run(filled.town.work())
     filled.site.run(filled.town.assert_verified())
     refused = order(filled.admin, f"{path}/retry")
@@ -279,10 +281,10 @@ def test_pages_are_counted_apart_from_rows_that_are_none(filled: Visitors) -> No
     again = Row(ROWS[0].meeting, ROWS[0].date, ROWS[0].page, "The bridge, scanned twice.")
     filled.datasette.site.add("minutes", [bad, again])
     filled.site.run(filled.town.backfill(mode="full"))
-    told = filled.admin.get("/api/meetings/municipalities/alameda.ca").json()["backfill"]
+    backfill = filled.admin.get("/api/meetings/municipalities/alameda.ca").json()["backfill"]
     exported = filled.admin.get("/api/meetings/municipalities/alameda.ca/export").text
-    assert told["kept"] == len(exported.splitlines()) == 6
-    assert (told["expected"], told["rejected"], told["duplicates"]) == (8, 1, 1)
+    assert backfill["stored"] == len(exported.splitlines()) == 6
+    assert (backfill["expected"], backfill["rejected"], backfill["duplicates"]) == (8, 1, 1)
     page = filled.admin.get(TOWN).text
     assert "<strong>6</strong> pages of 8 rows" in page
     assert "1 rejected" in page and "1 duplicate<" in page
@@ -301,7 +303,7 @@ def test_municipality_that_failed_is_not_said_to_be_empty(visitors: Visitors) ->
     visitors.site.run(visitors.town.add())
     visitors.site.run(visitors.town.backfill())
     text = visitors.admin.get(TOWN).text
-    assert "Nothing could be fetched so far" in text and "tables are empty" not in text
+    assert "Nothing could be fetched yet" in text and "tables are empty" not in text
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

@@ -131,14 +131,14 @@ async def test_commands_add_backfill_list_and_export_every_page(
     url = datasette.url  # type: ignore[attr-defined]
     assert run_holdfast("meetings", "add", "alameda.ca", "--url", url, env=env).returncode == 0
     again = run_holdfast("meetings", "add", "alameda.ca", env=env)
-    assert again.returncode == 1 and "is there already" in again.stderr
+    assert again.returncode == 1 and "already exists" in again.stderr
     assert "not started" in run_holdfast("meetings", "list", env=env).stdout
     nothing = run_holdfast("meetings", "export", "alameda.ca", env=env)
     assert (nothing.stdout, nothing.returncode) == ("", 0) and "no pages yet" in nothing.stderr
     loud = run_holdfast("meetings", "add", "ALAMEDA.CA", env=env)
-    assert loud.returncode == 1 and "Small letters" in loud.stderr
-    told = run_holdfast("meetings", "backfill", "alameda.ca", "--dry-run", "--json", env=env)
-    assert [one["action"] for one in json.loads(told.stdout)] == ["start full"] * 2
+    assert loud.returncode == 1 and "Use lower-case letters" in loud.stderr
+    planned = run_holdfast("meetings", "backfill", "alameda.ca", "--dry-run", "--json", env=env)
+    assert [one["action"] for one in json.loads(planned.stdout)] == ["start full"] * 2
     done = run_holdfast("meetings", "backfill", "alameda.ca", env=env)
     assert done.returncode == 3, done.stderr
     assert "1 rejected" in done.stderr and "--status ERROR" in done.stderr

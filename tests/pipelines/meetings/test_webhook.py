@@ -14,7 +14,7 @@ import httpx2
 import pytest
 
 from holdfast.api.app import create_app
-from holdfast.cli.server import opened_parts
+from holdfast.cli.api_parts import opened_parts
 from holdfast.errors import UserError
 from holdfast.pipelines.meetings.web import PACK
 from holdfast.settings import load_settings
@@ -74,8 +74,8 @@ async def test_new_municipality_is_created_and_its_full_backfill_started(
             "popup_data": {"a": 1}, "subdomain": "other.ca"}  # fmt: skip
     reply = await client.put(PATH, json=body, headers=GOOD)
     assert reply.status_code == 201
-    told = reply.json()
-    assert (told["action"], told["subdomain"]) == ("created", "alameda.ca")
+    body = reply.json()
+    assert (body["action"], body["subdomain"]) == ("created", "alameda.ca")
     assert [name for name, _ in await unknown.jobs()] == [
         "alameda.ca agenda full",
         "alameda.ca minutes full",
@@ -135,7 +135,7 @@ async def test_wrong_secret_and_unset_secret_are_refused(
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         (b"{", "Invalid JSON"),
         (b"[1]", "Invalid JSON"),
@@ -143,17 +143,17 @@ async def test_wrong_secret_and_unset_secret_are_refused(
         (b"{}", "name field is required"),
         (b'{"name": ""}', "name field is required"),
         (b'{"name": 3}', "name field is required"),
-        (b'{"name": "A", "pages": "many"}', "pages has to be a number"),
+        (b'{"name": "A", "pages": "many"}', "pages must be a number"),
         (b'{"name": "A", "pages": -1}', "pages is out of bounds"),
         (b'{"name": "A", "pages": 1e400}', "Invalid JSON"),
-        (b'{"name": "A", "kind": ["x"]}', "kind has to be a text of at most 1000 characters"),
+        (b'{"name": "A", "kind": ["x"]}', "kind must be text of at most 1000 characters"),
     ],
 )
 async def test_bad_body_is_refused_with_the_reason(
-    client: httpx2.AsyncClient, unknown: Town, body: bytes, told: str
+    client: httpx2.AsyncClient, unknown: Town, body: bytes, message: str
 ) -> None:
     reply = await client.post(PATH, content=body, headers=GOOD)
-    assert (reply.status_code, reply.json()) == (400, {"error": told})
+    assert (reply.status_code, reply.json()) == (400, {"error": message})
     assert not await unknown.fetch("select 1 from meetings_municipalities")
 
 
@@ -173,7 +173,7 @@ async def test_unknown_path_beside_it_answers_as_an_api(client: httpx2.AsyncClie
 async def test_bad_subdomain_is_refused(client: httpx2.AsyncClient) -> None:
     path = "/munis/api/update/no_such!town/"
     reply = await client.post(path, json={"name": "A"}, headers=GOOD)
-    assert reply.status_code == 400 and "is no subdomain" in reply.json()["error"]
+    assert reply.status_code == 400 and "is not a subdomain" in reply.json()["error"]
 
 
 async def test_two_webhooks_at_once_make_one_chain(
@@ -232,6 +232,6 @@ def test_api_serves_the_webhook_of_the_built_in_pipeline(
 async def test_url_with_a_password_is_refused_before_anybody_reads_it(
     unknown: Town, url: str
 ) -> None:
-    with pytest.raises(UserError, match="no user or password"):
+    with pytest.raises(UserError, match="must not contain a user or password"):
         await unknown.ask({"add": {"subdomain": "x.ca", "url": url}})
     assert not await unknown.fetch("select 1 from meetings_municipalities")

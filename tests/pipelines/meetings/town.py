@@ -1,4 +1,4 @@
-"""A municipality under test: its backfills, the workers in this process, and what is kept."""
+"""A municipality under test: its backfills, the workers in this process, and what is stored."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ class Town:
         return answer
 
     async def webhook(self, **fields: Any) -> Any:
-        told = {"subdomain": self.subdomain, "name": "Alameda", "url": self.url, **fields}
-        return await self.ask({"webhook": told})
+        fields = {"subdomain": self.subdomain, "name": "Alameda", "url": self.url, **fields}
+        return await self.ask({"webhook": fields})
 
     def worker(self, **settings: str) -> Worker:
         options = worker_options(load_settings({**HASTE, **settings}), None, True)
@@ -84,7 +84,7 @@ class Town:
         await self.work()
         return decisions
 
-    # What is kept.
+    # What is stored.
 
     async def fetch(self, sql: str, **params: Any) -> list[tuple[Any, ...]]:
         rows = await self.store.database.fetch(sql, params or None)

@@ -2,9 +2,7 @@
 
 -- name: jobs_page
 -- The newest jobs first; an empty list of states or pipelines means any.
-select   id, pipeline, name, state, owner_id, mode, lane, reference, input_key, columns, options,
-         max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace, ip,
-         file_id
+select   @job_columns
 from     jobs
 where    id < :before
          and (:any_state = 1 or state in (@each(:states, text)))
@@ -13,9 +11,7 @@ order by id desc
 limit    :limit;
 
 -- name: jobs_page_of_owner
-select   id, pipeline, name, state, owner_id, mode, lane, reference, input_key, columns, options,
-         max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace, ip,
-         file_id
+select   @job_columns
 from     jobs
 where    owner_id = :scope and id < :before
          and (:any_state = 1 or state in (@each(:states, text)))
@@ -41,9 +37,7 @@ where  job_id = :job_id;
 
 -- name: live_jobs
 -- What runs or waits, and what ended a moment ago.
-select   id, pipeline, name, state, owner_id, mode, lane, reference, input_key, columns, options,
-         max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace, ip,
-         file_id
+select   @job_columns
 from     jobs
 where    state in ('QUEUED', 'RUNNING', 'PAUSED') or updated_at > @after(-1.0 * :seconds)
 order by id desc

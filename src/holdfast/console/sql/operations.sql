@@ -1,5 +1,9 @@
 -- Bulk operations: they act on everything that matches a filter, in small steps.
 
+-- fragment: operation_columns
+id, owner_id, kind, target, job_ids, state, expected_count, done_count, left_count, position,
+result, error, before as begun_at, created_at, finished_at
+
 -- name: add_operation
 insert into operations (owner_id, kind, target, job_ids, state, expected_count, done_count,
                         left_count, result, before, created_at)
@@ -7,22 +11,19 @@ values (:owner_id, :kind, :target, :job_ids, 'QUEUED', :expected, 0, 0, '[]', @n
 returning id;
 
 -- name: operation
-select id, owner_id, kind, target, job_ids, state, expected_count, done_count, left_count,
-       position, result, error, before, created_at, finished_at
+select @operation_columns
 from   operations
 where  id = :id and owner_id = coalesce(cast(:scope as text), owner_id);
 
 -- name: operations
-select   id, owner_id, kind, target, job_ids, state, expected_count, done_count, left_count,
-         position, result, error, before, created_at, finished_at
+select   @operation_columns
 from     operations
 where    id < :before_id
 order by id desc
 limit    :limit;
 
 -- name: operations_of_owner
-select   id, owner_id, kind, target, job_ids, state, expected_count, done_count, left_count,
-         position, result, error, before, created_at, finished_at
+select   @operation_columns
 from     operations
 where    owner_id = :scope and id < :before_id
 order by id desc
@@ -43,8 +44,7 @@ limit    20;
 update operations
 set    state = 'RUNNING', worker = :worker, expires_at = @after(:seconds)
 where  id = :id and state in ('QUEUED', 'RUNNING') and (worker is null or expires_at <= @now)
-returning id, owner_id, kind, target, job_ids, state, expected_count, done_count, left_count,
-          position, result, error, before, created_at, finished_at;
+returning @operation_columns;
 
 -- name: step_operation
 -- The fence of a step: it counts only while the operation is ours and nobody cancelled it.
@@ -72,25 +72,6 @@ update operations
 set    worker = null, expires_at = null
 where  id = :id and worker = :worker;
 
--- name: matching_outcomes
--- A chunk of finished items that an operation looks at, in the order they were finished.
-select   seq, status, updated_at, error_code, attempts, misses
-from     outcomes
-where    job_id = :job_id and status = :status
-         and (:any_code = 1 or error_code = :code)
-         and (updated_at, seq) > (:updated_at, :seq) and updated_at <= :until
-         and updated_at <= :before
-order by updated_at, seq
-limit    :limit;
-
--- name: chosen_outcomes
--- Those of the named items that are finished, and were before the operation.
-select   seq, status, updated_at, error_code, attempts, misses
-from     outcomes
-where    job_id = :job_id and seq in (@each(:seqs, bigint)) and status <> 'PENDING'
-         and updated_at <= :before
-order by seq;
-
 -- name: count_matching
 -- As many as there are, up to the limit.
 select count(*)
@@ -100,29 +81,3 @@ from   (select 1
                and (:any_code = 1 or error_code = :code)
                and updated_at >= :since and updated_at <= :until
         limit  :limit) found;
-
--- name: skippable_range
--- The next range that nobody works on.
-select   id, lo, hi, again, since
-from     ranges
-where    job_id = :job_id and worker is null and (since, id) > (:since, :id)
-         and since <= :until and (:only_again = 0 or again = 1)
-order by since, id
-limit    1
-@skip_locked;
-
--- name: skippable_seqs
--- The first open items of a fresh range.
-select   i.seq
-from     items i
-where    i.job_id = :job_id and i.seq >= :lo and i.seq <= :hi
-         and not exists (select 1 from outcomes o where o.job_id = i.job_id and o.seq = i.seq)
-order by i.seq
-limit    :limit;
-
--- name: skip_again
-update outcomes
-set    status = 'SKIPPED', range_id = null, error_message = cast(:reason as text),
-       updated_at = @now
-where  range_id = :range_id and (:any_code = 1 or error_code = :code)
-returning seq;

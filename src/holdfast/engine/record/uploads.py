@@ -105,7 +105,7 @@ class Upload:
             watching.cancel()
             self.rows = lease.items_count
         if end is WalkEnd.FAILED:
-            streams = await self._store.reads.streams(self._job_id)
+            streams = await self._store.streams.of_job(self._job_id)
             self.failed = streams[0].error or "the input could not be read"
 
     async def _watch_controls(self, held_back: asyncio.Event) -> None:
@@ -122,7 +122,7 @@ class Upload:
         job = await self._store.reads.job(self._job_id)
         if job.state is not JobState.RUNNING:
             return False
-        streams = await self._store.reads.streams(self._job_id)
+        streams = await self._store.streams.of_job(self._job_id)
         return any(stream.state == StreamState.RUNNING for stream in streams)
 
     async def _pause(self, seconds: float) -> None:

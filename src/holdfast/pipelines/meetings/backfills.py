@@ -1,4 +1,4 @@
-"""How a municipality's backfill stands as a whole, told from its streams. Pure."""
+"""The state of a municipality's backfill, derived from its streams. Pure."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class BackfillState(StrEnum):
     RUNNING = "RUNNING"
     PAUSED = "PAUSED"
     FAILED = "FAILED"
-    INCOMPLETE = "INCOMPLETE"  # of agendas or minutes, no full pass was completed
+    INCOMPLETE = "INCOMPLETE"  # no full pass was completed for agendas or minutes
     COMPLETE = "COMPLETE"
     VERIFIED = "VERIFIED"
 
 
 @dataclass(frozen=True, slots=True)
-class Aside:
-    """Rows of a site that are accounted for, but are no pages."""
+class OtherRows:
+    """Rows of a site that are accounted for, but are not pages."""
 
     rejected: int = 0
     duplicates: int = 0
@@ -31,17 +31,17 @@ class Aside:
 
 @dataclass(frozen=True, slots=True)
 class Backfill:
-    """`kept` are pages and `expected` rows, of all types; `verified_at` is the oldest proof."""
+    """Pages `stored` and rows `expected`, of all types; `verified_at` is the oldest proof."""
 
     state: BackfillState
-    kept: int | None
+    stored: int | None
     expected: int | None
     rejected: int
     duplicates: int
     verified_at: datetime | None
 
 
-def backfill_of(streams: Sequence[Json], aside: Aside) -> Backfill:
+def backfill_of(streams: Sequence[Json], other: OtherRows) -> Backfill:
     by_type = [
         [one for one in streams if one["document_type"] == kind]
         for kind in DocumentType
@@ -53,16 +53,16 @@ def backfill_of(streams: Sequence[Json], aside: Aside) -> Backfill:
     rows = _sum([rows for rows, _ in counts])
     return Backfill(
         _state(streams, bool(proofs) and all(proofs)),
-        None if rows is None else max(0, rows - aside.rejected - aside.duplicates),
+        None if rows is None else max(0, rows - other.rejected - other.duplicates),
         _sum([expected for _, expected in counts]),
-        aside.rejected,
-        aside.duplicates,
+        other.rejected,
+        other.duplicates,
         min((proof for proof in proofs if proof), default=None),
     )
 
 
 def _state(streams: Sequence[Json], proven: bool) -> BackfillState:
-    """The worst that is true of any of them."""
+    """The worst state of any of them."""
     if not streams:
         return BackfillState.NOT_STARTED
     states = {one["job_state"] for one in streams}
@@ -72,18 +72,18 @@ def _state(streams: Sequence[Json], proven: bool) -> BackfillState:
         return BackfillState.RUNNING
     if JobState.PAUSED in states:
         return BackfillState.PAUSED
-    walked = {
+    complete = {
         one["document_type"]
         for one in streams
         if one["mode"] == Mode.FULL and one["full_completed_at"]
     }
-    if walked != set(DocumentType):
+    if complete != set(DocumentType):
         return BackfillState.INCOMPLETE
     return BackfillState.VERIFIED if proven else BackfillState.COMPLETE
 
 
 def _counts(streams: Sequence[Json]) -> tuple[int | None, int | None]:
-    """Rows here and expected of one type: as last counted, or how far the first walk is."""
+    """Rows here and expected, of one type: as last counted, or as far as the first pass is."""
     counted = [one for one in streams if one["actual"] is not None]
     if counted:
         latest = max(counted, key=lambda one: str(one["updated_at"]))

@@ -28,7 +28,7 @@ from holdfast.pipelines.meetings.reads import EXPORT_COLUMNS, MeetingsReads
 from holdfast.pipelines.meetings.streams import MeetingsStreams, overview
 from holdfast.tables.writers import open_writer
 
-SUBDOMAIN = typer.Argument(..., metavar="SUBDOMAIN", help="As in alameda.ca.")
+SUBDOMAIN = typer.Argument(..., metavar="SUBDOMAIN", help="Such as alameda.ca.")
 
 
 app = typer.Typer(no_args_is_help=True)
@@ -43,12 +43,16 @@ class BackfillMode(StrEnum):
 @app.command("add")
 def add(
     subdomain: str = SUBDOMAIN,
-    url: str | None = typer.Option(None, "--url", help="The site; else HOLDFAST_MEETINGS_URL."),
-    name: str | None = typer.Option(None, "--name", help="What people call it."),
+    url: str | None = typer.Option(
+        None, "--url", help="Address of the site. Default: HOLDFAST_MEETINGS_URL."
+    ),
+    name: str | None = typer.Option(None, "--name", help="Name for people."),
     state: str | None = typer.Option(None, "--state", help="State or province."),
     country: str | None = typer.Option(None, "--country", help="Country."),
     kind: str | None = typer.Option(None, "--kind", help="City, county, school district …"),
-    zone: str | None = typer.Option(None, "--zone", help="Its time zone, for what is today."),
+    zone: str | None = typer.Option(
+        None, "--zone", help="Time zone, which decides what day it is there."
+    ),
 ) -> None:
     """Register a municipality.
 
@@ -64,14 +68,14 @@ def add(
         "zone": zone,
     }
     settings = settings_from_environment()
-    made = ask_plan(settings, load_pipeline("meetings", settings), {"add": given})
-    errors.print(f"{made.subdomain} is registered, at {made.url}.", markup=False)
+    municipality = ask_plan(settings, load_pipeline("meetings", settings), {"add": given})
+    errors.print(f"{municipality.subdomain} is registered, at {municipality.url}.", markup=False)
     errors.print(f"Fetch its pages with: holdfast meetings backfill {subdomain}", markup=False)
 
 
 @app.command("list")
 def list_municipalities(as_json: bool = JSON) -> None:
-    """List the municipalities, with how their streams stand."""
+    """List the municipalities and the state of their streams."""
     settings = ready_settings()
 
     async def main() -> list[dict[str, Any]]:
@@ -79,14 +83,14 @@ def list_municipalities(as_json: bool = JSON) -> None:
             reads = MeetingsReads(store.fetch)
             return await overview(reads, MeetingsStreams(store.streams))
 
-    found = run_async(main())
+    municipalities = run_async(main())
     if as_json:
-        print_json(found)
+        print_json(municipalities)
         return
     rows = [
         (one["subdomain"], one["name"], stream["document_type"], stream["mode"], stream["state"],
          stream["rows"], stream["expected"], stream["verified_at"], stream["error"])
-        for one in found
+        for one in municipalities
         for stream in one["streams"] or [_NO_STREAM]
     ]  # fmt: skip
     headers = ("municipality", "name", "type", "mode", "state", "rows", "expected", "verified",
@@ -104,27 +108,30 @@ _NO_STREAM: Json = dict.fromkeys(
 def backfill(
     subdomain: str = SUBDOMAIN,
     mode: BackfillMode = typer.Option(
-        BackfillMode.AUTO, "--mode", help="auto: full at first, then the months around today."
+        BackfillMode.AUTO, "--mode", help="auto: full the first time, then the months around today."
     ),
-    force: bool = typer.Option(False, "--force", help="Walk everything anew, from the beginning."),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Tell what would be done, and do not."),
+    force: bool = typer.Option(False, "--force", help="Read everything again from the beginning."),
+    dry_run: bool = typer.Option(
+        False, "--dry-run", help="Show what would be done without doing it."
+    ),
     work: bool = typer.Option(
-        True, "--work/--no-work", help="--no-work: leave it to workers that run already."
+        True, "--work/--no-work", help="--no-work: leave it to workers that are already running."
     ),
     workers: int | None = typer.Option(None, "--workers", min=1, help="Worker processes."),
     as_json: bool = JSON,
 ) -> None:
-    """Fetch whatever is missing of a municipality's pages.
+    """Fetch the missing pages of a municipality.
 
-    What was stopped or failed goes on where it stood.
+    A backfill that was stopped or failed continues from its checkpoint.
 
     Exit code 0: complete, and after a full pass verified; 3: complete, but some rows were
-    rejected; 1: it could not be done; 130 or 143: stopped by Ctrl-C or SIGTERM.
+    rejected; 1: it failed; 130 or 143: stopped by Ctrl-C or SIGTERM.
     """
     settings = settings_from_environment()
     if not settings.backfill_enabled and not dry_run:
         raise UserError(
-            "BACKFILL_ENABLED is false: no backfill runs", "Set BACKFILL_ENABLED=true to run it."
+            "BACKFILL_ENABLED is false: backfills are switched off",
+            "Set BACKFILL_ENABLED=true to run it.",
         )
     request = {"backfill": subdomain, "mode": mode.value, "force": force, "dry_run": dry_run}
     run = PlannedRun(
@@ -148,11 +155,13 @@ def _show_decisions(decisions: Sequence[Json]) -> None:
 def export(
     subdomain: str = SUBDOMAIN,
     format: PageFormat = typer.Option(PageFormat.JSONL, "--format", help="jsonl or csv."),
-    out: Path | None = typer.Option(None, "--out", help="Write there, not to standard output."),
+    out: Path | None = typer.Option(
+        None, "--out", help="File to write to. Default: standard output."
+    ),
 ) -> None:
-    """Write every page of a municipality, as JSON lines or CSV.
+    """Write every page of a municipality as JSON lines or CSV.
 
-    In order of date, document and number; pages that vanished from the site are left out.
+    Ordered by date, document and number. Pages that are no longer on the site are left out.
     """
     settings = ready_settings()
 
@@ -187,7 +196,7 @@ async def _print(batches: AsyncIterator[list[Json]], format: PageFormat) -> None
 
 
 async def _write(batches: AsyncIterator[list[Json]], path: Path, format: PageFormat) -> None:
-    """The file is there when all of it is."""
+    """The file appears when it is complete."""
     count = 0
     with open_writer(path, format, EXPORT_COLUMNS) as writer:
         async for rows in batches:

@@ -1,13 +1,13 @@
-"""What a request leads to for one collection. Pure: its streams' standings in, a decision out.
+"""What a request leads to for one collection. Pure: from its streams' standings to a decision.
 
-| how it stands                                  | decision                                        |
+| state of the collection                        | decision                                        |
 |------------------------------------------------|-------------------------------------------------|
-| a job of it is live, or crashed and resumable  | mark for a rerun; forced: mark for a new full   |
+| a job is live, or crashed and can be resumed   | mark for a rerun; forced: mark for a new full   |
 | forced                                         | a new full generation                           |
-| never walked                                   | full                                            |
-| its full pass failed                           | resume that, from its checkpoint                |
+| never read                                     | full                                            |
+| its full pass failed                           | resume it from its checkpoint                   |
 | no full pass ever completed (cancelled, cut)   | full, from the beginning                        |
-| its incremental pass failed                    | resume that, then an incremental pass           |
+| its incremental pass failed                    | resume it, then an incremental pass             |
 | otherwise                                      | incremental                                     |
 """
 
@@ -35,13 +35,13 @@ class Decision:
     action: Action
     why: str
     standing: Standing | None = None  # of the stream that is resumed or marked
-    rerun: bool = False  # whether an incremental pass has to follow
-    complete: bool = False  # whether a full pass was ever completed
-    proven_at: datetime | None = None  # when an inventory last accounted for every row
+    rerun: bool = False  # an incremental pass has to follow
+    complete: bool = False  # a full pass was completed at some time
+    proven_at: datetime | None = None  # the last time an inventory accounted for every row
 
 
 def decide(standings: Sequence[Standing], wanted: Mode | None, force: bool) -> Decision:
-    """`standings` are the collection's own; `wanted` None leaves the mode to the table."""
+    """`standings` are those of the collection; without `wanted`, the table decides the mode."""
     by_mode = {standing.mode: standing for standing in standings}
     full, incremental = by_mode.get(Mode.FULL), by_mode.get(Mode.INCREMENTAL)
     live = next((one for one in (full, incremental) if one is not None and one.live), None)
@@ -51,15 +51,15 @@ def decide(standings: Sequence[Standing], wanted: Mode | None, force: bool) -> D
     if forced:
         return Decision(Action.START_FULL, "forced")
     if wanted is Mode.INCREMENTAL:
-        return _incremental(full, incremental, "asked for")
+        return _incremental(full, incremental, "requested")
     if full is None:
-        return Decision(Action.START_FULL, "never walked")
+        return Decision(Action.START_FULL, "never read")
     if full.job_state is JobState.FAILED:
         return Decision(Action.RESUME, "its full pass failed", full)
     if full.full_completed_at is None:
         return Decision(Action.START_FULL, "no full pass was completed")
     if wanted is Mode.FULL:
-        return Decision(Action.START_FULL, "asked for")
+        return Decision(Action.START_FULL, "requested")
     return _incremental(full, incremental, "its full pass is complete")
 
 

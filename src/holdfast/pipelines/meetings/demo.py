@@ -1,5 +1,5 @@
-"""Two towns of the demo and the sites on which they publish their meetings, as Datasette serves
-them: enough of its JSON for a backfill, over rows that depend on the day alone."""
+"""Two towns of the demo and the sites where they publish their meetings: as much of Datasette's
+JSON as a backfill needs, over rows that depend only on the day."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BODIES = ("CityCouncil", "PlanningCommission", "ParksAndRecreationBoard", "Harbo
 TABLES = ("agendas", "minutes")
 _WEEKS = 104
 _LARGEST_PAGE = 1000
-_READ_AGAIN_SECONDS = 120  # then the sites have read their latest pages a second time
+_SCANNED_AGAIN_SECONDS = 120  # then the sites have scanned their latest pages again
 _PEOPLE = ("Alvarez", "Brandt", "Chen", "Dubois", "Eze", "Fjeld", "Grant", "Hassan", "Ito")
 _MATTERS = (
     "the bike lane on Harbor Street", "the library's opening hours", "a permit for the boat yard",
@@ -41,29 +41,29 @@ Row = dict[str, Any]
 
 
 @cache
-def rows_of(town: str, table: str, today: date, read_again: bool) -> Sequence[Row]:
-    """All rows of one table, in the order of their ids. Once `read_again`, the latest pages are
-    without the slips of the first reading."""
-    found = []
+def rows_of(town: str, table: str, today: date, scanned_again: bool) -> Sequence[Row]:
+    """All rows of one table, in order of their ids. With `scanned_again`, the latest pages are
+    without the mistakes of the first scan."""
+    rows: list[Row] = []
     for week in range(-2, _WEEKS):
         day = today - timedelta(days=today.weekday() + 7 * week - 1)
         body = BODIES[fate(f"{town} {week} {day.isocalendar().week}", len(BODIES))]
         if table == "minutes" and day > today:
-            continue  # nothing was said yet
+            continue  # the meeting is still to come
         pages = 2 + fate(f"{town} {table} {day}", 4)
-        slips = not read_again and week < 3
-        found += [_row(town, table, body, day, page, slips) for page in range(1, pages + 1)]
-    return sorted(found, key=lambda row: row["id"])
+        mistakes = not scanned_again and week < 3
+        rows += [_row(town, table, body, day, page, mistakes) for page in range(1, pages + 1)]
+    return sorted(rows, key=lambda row: row["id"])
 
 
-def _row(town: str, table: str, body: str, day: date, page: int, slips: bool) -> Row:
+def _row(town: str, table: str, body: str, day: date, page: int, mistakes: bool) -> Row:
     text = _text(town, table, body, day, page)
-    if slips:
+    if mistakes:
         text = text.replace("harbor", "harb0r").replace("carried", "carrled")
-    named = [table, body, day.isoformat(), page, text]
+    content = [table, body, day.isoformat(), page, text]
     image = f"/{body}/{day}/{page}.svg"
     return {
-        "id": hashlib.sha256(json.dumps(named).encode()).hexdigest()[:12],
+        "id": hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12],
         "meeting": body,
         "date": day.isoformat(),
         "page": page,
@@ -86,13 +86,13 @@ def _text(town: str, table: str, body: str, day: date, page: int) -> str:
             lines += [f"{matter} (action item)", ""]
             continue
         mover = chosen(_PEOPLE, f"mover {number}")
-        said = chosen(_ENDS, f"end {number}")
-        lines += [matter, f"      Moved by Member {mover}. {said}", ""]
+        result = chosen(_ENDS, f"end {number}")
+        lines += [matter, f"      Moved by Member {mover}. {result}", ""]
     return "\n".join(lines)
 
 
 def table_reply(rows: Sequence[Row], query: Mapping[str, str]) -> Row:
-    """What Datasette 0.65 says to a request for a table."""
+    """The response of Datasette 0.65 to a request for a table."""
     wanted = [row for row in rows if _matches(row, query)]
     if query.get("_sort_desc") == "id":
         wanted = wanted[::-1]
@@ -117,7 +117,7 @@ def _matches(row: Row, query: Mapping[str, str]) -> bool:
 
 
 def _image(text: str) -> str:
-    """A page as it was scanned, more or less."""
+    """A drawing of the scanned page."""
     lines = "".join(
         f'<text x="40" y="{60 + 22 * at}">{escape(line)}</text>'
         for at, line in enumerate(text.splitlines())
@@ -129,7 +129,7 @@ def _image(text: str) -> str:
 
 
 def environment(url: str) -> dict[str, str]:
-    # Another name of the same host, so that the towns have a gate of their own.
+    # Another name of the same host, so that the towns have their own gate.
     url = url.replace("127.0.0.1", "localhost")
     return {
         "HOLDFAST_MEETINGS_URL": f"{url}/sites/{{subdomain}}",
@@ -143,8 +143,8 @@ def answer(ask: Ask) -> Reply:
     town, _, path = rest.partition("/")
     if town not in TOWNS:
         return NOT_FOUND
-    read_again = ask.uptime_seconds > _READ_AGAIN_SECONDS
-    tables = {table: rows_of(town, table, ask.now.date(), read_again) for table in TABLES}
+    scanned_again = ask.uptime_seconds > _SCANNED_AGAIN_SECONDS
+    tables = {table: rows_of(town, table, ask.now.date(), scanned_again) for table in TABLES}
     if kind == "images":
         return _scan([row for rows in tables.values() for row in rows], f"/{path}")
     table = path.rpartition("/")[2].removesuffix(".json")
@@ -159,7 +159,7 @@ def _scan(rows: Sequence[Row], path: str) -> Reply:
 
 
 async def fill(sample: Sample) -> None:
-    """Two towns, backfilled once; their sites move when the demo has another port."""
+    """Two towns, backfilled once. Their sites move when the port of the demo changes."""
     for subdomain, about in TOWNS.items():
         known = await MeetingsReads(sample.fetch).municipality(subdomain)
         fields = {"subdomain": subdomain, **about, "url": None}

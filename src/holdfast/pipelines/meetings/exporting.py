@@ -1,4 +1,4 @@
-"""A municipality's pages as a stream of lines, for those who ask over HTTP."""
+"""The pages of a municipality as a stream of lines."""
 
 from __future__ import annotations
 

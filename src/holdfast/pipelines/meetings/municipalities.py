@@ -1,4 +1,4 @@
-"""Municipalities: what is known of each, and what may be said about one."""
+"""Municipalities: what is known about each, and the checks of new values."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def write_municipality(
 def checked(
     given: Mapping[str, Any], known: Municipality | None, options: MeetingsOptions
 ) -> dict[str, Any]:
-    """The values to write: what is given over what is known, each checked."""
+    """The values to write: given values, else the known ones, each checked."""
     values: dict[str, Any] = dict.fromkeys(FIELDS)
     if known is not None:
         values = {name: getattr(known, name) for name in FIELDS}
@@ -63,9 +63,9 @@ def checked(
     subdomain = values["subdomain"]
     if not isinstance(subdomain, str) or not _is_subdomain(subdomain):
         raise UserError(
-            f"{subdomain!r} is no subdomain",
-            "Small letters, digits, hyphens and dots, as in alameda.ca. A site's whole address "
-            "is its URL.",
+            f"{subdomain!r} is not a subdomain",
+            "Use lower-case letters, digits, hyphens and dots, as in alameda.ca. The address of "
+            "the site is its URL.",
         )
     values["name"] = values["name"] or subdomain
     values["url"] = _url(values["url"] or options.url.format(subdomain=subdomain))
@@ -81,15 +81,15 @@ def _value(name: str, value: Any) -> Any:
     if value is None or value == "":
         return None
     if name == "popup_data":
-        return _written(value)
+        return _json_text(value)
     if name in _NUMBERS:
         return _number(name, value)
     if not isinstance(value, str) or "\0" in value or len(value) > _LONGEST:
-        raise UserError(f"{name} has to be a text of at most {_LONGEST} characters")
+        raise UserError(f"{name} must be text of at most {_LONGEST} characters")
     return value
 
 
-def _written(value: Any) -> str:
+def _json_text(value: Any) -> str:
     """As JSON text, which it may be already."""
     if isinstance(value, str):
         with suppress(orjson.JSONDecodeError):
@@ -98,7 +98,7 @@ def _written(value: Any) -> str:
     try:
         return orjson.dumps(value).decode()
     except TypeError as error:
-        raise UserError(f"popup_data cannot be kept: {error}") from None
+        raise UserError(f"popup_data cannot be stored: {error}") from None
 
 
 def _number(name: str, value: Any) -> Any:
@@ -107,7 +107,7 @@ def _number(name: str, value: Any) -> Any:
             raise ValueError
         number = _NUMBERS[name](value)
     except (TypeError, ValueError, OverflowError):
-        raise UserError(f"{name} has to be a number") from None
+        raise UserError(f"{name} must be a number") from None
     if not -(2**53) < number < 2**53 or (name == "pages" and number < 0):
         raise UserError(f"{name} is out of bounds")
     return number
@@ -116,18 +116,18 @@ def _number(name: str, value: Any) -> Any:
 def _url(url: str) -> str:
     if re.match(r"https?://[^/?#]*@", url):
         raise UserError(
-            "a site's URL holds no user or password, as everybody can read it",
+            "the URL of a site must not contain a user or password, because everybody can read it",
             "Set HOLDFAST_MEETINGS_API_KEY or HOLDFAST_MEETINGS_SERVICE_SECRET.",
         )
     if not re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", url):
-        raise UserError(f"{url!r} is no site's URL", "It begins with https:// or http://.")
+        raise UserError(f"{url!r} is not the URL of a site", "It begins with https:// or http://.")
     return url.rstrip("/")
 
 
 def _zone(zone: str) -> str:
     try:
         ZoneInfo(zone)
-    except (ZoneInfoNotFoundError, ValueError, OSError):  # a folder of zones is none
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # such as the name of a folder of zones
         raise UserError(
             f"there is no time zone {zone!r}", "Use a name such as America/Los_Angeles."
         ) from None

@@ -1,4 +1,4 @@
-"""What an operator may set about meetings, and the words of the domain."""
+"""The settings of meetings, and the terms of its domain."""
 
 from __future__ import annotations
 
@@ -31,30 +31,33 @@ TABLES = {DocumentType.AGENDA: "agendas", DocumentType.MINUTES: "minutes"}
 class MeetingsOptions:
     page_size: int = setting(
         1000,
-        "Rows that one request asks a Datasette site for; it may return fewer.",
+        "Rows per request to a Datasette site, which may return fewer.",
         1,
         100_000,
         alias="API_PAGE_SIZE",
     )
     batch_pages: int = setting(
         10,
-        "Most API pages that one slice of a backfill walks.",
+        "API pages that one slice of a backfill reads at most.",
         1,
         1_000_000,
         alias="FULL_BACKFILL_BATCH_SIZE",
     )
     months: int = setting(
         6,
-        "How many months back and ahead an incremental pass reads.",
+        "Months back and ahead that an incremental pass reads.",
         1,
         1200,
         alias="INCREMENTAL_BACKFILL_MONTHS",
     )
     url: str = setting(
-        "https://{subdomain}.civic.band", "Where a municipality's site is, unless it says so."
+        "https://{subdomain}.civic.band",
+        "Address of a municipality's site, unless it has one of its own.",
     )
-    image_url: str = setting("https://cdn.civic.band/{subdomain}{path}", "Where a page's image is.")
-    api_key: str = setting("", "The upstream's API key.", kind="header", secret=True, shown="none")
+    image_url: str = setting(
+        "https://cdn.civic.band/{subdomain}{path}", "Address of a page's image."
+    )
+    api_key: str = setting("", "API key of the sites.", kind="header", secret=True, shown="none")
     service_secret: str = setting(
         "", "Sent as `X-Service-Secret` to the sites.", kind="header", secret=True, shown="none"
     )
@@ -67,23 +70,23 @@ class MeetingsOptions:
     )
     webhook_secret: str = setting(
         "",
-        "What a webhook has to send; without it, every webhook is refused.",
+        "Secret that a webhook must send; if not set, every webhook is refused.",
         alias="WEBHOOK_SECRET",
         kind="header",
         secret=True,
         shown="none",
     )
     webhook_signed: bool = setting(
-        False, "Accept only webhooks that are signed: the secret alone is not enough then."
+        False, "Accept only signed webhooks: the secret alone is not enough then."
     )
-    timeout_seconds: float = setting(60.0, "Longest wait for a page of a site.", 0.01, 3600)
+    timeout_seconds: float = setting(60.0, "Longest wait for a response of a site.", 0.01, 3600)
     rebuild_seconds: float = setting(
-        60.0, "How long a site is given to restore a table or rows that are missing.", 0, 3600
+        60.0, "Time a site is given to restore a missing table or missing rows.", 0, 3600
     )
-    max_reply_bytes: int = setting(64 * MIB, "Largest page of a site.", 1024, 1024 * MIB)
+    max_reply_bytes: int = setting(64 * MIB, "Largest response of a site.", 1024, 1024 * MIB)
     max_row_bytes: int = setting(
         10 * MIB,
-        "Largest row of a site; a larger one is rejected.",
+        "Largest row of a site; larger ones are rejected.",
         1,
         1024 * MIB,
         follows="max_input_bytes",
@@ -103,7 +106,7 @@ class MeetingsOptions:
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """The documents of one type of one municipality: what one stream walks."""
+    """The documents of one type of one municipality, read by one stream."""
 
     municipality_id: int
     subdomain: str
@@ -124,7 +127,7 @@ class Collection:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Collection:
-        """As the options of a job name it."""
+        """From the options of a job."""
         return cls(
             int(options["municipality_id"]),
             options["subdomain"],

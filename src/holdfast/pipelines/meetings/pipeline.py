@@ -1,4 +1,4 @@
-"""The pipeline: where its parts are put together."""
+"""The pipeline class, which puts the parts together."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ from holdfast.pipelines.meetings.options import Collection, MeetingsOptions, Mod
 from holdfast.pipelines.meetings.planning import Planner
 from holdfast.pipelines.meetings.rows import REJECTS, check_text, place_of
 from holdfast.pipelines.meetings.verifying import Verifier, note_inventory
-from holdfast.pipelines.meetings.walking import Way, query_of
+from holdfast.pipelines.meetings.walking import SiteWalk, query_of
 
-#: A reply that is cut or no JSON at all is a hiccup of the site's, as far as one can tell.
-_HICCUPS = {
+#: A truncated reply, or one that is not JSON, is most likely a temporary problem of the site.
+_TEMPORARY = {
     code: ErrorCode(code, Category.PARSING, RetryClass.SOON)
     for code in ("PARSE_ERROR", "INVALID_RESPONSE")
 }
 
 
 class Meetings(Pipeline):
-    """Agendas and minutes of municipalities, every page of them, from Datasette sites."""
+    """Every page of the agendas and minutes of municipalities, from Datasette sites."""
 
     name = "meetings"
     columns = ("meeting", "date", "number")
     lane = Lane.BACKFILL
     options = (Option("subdomain", help="Only this municipality."),)
-    error_codes: Mapping[str, ErrorCode] = {**REJECTS, **_HICCUPS}
+    error_codes: Mapping[str, ErrorCode] = {**REJECTS, **_TEMPORARY}
 
     def __init__(self, options: MeetingsOptions | None = None) -> None:
         self._options = options or MeetingsOptions()
@@ -60,7 +60,7 @@ class Meetings(Pipeline):
         return self._options.webhook_signed
 
     def image_url(self, subdomain: str, path: str | None) -> str | None:
-        """Where people may look at a page's image."""
+        """The address of a page's image, for links."""
         template = self._options.image_url
         if not path or not template.startswith(("https://", "http://")):
             return None
@@ -72,14 +72,14 @@ class Meetings(Pipeline):
     def fingerprint(self, source: str, options: Mapping[str, Any]) -> str:
         collection = Collection.of(options)
         query = query_of(Mode(options["mode"]), collection.url, collection.table, options["window"])
-        written = orjson.dumps(query, option=orjson.OPT_SORT_KEYS)
-        return hashlib.sha256(written).hexdigest()
+        text = orjson.dumps(query, option=orjson.OPT_SORT_KEYS)
+        return hashlib.sha256(text).hexdigest()
 
     def discover(self, source: str, cursor: Any, ctx: Context) -> AsyncIterator[Page]:
         options = ctx.options
         table = SiteTable(ctx.http, Collection.of(options), self._options)
-        way = Way(table, Mode(options["mode"]), options["window"], self._options)
-        return way.pages(cursor)
+        walk = SiteWalk(table, Mode(options["mode"]), options["window"], self._options)
+        return walk.pages(cursor)
 
     async def process(self, row: Json, ctx: Context) -> Json:
         check_text(row)

@@ -1,14 +1,14 @@
-"""Requests about municipalities: who asks for what, and the orders that it leads to.
+"""Requests about municipalities, and the orders they lead to.
 
-Every way in (webhook, schedule, command, page) makes one of these requests; they are decided one
-at a time, in a transaction with what they write, so that two webhooks at once make one chain.
+Webhooks, schedules, commands and pages all make one of these requests. They are decided one at a
+time, in a transaction with what they write, so that two webhooks at once start only one job.
 
 {"add": {...}}                                   register a municipality
-{"change": {...}}                                change what is known of one
-{"webhook": {...}}                               the site says that it changed
+{"change": {...}}                                edit one
+{"webhook": {...}}                               the site reports a change
 {"backfill": subdomain, "mode", "force", "types", "dry_run"}
-{"follow": source}                               a job of the source ended
-{"force_full": source}                           somebody wants it walked anew
+{"follow": source}                               a job of this source ended
+{"force_full": source}                           read everything of it again
 {} or {"subdomain": ...}                         a schedule: all municipalities, or one
 """
 
@@ -40,7 +40,7 @@ from holdfast.pipelines.meetings.reads import MeetingsReads
 from holdfast.pipelines.meetings.walking import window_of
 
 _CHANGES = ("pages", "last_updated")
-_PROOF_AGE = timedelta(days=7)  # an incremental pass takes an inventory where the last is older
+_PROOF_AGE = timedelta(days=7)  # if the last inventory is older, an incremental pass takes one
 
 
 class Planner:
@@ -73,29 +73,30 @@ class Planner:
     async def _add(self, given: Mapping[str, Any]) -> Planned:
         if await self._reads.municipality(given["subdomain"]) is not None:
             raise UserError(
-                f"{given['subdomain']} is there already",
-                f"Start it with: holdfast meetings backfill {given['subdomain']}. Its page in the "
-                "browser has Edit.",
+                f"{given['subdomain']} already exists",
+                f"Start it with: holdfast meetings backfill {given['subdomain']}. To change it, "
+                "open its page in the browser and press Edit.",
             )
         added = await self._write(None, given)
         return Planned(answer=added, acts=_acts(None, added))
 
     async def _change(self, given: Mapping[str, Any]) -> Planned:
-        """Where a site moved, the next backfill walks all of it: a checkpoint at the old address
+        """If the site moved, the next backfill reads all of it: a checkpoint at the old address
         says nothing about the new one."""
         known = await self._known(given["subdomain"])
         changed = await self._write(known, given)
         sources = [source_of(known.subdomain, kind) for kind in DocumentType]
         moved = await self._standings(sources) if changed.url != known.url else ()
-        marks = [Mark(one.stream_id, force_full=True) for one in moved if one.mode == Mode.FULL]
+        full = [standing for standing in moved if standing.mode == Mode.FULL]
+        marks = [Mark(standing.stream_id, force_full=True) for standing in full]
         return Planned(marks, changed, _acts(known, changed))
 
     async def _webhook(self, given: Mapping[str, Any]) -> Planned:
-        """Work starts when the municipality is new or says that it changed. The count alone
-        would miss pages that were read anew."""
+        """Work starts when the municipality is new or reports a change. Its count alone would miss
+        pages that were scanned again."""
         known = await self._reads.municipality(given["subdomain"])
-        told = {name: given[name] for name in FIELDS if name in given}
-        municipality = await self._write(known, told)
+        fields = {name: given[name] for name in FIELDS if name in given}
+        municipality = await self._write(known, fields)
         changed = known is None or any(
             getattr(known, name) != getattr(municipality, name) for name in _CHANGES
         )
@@ -104,26 +105,26 @@ class Planner:
             "action": "created" if known is None else "updated",
             "decisions": [_shown(*each) for each in decisions],
         }
-        return Planned(self._orders(decisions, told=True), answer, _acts(known, municipality))
+        return Planned(self._orders(decisions, reported=True), answer, _acts(known, municipality))
 
     async def _write(self, known: Municipality | None, given: Mapping[str, Any]) -> Municipality:
         return await write_municipality(self._tx, known, checked(given, known, self._options))
 
     async def _known(self, subdomain: str) -> Municipality:
-        found = await self._reads.municipality(subdomain)
-        if found is None:
+        municipality = await self._reads.municipality(subdomain)
+        if municipality is None:
             raise UserError(
                 f"there is no municipality {subdomain!r}",
                 f"Add it with: holdfast meetings add {subdomain}",
             )
-        return found
+        return municipality
 
     # Decisions.
 
     async def _backfill(self, request: Json) -> Planned:
         municipality = await self._known(request["backfill"])
         wanted = Mode(request["mode"]) if request.get("mode") in tuple(Mode) else None
-        types = [DocumentType(one) for one in request.get("types") or DocumentType]
+        types = [DocumentType(name) for name in request.get("types") or DocumentType]
         force = bool(request.get("force"))
         decisions = await self._decide([municipality], types, wanted, force)
         orders = [] if request.get("dry_run") else self._orders(decisions)
@@ -136,16 +137,16 @@ class Planner:
         )
 
     async def _follow(self, source: str) -> Planned:
-        """What was asked for while the job ran."""
+        """What was requested while the job was running."""
         standings = await self._standings([source])
-        if not any(one.force_full or one.rerun_requested for one in standings):
+        if not any(each.force_full or each.rerun_requested for each in standings):
             return Planned()
         subdomain, document_type = split_source(source)
         municipality = await self._reads.municipality(subdomain)
         if municipality is None:
             return Planned()
-        decided = decide(standings, None, False)
-        return Planned(self._orders([(municipality, document_type, decided)], told=True))
+        decision = decide(standings, None, False)
+        return Planned(self._orders([(municipality, document_type, decision)], reported=True))
 
     async def _schedule(self, request: Json) -> Planned:
         if request.get("subdomain"):
@@ -162,40 +163,45 @@ class Planner:
         wanted: Mode | None = None,
         force: bool = False,
     ) -> list[tuple[Municipality, DocumentType, Decision]]:
-        asked = [(one, kind) for one in municipalities for kind in types]
-        standings = await self._stand([source_of(one.subdomain, kind) for one, kind in asked])
+        collections = {
+            source_of(municipality.subdomain, document_type): (municipality, document_type)
+            for municipality in municipalities
+            for document_type in types
+        }
+        standings = await self._standings_of(list(collections))
         return [
-            (one, kind, decide(standings.get(source_of(one.subdomain, kind), ()), wanted, force))
-            for one, kind in asked
+            (*collection, decide(standings.get(source, ()), wanted, force))
+            for source, collection in collections.items()
         ]
 
-    async def _stand(self, sources: Sequence[str]) -> dict[str, list[Standing]]:
-        """Read without a lock first: only a live job can end before the plan is committed, and
-        most are not."""
-        found = _by_source(await self._standings(None if len(sources) > 2 else sources))
-        live = [source for source in sources if any(one.live for one in found.get(source, ()))]
-        if len(sources) > 2 and live:
-            found |= _by_source(await self._standings(live))
-        return found
+    async def _standings_of(self, sources: Sequence[str]) -> dict[str, list[Standing]]:
+        """Many are read without a lock first: only a live job can end before the plan is
+        committed, and most are not live."""
+        many = len(sources) > 2
+        standings = _by_source(await self._standings(None if many else sources))
+        live = [source for source in sources if any(one.live for one in standings.get(source, ()))]
+        if many and live:
+            standings |= _by_source(await self._standings(live))
+        return standings
 
     def _orders(
         self,
         decisions: Sequence[tuple[Municipality, DocumentType, Decision]],
         *,
-        told: bool = False,
+        reported: bool = False,
     ) -> list[Order]:
-        """`told` where the site, or somebody, may have said that something changed."""
-        return [order for each in decisions for order in self._orders_of(*each, told)]
+        """`reported`: the site or a person may have reported a change."""
+        return [order for each in decisions for order in self._orders_of(*each, reported)]
 
     def _orders_of(
         self,
         municipality: Municipality,
         document_type: DocumentType,
         decision: Decision,
-        told: bool,
+        reported: bool,
     ) -> list[Order]:
         if decision.standing is None:
-            return [self._start(municipality, document_type, decision, told)]
+            return [self._start(municipality, document_type, decision, reported)]
         stream_id = decision.standing.stream_id
         orders: list[Order] = []
         if decision.action is Action.RESUME:
@@ -211,7 +217,7 @@ class Planner:
         municipality: Municipality,
         document_type: DocumentType,
         decision: Decision,
-        told: bool,
+        reported: bool,
     ) -> Start:
         mode = Mode.FULL if decision.action is Action.START_FULL else Mode.INCREMENTAL
         today = local_day(self._now, municipality.zone)
@@ -228,7 +234,7 @@ class Planner:
                 "window": window_of(today, self._options.months),
                 "complete": decision.complete,
                 "inventory": self._is_overdue(decision.proven_at),
-                "told": told,
+                "reported": reported,
             },
         )
 
@@ -241,7 +247,7 @@ def local_day(now: datetime, zone: str) -> date:
 
 
 def _acts(known: Municipality | None, written: Municipality) -> list[Act]:
-    """For the audit: what was added, or what each changed field was and is."""
+    """For the audit log: what was added, or the old and new value of each changed field."""
     if known is None:
         return [Act("municipality.added", written.subdomain, {"url": written.url})]
     fields = [name for name in FIELDS if getattr(known, name) != getattr(written, name)]
@@ -250,10 +256,10 @@ def _acts(known: Municipality | None, written: Municipality) -> list[Act]:
 
 
 def _by_source(standings: Sequence[Standing]) -> dict[str, list[Standing]]:
-    found: dict[str, list[Standing]] = {}
+    by_source: dict[str, list[Standing]] = {}
     for standing in standings:
-        found.setdefault(standing.source, []).append(standing)
-    return found
+        by_source.setdefault(standing.source, []).append(standing)
+    return by_source
 
 
 def _shown(municipality: Municipality, document_type: DocumentType, decision: Decision) -> Json:

@@ -1,4 +1,4 @@
-"""What people read: municipalities, documents, pages, and a search over all words."""
+"""Reads for pages, routes and commands: municipalities, documents, pages and the search."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import orjson
 
 from holdfast.model import Json
 from holdfast.pipeline import Fetch
-from holdfast.pipelines.meetings.backfills import Aside
+from holdfast.pipelines.meetings.backfills import OtherRows
 from holdfast.pipelines.meetings.municipalities import Municipality
 from holdfast.pipelines.meetings.options import DocumentType
 from holdfast.text_search import Part, highlighted_parts, search_query, snippet_parts
@@ -20,7 +20,7 @@ EXPORT_COLUMNS = ("document_type", "date", "meeting", "page", "text", "page_imag
                   "entities_json", "votes_json", "updated_at")  # fmt: skip
 _PAGE = 500
 _FIRST_DAY, _LAST_DAY, _LAST_ID = "", "9999-99-99", 2**62
-_EXCERPT = 4000  # characters of a page that a document shows
+_EXCERPT = 4000  # characters of a page that its document shows
 _VERSIONS = 20
 
 
@@ -35,7 +35,7 @@ class MeetingsReads:
     async def municipalities(
         self, after: str = "", limit: int = 100, *, words: str = "", state: str | None = None
     ) -> list[Municipality]:
-        """By subdomain; `words` are a part of the name or of the subdomain."""
+        """By subdomain; `words` is part of the name or of the subdomain."""
         params = {"after": after, "limit": limit, "words": _containing(words), "state": state}
         return [Municipality(*row) for row in await self._fetch("meetings_municipalities", params)]
 
@@ -43,19 +43,21 @@ class MeetingsReads:
         return [row[0] for row in await self._fetch("meetings_municipality_states", {})]
 
     async def all_municipalities(self) -> list[Municipality]:
-        found: list[Municipality] = []
-        while page := await self.municipalities(found[-1].subdomain if found else "", _PAGE):
-            found += page
-        return found
+        municipalities: list[Municipality] = []
+        last = ""
+        while page := await self.municipalities(last, _PAGE):
+            municipalities += page
+            last = page[-1].subdomain
+        return municipalities
 
-    async def rows_aside(self, ids: Sequence[int]) -> dict[int, Aside]:
-        """By municipality's id, where there are any."""
+    async def other_rows(self, ids: Sequence[int]) -> dict[int, OtherRows]:
+        """By id of the municipality; left out if there are none."""
         counts: dict[int, dict[str, int]] = {}
-        for one, kind, count in await self._fetch("meetings_rows_aside", {"ids": list(ids)}):
-            counts.setdefault(one, {})[kind] = count
+        for row in await self._fetch("meetings_other_rows", {"ids": list(ids)}):
+            counts.setdefault(row[0], {})[row[1]] = row[2]
         return {
-            one: Aside(each.get("REJECTED", 0), each.get("DUPLICATE", 0))
-            for one, each in counts.items()
+            municipality_id: OtherRows(kinds.get("REJECTED", 0), kinds.get("DUPLICATE", 0))
+            for municipality_id, kinds in counts.items()
         }
 
     async def counts(self, job_id: int) -> Json:
@@ -78,8 +80,8 @@ class MeetingsReads:
         before: tuple[str, int] = (_LAST_DAY, _LAST_ID),
         limit: int = 100,
     ) -> list[Json]:
-        """Newest first, of the days from `since` to `until`; `before` is the date and id of the
-        last one seen."""
+        """Newest first, from `since` to `until`; `before` is the date and id of the last document
+        of the previous page."""
         params = {
             "municipality_id": municipality_id,
             "meeting": meeting,
@@ -99,7 +101,7 @@ class MeetingsReads:
         return _named(names, rows[0]) if rows else None
 
     async def pages(self, document_id: int, after: int = -1, limit: int = 50) -> list[Json]:
-        """Those that vanished too; of a long text the beginning, beside its `characters`."""
+        """Including vanished ones. A long text is cut; `characters` is its full length."""
         names = ("id", "number", "text", "page_image", "upstream_id", "updated_at", "vanished_at",
                  "characters", "versions")  # fmt: skip
         params = {"document_id": document_id, "after": after, "limit": limit}
@@ -114,7 +116,7 @@ class MeetingsReads:
         return _named(names, rows[0]) if rows else None
 
     async def versions(self, page_id: int) -> list[Json]:
-        """What stood on the page before, the latest first."""
+        """Earlier contents of the page, the latest first."""
         names = ("upstream_id", "state", "text", "page_image", "at")
         params = {"page_id": page_id, "limit": _VERSIONS}
         rows = await self._fetch("meetings_page_versions", params)
@@ -128,8 +130,8 @@ class MeetingsReads:
         before: tuple[str, int] = (_LAST_DAY, _LAST_ID),
         limit: int = 50,
     ) -> list[Json]:
-        """Pages that have all the words, newest first; words in quotes are a phrase. `before`
-        is the date and the page id of the last one seen."""
+        """Pages that contain all the words, newest first; words in quotes are a phrase. `before` is
+        the date and page id of the last result of the previous page."""
         query = search_query(words)
         if not query:
             return []
@@ -141,14 +143,14 @@ class MeetingsReads:
         return [page | {"snippet": snippet_parts(page["snippet"])} for page in pages]
 
     async def highlighted(self, page: Json, words: str) -> list[Part]:
-        """The page's text, with the words marked."""
+        """The text of the page, with the words marked."""
         text, query = page["text"], search_query(words)
         params = {"page_id": page["id"], "words": query}
         rows = await self._fetch("meetings_highlight", params) if query else []
         return highlighted_parts(text, rows[0][0]) if rows else [(text, False)]
 
     async def every_page(self, municipality_id: int) -> AsyncGenerator[list[Json]]:
-        """All pages that are shown, in order of date, document and number."""
+        """All pages that have not vanished, in order of date, document and number."""
         position: Json = {"date": "", "document_id": 0, "number": -1}
         while True:
             params = {"municipality_id": municipality_id, "limit": _PAGE, **position}
@@ -178,7 +180,7 @@ def _named(names: Sequence[str], row: Sequence[Any]) -> Json:
 
 
 def _instant(value: Any) -> str | None:
-    """As text, whatever the database gives."""
+    """As text, whichever type the database returns."""
     if value is None or isinstance(value, str):
         return value
     assert isinstance(value, datetime)

@@ -1,4 +1,4 @@
-"""A row of the site, checked and in canonical form."""
+"""A row of a site, checked and in canonical form."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from holdfast.model import Json
 _NAME_CHARACTERS = 255
 _LARGEST_PAGE = 2**31 - 1
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
-_DIGITS = re.compile(r"\d{1,20}")  # of thousands of them, Python makes no number
+_DIGITS = re.compile(r"\d{1,20}")  # Python refuses to convert thousands of them
 _EXTRAS = ("entities_json", "votes_json")
 
-#: In place of what made a row too large, its size.
+#: The size of a row that was too large, in place of the values that made it so.
 ROW_BYTES = "_row_bytes"
 
-#: A row with one of these is set aside, with the row as it came; its neighbours are not touched.
+#: A row with one of these is rejected and stored as it was received; others are not affected.
 REJECTS = {
     code: ErrorCode(code, Category.PARSING, RetryClass.NEVER)
     for code in ("INVALID_MEETING", "INVALID_DATE", "INVALID_PAGE", "INVALID_TEXT")
@@ -29,7 +29,7 @@ REJECTS = {
 
 
 class Place(NamedTuple):
-    """Where a page stands within its collection: its identity, whatever its upstream id."""
+    """The position of a page in its collection. This is its identity, whatever its upstream id."""
 
     meeting: str
     date: str
@@ -48,7 +48,7 @@ class Content(NamedTuple):
 
 
 def place_of(row: Json) -> Place:
-    """Raises Failed with the reason where the row has no place."""
+    """Raises Failed with the reason if the row has no valid place."""
     return Place(_meeting(row.get("meeting")), _day(row.get("date")), _number(row.get("page")))
 
 
@@ -63,9 +63,11 @@ def content_of(row: Json) -> Content:
 
 def check_text(row: Json) -> None:
     if ROW_BYTES in row:
-        raise Failed("TOO_LARGE", f"the row has {row[ROW_BYTES]} bytes; most were left out")
+        raise Failed(
+            "TOO_LARGE", f"the row has {row[ROW_BYTES]} bytes; its long values were left out"
+        )
     if "text" not in row:
-        raise Failed("TOO_LARGE", "the site's reply with this row's text is too large")
+        raise Failed("TOO_LARGE", "the site's response with the text of this row is too large")
     text = row["text"]
     if text is not None and not isinstance(text, str):
         raise Failed("INVALID_TEXT", f"the text is {type(text).__name__}")
@@ -90,7 +92,7 @@ def _day(value: Any) -> str:
 
 
 def _number(value: Any) -> int:
-    """Digits that came as text are taken, and 3.0 for 3; anything else is not guessed at."""
+    """Accepts digits as text, and 3.0 for 3; does not guess at anything else."""
     if isinstance(value, str) and value.isascii() and _DIGITS.fullmatch(value.strip()):
         value = int(value)
     if isinstance(value, float) and value.is_integer():

@@ -1,12 +1,12 @@
-"""Pages and their documents, written in the transaction that settles their rows.
+"""Writes pages and their documents, in the transaction that settles their rows.
 
-A page is known by its place: collection, meeting, date and number. The upstream id is a hash of
-its content, so a page that was read anew by the site comes with a new one. Which row a page shows:
+A page is identified by its place: collection, meeting, date and number. The upstream id is a hash
+of its content, so a page that the site scanned again has a new one. Which row a page shows:
 
-- the first that came for its place;
-- a row with another id from a later job takes its place, and what stood there becomes history;
+- the first row for its place;
+- a row with another id from a later job replaces it, and the old content becomes history;
 - of two rows for one place in the same job, the one with the greater id, whatever their order;
-  the other is kept as a duplicate, and is passed over by later jobs.
+  the other is stored as a duplicate, and later jobs ignore it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PAGE_COLUMNS = ("document_id", "municipality_id", "document_type", "number", "u
 
 
 class _Row(NamedTuple):
-    """One upstream row on its way to its page. Rows sort by id, then as they came."""
+    """One upstream row on its way to its page. Rows sort by id, then by arrival."""
 
     upstream_id: str
     seq: int
@@ -37,7 +37,7 @@ class _Row(NamedTuple):
     hash: str
 
 
-class _Kept(NamedTuple):
+class _Stored(NamedTuple):
     """A page as it is stored."""
 
     id: int
@@ -60,27 +60,27 @@ class _Counts:
 
 @dataclass(slots=True)
 class _Changes:
-    """What the rows of a batch lead to, beside new pages."""
+    """What the rows of a batch lead to, besides new pages."""
 
-    replaced: list[tuple[_Kept, _Row, str | None]] = field(default_factory=list)
-    passed_over: list[tuple[_Kept, _Row]] = field(default_factory=list)
+    replaced: list[tuple[_Stored, _Row, str | None]] = field(default_factory=list)
+    duplicates: list[tuple[_Stored, _Row]] = field(default_factory=list)
     unchanged: int = 0
 
 
 async def save(tx: Tx, settled: Sequence[Settled]) -> None:
-    """All rows are one job's, and so of one collection."""
+    """All rows belong to one job, and so to one collection."""
     job = settled[0].job
     saving = Saving(tx, Collection.of(job.options), job.id)
-    await saving.reject(one for one in settled if one.status is not ItemStatus.DONE)
-    await saving.keep([_row(one) for one in settled if one.status is ItemStatus.DONE])
+    await saving.reject(item for item in settled if item.status is not ItemStatus.DONE)
+    await saving.store([_row(item) for item in settled if item.status is ItemStatus.DONE])
     await saving.finish()
 
 
-def _row(one: Settled) -> _Row:
-    place, content = one.result, content_of(one.row)
+def _row(item: Settled) -> _Row:
+    place, content = item.result, content_of(item.row)
     return _Row(
-        one.row["id"],
-        one.seq,
+        item.row["id"],
+        item.seq,
         Place(place["meeting"], place["date"], place["number"]),
         content,
         content.hash,
@@ -96,13 +96,15 @@ class Saving:
         self._touched: list[str] = []
 
     async def reject(self, settled: Iterable[Settled]) -> None:
-        """The row itself stays where every row is: the job's item with that number."""
-        rows = sorted((*self._collection, one.row["id"], self._job_id, one.seq) for one in settled)
+        """The row itself stays in the job's item with that number."""
+        rows = sorted(
+            (*self._collection, item.row["id"], self._job_id, item.seq) for item in settled
+        )
         self._counts.pages_rejected = len(rows)
         if rows:
             await self._tx.take_many("meetings_add_rejects", rows)
 
-    async def keep(self, rows: Sequence[_Row]) -> None:
+    async def store(self, rows: Sequence[_Row]) -> None:
         if not rows:
             return
         await self._tx.fetch("meetings_hold_collection", {"collection": repr(self._collection)})
@@ -116,12 +118,12 @@ class Saving:
         await self._add(new)
         for key, row in new.items():
             by_key[key] = [one for one in by_key[key] if one is not row]
-        left = {key: ours for key, ours in by_key.items() if ours}
+        left = {key: group for key, group in by_key.items() if group}
         known |= await self._find(key for key in left if key not in known)
         await self._update(left, known)
 
     def _latest(self, rows: Sequence[_Row]) -> list[_Row]:
-        """A walk meets a row of these months twice; what came last is how it is now."""
+        """A walk reads the rows of these months twice; the last one is the current one."""
         if len({row.upstream_id for row in rows}) == len(rows):
             return list(rows)
         latest = {(row.upstream_id, row.place): row for row in sorted(rows)}
@@ -150,9 +152,9 @@ class Saving:
         self._counts.documents_created += len(missing)
         return found
 
-    async def _find(self, keys: Iterable[_Key]) -> dict[_Key, _Kept]:
+    async def _find(self, keys: Iterable[_Key]) -> dict[_Key, _Stored]:
         found = await self._tx.take_many("meetings_find_pages", sorted(keys))
-        pages = [_Kept(*row) for row in found]
+        pages = [_Stored(*row) for row in found]
         return {(page.document_id, page.number): page for page in pages}
 
     async def _add(self, new: dict[_Key, _Row]) -> None:
@@ -173,30 +175,30 @@ class Saving:
         self._touched += [row.upstream_id for row in new.values()]
         self._counts.pages_created += len(rows)
 
-    async def _update(self, rows: dict[_Key, list[_Row]], known: dict[_Key, _Kept]) -> None:
-        changing = {key: ours for key, ours in rows.items() if _differs(known[key], ours)}
+    async def _update(self, rows: dict[_Key, list[_Row]], known: dict[_Key, _Stored]) -> None:
+        changing = {key: group for key, group in rows.items() if _differs(known[key], group)}
         self._counts.pages_unchanged += sum(
-            len(ours) for key, ours in rows.items() if key not in changing
+            len(group) for key, group in rows.items() if key not in changing
         )
         if not changing:
             return
         held = {key: known[key] for key in changing}
         duplicates = await self._duplicates(changing.values())
         changes = _Changes()
-        for key, ours in sorted(changing.items()):
-            for row in sorted(ours):
+        for key, group in sorted(changing.items()):
+            for row in sorted(group):
                 self._judge(held, key, row, duplicates, changes)
         await self._write(changes)
 
     async def _duplicates(self, rows: Iterable[Sequence[_Row]]) -> set[tuple[str, int]]:
-        ids = sorted({row.upstream_id for ours in rows for row in ours})
+        ids = sorted({row.upstream_id for group in rows for row in group})
         keys = [(*self._collection, one) for one in ids]
         found = await self._tx.take_many("meetings_find_versions", keys)
         return {(row[0], row[1]) for row in found if row[2] == DUPLICATE}
 
     def _judge(
         self,
-        held: dict[_Key, _Kept],
+        held: dict[_Key, _Stored],
         key: _Key,
         row: _Row,
         duplicates: set[tuple[str, int]],
@@ -207,11 +209,11 @@ class Saving:
         if newer or not _differs(page, [row]):
             changes.unchanged += 1
         elif row.upstream_id == page.upstream_id:
-            # The same row, back after it had vanished, or changed by a site that keeps its ids.
+            # The same row, back after it vanished, or changed by a site that keeps its ids.
             state = SUPERSEDED if row.hash != page.content_hash else None
             self._replace(held, key, row, state, changes)
         elif page.job_id == self._job_id and row.upstream_id < page.upstream_id:
-            changes.passed_over.append((page, row))
+            changes.duplicates.append((page, row))
         elif page.job_id < self._job_id and (row.upstream_id, page.id) in duplicates:
             changes.unchanged += 1
         else:
@@ -220,7 +222,7 @@ class Saving:
 
     def _replace(
         self,
-        held: dict[_Key, _Kept],
+        held: dict[_Key, _Stored],
         key: _Key,
         row: _Row,
         state: str | None,
@@ -232,12 +234,12 @@ class Saving:
         )
 
     async def _write(self, changes: _Changes) -> None:
-        """One after the other where a page changes twice in a batch, which is rare."""
-        self._counts.pages_unchanged += changes.unchanged + len(changes.passed_over)
+        """One after the other if a page changes twice in a batch, which is rare."""
+        self._counts.pages_unchanged += changes.unchanged + len(changes.duplicates)
         self._counts.pages_updated += len(changes.replaced)
         self._touched += [row.upstream_id for _, row, _ in changes.replaced]
         while changes.replaced:
-            now: dict[int, tuple[_Kept, _Row, str | None]] = {}
+            now: dict[int, tuple[_Stored, _Row, str | None]] = {}
             later = []
             for change in changes.replaced:
                 if now.setdefault(change[0].id, change) is not change:
@@ -254,12 +256,12 @@ class Saving:
                 *row.content,
                 self._job_id,
             )
-            for page, row in changes.passed_over
+            for page, row in changes.duplicates
         ]
         await self._tx.take_many("meetings_add_versions", versions)
 
-    async def _replace_pages(self, changes: Sequence[tuple[_Kept, _Row, str | None]]) -> None:
-        kept = [(state, page.id) for page, _, state in changes if state is not None]
+    async def _replace_pages(self, changes: Sequence[tuple[_Stored, _Row, str | None]]) -> None:
+        versions = [(state, page.id) for page, _, state in changes if state is not None]
         municipality_id, document_type = self._collection
         shown = {
             "municipality_id": municipality_id,
@@ -267,7 +269,7 @@ class Saving:
             "ids": [row.upstream_id for _, row, _ in changes],
         }
         await self._tx.take("meetings_forget_versions", shown)
-        await self._tx.take_many("meetings_keep_versions", kept)
+        await self._tx.take_many("meetings_keep_versions", versions)
         rows = [
             (row.upstream_id, row.hash, *row.content, self._job_id, page.id)
             for page, row, _ in changes
@@ -275,7 +277,7 @@ class Saving:
         await self._tx.take_many("meetings_change_pages", rows)
 
 
-def _differs(page: _Kept, rows: Sequence[_Row]) -> bool:
+def _differs(page: _Stored, rows: Sequence[_Row]) -> bool:
     return bool(page.vanished) or any(
         row.upstream_id != page.upstream_id or row.hash != page.content_hash for row in rows
     )

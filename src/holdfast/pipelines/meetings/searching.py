@@ -1,4 +1,4 @@
-"""The index of words, kept up in the background: a page can be read before it can be found."""
+"""The search index, updated in the background: a page can be read before it can be found."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PAGES = TextIndex("meetings_search")
 
 
 async def enqueue(tx: Tx, collection: tuple[int, str], upstream_ids: Sequence[str]) -> None:
-    """The words of these pages are not in the index as they are now."""
+    """Marks pages whose current words are not in the index yet."""
     if upstream_ids:
         municipality_id, document_type = collection
         batch = {"municipality_id": municipality_id, "document_type": document_type}

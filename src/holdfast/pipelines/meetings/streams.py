@@ -12,7 +12,7 @@ from holdfast.pipelines.meetings.reads import MeetingsReads
 
 _PIPELINE = "meetings"
 _SHOWN = ("subdomain", "name", "state", "country", "kind", "url", "zone", "pages", "last_updated")
-#: What core calls them, and what they are here.
+#: The name of a column in core -> its name here.
 _NAMES = {
     "pages_count": "api_pages",
     "records_count": "rows",
@@ -22,7 +22,7 @@ _NAMES = {
 
 
 class StreamReads(Protocol):
-    """How core reads streams."""
+    """What core offers for reading streams."""
 
     async def of_pipeline(
         self,
@@ -53,7 +53,7 @@ class MeetingsStreams:
         document_type: DocumentType | None = None,
         job_state: str | None = None,
     ) -> list[Json]:
-        """In order of id; of one owner's jobs, or all."""
+        """In order of id; for the jobs of one owner, or of all."""
         streams = await self._streams.of_pipeline(
             _PIPELINE,
             after,

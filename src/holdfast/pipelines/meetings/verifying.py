@@ -1,8 +1,8 @@
-"""Whether a pass left nothing out: the site's ids, all of them, beside what is kept.
+"""Verifies that a pass left nothing out, by comparing all ids of the site with ours.
 
-The walk proves that the site has no further rows; this proves that each row the site has is kept
+The walk proves that the site has no further rows. This proves that each row of the site is stored
 as a page, as a duplicate of one, or as a reject, and that nothing else is. Both lists are in id
-order, so that each page of the inventory is compared with the same stretch of ours.
+order, so each page of the inventory is compared with the same range of ours.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from holdfast.pipelines.meetings.walking import (
 )
 
 _ROUNDS = 6
-_MOST_GAPS = 2000  # beyond that, walking everything again costs less than asking by id
+_MOST_GAPS = 2000  # beyond that, reading everything again costs less than requests by id
 _FEW_VANISHED = 10
 _SMALL_SHARE = 0.01
 _LARGE_SHARE = 0.1
-_LAST_ID = chr(0x10FFFF) * 4  # after every id, in the order of bytes
+_LAST_ID = chr(0x10FFFF) * 4  # greater than every id, in the order of bytes
 
 
 async def note_inventory(tx: Tx, job: Job, notes: Json) -> None:
-    """Compares one page of the site's ids with what is kept of that stretch."""
+    """Compares one page of the site's ids with what is stored for that range."""
     collection = Collection.of(job.options)
     if notes["first"]:
         await tx.take("meetings_drop_differences", {"job_id": job.id})
-    stretch = {"after": notes["after"] or "", "upto": notes["upto"] or _LAST_ID}
-    known = await tx.fetch("meetings_known_ids", {**collection.params, **stretch})
+    bounds = {"after": notes["after"] or "", "upto": notes["upto"] or _LAST_ID}
+    known = await tx.fetch("meetings_known_ids", {**collection.params, **bounds})
     upstream = set(notes["ids"])
     shown, moved = _shown_pages(known)
     older = {row[1]: row[2] for row in known if row[0] == "HISTORY" and row[1] not in shown}
@@ -56,8 +56,8 @@ async def note_inventory(tx: Tx, job: Job, notes: Json) -> None:
 
 
 def _shown_pages(known: Sequence[Sequence[Any]]) -> tuple[dict[str, int], list[tuple[str, int]]]:
-    """The page that shows each id; and pages whose row moved elsewhere, on a site that keeps an
-    id when the row changes."""
+    """The page that shows each id; and pages whose row moved to another place, on a site that keeps
+    the id when a row changes."""
     shown: dict[str, int] = {}
     moved = []
     pages = [row for row in known if row[0] == "PAGE" and not row[3]]
@@ -69,7 +69,7 @@ def _shown_pages(known: Sequence[Sequence[Any]]) -> tuple[dict[str, int], list[t
 
 
 class Verifier:
-    """Judges an ended stream, in the transaction that would end its job."""
+    """Decides whether an ended stream is complete, in the transaction that would end its job."""
 
     def __init__(self, tx: Tx, job: Job, standing: Standing, options: MeetingsOptions) -> None:
         self._tx = tx
@@ -92,23 +92,23 @@ class Verifier:
         return await self._judge_inventory()
 
     async def _compare_counts(self) -> Conclusion:
-        """The site's own count shows that something beyond the window changed, but never that
-        nothing did: a page that was read anew leaves it as it was. So equal counts prove nothing,
-        and now and then an inventory is taken all the same."""
+        """A different count shows that something outside the window changed. An equal count proves
+        nothing, because a page that was scanned again does not change it. So an inventory is taken
+        from time to time anyway."""
         site_count = self._cursor["site_count"]
-        kept = await self._count()
-        # Before the first full pass they cannot be equal, and it is the one to close the gap.
+        stored = await self._count()
+        # Before the first full pass they cannot be equal, and that pass will close the gap.
         complete = self._job.options.get("complete")
-        if complete and (site_count not in (None, kept) or await self._is_inventory_due()):
+        if complete and (site_count not in (None, stored) or await self._is_inventory_due()):
             return Reopen(inventory_cursor(self._marks))
-        return Verified(site_count, kept, proven=False)
+        return Verified(site_count, stored, proven=False)
 
     async def _is_inventory_due(self) -> bool:
-        """When the last one is long ago; or when the site says that it changed, and the months
-        around today did not."""
+        """If the last one is old, or if the site reported a change and the months around today did
+        not change."""
         if self._job.options.get("inventory"):
             return True
-        if not self._job.options.get("told"):
+        if not self._job.options.get("reported"):
             return False
         counts = (await self._tx.fetch("meetings_counts", {"job_id": self._job.id}))[0]
         created, updated = counts[1:3]
@@ -134,16 +134,14 @@ class Verifier:
         return await self._judge_vanished(rows)
 
     async def _judge_vanished(self, rows: int) -> Conclusion:
-        """A site that is being rebuilt is short for a moment: much that vanished has to be
-        missing twice, and a table that is empty of a sudden is not believed at all."""
+        """A site that is being rebuilt is briefly incomplete. If many pages vanished, they must be
+        missing twice; a table that is suddenly empty is not believed at all."""
         params = {"job_id": self._job.id}
-        found = {
-            row[0]: row[1] for row in await self._tx.fetch("meetings_count_differences", params)
-        }
-        vanished = found.get("VANISHED", 0)
+        rows_by_kind = await self._tx.fetch("meetings_count_differences", params)
+        vanished = {row[0]: row[1] for row in rows_by_kind}.get("VANISHED", 0)
         if vanished and not rows:
             return self._unproven(
-                f"the site shows an empty table, though {vanished} pages of it are kept; "
+                f"the site shows an empty table, but {vanished} pages of it are stored; "
                 "nothing was changed"
             )
         many = vanished > max(_FEW_VANISHED, _SMALL_SHARE * rows) or vanished > _LARGE_SHARE * rows
@@ -151,11 +149,11 @@ class Verifier:
         if unsure and self._cursor.get("vanished") != vanished:
             if self._last_round:
                 return self._unproven(
-                    f"{vanished} pages vanished from the site, another number each time"
+                    f"{vanished} pages vanished from the site, a different number each time"
                 )
             again = inventory_cursor(self._next_round(), vanished=vanished)
             patience = self._options.rebuild_seconds
-            # Where nothing is kept there is nothing to lose: most empty tables are just empty.
+            # If nothing is stored there is nothing to lose: most empty tables are just empty.
             return Reopen(again, patience if vanished else patience / 10)
         return await self._accept(rows)
 
@@ -168,16 +166,16 @@ class Verifier:
         await self._tx.take("meetings_mark_duplicates", collection)
         await self._tx.take("meetings_mark_superseded", collection)
         await self._tx.take("meetings_drop_differences", job)
-        kept = await self._count()
-        if kept != rows:
-            return self._unproven(f"the site has {rows} rows, but {kept} are accounted for")
-        return Verified(rows, kept, proven=True)
+        stored = await self._count()
+        if stored != rows:
+            return self._unproven(f"the site has {rows} rows, but {stored} are accounted for")
+        return Verified(rows, stored, proven=True)
 
     def _next_round(self) -> Cursor:
         return {**self._marks, "round": self._marks["round"] + 1}
 
     def _unproven(self, error: str) -> Unproven:
-        """Resumed, it begins with another inventory, and with a fresh count of rounds."""
+        """When resumed, it begins with another inventory and counts its rounds from one."""
         following = self._marks["round"] + 1
         return Unproven(error, inventory_cursor({"round": following, "since": following}))
 
@@ -186,7 +184,7 @@ class Verifier:
         return [row[0] for row in await self._tx.fetch("meetings_gaps", params)]
 
     async def _let_in(self, ids: Sequence[str]) -> None:
-        """Older versions that are the site's own again replace what stands in their place."""
+        """Older versions that are on the site again replace the current pages."""
         forgotten: list[Any] = await self._tx.take(
             "meetings_forget_versions", {**self._collection.params, "ids": list(ids)}
         )
@@ -195,5 +193,5 @@ class Verifier:
             await self._tx.take("meetings_yield_pages", {"ids": pages})
 
     async def _count(self) -> int:
-        found = await self._tx.fetch("meetings_count_rows", self._collection.params)
-        return sum(found[0])
+        rows = await self._tx.fetch("meetings_count_rows", self._collection.params)
+        return sum(rows[0])

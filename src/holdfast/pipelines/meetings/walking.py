@@ -1,14 +1,14 @@
-"""The way through a collection, step by step: each step is one API page and a new cursor.
+"""Reads a collection step by step: each step is one API page and a new cursor.
 
-A full pass walks all rows in id order, then the months around today again, because rows that were
-added behind the walk are not seen by it. Once everything is kept, `verifying` asks for an
-inventory of the site's ids, and for the rows that it finds missing.
+A full pass reads all rows in order of id, then the months around today again, for rows that were
+added behind its position. When everything is stored, `verifying` requests an inventory of the
+site's ids, and the rows that are missing.
 
 cursor["phase"]     what the step reads
 walk                all rows, in id order
-recent              one month's rows, in id order, counted; where the site cannot find them within
-                    its time limit, all rows, of which those of the months are taken
-inventory           ids alone, in id order, to be compared with what is kept
+recent              the rows of one month, in id order, counted; if the site cannot find them within
+                    its time limit, all rows, filtered here
+inventory           ids only, in id order, to be compared with what is stored
 gaps                rows by their ids
 """
 
@@ -31,7 +31,7 @@ from holdfast.pipelines.meetings.rows import ROW_BYTES
 Cursor = dict[str, Any]
 
 _GAPS_AT_ONCE = 100
-_TRIES = 5  # readings of a month whose count does not fit its rows
+_TRIES = 5  # attempts to read a month whose count differs from its rows
 _SHOWN_CHARACTERS = 80
 
 
@@ -53,12 +53,12 @@ def gaps_cursor(marks: Cursor, ids: Sequence[str]) -> Cursor:
 
 
 def marks_of(cursor: Cursor) -> Cursor:
-    """What every cursor carries on: the round, so that none is like one before, and the round
-    since which this attempt goes on."""
+    """What every cursor carries: the round, so that no cursor is repeated, and the round in which
+    this attempt began."""
     return {"round": cursor["round"], "since": cursor["since"]}
 
 
-class Way:
+class SiteWalk:
     """`window` is the first and the last day of the months around today."""
 
     def __init__(
@@ -80,7 +80,7 @@ class Way:
         while True:
             step = self._steps.get(cursor["phase"])
             if step is None:
-                raise DiscoveryError(f"there is nothing to walk after {cursor['phase']!r}")
+                raise DiscoveryError(f"nothing is read after the phase {cursor['phase']!r}")
             page = await step(cursor)
             yield page
             if page.end:
@@ -89,18 +89,18 @@ class Way:
 
     async def _walk(self, cursor: Cursor) -> Page:
         token, after = cursor.get("token"), cursor.get("after")
-        found = await self._table.page(token, after, count=token is None)
-        records = self._records(found)
-        if found.token is None:
-            await self._prove_end(found.last or after)
+        page = await self._table.page(token, after, count=token is None)
+        records = self._records(page)
+        if page.token is None:
+            await self._prove_end(page.last or after)
             following = _recent(month_of(self._window[0]), marks_of(cursor))
         else:
-            following = {**cursor, "token": found.token, "after": found.last}
-        return Page(records, following, expected_count=found.count)
+            following = {**cursor, "token": page.token, "after": page.last}
+        return Page(records, following, expected_count=page.count)
 
     async def _prove_end(self, last: str | None) -> None:
-        """A page without a successor is an end only if the site has no greater id: a token that
-        the site misread ends a walk as quietly, and so does a table that is being rebuilt."""
+        """A page without a successor is an end only if the site has no greater id. A token that the
+        site misread also ends without an error, and so does a table that is being rebuilt."""
         greatest = await self._table.greatest()
         if last is not None and (greatest is None or greatest > last):
             raise ItemError(
@@ -110,29 +110,31 @@ class Way:
             )
 
     async def _read_recent(self, cursor: Cursor) -> Page:
-        found, cursor = await self._days(cursor)
+        page, cursor = await self._days(cursor)
         token = cursor.get("token")
-        rows = cursor.get("rows", 0) + len(found.rows)
-        expected = found.count if token is None else cursor.get("expected")
+        rows = cursor.get("rows", 0) + len(page.rows)
+        expected = page.count if token is None else cursor.get("expected")
         following: Cursor | None
-        if found.token is not None:
-            place = {"token": found.token, "after": found.last}
+        if page.token is not None:
+            place = {"token": page.token, "after": page.last}
             following = {**cursor, **place, "rows": rows, "expected": expected}
         else:
-            if "sift" in cursor:  # all rows were asked for, and no count tells whether they came
-                await self._prove_end(found.last or cursor.get("after"))
+            if (
+                "sift" in cursor
+            ):  # all rows were requested, and no count shows whether any is missing
+                await self._prove_end(page.last or cursor.get("after"))
             following = self._after_month(cursor, rows, expected)
         if following is None:
             counted = {"phase": "read", **marks_of(cursor)}
             site_count = await self._table.count()
-            return Page(self._records(found), {**counted, "site_count": site_count}, end=True)
-        return Page(self._records(found), following)
+            return Page(self._records(page), {**counted, "site_count": site_count}, end=True)
+        return Page(self._records(page), following)
 
     async def _days(self, cursor: Cursor) -> tuple[Rows, Cursor]:
-        """A page of the month's rows. Without an index of dates, a large site looks at every row
-        to find them and may not: then they are sifted here, with those of the months after it. The
-        first page of a month may be quick, and its last, behind which no more are found, too slow:
-        then the month begins anew."""
+        """A page of the month's rows. Without an index on dates, a large site scans every row and
+        may hit its time limit. Then all rows are read and filtered here, for this month and those
+        after it. The first page of a month may be quick and the last one too slow, because nothing
+        follows it: then the month starts again."""
         try:
             return await self._page_of(cursor), cursor
         except TimeLimit:
@@ -149,52 +151,52 @@ class Way:
         if "sift" not in cursor:
             filters = {"date__gte": first, "date__lt": end}
             return await self._table.page(token, after, filters, count=token is None)
-        found = await self._table.page(token, after)
-        return replace(found, rows=[row for row in found.rows if first <= str(row["date"]) < end])
+        page = await self._table.page(token, after)
+        return replace(page, rows=[row for row in page.rows if first <= str(row["date"]) < end])
 
     def _after_month(self, cursor: Cursor, rows: int, expected: int | None) -> Cursor | None:
-        """The next month; the same again where its count shows that it changed under us."""
+        """The next month; the same one again if its count shows that it changed meanwhile."""
         month, until, tries = cursor["month"], cursor["until"], cursor.get("tries", 1)
         if expected is not None and rows != expected:
             if tries == _TRIES:
                 raise DiscoveryError(
-                    f"{month[:7]} has {expected} rows, but its pages gave {rows}, {tries} times"
+                    f"{month[:7]} has {expected} rows, but its pages had {rows}, {tries} times"
                 )
             return {**_recent(month, marks_of(cursor)), "tries": tries + 1}
         return None if until > self._window[1] else _recent(until, marks_of(cursor))
 
     async def _take_inventory(self, cursor: Cursor) -> Page:
         token, after = cursor.get("token"), cursor.get("after")
-        found = await self._table.page(token, after, ids_only=True)
-        rows = cursor["rows"] + len(found.ids)
-        notes = {"first": token is None, "after": after, "upto": found.last, "ids": found.ids}
-        if found.token is not None:
-            following = {**cursor, "token": found.token, "after": found.last, "rows": rows}
+        page = await self._table.page(token, after, ids_only=True)
+        rows = cursor["rows"] + len(page.ids)
+        notes = {"first": token is None, "after": after, "upto": page.last, "ids": page.ids}
+        if page.token is not None:
+            following = {**cursor, "token": page.token, "after": page.last, "rows": rows}
             return Page([], following, notes=notes)
-        await self._prove_end(found.last or after)
+        await self._prove_end(page.last or after)
         counted = {**cursor, "phase": "inventoried", "rows": rows}
         counted["site_count"] = await self._table.count()
         return Page([], counted, end=True, notes={**notes, "upto": None})
 
     async def _fill_gaps(self, cursor: Cursor) -> Page:
         ids, at = cursor["ids"], cursor["at"]
-        found = await self._table.by_ids(ids[at : at + _GAPS_AT_ONCE])
-        if found.token is None or found.last is None:
+        page = await self._table.by_ids(ids[at : at + _GAPS_AT_ONCE])
+        if page.token is None or page.last is None:
             at += _GAPS_AT_ONCE
-        else:  # both are in id order, so that the rest begins after the last one that came
-            at = max(at + 1, bisect_right(ids, found.last))
+        else:  # both are in id order, so the rest begins after the last id returned
+            at = max(at + 1, bisect_right(ids, page.last))
         if at < len(ids):
-            return Page(self._records(found), {**cursor, "at": at})
+            return Page(self._records(page), {**cursor, "at": at})
         filled = {"phase": "filled", **marks_of(cursor)}
-        return Page(self._records(found), filled, end=True)
+        return Page(self._records(page), filled, end=True)
 
-    def _records(self, found: Rows) -> list[Record]:
-        if found.size <= self._options.max_row_bytes:
-            return [Record(row) for row in found.rows]
-        return [Record(self._bounded(row)) for row in found.rows]
+    def _records(self, page: Rows) -> list[Record]:
+        if page.size <= self._options.max_row_bytes:
+            return [Record(row) for row in page.rows]
+        return [Record(self._bounded(row)) for row in page.rows]
 
     def _bounded(self, row: Json) -> Json:
-        """A row too large to be kept comes without what makes it so, and is set aside as such."""
+        """A row that is too large is passed on without its long values, and rejected later."""
         size = len(orjson.dumps(row))
         if size <= self._options.max_row_bytes:
             return row
@@ -211,8 +213,8 @@ def _recent(month: str, marks: Cursor) -> Cursor:
 
 
 def window_of(today: date, months: int) -> tuple[str, str]:
-    """So many calendar months back and ahead, and a day more on each side: nobody's midnight is
-    everybody's."""
+    """That many calendar months back and ahead, and one more day on each side for other time
+    zones."""
     first = _shifted(today, -months) - timedelta(days=1)
     last = _shifted(today, months) + timedelta(days=1)
     return first.isoformat(), last.isoformat()
@@ -237,5 +239,5 @@ def month_after(month: str) -> str:
 
 
 def query_of(mode: Mode, url: str, table: str, window: Sequence[str]) -> Mapping[str, Any]:
-    """What a cursor is bound to. Not the page size: a token names a row, whatever the size."""
+    """What a cursor depends on. Not the page size: a token names a row, whatever the size."""
     return {"url": url, "table": table, "sort": "id", "mode": mode, "window": list(window)}

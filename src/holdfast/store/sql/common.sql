@@ -302,23 +302,9 @@ where  j.state = 'CANCELLED';
 -- What a worker has to know of the jobs it works on: their states and whether they may run.
 select j.id, j.state,
        (select k.scope from kill_switches k
-        where k.scope in ('all', 'pipeline:' || j.pipeline) limit 1)
+        where k.scope in ('all', 'pipeline:' || j.pipeline) limit 1) as kill_switch
 from   jobs j
 where  j.id in (@each(:job_ids, bigint));
-
--- name: reprocessable
--- A chunk of finished items, oldest first, that were finished before the reprocess began.
-select   o.seq, o.status
-from     outcomes o
-where    o.job_id = :job_id and o.status = :status and o.updated_at <= :before
-order by o.updated_at, o.seq
-limit    :limit;
-
--- name: mean_input_bytes
--- How large the items are that are opened again, for the byte limit of claims.
-select coalesce(cast(avg(length(cast(input as text))) as bigint), 0)
-from   items
-where  job_id = :job_id and seq in (@each(:seqs, bigint));
 
 -- name: hold_input
 -- Of two that start a job on the same input, the second waits here and finds the first's.
@@ -332,31 +318,6 @@ where    pipeline = :pipeline and input_key = :input_key and owner_id = :owner_i
          and state in ('QUEUED', 'RUNNING', 'PAUSED')
 order by id
 limit    1;
-
--- name: final_items
--- Those of the named items that are finished.
-select   seq, status
-from     outcomes
-where    job_id = :job_id and seq in (@each(:seqs, bigint)) and status <> 'PENDING'
-order by seq;
-
--- name: keep_attempts
--- The outcomes that a reprocess replaces become history.
-insert into attempts (job_id, seq, number, status, result, error_code, error_message, seconds,
-                      worker, at)
-select job_id, seq, tries, status, result, error_code, error_message, seconds, 'reprocess',
-       updated_at
-from   outcomes
-where  job_id = :job_id and seq in (@each(:seqs, bigint))
-on conflict (job_id, seq, number) do nothing;
-
--- name: open_again
--- Finished items become open, in the given again range.
-update outcomes
-set    status = 'PENDING', range_id = :range_id, result = null, error_code = null,
-       error_message = null, attempts = case when :reset = 1 then 0 else attempts end,
-       misses = case when :reset = 1 then 0 else misses end, updated_at = @now
-where  job_id = :job_id and seq in (@each(:seqs, bigint));
 
 -- name: database_now
 select @now;

@@ -1,4 +1,4 @@
--- Queries behind the command line, the API and the pages. None of them writes.
+-- What the engine asks about jobs and the state of the whole. None of these writes.
 
 -- name: oldest_transaction
 -- SQLite has one writer, whom everybody would notice.
@@ -9,10 +9,13 @@ select null;
 select version_num
 from   alembic_version;
 
+-- fragment: job_columns
+id, pipeline, name, state, owner_id, mode, lane, reference, input_key, columns, options,
+max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace, ip,
+file_id
+
 -- name: job
-select id, pipeline, name, state, owner_id, mode, lane, reference, input_key, columns, options,
-       max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace,
-       ip, file_id
+select @job_columns
 from   jobs
 where  id = :job_id;
 
@@ -44,7 +47,7 @@ from   items
 where  job_id = :job_id;
 
 -- name: count_outcomes
-select   status, count(*)
+select   status, count(*) as count
 from     outcomes
 where    job_id = :job_id
 group by status;
@@ -64,15 +67,6 @@ from   ranges r
        join outcomes o on o.range_id = r.id
 where  r.job_id = :job_id and r.again = 1 and o.status = 'PENDING';
 
--- name: streams_of_job
-select   id, source, mode, state, generation, cursor, pages_count, records_count, items_count,
-         max_items, expected_count, failures, error, available_at, worker, updated_at,
-         case when available_at <= @now then 1 else 0 end as due,
-         case when expires_at > @now then 1 else 0 end as leased, actual_count, verified_at
-from     streams
-where    job_id = :job_id
-order by id;
-
 -- name: live_workers
 select   name, host, pid, pipelines, started_at, seen_at
 from     workers
@@ -80,7 +74,7 @@ where    stopped_at is null and seen_at > @after(-1.0 * :lost_seconds)
 order by name;
 
 -- name: count_dead_letters
-select   pipeline, count(*)
+select   pipeline, count(*) as count
 from     dead_letters
 where    state = 'OPEN'
 group by pipeline;
@@ -103,8 +97,8 @@ order by name;
 
 -- name: backlog
 -- What running jobs could work on now, and for how long the oldest of it waits.
-select coalesce(cast(sum(r.hi - r.lo + 1) as bigint), 0),
-       coalesce(max(@seconds_since(r.since)), 0)
+select coalesce(cast(sum(r.hi - r.lo + 1) as bigint), 0) as items,
+       coalesce(max(@seconds_since(r.since)), 0) as seconds
 from   ranges r
        join jobs j on j.id = r.job_id
 where  j.state = 'RUNNING' and r.available_at <= @now;
@@ -112,7 +106,7 @@ where  j.state = 'RUNNING' and r.available_at <= @now;
 -- name: queue_depth
 -- Open items and the age of the oldest, by pipeline. What is open lies in ranges, but those of items
 -- that wait to be tried again span others too: the jobs' counters know how many there are.
-select   r.pipeline, cast(sum(c.open) as bigint), min(r.since), @now
+select   r.pipeline, cast(sum(c.open) as bigint) as open, min(r.since) as since, @now as now
 from     (select job_id, pipeline, min(since) as since
           from   ranges
           group by job_id, pipeline) r
@@ -123,7 +117,7 @@ from     (select job_id, pipeline, min(since) as since
 group by r.pipeline;
 
 -- name: upload_jobs
--- Jobs over stored files whose rows are not all taken in yet, and nobody does it.
+-- Jobs over stored files whose rows are not all ingested yet, and that nobody ingests now.
 select distinct j.id, j.pipeline, j.owner_id
 from   jobs j
        join streams s on s.job_id = j.id

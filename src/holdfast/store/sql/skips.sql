@@ -1,4 +1,4 @@
--- Skips single items that nobody works on.
+-- Skips open items that nobody works on.
 
 -- name: skip_fresh
 insert into outcomes (job_id, seq, status, tries, attempts, misses, error_message, seconds,
@@ -66,3 +66,29 @@ set    status = 'SKIPPED', range_id = null, error_message = cast(:reason as text
        updated_at = @now
 where  range_id = :range_id and seq in (@each(:seqs, bigint))
 returning seq;
+
+-- name: waiting_seqs
+-- The items of an again range, all or those with one error code.
+select   seq
+from     outcomes
+where    range_id = :range_id and (:any_code = 1 or error_code = :code)
+order by seq;
+
+-- name: next_free_range
+-- The next range that nobody works on.
+select   id, lo, hi, again, since
+from     ranges
+where    job_id = :job_id and worker is null and (since, id) > (:since, :id)
+         and since <= :until and (:only_again = 0 or again = 1)
+order by since, id
+limit    1
+@skip_locked;
+
+-- name: first_unfinished_items
+-- The first open items of a fresh range.
+select   i.seq
+from     items i
+where    i.job_id = :job_id and i.seq >= :lo and i.seq <= :hi
+         and not exists (select 1 from outcomes o where o.job_id = i.job_id and o.seq = i.seq)
+order by i.seq
+limit    :limit;

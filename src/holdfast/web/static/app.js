@@ -1,4 +1,4 @@
-// What every page loads: small modules, each of one concern, wired up once.
+// Loaded by every page: sets up the modules, one per concern.
 import { watchLive } from "./live.js";
 import { drawCharts } from "./charts.js";
 import { listenToKeys } from "./keys.js";
@@ -44,7 +44,7 @@ async function copyText(event) {
   button.textContent = "Copied";
 }
 
-// Requests of htmx carry the session's token; a cookie alone may not change anything.
+// htmx requests carry the CSRF token: a cookie alone must not change anything.
 document.addEventListener("htmx:config:request", (event) => {
   event.detail.ctx.request.headers["X-CSRF-Token"] = document.documentElement.dataset.csrf;
 });

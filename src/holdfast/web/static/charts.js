@@ -1,15 +1,15 @@
-// Charts of plain columns of numbers. Drawn again while the page is open and seen.
-import { number } from "./words.js";
+// Charts of columns of numbers, refreshed while the page is visible.
+import { number } from "./formatting.js";
 
-const AGAIN_SECONDS = 5;
+const REFRESH_SECONDS = 5;
 const STEPPED = new Set(["pace"]);
 const drawn = new Map();
 
 export function drawCharts() {
   for (const group of document.querySelectorAll("[data-charts]")) {
     refresh(group);
-    if (group.hasAttribute("data-again")) {
-      setInterval(() => document.hidden || refresh(group), AGAIN_SECONDS * 1000);
+    if (group.hasAttribute("data-refresh")) {
+      setInterval(() => document.hidden || refresh(group), REFRESH_SECONDS * 1000);
     }
   }
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
@@ -29,21 +29,21 @@ async function refresh(group) {
 }
 
 function draw(place, data) {
-  const known = drawn.get(place);
-  if (known) {
-    known.data = data;
-    known.plot.setData(data);
-    tellValues(place, known.plot, null);
+  const existing = drawn.get(place);
+  if (existing) {
+    existing.data = data;
+    existing.plot.setData(data);
+    showValues(place, existing.plot, null);
     return;
   }
   if (data[0].length < 2) {
-    place.innerHTML = '<p class="nothing">Not enough to draw yet.</p>';
+    place.innerHTML = '<p class="nothing">Not enough data yet.</p>';
     return;
   }
   place.replaceChildren();
   const plot = new uPlot(options(place), data, place);
   drawn.set(place, { plot, data });
-  tellValues(place, plot, null);
+  showValues(place, plot, null);
   new ResizeObserver(() => plot.setSize(sizeOf(place))).observe(place);
 }
 
@@ -64,9 +64,9 @@ function options(place) {
     padding: [6, 6, 0, 0],
     legend: { show: false },
     cursor: { drag: { x: false, y: false }, points: { size: 6 } },
-    hooks: { setCursor: [(plot) => tellValues(place, plot, plot.cursor.idx)] },
+    hooks: { setCursor: [(plot) => showValues(place, plot, plot.cursor.idx)] },
     scales: { y: { range: (_, low, high) => [0, Math.max(1, high * 1.1)] } },
-    axes: [{ ...axis, size: 28, values: (_, seconds, __, ___, step) => seconds.map((each) => moment(each, step)) }, { ...axis, size: 50, values: (_, ticks) => ticks.map(short) }],
+    axes: [{ ...axis, size: 28, values: (_, seconds, __, ___, step) => seconds.map((second) => moment(second, step)) }, { ...axis, size: 50, values: (_, ticks) => ticks.map(short) }],
     series: [{}, ...labels.map((label, place) => ({
       label, stroke: colours[place], width: 1.5, paths, points: { show: false },
       fill: place === 0 ? `color-mix(in srgb, ${colours[0]} 12%, transparent)` : undefined,
@@ -75,8 +75,8 @@ function options(place) {
   };
 }
 
-// Beside the heading: what the lines are, and their values where the pointer is, else the latest.
-function tellValues(place, plot, index) {
+// Beside the heading: the names of the lines with their values at the pointer, else the latest.
+function showValues(place, plot, index) {
   const at = index ?? plot.data[0].length - 1;
   const when = index === null || index === undefined ? "" : `${moment(plot.data[0][at], 1)} `;
   const parts = place.dataset.labels.split(",").map((label, line) => {
@@ -95,7 +95,7 @@ function moment(seconds, step) {
   return time.toLocaleTimeString(undefined, step < 60 ? { ...shape, second: "2-digit" } : shape);
 }
 
-// A custom property as a colour that a canvas understands: light-dark() is resolved by the browser.
+// Resolves a custom property to a color that a canvas understands; the browser handles light-dark().
 function resolved(place, name) {
   const probe = document.createElement("span");
   probe.style.color = `var(${name})`;

@@ -1,4 +1,4 @@
-// Questions open in a dialog; without this script their links lead to pages of their own.
+// Opens links as dialogs; without this script they lead to pages of their own.
 export function watchDialogs() {
   const dialog = document.getElementById("dialog");
   if (!dialog) return;
@@ -12,6 +12,6 @@ export function watchDialogs() {
   });
 }
 
-export function ask(path) {
+export function openDialog(path) {
   htmx.ajax("GET", path, { target: "#dialog-body", swap: "innerHTML" });
 }

@@ -1,11 +1,11 @@
-// The grid of items: what is selected, and leaving out what is far away from where people look.
-import { ask } from "./dialogs.js";
-import { number } from "./words.js";
+// The grid of items: selection, and removal of rows that are far outside the viewport.
+import { openDialog } from "./dialogs.js";
+import { number } from "./formatting.js";
 import { showLocalTimes } from "./times.js";
 
 const NEAR = "2500px 0px";
 const MOST_ROWS = 2000;
-const chosen = new Set();
+const selected = new Set();
 let allMatching = false;
 let lastTicked = null;
 
@@ -16,8 +16,8 @@ export function watchGrid() {
   document.addEventListener("htmx:after:swap", watchParts);
   document.addEventListener("change", ticked);
   document.addEventListener("click", clicked);
-  addEventListener("hashchange", fromAddress);
-  fromAddress();
+  addEventListener("hashchange", readSelection);
+  readSelection();
 }
 
 export function watchParts() {
@@ -27,7 +27,7 @@ export function watchParts() {
   }
 }
 
-// With widths that stand, a browser need not measure all rows again whenever some are added.
+// With fixed widths, the browser does not measure all rows again when some are added.
 function freezeColumns(table) {
   if (table.classList.contains("frozen") || innerWidth <= 760) return;
   const widths = [...table.tHead.rows[0].cells].map((cell) => cell.getBoundingClientRect().width);
@@ -43,14 +43,14 @@ function seen(entries) {
       freezeColumns(target.closest("table"));
       htmx.trigger(target, "near");
     } else if (!isIntersecting && target.dataset.src) {
-      leaveOut(target, boundingClientRect.height);
+      unload(target, boundingClientRect.height);
     } else if (isIntersecting && target.classList.contains("away")) {
-      bringBack(target);
+      reload(target);
     }
   }
 }
 
-function leaveOut(part, height) {
+function unload(part, height) {
   if (part.classList.contains("away") || part.querySelector(".here")) return;
   const cell = document.createElement("td");
   cell.colSpan = 99;
@@ -61,7 +61,7 @@ function leaveOut(part, height) {
   part.classList.add("away");
 }
 
-async function bringBack(part) {
+async function reload(part) {
   part.classList.remove("away");
   const reply = await fetch(part.dataset.src, { headers: { "HX-Request": "true" } }).catch(() => null);
   if (!reply?.ok) return;
@@ -69,7 +69,7 @@ async function bringBack(part) {
   holder.innerHTML = `<table>${await reply.text()}</table>`;
   part.replaceChildren(...holder.content.querySelector("tbody").children);
   showLocalTimes(part);
-  markChosen(part);
+  markSelected(part);
 }
 
 function ticked(event) {
@@ -82,7 +82,7 @@ function ticked(event) {
     return;
   }
   allMatching = false;
-  tell();
+  showSelection();
 }
 
 function clicked(event) {
@@ -92,9 +92,9 @@ function clicked(event) {
   const button = event.target.closest("button");
   if (!button) return;
   if (button.matches("[data-unselect]")) unselect();
-  if (button.matches("[data-all-matching]")) chooseAll();
-  if (button.dataset.bulk) orderBulk(button.dataset.bulk);
-  if (button.matches("[data-copy-chosen]")) copyChosen(button);
+  if (button.matches("[data-all-matching]")) selectAll();
+  if (button.dataset.bulk) openBulk(button.dataset.bulk);
+  if (button.matches("[data-copy-chosen]")) copySelected(button);
 }
 
 function chooseBetween(one, other, on) {
@@ -108,15 +108,15 @@ function allRows() {
 }
 
 function set(row, on) {
-  on ? chosen.add(row.dataset.seq) : chosen.delete(row.dataset.seq);
+  on ? selected.add(row.dataset.seq) : selected.delete(row.dataset.seq);
   row.classList.toggle("chosen", on);
   const box = row.querySelector("[data-tick]");
   if (box) box.checked = on;
 }
 
-function markChosen(root) {
+function markSelected(root) {
   for (const row of root.querySelectorAll("tr[data-seq]")) {
-    if (allMatching || chosen.has(row.dataset.seq)) {
+    if (allMatching || selected.has(row.dataset.seq)) {
       row.classList.add("chosen");
       const box = row.querySelector("[data-tick]");
       if (box) box.checked = true;
@@ -126,38 +126,38 @@ function markChosen(root) {
 
 export function toggle(row) {
   if (!row?.dataset.seq || !selectionBar()) return false;
-  set(row, !chosen.has(row.dataset.seq));
+  set(row, !selected.has(row.dataset.seq));
   allMatching = false;
-  tell();
+  showSelection();
   return true;
 }
 
-export function chooseAll() {
+export function selectAll() {
   const bar = selectionBar();
   if (!bar) return false;
   if (!bar.dataset.query) {
     for (const row of allRows()) set(row, true);
   } else {
     allMatching = true;
-    markChosen(document);
+    markSelected(document);
   }
-  tell();
+  showSelection();
   return true;
 }
 
 export function hasSelection() {
-  return allMatching || chosen.size > 0;
+  return allMatching || selected.size > 0;
 }
 
-export function orderBulk(kind) {
+export function openBulk(kind) {
   const bar = selectionBar();
   const job = document.querySelector("[data-grid]").dataset.grid;
-  const what = allMatching ? `q=${encodeURIComponent(bar.dataset.query)}` : `seqs=${[...chosen].join(",")}`;
-  if (!allMatching && chosen.size > MOST_ROWS) {
-    bar.querySelector("[data-chosen]").textContent = `More than ${number(MOST_ROWS)} rows: filter, then select all that match.`;
+  const what = allMatching ? `q=${encodeURIComponent(bar.dataset.query)}` : `seqs=${[...selected].join(",")}`;
+  if (!allMatching && selected.size > MOST_ROWS) {
+    bar.querySelector("[data-chosen]").textContent = `More than ${number(MOST_ROWS)} rows: use a filter, then select everything that matches.`;
     return;
   }
-  ask(`/jobs/${job}/bulk?kind=${kind}&${what}`);
+  openDialog(`/jobs/${job}/bulk?kind=${kind}&${what}`);
 }
 
 function selectionBar() {
@@ -167,36 +167,36 @@ function selectionBar() {
 function unselect() {
   allMatching = false;
   for (const row of allRows()) set(row, false);
-  chosen.clear();
-  tell();
+  selected.clear();
+  showSelection();
 }
 
-function tell() {
+function showSelection() {
   const bar = selectionBar();
   bar.hidden = !hasSelection();
   const skip = bar.querySelector("[data-bulk=skip]");
   if (skip) skip.hidden = allMatching && bar.dataset.skipsAll !== "1";
-  bar.querySelector("[data-chosen]").textContent = allMatching ? allTold(bar) : `${number(chosen.size)} selected`;
-  const rows = chosen.size && chosen.size <= 200 && !allMatching ? `#rows=${[...chosen].join(",")}` : "";
+  bar.querySelector("[data-chosen]").textContent = allMatching ? allText(bar) : `${number(selected.size)} selected`;
+  const rows = selected.size && selected.size <= 200 && !allMatching ? `#rows=${[...selected].join(",")}` : "";
   history.replaceState(null, "", location.pathname + location.search + (allMatching ? "#rows=all" : rows));
 }
 
-function allTold({ dataset }) {
+function allText({ dataset }) {
   if (!dataset.count) return "Everything that matches is selected";
-  return `All ${dataset.exact === "1" ? "" : "about "}${number(Number(dataset.count))} that match are selected`;
+  return `All ${dataset.exact === "1" ? "" : "about "}${number(Number(dataset.count))} matching rows are selected`;
 }
 
-// A selection has an address too.
-function fromAddress() {
-  const said = location.hash.match(/^#rows=([\d,]+|all)$/)?.[1];
-  if (!said || !selectionBar()) return;
-  if (said === "all") return void chooseAll();
-  for (const seq of said.split(",")) chosen.add(seq);
-  markChosen(document);
-  tell();
+// A selection can be shared as a URL.
+function readSelection() {
+  const rows = location.hash.match(/^#rows=([\d,]+|all)$/)?.[1];
+  if (!rows || !selectionBar()) return;
+  if (rows === "all") return void selectAll();
+  for (const seq of rows.split(",")) selected.add(seq);
+  markSelected(document);
+  showSelection();
 }
 
-async function copyChosen(button) {
+async function copySelected(button) {
   const lines = allRows()
     .filter((row) => row.classList.contains("chosen"))
     .map((row) => [...row.cells].slice(1).map((cell) => cell.textContent.trim()).join("\t"));

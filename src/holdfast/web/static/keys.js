@@ -1,31 +1,31 @@
-// Keys, as the list under `?` tells them. Nothing happens while somebody types.
-import { chooseAll, hasSelection, orderBulk, toggle } from "./grid.js";
+// Keyboard shortcuts, as listed under `?`. Ignored while typing in a field.
+import { selectAll, hasSelection, openBulk, toggle } from "./grid.js";
 
-let goes = false;
+let going = false;
 
 export function listenToKeys() {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
     if (document.querySelector("dialog[open]")) return;
-    if (goes) {
-      goes = false;
+    if (going) {
+      going = false;
       follow(event);
       return;
     }
-    const act = ACTS[event.key];
-    if (act ? act(event) !== false : press(event.key)) event.preventDefault();
+    const action = ACTIONS[event.key];
+    if (action ? action(event) !== false : press(event.key)) event.preventDefault();
   });
 }
 
-const ACTS = {
-  g: () => { goes = true; setTimeout(() => (goes = false), 1500); },
+const ACTIONS = {
+  g: () => { going = true; setTimeout(() => (going = false), 1500); },
   "?": () => document.getElementById("keys").showModal(),
   "/": () => focusOn(document.querySelector('[data-key="/"]')),
   j: () => move(1) || press("j"),
   k: () => move(-1) || press("k"),
   x: () => toggle(here()),
-  a: () => chooseAll(),
-  r: () => (hasSelection() ? orderBulk("reprocess") : press("r")),
+  a: () => selectAll(),
+  r: () => (hasSelection() ? openBulk("reprocess") : press("r")),
   Enter: (event) => event.target === document.body && open(),
 };
 

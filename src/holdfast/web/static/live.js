@@ -1,11 +1,11 @@
-// Counters as they change. One event stream for the page; htmx closes it while the tab is hidden.
+// Live counters. One event stream per page; htmx closes it while the tab is hidden.
 import { hasSelection, watchParts } from "./grid.js";
 import { showLocalTimes } from "./times.js";
-import { duration, number } from "./words.js";
+import { duration, number } from "./formatting.js";
 
-const AGAIN_SECONDS = 15;
+const REFRESH_SECONDS = 15;
 const PARTS = ["done", "notFound", "skipped", "error"];
-let askedAt = performance.now();
+let refreshedAt = performance.now();
 let later;
 
 export function watchLive() {
@@ -14,7 +14,7 @@ export function watchLive() {
     if (!live) return;
     const { jobs } = JSON.parse(event.detail.data);
     for (const job of jobs) fill(job);
-    askAgain(live, jobs);
+    scheduleRefresh(live, jobs);
   });
 }
 
@@ -64,31 +64,31 @@ function draw(bar, counters) {
   }
 }
 
-// What only the server can tell (why it waits, which buttons fit) is asked for now and then, and at
-// once when the job's state is another. A reading may be older than the page. The last change is
-// asked for too, for no event may follow it.
-function askAgain(live, jobs) {
+// What only the server knows (why a job waits, which buttons apply) is refreshed now and then, and at
+// once when the state of the job changes. A reading may be older than the page. The last change is
+// always followed by a refresh, since no further event may come.
+function scheduleRefresh(live, jobs) {
   const state = live.dataset.state;
-  const job = state && jobs.find((each) => String(each.id) === live.dataset.job);
+  const job = state && jobs.find((candidate) => String(candidate.id) === live.dataset.job);
   const changed = job && job.state !== state && new Date(job.updatedAt) > new Date(live.dataset.changed);
   if (changed) {
     live.dataset.state = job.state;
     live.dataset.changed = job.updatedAt;
   }
-  const left = askedAt + 1000 * (live.dataset.again ?? AGAIN_SECONDS) - performance.now();
-  if (changed || left <= 0) ask(live);
-  else later ??= setTimeout(ask, left, live);
+  const left = refreshedAt + 1000 * (live.dataset.refresh ?? REFRESH_SECONDS) - performance.now();
+  if (changed || left <= 0) refresh(live);
+  else later ??= setTimeout(refresh, left, live);
 }
 
-function ask(live) {
+function refresh(live) {
   clearTimeout(later);
   later = undefined;
-  askedAt = performance.now();
-  htmx.trigger(live, "again");
+  refreshedAt = performance.now();
+  htmx.trigger(live, "refresh");
   refreshGrid();
 }
 
-// The first rows of the grid, unless somebody is at work in it.
+// Refreshes the first rows of the grid, unless somebody is using it.
 async function refreshGrid() {
   const region = document.getElementById("grid-region");
   if (!region || hasSelection() || scrollY > 300 || region.querySelector("tr.here")) return;

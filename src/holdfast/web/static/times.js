@@ -1,4 +1,4 @@
-// Times come in UTC; people read them in their own zone. UTC stays in the title.
+// Shows UTC times in the reader's time zone; UTC remains in the tooltip.
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
 const year = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric" });

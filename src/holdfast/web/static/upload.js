@@ -1,4 +1,4 @@
-// Files are sent as they are, with their progress; what is in them is shown before anything starts.
+// Uploads files with progress; the next page shows a preview before anything starts.
 export function takeFiles() {
   const zone = document.querySelector("[data-drop]");
   if (!zone) return;
@@ -16,45 +16,45 @@ export function takeFiles() {
   });
 }
 
-// What the pipeline would miss is told anew with each choice.
+// Shows which fields have no column yet, after each choice.
 export function watchColumns() {
-  const told = document.querySelector("[data-inputs]");
-  if (!told) return;
-  const choices = [...document.querySelectorAll("#order select[name^='name:']")];
-  const tell = () => {
+  const warning = document.querySelector("[data-inputs]");
+  if (!warning) return;
+  const choices = [...document.querySelectorAll("#new-job select[name^='name:']")];
+  const showMissing = () => {
     const taken = choices.map((choice) => choice.value);
-    const missing = told.dataset.inputs.split("\n").filter((name) => name && !taken.includes(name));
-    told.querySelector("[data-missing]").textContent = missing.join(", ");
-    told.hidden = !missing.length;
+    const missing = warning.dataset.inputs.split("\n").filter((name) => name && !taken.includes(name));
+    warning.querySelector("[data-missing]").textContent = missing.join(", ");
+    warning.hidden = !missing.length;
   };
-  for (const choice of choices) choice.addEventListener("change", tell);
-  if (choices.length) tell(); // somebody may have chosen before this ran
+  for (const choice of choices) choice.addEventListener("change", showMissing);
+  if (choices.length) showMissing(); // something may have been chosen before this ran
 }
 
-// One after the other: a table by itself, or images together.
+// One after the other: a single table, or several images.
 async function sendAll(zone, files) {
-  const kept = [];
+  const stored = [];
   for (const [index, file] of files.entries()) {
     const which = files.length > 1 ? ` (${index + 1} of ${files.length})` : "";
     const reply = await send(zone, file, which);
     if (!reply) return;
-    kept.push(reply);
+    stored.push(reply);
   }
-  if (!kept.length) return;
+  if (!stored.length) return;
   const pipeline = `pipeline=${encodeURIComponent(zone.dataset.drop)}`;
-  if (kept.every((each) => each.detected.format === "image")) {
-    location.assign(`/new/images?files=${kept.map((each) => each.id).join(",")}&${pipeline}`);
-  } else if (kept.length === 1) {
-    location.assign(`/new/files/${kept[0].id}?${pipeline}`);
+  if (stored.every((file) => file.detected.format === "image")) {
+    location.assign(`/new/images?files=${stored.map((file) => file.id).join(",")}&${pipeline}`);
+  } else if (stored.length === 1) {
+    location.assign(`/new/files/${stored[0].id}?${pipeline}`);
   } else {
-    tell(zone, "Several files make a job only if all of them are images. They are stored: choose one below.");
+    showMessage(zone, "A job takes several files only if all of them are images. The files are stored: reload the page and choose one below.");
   }
 }
 
 function send(zone, file, which) {
   const progress = zone.querySelector("progress");
-  if (file.size > Number(zone.dataset.most)) {
-    tell(zone, `${file.name} is too large: at most ${Number(zone.dataset.most).toLocaleString("en-US")} bytes.`);
+  if (file.size > Number(zone.dataset.max)) {
+    showMessage(zone, `${file.name} is too large; the limit is ${Number(zone.dataset.max).toLocaleString("en-US")} bytes.`);
     return null;
   }
   const form = new FormData();
@@ -64,28 +64,28 @@ function send(zone, file, which) {
   request.setRequestHeader("X-CSRF-Token", document.documentElement.dataset.csrf);
   request.upload.addEventListener("progress", (event) => {
     progress.value = (100 * event.loaded) / event.total;
-    zone.querySelector("[data-told]").textContent =
-      event.loaded < event.total ? `Sending ${file.name}${which} …` : `Looking into ${file.name}${which} …`;
+    zone.querySelector("[data-message]").textContent =
+      event.loaded < event.total ? `Uploading ${file.name}${which} …` : `Reading ${file.name}${which} …`;
   });
   progress.hidden = false;
   return new Promise((answer) => {
-    request.addEventListener("load", () => answer(answered(zone, request)));
-    request.addEventListener("error", () => answer(tell(zone, "The server cannot be reached. Nothing was kept.")));
+    request.addEventListener("load", () => answer(readReply(zone, request)));
+    request.addEventListener("error", () => answer(showMessage(zone, "The server cannot be reached. Nothing was stored.")));
     request.send(form);
   });
 }
 
-function answered(zone, request) {
+function readReply(zone, request) {
   if (request.status === 401) {
     location.assign("/login?next=/new");
     return null;
   }
   const reply = JSON.parse(request.responseText);
-  return request.status === 201 ? reply : tell(zone, `${reply.detail}. ${reply.hint ?? ""}`);
+  return request.status === 201 ? reply : showMessage(zone, `${reply.detail}. ${reply.hint ?? ""}`);
 }
 
-function tell(zone, text) {
+function showMessage(zone, text) {
   zone.querySelector("progress").hidden = true;
-  zone.querySelector("[data-told]").textContent = text;
+  zone.querySelector("[data-message]").textContent = text;
   return null;
 }

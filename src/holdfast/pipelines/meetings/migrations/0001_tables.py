@@ -19,7 +19,7 @@ TYPES = {
         "JSON": "json",
         "NOW": "now()",
         "REAL": "double precision",
-        # Upstream ids are compared in the order in which SQLite sorts them: by their bytes.
+        # Upstream ids are compared by their bytes, as SQLite sorts them.
         "BYTEWISE": 'collate "C"',
         "CLUSTERED": "",
     },

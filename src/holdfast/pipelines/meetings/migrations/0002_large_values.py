@@ -1,5 +1,5 @@
-"""Long texts on PostgreSQL: compressed by lz4, and up to four kilobytes stay in their row, as core
-keeps records (its migration 0006 says why).
+"""Long texts on PostgreSQL are compressed by lz4, and up to four kilobytes stay in their row.
+Migration 0006 of core explains why.
 
 Revision ID: meetings_0002
 """

@@ -1,4 +1,4 @@
--- The meetings pipeline's queries.
+-- The queries of meetings.
 
 -- name: meetings_municipality
 select id, subdomain, name, state, country, kind, url, zone, pages, last_updated, latitude,
@@ -7,7 +7,7 @@ from   meetings_municipalities
 where  subdomain = :subdomain;
 
 -- name: meetings_municipalities
--- By subdomain, from a position on; those whose name or subdomain has `words` in it.
+-- By subdomain, from a position; those whose name or subdomain contains `words`.
 select   id, subdomain, name, state, country, kind, url, zone, pages, last_updated, latitude,
          longitude, popup_data, created_at, updated_at
 from     meetings_municipalities
@@ -18,7 +18,7 @@ order by subdomain
 limit    :limit;
 
 -- name: meetings_municipality_states
--- The states and provinces that there are, for a filter.
+-- All states and provinces, for a filter.
 select   distinct state
 from     meetings_municipalities
 where    state is not null
@@ -40,7 +40,7 @@ where  subdomain = :subdomain
 returning id;
 
 -- name: meetings_add_counts
--- What one settlement did; reading sums over them, so that no two workers share a row.
+-- What one settlement did. Reads add them up, so that workers do not share a row.
 insert into meetings_counts (job_id, documents_created, pages_created, pages_updated,
                             pages_unchanged, pages_rejected)
 values (:job_id, :documents_created, :pages_created, :pages_updated, :pages_unchanged,
@@ -57,13 +57,13 @@ from   meetings_counts
 where  job_id = :job_id;
 
 -- name: meetings_drop_differences
--- An inventory begins anew.
+-- An inventory starts again.
 delete from meetings_differences
 where  job_id = :job_id
 returning kind;
 
 -- name: meetings_known_ids
--- What is kept of a stretch of upstream ids: pages, vanished ones too, older versions, rejects.
+-- What is stored for a range of upstream ids: pages, vanished ones too, older versions, rejects.
 select 'PAGE', upstream_id, id, case when vanished_at is null then 0 else 1 end, job_id
 from   meetings_pages
 where  municipality_id = :municipality_id and document_type = :document_type
@@ -86,7 +86,7 @@ where    job_id = :job_id
 group by kind;
 
 -- name: meetings_gaps
--- Upstream ids to be fetched: those not known, and older versions whose page's current one
+-- Upstream ids to fetch: unknown ones, and older versions of pages whose current version
 -- vanished.
 select   d.upstream_id
 from     meetings_differences d
@@ -100,14 +100,14 @@ order by d.upstream_id
 limit    :limit;
 
 -- name: meetings_yield_pages
--- These give way to whatever row comes for them next.
+-- The next row for one of these pages replaces it.
 update meetings_pages
 set    job_id = 0
 where  id in (@each(:ids, bigint))
 returning id;
 
 -- name: meetings_yield_vanished_pages
--- What is upstream no more gives way to what is, also where a later job than this one wrote it.
+-- Pages that are no longer upstream are replaced by rows that are, even if a later job wrote them.
 update meetings_pages
 set    job_id = 0
 where  id in (select d.page_id from meetings_differences d
@@ -115,7 +115,7 @@ where  id in (select d.page_id from meetings_differences d
 returning id;
 
 -- name: meetings_vanish_pages
--- Tombstones for what is upstream no more.
+-- Marks pages that are no longer upstream.
 update meetings_pages
 set    vanished_at = @now, updated_at = @now
 where  vanished_at is null
@@ -124,7 +124,7 @@ where  vanished_at is null
 returning upstream_id;
 
 -- name: meetings_mark_duplicates
--- Older versions that are upstream beside their page's current one.
+-- Older versions that are upstream together with the current version of their page.
 update meetings_page_history
 set    state = 'DUPLICATE'
 where  municipality_id = :municipality_id and document_type = :document_type
@@ -133,7 +133,7 @@ where  municipality_id = :municipality_id and document_type = :document_type
 returning upstream_id;
 
 -- name: meetings_mark_superseded
--- Duplicates that are upstream no more.
+-- Duplicates that are no longer upstream.
 update meetings_page_history
 set    state = 'SUPERSEDED'
 where  municipality_id = :municipality_id and document_type = :document_type
@@ -153,8 +153,8 @@ select (select count(*) from meetings_pages
        (select count(*) from meetings_rejects
         where  municipality_id = :municipality_id and document_type = :document_type);
 
--- name: meetings_rows_aside
--- The rows of these municipalities' sources that are no pages: rejects, and duplicates of pages.
+-- name: meetings_other_rows
+-- Rows of these municipalities' sites that are not pages: rejects, and duplicates of pages.
 select   municipality_id, 'REJECTED', count(*)
 from     meetings_rejects
 where    municipality_id in (@each(:ids, bigint))
@@ -166,7 +166,7 @@ where    municipality_id in (@each(:ids, bigint)) and state = 'DUPLICATE'
 group by municipality_id;
 
 -- name: meetings_pages_of
--- Every page that is shown, document by document, from a position on.
+-- Every page that has not vanished, document by document, from a position.
 select   d.document_type, d.date, d.meeting, p.number, p.text, p.page_image, p.upstream_id,
          p.extra, p.updated_at, d.id, p.id
 from     meetings_documents d
@@ -177,7 +177,7 @@ order by d.date, d.id, p.number
 limit    :limit;
 
 -- name: meetings_documents_of
--- A municipality's documents, newest first, from a position on.
+-- The documents of a municipality, newest first, from a position.
 select   d.id, d.document_type, d.meeting, d.date,
          (select count(*) from meetings_pages p
           where  p.document_id = d.id and p.vanished_at is null),
@@ -199,7 +199,7 @@ from   meetings_documents d
 where  d.id = :document_id;
 
 -- name: meetings_pages_of_document
--- Its pages, from a number on, those that vanished too; of a long text the beginning.
+-- Its pages from a number, vanished ones too; the beginning of long texts.
 select   p.id, p.number, substr(p.text, 1, :characters), p.page_image, p.upstream_id,
          p.updated_at, p.vanished_at, length(p.text),
          (select count(*) from meetings_page_history h where h.page_id = p.id)
@@ -230,17 +230,17 @@ group by meeting
 order by meeting;
 
 -- name: meetings_page_versions
--- What stood on a page before, the latest first.
+-- Earlier contents of a page, the latest first.
 select   upstream_id, state, text, page_image, at
 from     meetings_page_history
 where    page_id = :page_id
 order by at desc, upstream_id
 limit    :limit;
 
--- What is written in batches, while rows are settled.
+-- Written in batches while rows are settled.
 
 -- name: meetings_hold_collection
--- One worker at a time writes pages of a collection: what it read is still so when it writes.
+-- One worker at a time writes pages of a collection, so that what it read is still true.
 -- SQLite has one writer at a time anyway.
 select cast(:collection as text);
 
@@ -283,7 +283,7 @@ from   @rows(municipality_id bigint, document_type text, upstream_id text) k
             and h.upstream_id = k.upstream_id;
 
 -- name: meetings_keep_versions
--- The page as it is now becomes history, under its present upstream id.
+-- The current page becomes history, under its current upstream id.
 insert into meetings_page_history (municipality_id, document_type, upstream_id, page_id, state,
                                    content_hash, text, page_image, extra, job_id)
 select p.municipality_id, p.document_type, p.upstream_id, p.id, k.state, p.content_hash, p.text,
@@ -298,7 +298,7 @@ set page_id = excluded.page_id, state = excluded.state, content_hash = excluded.
 returning page_id;
 
 -- name: meetings_add_versions
--- A row that gives way to another one for the same page.
+-- A row that lost against another row for the same page.
 insert into meetings_page_history (municipality_id, document_type, upstream_id, page_id, state,
                                    content_hash, text, page_image, extra, job_id)
 select k.municipality_id, k.document_type, k.upstream_id, k.page_id, k.state, k.content_hash,
@@ -336,7 +336,7 @@ where  municipality_id = :municipality_id and document_type = :document_type
 returning upstream_id;
 
 -- name: meetings_forget_versions
--- Older versions that are upstream again: they come in as if they had not been seen.
+-- Older versions that are upstream again: they are treated as if they were new.
 delete from meetings_page_history
 where  municipality_id = :municipality_id and document_type = :document_type
        and upstream_id in (@each(:ids, text))
@@ -379,7 +379,8 @@ where  id in (@each(:ids, bigint)) and vanished_at is null
 @replaced_words;
 
 -- name: meetings_search
--- Pages with these words, newest first, from a position on. Only those get a snippet, which costs.
+-- Pages with these words, newest first, from a position. Snippets are expensive, so they are made
+-- for these only.
 with matches as materialized (
     select   p.id as page_id
     from     meetings_search

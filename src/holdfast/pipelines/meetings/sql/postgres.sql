@@ -3,8 +3,8 @@
 -- name: meetings_hold_collection
 select pg_advisory_xact_lock(hashtextextended(:collection, 0));
 
--- Ids are looked up one by one (`offset 0` keeps the planner to that): a table that was filled just
--- now has no statistics, and without them each row is compared with each id.
+-- Ids are looked up one by one (`offset 0` forces the planner to): a table that was just filled has
+-- no statistics, and without them the planner compares each row with each id.
 
 -- name: meetings_search_ids
 select found.id

@@ -1,4 +1,4 @@
-"""The pages of meetings: municipalities to read and to look after, and their streams."""
+"""The pages and routes of meetings: municipalities, documents, search and streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people read: documents, their pages, the search, and a municipality's export."""
+"""Documents, their pages, the search, and the export of a municipality."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ async def documents(
 async def pages(
     document_id: Id, person: Someone, parts: PartsOf, page_size: PageSize = 50, after: After = None
 ) -> PageList:
-    """Those that vanished too. Of a long text the beginning; the page itself has all of it."""
+    """Including vanished ones. Long texts are cut; the page itself has the whole text."""
     reads = reads_of(parts)
     document = await _document(document_id, reads)
     cursors = Cursors(parts.secret, "pages", person.name, {"of": document_id})
@@ -103,7 +103,7 @@ async def search(
     page_size: PageSize = 50,
     after: After = None,
 ) -> FoundList:
-    """Pages with all the words, newest first; words in quotes stand together."""
+    """Pages that contain all the words, newest first; words in quotes are a phrase."""
     if within:
         await find_municipality(within, parts)
     cursors = Cursors(parts.secret, "search", person.name, {"q": q, "in": within or None})
@@ -124,7 +124,7 @@ async def search(
 async def export(
     subdomain: Subdomain, person: Someone, parts: PartsOf, format: PageFormat = PageFormat.JSONL
 ) -> StreamingResponse:
-    """In order of date, document and number, as it is read; what vanished is left out."""
+    """Ordered by date, document and number. Vanished pages are left out."""
     municipality = await find_municipality(subdomain, parts)
 
     async def lines() -> AsyncIterator[bytes]:
@@ -140,20 +140,20 @@ async def export(
 async def found_page(page_id: int, parts: Parts) -> Json:
     found = await reads_of(parts).page(page_id)
     if found is None:
-        raise NotThere(f"there is no page {page_id}", "A search finds pages.")
+        raise NotThere(f"there is no page {page_id}", "Use the search to find pages.")
     return found
 
 
 async def _page(found: Json, parts: Parts) -> PageDetail:
     reads = reads_of(parts)
     document = await _document(found["document_id"], reads)
-    told = _with_image(found, document, parts)
-    told.pop("document_id")
+    fields = _with_image(found, document, parts)
+    fields.pop("document_id")
     history = [
         VersionShape(**{name: each[name] for name in VersionShape.model_fields})
         for each in await reads.versions(found["id"])
     ]
-    return PageDetail(**told, document=document, history=history)
+    return PageDetail(**fields, document=document, history=history)
 
 
 async def _document(document_id: int, reads: MeetingsReads) -> DocumentDetail:
@@ -165,8 +165,8 @@ async def _document(document_id: int, reads: MeetingsReads) -> DocumentDetail:
 
 def _with_image(page: Json, document: DocumentDetail, parts: Parts) -> Json:
     url = pipeline_of(parts).image_url(document.subdomain, page["page_image"])
-    told = {name: value for name, value in page.items() if name != "page_image"}
-    return {**told, "image_url": url}
+    fields = {name: value for name, value in page.items() if name != "page_image"}
+    return {**fields, "image_url": url}
 
 
 def shown_parts(parts: list[Part]) -> list[PartShape]:

@@ -1,4 +1,4 @@
-"""Municipalities: everybody's to read, an admin's to change; and the backfills people order."""
+"""Municipalities, which everybody can read and an admin can edit, and their backfills."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.api.identity import Admin, Operator, PartsOf, Person, Someone
 from holdfast.api.shapes import Shape
 from holdfast.errors import NotAllowed, UnfitState
 from holdfast.model import Json
-from holdfast.pipelines.meetings.backfills import Aside, backfill_of
+from holdfast.pipelines.meetings.backfills import OtherRows, backfill_of
 from holdfast.pipelines.meetings.municipalities import Municipality
 from holdfast.pipelines.meetings.options import DocumentType, Mode
 from holdfast.pipelines.meetings.web.api.shapes import (
@@ -42,11 +42,11 @@ _SHOWN = [name for name in MunicipalityShape.model_fields if name != "backfill"]
 
 class BackfillOrder(Shape):
     mode: Mode | None = Field(
-        default=None, description="Left out: full at first, then the months around today."
+        default=None, description="Default: full the first time, then the months around today."
     )
-    force: bool = Field(default=False, description="Walk everything anew, from the beginning.")
+    force: bool = Field(default=False, description="Read everything again from the beginning.")
     types: list[DocumentType] = Field(default_factory=lambda: list(DocumentType), min_length=1)
-    dry_run: bool = Field(default=False, description="Tell what would be done, and do not.")
+    dry_run: bool = Field(default=False, description="Show what would be done without doing it.")
 
 
 @router.get("", summary="List the municipalities")
@@ -58,7 +58,7 @@ async def index(
     page_size: PageSize = 100,
     after: After = None,
 ) -> MunicipalityList:
-    """Those whose name or subdomain has the words in it."""
+    """Those whose name or subdomain contains the words."""
     bound = {"words": words, "state": state}
     cursors = Cursors(parts.secret, "municipalities", person.name, bound)
     start = cursors.read(after) or ""
@@ -71,11 +71,11 @@ async def index(
 
 @router.post("", status_code=201, summary="Register a municipality")
 async def add(body: NewMunicipality, person: Admin, parts: PartsOf) -> MunicipalityShape:
-    """It is fetched when a backfill is ordered, or the site's webhook comes."""
+    """Its pages are fetched by a backfill, or when its webhook reports a change."""
     given = body.model_dump(exclude_unset=True)
     control = parts.control(person.name)
-    made = (await control.request(pipeline_of(parts), {"add": given})).answer
-    return await show(made.subdomain, person, parts)
+    municipality = (await control.request(pipeline_of(parts), {"add": given})).answer
+    return await show(municipality.subdomain, person, parts)
 
 
 @router.get("/{subdomain}", summary="Show a municipality")
@@ -84,11 +84,11 @@ async def show(subdomain: Subdomain, person: Someone, parts: PartsOf) -> Municip
     return (await _shapes([found], parts))[0]
 
 
-@router.patch("/{subdomain}", summary="Change a municipality")
+@router.patch("/{subdomain}", summary="Edit a municipality")
 async def change(
     subdomain: Subdomain, body: MunicipalityChange, person: Admin, parts: PartsOf
 ) -> MunicipalityShape:
-    """With another URL, the next backfill walks everything anew."""
+    """If the URL changes, the next backfill reads everything again."""
     await find_municipality(subdomain, parts)
     given = body.model_dump(exclude_unset=True) | {"subdomain": subdomain}
     await parts.control(person.name).request(pipeline_of(parts), {"change": given})
@@ -99,36 +99,36 @@ async def change(
 async def backfill(
     subdomain: Subdomain, body: BackfillOrder, person: Operator, parts: PartsOf
 ) -> Decisions:
-    """Whatever is missing, resumed where it stopped; while a job runs, after it."""
+    """Fetches what is missing, from the last checkpoint; if a job is running, after it."""
     await find_municipality(subdomain, parts)
     return await order(subdomain, body, person, parts)
 
 
 async def order(subdomain: str, body: BackfillOrder, person: Person, parts: Parts) -> Decisions:
     if not body.dry_run and not parts.options.backfill_enabled:
-        raise UnfitState("BACKFILL_ENABLED is false: no backfill runs", "Ask an admin.")
+        raise UnfitState("BACKFILL_ENABLED is false: backfills are switched off", "Ask an admin.")
     await _check_owner(subdomain, person, parts)
     request = {"backfill": subdomain, **body.model_dump()}
-    carried = await parts.control(person.name).request(pipeline_of(parts), request)
-    return Decisions(decisions=[DecisionShape(**each) for each in carried.answer])
+    planned = await parts.control(person.name).request(pipeline_of(parts), request)
+    return Decisions(decisions=[DecisionShape(**each) for each in planned.answer])
 
 
 async def _check_owner(subdomain: str, person: Person, parts: Parts) -> None:
-    """An order takes the municipality's streams over, so they have to be one's own."""
+    """A backfill takes over the streams of the municipality, so they must be the person's own."""
     if person.scope is None:
         return
     streams = (await streams_of(parts).of_municipalities([subdomain]))[subdomain]
     if any(one["owner_id"] != person.scope for one in streams):
-        raise NotAllowed(f"the streams of {subdomain} are another's", "Ask an admin.")
+        raise NotAllowed(f"the streams of {subdomain} belong to somebody else", "Ask an admin.")
 
 
 async def _shapes(found: Sequence[Municipality], parts: Parts) -> list[MunicipalityShape]:
     streams = await streams_of(parts).of_municipalities([one.subdomain for one in found])
-    aside = await reads_of(parts).rows_aside([one.id for one in found])
-    return [_shape(one, streams[one.subdomain], aside.get(one.id, Aside())) for one in found]
+    other = await reads_of(parts).other_rows([one.id for one in found])
+    return [_shape(one, streams[one.subdomain], other.get(one.id, OtherRows())) for one in found]
 
 
-def _shape(one: Municipality, streams: list[Json], aside: Aside) -> MunicipalityShape:
-    told: dict[str, Any] = {name: getattr(one, name) for name in _SHOWN}
-    backfill = BackfillShape.model_validate(backfill_of(streams, aside))
-    return MunicipalityShape(**told, backfill=backfill)
+def _shape(one: Municipality, streams: list[Json], other: OtherRows) -> MunicipalityShape:
+    fields: dict[str, Any] = {name: getattr(one, name) for name in _SHOWN}
+    backfill = BackfillShape.model_validate(backfill_of(streams, other))
+    return MunicipalityShape(**fields, backfill=backfill)

@@ -1,4 +1,4 @@
-"""The forms of what goes over the wire."""
+"""The shapes of requests and responses."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from holdfast.pipelines.meetings.streams import MeetingsStreams
 
 Subdomain = Annotated[str, Path(min_length=1, max_length=190, examples=["alameda.ca"])]
 Words = Annotated[str, Query(max_length=300)]
-After = Annotated[str | None, Query(description="The `next` of the page before.")]
+After = Annotated[str | None, Query(description="The `next` of the previous page.")]
 PageSize = Annotated[int, Query(alias="pageSize", ge=1, le=200)]
 SubdomainText = Annotated[str, StringConstraints(max_length=190, pattern=r"^[^\x00]*$")]
 
 
 class BackfillShape(Shape):
     state: BackfillState
-    kept: int | None = Field(description="Pages of all types.")
-    expected: int | None = Field(description="Rows that the site has, of all types.")
-    rejected: int = Field(description="Rows that cannot be a page.")
-    duplicates: int = Field(description="Rows for a page that has another one.")
+    stored: int | None = Field(description="Stored pages of all types.")
+    expected: int | None = Field(description="Rows of the site, of all types.")
+    rejected: int = Field(description="Rows that are not valid pages.")
+    duplicates: int = Field(description="Further rows for a page that is stored.")
     verified_at: datetime | None
 
 
@@ -44,8 +44,8 @@ class MunicipalityShape(Shape):
     kind: str | None
     url: str
     zone: str
-    pages: int | None = Field(description="As the site's webhook said last.")
-    last_updated: str | None = Field(description="As the site's webhook said last.")
+    pages: int | None = Field(description="As last reported by the webhook of the site.")
+    last_updated: str | None = Field(description="As last reported by the webhook of the site.")
     latitude: float | None
     longitude: float | None
     updated_at: datetime
@@ -58,7 +58,7 @@ class MunicipalityList(Shape):
 
 
 class MunicipalityChange(Shape):
-    """What is left out stays; what is empty is forgotten."""
+    """Fields that are left out stay as they are; empty ones are cleared."""
 
     name: Text | None = None
     state: Text | None = None
@@ -99,12 +99,14 @@ class PageShape(Shape):
     id: int
     number: int
     text: str
-    characters: int = Field(description="Of the whole text; here may be its beginning.")
+    characters: int = Field(description="Length of the whole text, which may be cut here.")
     image_url: str | None
     upstream_id: str
     updated_at: datetime
-    vanished_at: datetime | None = Field(description="When the site had it no more.")
-    versions: int = Field(description="How many earlier ones are kept.")
+    vanished_at: datetime | None = Field(
+        description="When it was found to be no longer on the site."
+    )
+    versions: int = Field(description="Number of earlier versions.")
 
 
 class PageList(Shape):
@@ -115,7 +117,7 @@ class PageList(Shape):
 
 class VersionShape(Shape):
     upstream_id: str
-    state: str = Field(description="SUPERSEDED by a later text, or a DUPLICATE of the page.")
+    state: str = Field(description="SUPERSEDED by a later version, or a DUPLICATE of the page.")
     text: str
     at: datetime
 
@@ -136,7 +138,7 @@ class PageDetail(Shape):
 
 class PartShape(Shape):
     text: str
-    found: bool = Field(description="Whether it is what was searched for.")
+    found: bool = Field(description="Whether it matches the search.")
 
 
 class FoundShape(Shape):
@@ -195,7 +197,7 @@ class CountsShape(Shape):
 
 class StreamDetail(Shape):
     stream: StreamShape
-    counts: CountsShape = Field(description="What its job did so far.")
+    counts: CountsShape = Field(description="What its job has done so far.")
     slices: list[SliceShape]
 
 
@@ -227,7 +229,5 @@ def streams_of(parts: Parts) -> MeetingsStreams:
 async def find_municipality(subdomain: str, parts: Parts) -> Municipality:
     found = await reads_of(parts).municipality(subdomain)
     if found is None:
-        raise NotThere(
-            f"there is no municipality {subdomain!r}", "Look for it in the list of municipalities."
-        )
+        raise NotThere(f"there is no municipality {subdomain!r}", "See the list of municipalities.")
     return found

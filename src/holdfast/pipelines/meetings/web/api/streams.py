@@ -1,4 +1,4 @@
-"""The streams of meetings: how far each collection was walked, and how to go on."""
+"""The streams of meetings: how far each collection was read, and how to resume them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _READ_TOGETHER = 200
 
 
 class Failed(Shape):
-    """Which of the failed streams: all, or those of a mode or a type."""
+    """Which failed streams: all, or those of a mode or a type."""
 
     mode: Mode | None = None
     type: DocumentType | None = None
@@ -54,7 +54,7 @@ async def index(
     page_size: PageSize = 100,
     after: After = None,
 ) -> StreamList:
-    """The status is that of the job which walks the stream, or walked it last."""
+    """The status is that of the latest job of the stream."""
     bound = {"status": status, "mode": mode, "type": type}
     cursors = Cursors(parts.secret, "meeting streams", person.name, bound)
     found = await streams_of(parts).index(
@@ -78,24 +78,24 @@ async def show(stream_id: Id, person: Someone, parts: PartsOf) -> StreamDetail:
     return StreamDetail(stream=stream, counts=counts, slices=slices)
 
 
-@router.post("/{stream_id}/retry", summary="Go on with a stream that failed")
+@router.post("/{stream_id}/retry", summary="Resume a failed stream")
 async def retry(stream_id: Id, person: Operator, parts: PartsOf) -> Decisions:
     """From its checkpoint, in its own mode."""
     stream = await _find(stream_id, person, parts)
     if stream.job_state is not JobState.FAILED:
-        raise UnfitState(f"job {stream.job_id} is {stream.job_state}", "Nothing is to be retried.")
+        raise UnfitState(f"job {stream.job_id} is {stream.job_state}", "There is nothing to retry.")
     return await order(stream.subdomain, _again(stream), person, parts)
 
 
-@router.post("/retry", summary="Go on with all streams that failed")
+@router.post("/retry", summary="Resume all failed streams")
 async def retry_failed(body: Failed, person: Operator, parts: PartsOf) -> Retried:
-    """Each goes on from its checkpoint, in its own mode."""
+    """Each from its checkpoint, in its own mode."""
     decisions: list[DecisionShape] = []
     for stream in await failed_streams(body, person, parts):
         try:
             decisions += (await order(stream.subdomain, _again(stream), person, parts)).decisions
         except (NotAllowed, UnfitState):
-            continue  # another stream of the municipality is another's, or nobody can walk it
+            continue  # a stream of the municipality belongs to somebody else, or cannot be read
     return Retried(streams=len(decisions), decisions=decisions)
 
 
@@ -118,9 +118,7 @@ async def failed_streams(body: Failed, person: Person, parts: Parts) -> list[Str
 async def _find(stream_id: int, person: Person, parts: Parts) -> StreamShape:
     found = await streams_of(parts).index(stream_id - 1, 1, owner=person.scope)
     if not found or found[0]["id"] != stream_id:
-        raise NotThere(
-            f"there is no stream {stream_id} of meetings", "The list of streams has yours."
-        )
+        raise NotThere(f"there is no stream {stream_id} of meetings", "See the list of streams.")
     return shape_of(found[0])
 
 

@@ -1,8 +1,8 @@
-"""The webhook with which a site says that it changed.
+"""The webhook by which a site reports a change.
 
 PUT or POST /munis/api/update/<subdomain>/, with `Authorization: Bearer <secret>` or the bare
 secret; or signed with it: `X-Holdfast-Signature: t=SECONDS,n=NONCE,v1=HEX`, see
-`holdfast.api.signatures`. Without a secret of our own, everything is refused.
+`holdfast.api.signatures`. If no secret is set, every request is refused.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from holdfast.pipelines.meetings.web.api.shapes import pipeline_of
 
 router = APIRouter(prefix="/munis/api", tags=["meetings"])
 
-#: What a site may say about itself. Where it is fetched from is the operator's to decide.
+#: What a site may report about itself. Its address is for the operator to decide.
 _ACCEPTED = tuple(name for name in FIELDS if name not in ("url", "zone", "subdomain"))
 
 
-@router.put("/update/{subdomain}/", summary="A site says that it changed")
-@router.post("/update/{subdomain}/", summary="A site says that it changed")
+@router.put("/update/{subdomain}/", summary="Report a change of a site")
+@router.post("/update/{subdomain}/", summary="Report a change of a site")
 async def update(subdomain: str, request: Request, parts: PartsOf) -> JSONResponse:
     pipeline = pipeline_of(parts)
     refusal = await _refusal(request, parts, pipeline)
@@ -50,7 +50,7 @@ async def update(subdomain: str, request: Request, parts: PartsOf) -> JSONRespon
 
 
 async def _refusal(request: Request, parts: Parts, pipeline: Meetings) -> str | None:
-    """Why it is refused, if it is: a signature, where one is sent, has to be right."""
+    """Why the request is refused, or None. A signature that is sent must be valid."""
     header = request.headers.get(HEADER)
     if header is None:
         if pipeline.webhook_signed:
@@ -67,7 +67,7 @@ async def _refusal(request: Request, parts: Parts, pipeline: Meetings) -> str | 
 
 
 def is_authorized(header: str, secret: str) -> bool:
-    """Takes as long for a nearly right secret as for a wrong one."""
+    """Compares in constant time."""
     if not secret:
         return False
     kind, _, rest = header.partition(" ")
@@ -76,7 +76,7 @@ def is_authorized(header: str, secret: str) -> bool:
 
 
 def _fields(body: bytes) -> Json | str:
-    """What the body says, or what is wrong with it."""
+    """The fields of the body, or what is wrong with it."""
     try:
         fields = orjson.loads(body)
     except orjson.JSONDecodeError:

@@ -1,4 +1,4 @@
-"""Reading: a document, one page with its history, and the search."""
+"""A document, a page with its history, and the search."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from holdfast.pipelines.meetings.web.api import documents as api
 from holdfast.pipelines.meetings.web.api.shapes import Words, find_municipality, reads_of
 from holdfast.pipelines.meetings.web.views.wording import WORDS
 from holdfast.text_search import search_query
+from holdfast.web.context import Visitor
 from holdfast.web.text_diff import compare_versions
-from holdfast.web.visit import Visitor
 
 router = APIRouter(prefix="/meetings")
 
 _PAGE_SIZE = 25
-_FOUND_SIZE = 30
+_RESULT_COUNT = 30
 
 
 @router.get("/documents/{document_id}")
 async def document(document_id: Id, visit: Visitor, after: str | None = None) -> Response:
     found = await api.pages(document_id, visit.person, visit.parts, _PAGE_SIZE, after)
-    told = {"document": found.document, "pages": found.pages, "next": found.next, "after": after}
-    return await visit.page("meetings/document.html", here="meetings", **told, **WORDS)
+    context = {"document": found.document, "pages": found.pages, "next": found.next, "after": after}
+    return await visit.page("meetings/document.html", here="meetings", **context, **WORDS)
 
 
 @router.get("/pages/{page_id}")
 async def page(page_id: Id, visit: Visitor, q: Words = "") -> Response:
-    """With `q`, its words are marked."""
+    """The words of `q` are marked."""
     found = await api.found_page(page_id, visit.parts)
     shown = await api.page(page_id, visit.person, visit.parts)
     parts = api.shown_parts(await reads_of(visit.parts).highlighted(found, q))
-    # What another row of the site says of the page is not an earlier version of it.
+    # A duplicate row of the site is not an earlier version of the page.
     changed = [each for each in shown.history if each.state != DUPLICATE]
     changes = await compare_versions([shown.text, *(each.text for each in changed)])
     by_id = {each.upstream_id: change for each, change in zip(changed, changes, strict=True)}
-    told = {"page": shown, "document": shown.document, "parts": parts, "q": q, "changes": by_id}
-    return await visit.page("meetings/page.html", here="meetings", **told, **WORDS)
+    context = {"page": shown, "document": shown.document, "parts": parts, "q": q, "changes": by_id}
+    return await visit.page("meetings/page.html", here="meetings", **context, **WORDS)
 
 
 @router.get("/search")
@@ -51,8 +51,8 @@ async def search(
 ) -> Response:
     person, parts = visit.person, visit.parts
     one = await find_municipality(within, parts) if within else None
-    found = await api.search(person, parts, q, within, _FOUND_SIZE, after)
-    told = {"q": q, "one": one, "found": found.pages, "next": found.next, "after": after}
+    found = await api.search(person, parts, q, within, _RESULT_COUNT, after)
+    context = {"q": q, "one": one, "found": found.pages, "next": found.next, "after": after}
     return await visit.page(
-        "meetings/search.html", here="meetings", has_words=bool(search_query(q)), **told, **WORDS
+        "meetings/search.html", here="meetings", has_words=bool(search_query(q)), **context, **WORDS
     )

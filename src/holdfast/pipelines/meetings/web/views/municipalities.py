@@ -1,4 +1,4 @@
-"""Municipalities: the list, one with its documents, adding and changing one, its backfills."""
+"""Municipalities: the list, a municipality with its documents, add and edit, backfills."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from holdfast.pipelines.meetings.web.api.shapes import (
 )
 from holdfast.pipelines.meetings.web.api.streams import shape_of
 from holdfast.pipelines.meetings.web.views.wording import WORDS
-from holdfast.web.visit import Changing, Governing, Visit, Visitor, fields
+from holdfast.web.context import Visit, Visitor
+from holdfast.web.forms import AdminPost, OperatorPost, fields
 
 router = APIRouter(prefix="/meetings")
 
@@ -42,30 +43,33 @@ async def index(
     after: str | None = None,
 ) -> Response:
     found = await api.index(visit.person, visit.parts, words, state or None, _PAGE_SIZE, after)
-    told = {"found": found.municipalities, "next": found.next, "words": words, "state": state}
+    context = {"found": found.municipalities, "next": found.next, "words": words, "state": state}
     states = await reads_of(visit.parts).states()
-    return await visit.page("meetings/municipalities.html", here="meetings", states=states, **told)
+    return await visit.page(
+        "meetings/municipalities.html", here="meetings", states=states, **context
+    )
 
 
 @router.get("/new")
 async def ask_new(visit: Visitor) -> Response:
     if not visit.person.is_admin:
-        raise NotAllowed("only an admin may add a municipality", "Ask an admin.")
+        raise NotAllowed("only an admin can add a municipality", "Ask an admin.")
     return await visit.page("meetings/edit.html", here="meetings", one=None)
 
 
 @router.post("/new")
-async def add(visit: Governing) -> Response:
+async def add(visit: AdminPost) -> Response:
     form = await fields(visit.request)
     try:
         body = NewMunicipality(**_given(form), subdomain=form.get("subdomain", "").strip())
     except ValidationError as error:
         raise UserError(f"{error.errors()[0]['loc'][0]} is too long") from error
-    made = await api.add(body, visit.person, visit.parts)
+    municipality = await api.add(body, visit.person, visit.parts)
     if "start" not in form:
-        return visit.go(path_of(made.subdomain), f"{made.name} is registered.")
-    decided = await api.order(made.subdomain, BackfillOrder(), visit.person, visit.parts)
-    return visit.go(path_of(made.subdomain), f"{made.name}: {told_of(decided.decisions)}.")
+        return visit.go(path_of(municipality.subdomain), f"{municipality.name} is registered.")
+    ordered = await api.order(municipality.subdomain, BackfillOrder(), visit.person, visit.parts)
+    message = f"{municipality.name}: {summary_of(ordered.decisions)}."
+    return visit.go(path_of(municipality.subdomain), message)
 
 
 @router.get("/municipalities/{subdomain}")
@@ -78,14 +82,14 @@ async def show(
     until: Annotated[str, Query(max_length=20)] = "",
     after: str | None = None,
 ) -> Response:
-    """An empty field of the filter stands for none."""
+    """An empty field of the filter filters nothing."""
     person, parts = visit.person, visit.parts
     one = await find_municipality(subdomain, parts)
     kind = DocumentType(type) if type in set(DocumentType) else None
     found = await documents_api.documents(
         subdomain, person, parts, kind, meeting, _day(since), _day(until), _PAGE_SIZE, after
     )
-    told = {"type": kind or "", "meeting": meeting, "since": since, "until": until}
+    wanted = {"type": kind or "", "meeting": meeting, "since": since, "until": until}
     return await visit.page(
         "meetings/municipality.html",
         here="meetings",
@@ -93,7 +97,7 @@ async def show(
         next=found.next,
         bodies=await reads_of(parts).bodies(one.id),
         types=DocumentType,
-        wanted=told,
+        wanted=wanted,
         **await _standing(subdomain, visit),
         **WORDS,
     )
@@ -101,20 +105,20 @@ async def show(
 
 @router.get("/municipalities/{subdomain}/standing")
 async def standing(subdomain: Subdomain, visit: Visitor) -> Response:
-    """How its backfill stands: the page asks again while one runs."""
+    """The state of its backfill, which the page refreshes while one is running."""
     return visit.part("meetings/standing.html", **await _standing(subdomain, visit))
 
 
 @router.get("/municipalities/{subdomain}/edit")
 async def ask_change(subdomain: Subdomain, visit: Visitor) -> Response:
     if not visit.person.is_admin:
-        raise NotAllowed("only an admin may change a municipality", "Ask an admin.")
+        raise NotAllowed("only an admin can edit a municipality", "Ask an admin.")
     one = await api.show(subdomain, visit.person, visit.parts)
     return await visit.page("meetings/edit.html", here="meetings", one=one)
 
 
 @router.post("/municipalities/{subdomain}/edit")
-async def change(subdomain: Subdomain, visit: Governing) -> Response:
+async def change(subdomain: Subdomain, visit: AdminPost) -> Response:
     try:
         body = MunicipalityChange(**_given(await fields(visit.request)))
     except ValidationError as error:
@@ -122,27 +126,31 @@ async def change(subdomain: Subdomain, visit: Governing) -> Response:
     before = await api.show(subdomain, visit.person, visit.parts)
     changed = await api.change(subdomain, body, visit.person, visit.parts)
     moved = changed.url != before.url and before.backfill.state != "NOT_STARTED"
-    note = " The site moved: the next backfill walks everything anew." if moved else ""
-    return visit.go(path_of(subdomain), f"{changed.name} is changed.{note}")
+    note = " The site moved: the next backfill reads everything again." if moved else ""
+    return visit.go(path_of(subdomain), f"{changed.name} was saved.{note}")
 
 
 @router.get("/municipalities/{subdomain}/force")
 async def ask_force(subdomain: Subdomain, visit: Visitor) -> Response:
-    """What it would do, in numbers, before it does."""
+    """Shows what it would do."""
     if not visit.person.may_change:
-        raise NotAllowed(f"{visit.person.name} may look, but change nothing", "Ask an admin.")
+        raise NotAllowed(f"{visit.person.name} has read-only access", "Ask an admin.")
     one = await api.show(subdomain, visit.person, visit.parts)
     dry = BackfillOrder(force=True, dry_run=True)
-    decided = await api.order(subdomain, dry, visit.person, visit.parts)
-    told: dict[str, Any] = {"one": one, "decisions": decided.decisions}
+    ordered = await api.order(subdomain, dry, visit.person, visit.parts)
+    context: dict[str, Any] = {"one": one, "decisions": ordered.decisions}
     if visit.is_partial:
-        return visit.part("meetings/ask_force.html", **told)
-    told |= {"title": one.name, "question": "meetings/ask_force.html", "back": path_of(subdomain)}
-    return await visit.page("meetings/ask.html", here="meetings", **told)
+        return visit.part("meetings/ask_force.html", **context)
+    context |= {
+        "title": one.name,
+        "question": "meetings/ask_force.html",
+        "back": path_of(subdomain),
+    }
+    return await visit.page("meetings/ask.html", here="meetings", **context)
 
 
 @router.post("/municipalities/{subdomain}/backfill")
-async def backfill(subdomain: Subdomain, visit: Changing) -> Response:
+async def backfill(subdomain: Subdomain, visit: OperatorPost) -> Response:
     form = await fields(visit.request)
     mode = Mode(form["mode"]) if form.get("mode") in set(Mode) else None
     types = [kind for kind in DocumentType if form.get("type") in (None, "", kind)]
@@ -150,8 +158,8 @@ async def backfill(subdomain: Subdomain, visit: Changing) -> Response:
         raise UserError("there is no such type of document", f"Types: {', '.join(DocumentType)}.")
     body = BackfillOrder(mode=mode, force="force" in form, types=types)
     one = await find_municipality(subdomain, visit.parts)
-    decided = await api.order(subdomain, body, visit.person, visit.parts)
-    return visit.go(path_of(subdomain), f"{one.name}: {told_of(decided.decisions)}.")
+    ordered = await api.order(subdomain, body, visit.person, visit.parts)
+    return visit.go(path_of(subdomain), f"{one.name}: {summary_of(ordered.decisions)}.")
 
 
 async def _standing(subdomain: str, visit: Visit) -> dict[str, Any]:
@@ -177,13 +185,13 @@ def _day(text: str) -> date | None:
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise UserError(f"{text!r} is no day", "E.g. 2026-01-31.") from None
+        raise UserError(f"{text!r} is not a date", "Write it as in 2026-01-31.") from None
 
 
 def path_of(subdomain: str) -> str:
     return f"/meetings/municipalities/{quote(subdomain, safe='')}"
 
 
-def told_of(decisions: list[DecisionShape]) -> str:
+def summary_of(decisions: list[DecisionShape]) -> str:
     """`agenda: start full; minutes: resume`."""
     return "; ".join(f"{each.document_type}: {each.action} ({each.why})" for each in decisions)

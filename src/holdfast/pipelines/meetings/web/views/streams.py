@@ -1,4 +1,4 @@
-"""The streams of meetings: which are complete, which are not, and how to go on."""
+"""The streams of meetings: which are complete, which failed, and how to resume them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from holdfast.model import JobState
 from holdfast.pipelines.meetings.options import DocumentType, Mode
 from holdfast.pipelines.meetings.web.api import streams as api
 from holdfast.pipelines.meetings.web.api.shapes import find_municipality
-from holdfast.pipelines.meetings.web.views.municipalities import told_of
-from holdfast.web.visit import Changing, Visitor, fields
+from holdfast.pipelines.meetings.web.views.municipalities import summary_of
+from holdfast.web.context import Visitor
+from holdfast.web.forms import OperatorPost, fields
 
 router = APIRouter(prefix="/meetings/streams")
 
 _PAGE_SIZE = 100
-#: What a form's field holds; an empty one stands for all.
+#: The value of a field of the filter; an empty one matches everything.
 Choice = Annotated[str, Query(max_length=20)]
 
 
@@ -32,49 +33,53 @@ async def index(
     found = await api.index(
         visit.person, visit.parts, state, wanted.mode, wanted.type, _PAGE_SIZE, after
     )
-    told: dict[str, Any] = {"streams": found.streams, "next": found.next}
-    told |= {"wanted": {"status": state or "", "mode": wanted.mode or "",
+    context: dict[str, Any] = {"streams": found.streams, "next": found.next}
+    context |= {"wanted": {"status": state or "", "mode": wanted.mode or "",
                         "type": wanted.type or ""}}  # fmt: skip
     failed = await api.failed_streams(wanted, visit.person, visit.parts)
     kinds = {"states": JobState, "modes": Mode, "types": DocumentType, "failed": len(failed)}
-    return await visit.page("meetings/streams.html", here="meetings", **told, **kinds)
+    return await visit.page("meetings/streams.html", here="meetings", **context, **kinds)
 
 
 @router.get("/retry")
 async def ask_retry(visit: Visitor, mode: Choice = "", type: Choice = "") -> Response:
-    """How many it would touch."""
+    """Shows which streams it would resume."""
     if not visit.person.may_change:
-        raise NotAllowed(f"{visit.person.name} may look, but change nothing", "Ask an admin.")
+        raise NotAllowed(f"{visit.person.name} has read-only access", "Ask an admin.")
     wanted = _failed(mode, type)
     failed = await api.failed_streams(wanted, visit.person, visit.parts)
-    told: dict[str, Any] = {"failed": failed, "wanted": wanted}
+    context: dict[str, Any] = {"failed": failed, "wanted": wanted}
     if visit.is_partial:
-        return visit.part("meetings/ask_retry.html", **told)
-    told |= {"title": "Streams", "question": "meetings/ask_retry.html", "back": "/meetings/streams"}
-    return await visit.page("meetings/ask.html", here="meetings", **told)
+        return visit.part("meetings/ask_retry.html", **context)
+    context |= {
+        "title": "Streams",
+        "question": "meetings/ask_retry.html",
+        "back": "/meetings/streams",
+    }
+    return await visit.page("meetings/ask.html", here="meetings", **context)
 
 
 @router.post("/retry")
-async def retry_failed(visit: Changing) -> Response:
+async def retry_failed(visit: OperatorPost) -> Response:
     form = await fields(visit.request)
     wanted = _failed(form.get("mode", ""), form.get("type", ""))
     done = await api.retry_failed(wanted, visit.person, visit.parts)
-    many = "1 stream goes" if done.streams == 1 else f"{done.streams:,} streams go"
-    return visit.go("/meetings/streams", f"{many} on from the last checkpoint.")
+    count = "1 stream was" if done.streams == 1 else f"{done.streams:,} streams were"
+    return visit.go("/meetings/streams", f"{count} resumed from the last checkpoint.")
 
 
 @router.get("/{stream_id}")
 async def show(stream_id: Id, visit: Visitor) -> Response:
     found = await api.show(stream_id, visit.person, visit.parts)
     one = await find_municipality(found.stream.subdomain, visit.parts)
-    told = {"stream": found.stream, "counts": found.counts, "slices": found.slices, "one": one}
-    return await visit.page("meetings/stream.html", here="meetings", **told)
+    context = {"stream": found.stream, "counts": found.counts, "slices": found.slices, "one": one}
+    return await visit.page("meetings/stream.html", here="meetings", **context)
 
 
 @router.post("/{stream_id}/retry")
-async def retry(stream_id: Id, visit: Changing) -> Response:
-    decided = await api.retry(stream_id, visit.person, visit.parts)
-    return visit.go(f"/meetings/streams/{stream_id}", f"{told_of(decided.decisions)}.")
+async def retry(stream_id: Id, visit: OperatorPost) -> Response:
+    ordered = await api.retry(stream_id, visit.person, visit.parts)
+    return visit.go(f"/meetings/streams/{stream_id}", f"{summary_of(ordered.decisions)}.")
 
 
 def _failed(mode: str, type: str) -> api.Failed:

@@ -1,4 +1,4 @@
-"""How meetings are written for people: bodies and days."""
+"""Names of bodies and dates, as people write them."""
 
 from __future__ import annotations
 

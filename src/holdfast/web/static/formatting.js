@@ -1,4 +1,4 @@
-// Figures and durations in the same words as the server writes them.
+// Figures and durations, formatted as on the server.
 export function number(value) {
   if (value === null || value === undefined) return "–";
   const digits = !Number.isInteger(value) && Math.abs(value) < 10 ? 1 : 0;

@@ -1,4 +1,4 @@
-"""One person's request for a page: who asks, what is there, and how it is answered."""
+"""The context of a page: the site's templates, the visitor, and how a request is answered."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from fastapi import Depends, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, PrefixLoader
-from starlette.datastructures import FormData
 
 from holdfast import __version__
 from holdfast.api.dependencies import Parts
-from holdfast.api.flags import Flag, is_on
-from holdfast.api.identity import CSRF_HEADER, Person, check_csrf, csrf_token, find_person, parts_of
-from holdfast.api.problems import Malformed
+from holdfast.api.identity import csrf_token, find_person, parts_of
+from holdfast.console.feature_flags import Flag
+from holdfast.console.person import Person
 from holdfast.errors import NotAllowed
 from holdfast.web.filtering import column_word
 from holdfast.web.formatting import FILTERS, GLOBALS, TESTS
@@ -30,7 +29,7 @@ _NOTE_SECONDS = 30
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What happened, told on the next page; `undo` is where a form takes it back."""
+    """A message for the next page; `undo` is the path of a form that reverts the change."""
 
     text: str
     undo: str | None = None
@@ -42,10 +41,10 @@ class Site:
     def __init__(self, packs: Sequence[PagePack]) -> None:
         self.entries: tuple[Entry, ...] = rail(packs)
         self.stream_pages = {pack.name: pack.streams for pack in packs if pack.streams}
-        own = PackageLoader("holdfast.web", "templates")
-        added = {pack.name: FileSystemLoader(pack.templates) for pack in packs}
+        core = PackageLoader("holdfast.web", "templates")
+        extensions = {pack.name: FileSystemLoader(pack.templates) for pack in packs}
         self.templates = Environment(
-            loader=ChoiceLoader([own, PrefixLoader(added)]),
+            loader=ChoiceLoader([core, PrefixLoader(extensions)]),
             autoescape=True,
             trim_blocks=True,
             lstrip_blocks=True,
@@ -65,42 +64,46 @@ def site_of(request: Request) -> Site:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
+    """One request for a page by somebody who is logged in."""
+
     request: Request
     person: Person
     parts: Parts
 
     @property
     def is_partial(self) -> bool:
-        """Whether htmx asks, for a part of the page."""
-        return self.request.headers.get("HX-Request") == "true"
+        """Whether htmx requests a part of a page."""
+        return is_partial(self.request)
 
     @property
     def csrf(self) -> str:
         return csrf_token(self.parts, self.person.session) if self.person.session else ""
 
     async def page(self, template: str, **context: Any) -> Response:
-        """A whole page, with what the rail shows."""
+        """A complete page with the navigation."""
         note = read_note(self.request)
-        pending = await is_on(self.parts, Flag.PENDING)
-        told = {
-            "entries": [e for e in site_of(self.request).entries if pending or e.name != "pending"],
-            "note": note,
-            "wide": False,
-            **context,
-        }
-        response = self.part(template, **told)
+        entries = list(site_of(self.request).entries)
+        if not await self.parts.flags.is_on(Flag.PENDING):
+            entries = [entry for entry in entries if entry.name != "pending"]
+        response = self.part(template, **{"entries": entries, "note": note, **context})
         if note is not None:
             response.delete_cookie(_NOTE_COOKIE)
         return response
 
     def part(self, template: str, **context: Any) -> Response:
-        """A piece of a page, for htmx."""
-        told = {"visit": self, "person": self.person, "csrf": self.csrf, **context}
-        text = site_of(self.request).render(template, told)
+        """A part of a page, for htmx."""
+        everywhere = {"visit": self, "person": self.person, "csrf": self.csrf}
+        text = site_of(self.request).render(template, everywhere | context)
         return HTMLResponse(text, headers={"Cache-Control": "no-store"})
 
+    async def dialog(self, template: str, **context: Any) -> Response:
+        """A dialog, or a page of its own for browsers without scripts."""
+        if self.is_partial:
+            return self.part(template, **context)
+        return await self.page("dialog_page.html", dialog=template, **context)
+
     def go(self, path: str, note: str | None = None, undo: str | None = None) -> Response:
-        """On to another page, after something was done."""
+        """Redirects after a change."""
         if self.is_partial:
             response = Response(status_code=204, headers={"HX-Redirect": path})
         else:
@@ -108,6 +111,10 @@ class Visit:
         if note is not None:
             _write_note(response, self.parts, Note(note, undo))
         return response
+
+
+def is_partial(request: Request) -> bool:
+    return request.headers.get("HX-Request") == "true"
 
 
 def _serializer(parts: Parts) -> URLSafeTimedSerializer:
@@ -138,69 +145,18 @@ async def visitor(request: Request) -> Visit:
     """Anybody who is logged in."""
     person = await find_person(request)
     if person is None:
-        raise NotAllowed("log in first", "Your session may have ended.", log_in=True)
+        raise NotAllowed("log in first", "Your session may have expired.", log_in=True)
     return Visit(request, person, parts_of(request))
 
 
-async def changing(visit: Annotated[Visit, Depends(visitor)]) -> Visit:
-    """Somebody who asks for a change, from one of our own pages."""
-    if not visit.person.may_change:
-        raise NotAllowed(f"{visit.person.name} may look, but change nothing", "Ask an admin.")
-    await _check_form(visit)
-    return visit
-
-
-async def posting(visit: Annotated[Visit, Depends(visitor)]) -> Visit:
-    """Somebody who changes what is their own, whatever their role."""
-    await _check_form(visit)
-    return visit
-
-
-async def governing(visit: Annotated[Visit, Depends(visitor)]) -> Visit:
-    if not visit.person.is_admin:
-        raise NotAllowed("only an admin may do this", "Ask an admin.")
-    await _check_form(visit)
-    return visit
-
-
-async def _check_form(visit: Visit) -> None:
-    given = visit.request.headers.get(CSRF_HEADER) or (await fields(visit.request)).get("csrf", "")
-    check_csrf(visit.parts, visit.person, given)
-
-
-async def fields(request: Request) -> dict[str, str]:
-    """The fields of the posted form."""
-    form = await _form(request)
-    return {name: value for name, value in form.items() if isinstance(value, str)}
-
-
-async def values_of(request: Request, name: str) -> list[str]:
-    """All that the posted form says under one name."""
-    return [value for value in (await _form(request)).getlist(name) if isinstance(value, str)]
-
-
-async def _form(request: Request) -> FormData:
-    """As in an address, a NUL is nothing that anybody means or a database takes."""
-    form = await request.form()
-    await form.close()  # files that a form of ours never has
-    if any("\0" in text for pair in form.multi_items() for text in pair if isinstance(text, str)):
-        raise Malformed("the form has a NUL character in it")
-    return form
-
-
 def login_path(request: Request) -> str:
-    """Where to log in, and come back from."""
-    asked = request.headers.get("HX-Current-URL", "") if _is_part(request) else ""
-    path = request.url.path if request.method == "GET" and not asked else "/"
+    """The login page, which returns here afterwards."""
+    whole_page = request.method == "GET" and not (
+        is_partial(request) and request.headers.get("HX-Current-URL")
+    )
+    path = request.url.path if whole_page else "/"
     query = f"?{request.url.query}" if request.url.query and path != "/" else ""
     return f"/login?next={quote(path + query, safe='/')}" if path != "/" else "/login"
 
 
-def _is_part(request: Request) -> bool:
-    return request.headers.get("HX-Request") == "true"
-
-
 Visitor = Annotated[Visit, Depends(visitor)]
-Changing = Annotated[Visit, Depends(changing)]
-Posting = Annotated[Visit, Depends(posting)]
-Governing = Annotated[Visit, Depends(governing)]

@@ -1,0 +1,161 @@
+"""Builds what the API and the pages depend on, from the settings."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import structlog
+
+from holdfast.api.dependencies import ApiOptions, Parts, Runners
+from holdfast.api.middleware import hosts_of
+from holdfast.cli.account_composition import accounts_of, limits_of, second_factors_of
+from holdfast.cli.composition import (
+    backlog_bounds,
+    discover_limits,
+    ingest_bounds,
+    metrics_of,
+    opened_store,
+    worker_options,
+)
+from holdfast.cli.supervisor import worker_name
+from holdfast.clock import SystemClock, system_random
+from holdfast.console import Console, open_console
+from holdfast.console.bulk import Bulk
+from holdfast.console.export_writer import ExportWriter
+from holdfast.console.feature_flags import FLAGS, FeatureFlags, ServedFlag
+from holdfast.console.file_library import FileLibrary, FileLimits
+from holdfast.console.item_lists import ItemLists
+from holdfast.console.live import Feed, Rates
+from holdfast.console.new_jobs import NewJobs
+from holdfast.console.operation_runner import AttemptLimits, OperationRunner
+from holdfast.console.upload_runner import UploadRunner, UploadRunnerParts
+from holdfast.engine.pace.backpressure import Backpressure
+from holdfast.engine.record.discover import WalkParts
+from holdfast.engine.record.uploads import UploadParts
+from holdfast.engine.worker import Worker, WorkerParts
+from holdfast.extension import FlagSpec, installed
+from holdfast.observe.health import MetricsAccess
+from holdfast.pipeline import Pipeline
+from holdfast.settings import SETTINGS, Group, Setting, Settings
+
+_KICKOFFS = 2
+
+
+@asynccontextmanager
+async def opened_parts(
+    settings: Settings, pipelines: Mapping[str, Pipeline], host: str = "127.0.0.1"
+) -> AsyncIterator[Parts]:
+    metrics = metrics_of(pipelines.values())
+    async with opened_store(settings, metrics) as store:
+        console = open_console(store, limits_of(settings))
+        clock, rng, log = SystemClock(), system_random(), structlog.get_logger()
+        walk = WalkParts(store, discover_limits(settings), clock, rng, metrics, log)
+        backpressure = Backpressure(store, backlog_bounds(settings), clock, metrics)
+        library = FileLibrary(console, settings.data_dir / "files", _file_limits(settings))
+        flags = FeatureFlags(console, {flag.name: flag for flag in _flags(settings, pipelines)})
+        new_worker = _worker_factory(settings, pipelines, walk)
+        rates = Rates(clock)
+        yield Parts(
+            store=store,
+            console=console,
+            pipelines=pipelines,
+            accounts=accounts_of(console, settings, clock),
+            second_factors=second_factors_of(console, clock),
+            flags=flags,
+            library=library,
+            new_jobs=NewJobs(console, pipelines, library, flags, backpressure, new_worker, log),
+            bulk=Bulk(console, pipelines),
+            item_lists=ItemLists(console, clock, metrics, log),
+            rates=rates,
+            feed=Feed(console, rates, clock),
+            runners=_runners(settings, pipelines, console, library, walk),
+            kickoffs=asyncio.Semaphore(_KICKOFFS),
+            options=_api_options(settings, host),
+            secret=bytes.fromhex(await console.secrets.secret("signing", secrets.token_hex(32))),
+            new_worker=new_worker,
+            new_name=worker_name,
+            clock=clock,
+            rng=rng,
+            metrics=metrics,
+            log=log,
+        )
+
+
+def _worker_factory(
+    settings: Settings, pipelines: Mapping[str, Pipeline], walk: WalkParts
+) -> Callable[[int], Worker]:
+    def new_worker(job_id: int) -> Worker:
+        options = worker_options(settings, job_id, until_idle=True)
+        parts = WorkerParts(
+            walk.store, worker_name(), settings.owner, walk.clock, walk.rng, walk.metrics, walk.log
+        )
+        return Worker(parts, pipelines, options)
+
+    return new_worker
+
+
+def _runners(
+    settings: Settings,
+    pipelines: Mapping[str, Pipeline],
+    console: Console,
+    library: FileLibrary,
+    walk: WalkParts,
+) -> Runners:
+    uploads = UploadParts(walk, ingest_bounds(settings))
+    limits = AttemptLimits(settings.max_attempts_error, settings.max_attempts_not_found)
+    exports = library.folder / "exports"
+    return Runners(
+        uploads=UploadRunner(
+            UploadRunnerParts(console, pipelines, library, uploads, worker_name, walk.log)
+        ),
+        operations=OperationRunner(console, pipelines, limits, worker_name(), walk.log),
+        exports=ExportWriter(console, exports, worker_name(), walk.clock, walk.log),
+    )
+
+
+def _file_limits(settings: Settings) -> FileLimits:
+    return FileLimits(
+        roots=settings.file_roots,
+        max_upload_bytes=settings.max_upload_bytes,
+        max_input_bytes=settings.max_input_bytes,
+        max_workbook_bytes=settings.max_workbook_bytes,
+    )
+
+
+def _api_options(settings: Settings, host: str) -> ApiOptions:
+    return ApiOptions(
+        owner=settings.owner,
+        allowed_hosts=hosts_of(settings.allowed_hosts, host),
+        https=settings.https,
+        hsts_seconds=settings.hsts_seconds,
+        metrics_access=MetricsAccess(settings.metrics_token, settings.metrics_open),
+        max_upload_bytes=settings.max_upload_bytes,
+        max_body_bytes=settings.max_body_bytes,
+        kickoff_max_seconds=settings.kickoff_max_seconds,
+        session_seconds=settings.session_hours * 3600.0,
+        worker_lost_seconds=settings.worker_lost_seconds,
+        backfill_enabled=settings.backfill_enabled,
+    )
+
+
+def _flags(settings: Settings, pipelines: Mapping[str, Pipeline]) -> list[ServedFlag]:
+    """Those of the core and of the extensions whose pipelines are served."""
+    core = {setting.field: setting for setting in SETTINGS}
+    flags = [_served(flag, settings, core) for flag in FLAGS]
+    for name in [pipeline.extension for pipeline in pipelines.values() if pipeline.extension]:
+        extension = installed()[name]
+        declared = {setting.field: setting for setting in Group(extension).settings}
+        flags += [_served(flag, settings.of(name), declared) for flag in extension.flags]
+    return flags
+
+
+def _served(flag: FlagSpec, group: Any, declared: Mapping[str, Setting]) -> ServedFlag:
+    if flag.setting is None:
+        return ServedFlag(flag.name, flag.help, None, True)
+    setting = declared[flag.setting]
+    name = setting.also or setting.name
+    return ServedFlag(flag.name, flag.help, name, bool(getattr(group, flag.setting)))

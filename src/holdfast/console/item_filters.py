@@ -1,0 +1,44 @@
+"""Filters of items as people write them, and as exports and operations keep them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from holdfast.console.items import ItemFilter
+from holdfast.console.value_search import Value
+from holdfast.errors import UserError
+from holdfast.model import ItemStatus
+
+NO_FILTER = ItemFilter()
+
+
+def statuses_of(text: str) -> tuple[ItemStatus, ...]:
+    """`ERROR,not-found` as statuses."""
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    names = {word: word.upper().replace("-", "_") for word in words}
+    for word, name in names.items():
+        if name not in ItemStatus.__members__:
+            raise UserError(f"there is no status {word!r}", f"Statuses: {', '.join(ItemStatus)}.")
+    return tuple(ItemStatus(name) for name in dict.fromkeys(names.values()))
+
+
+def in_utc(value: datetime | None) -> datetime | None:
+    """A time without a zone is UTC."""
+    if value is None or value.tzinfo is None:
+        return value and value.replace(tzinfo=UTC)
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise UserError(f"{value.isoformat()} is out of range") from None
+
+
+def stored_filter(filter: ItemFilter, values: Sequence[Value]) -> dict[str, Any]:
+    """What a filter says besides statuses, as JSON."""
+    return {
+        "code": filter.code,
+        "since": None if filter.since is None else filter.since.isoformat(),
+        "until": None if filter.until is None else filter.until.isoformat(),
+        "values": [[value.column, value.pattern] for value in values],
+    }

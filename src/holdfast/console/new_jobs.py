@@ -1,0 +1,162 @@
+"""New jobs: over a stored file, images, a file on the server, or the pipeline's own sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from holdfast.console import Console
+from holdfast.console.feature_flags import FeatureFlags, Flag
+from holdfast.console.file_library import FileLibrary
+from holdfast.console.files import StoredFile
+from holdfast.console.images import IMAGE_LIST, image_row, is_image
+from holdfast.console.person import Person
+from holdfast.engine.control import (
+    NO_CAPS,
+    Caps,
+    Control,
+    NewUpload,
+    Origin,
+    options_of,
+    refuse_planning,
+)
+from holdfast.engine.dry_run import dry_run
+from holdfast.engine.pace.backpressure import Backpressure
+from holdfast.engine.worker import Worker
+from holdfast.errors import NotAllowed, Throttled, UserError
+from holdfast.model import Job, JobState, Outcome
+from holdfast.pipeline import Pipeline
+from holdfast.store.idempotency import RequestKey
+
+_DRY_RUN_ROWS = 5
+_NO_JOB = 0
+
+
+@dataclass(frozen=True, slots=True)
+class JobRequest:
+    """A job as somebody asks for it. Without files and path, the pipeline discovers its records."""
+
+    pipeline: str
+    file_ids: Sequence[int] = ()  # one table, or images
+    path: str | None = None  # of a file on the server
+    table: Mapping[str, Any] = field(default_factory=dict)  # how to read the file
+    options: Mapping[str, Any] = field(default_factory=dict)
+    caps: Caps = NO_CAPS
+    ip: str | None = None
+    key: RequestKey | None = None
+    take_over: bool = False  # for admins: the checkpoint of another owner's job is lost
+
+
+@dataclass(frozen=True, slots=True)
+class NewJobs:
+    console: Console
+    pipelines: Mapping[str, Pipeline]
+    library: FileLibrary
+    flags: FeatureFlags
+    backpressure: Backpressure
+    new_worker: Callable[[int], Worker]
+    log: Any
+
+    def pipeline(self, name: str) -> Pipeline:
+        if name not in self.pipelines:
+            known = ", ".join(sorted(self.pipelines)) or "none; start the server with PIPELINE.py"
+            raise UserError(f"there is no pipeline {name!r}", f"Pipelines: {known}.")
+        return self.pipelines[name]
+
+    @property
+    def startable(self) -> list[Pipeline]:
+        """Those that a person can start a job of; the others plan their jobs themselves."""
+        return [pipeline for pipeline in self.pipelines.values() if not pipeline.plans]
+
+    async def require_capacity(self, person: Person | None) -> None:
+        """The one place where new work is refused: while too much is waiting, or if the person
+        has too many jobs."""
+        if person is not None:
+            await self.console.quotas.require(person.name, jobs=1)
+        seconds = await self.backpressure.wait_seconds()
+        if seconds is not None:
+            raise Throttled("too many items are waiting already", seconds, "Try again later.")
+
+    async def start(self, request: JobRequest, person: Person) -> int:
+        """Returns the id of the job."""
+        pipeline = self.startable_pipeline(request.pipeline)
+        control = Control(self.console.store, person.name, self.log)
+        file = await self._input_file(request, person)
+        if file is None:
+            if request.take_over and not person.is_admin:
+                raise NotAllowed("only an admin may take over another owner's stream")
+            origin = Origin(
+                request.ip,
+                request=request.key,
+                by_admin=person.is_admin,
+                take_over=request.take_over,
+            )
+            return await control.start_discovery(
+                pipeline, request.options, caps=request.caps, origin=origin
+            )
+        upload = NewUpload(
+            pipeline=pipeline,
+            path=Path(file.path),
+            key=file.sha256,
+            table=request.table,
+            options=request.options,
+            caps=request.caps,
+            origin=Origin(request.ip, file.id, request.key),
+            images=file.kind == IMAGE_LIST,
+        )
+        return await control.start_upload(upload)
+
+    async def dry_run(
+        self, request: JobRequest, person: Person
+    ) -> list[tuple[dict[str, Any], Outcome]]:
+        """The first rows with their outcomes; nothing is kept."""
+        pipeline = self.startable_pipeline(request.pipeline)
+        rows, of_images = await self._first_rows(request, person)
+        options = options_of(pipeline, request.options) | ({"_images": True} if of_images else {})
+        job = Job(
+            _NO_JOB,
+            pipeline.name,
+            "dry run",
+            JobState.RUNNING,
+            owner_id=person.name,
+            options=options,
+        )
+        await Control(self.console.store, person.name, self.log).prepare(pipeline)
+        texts = [orjson.dumps(row).decode() for row in rows]
+        worker = self.new_worker(_NO_JOB)
+        outcomes = await dry_run(self.console.store, worker, pipeline, job, texts)
+        return list(zip(rows, outcomes, strict=True))
+
+    def startable_pipeline(self, name: str) -> Pipeline:
+        pipeline = self.pipeline(name)
+        refuse_planning(pipeline)
+        return pipeline
+
+    async def _input_file(self, request: JobRequest, person: Person) -> StoredFile | None:
+        if request.file_ids and request.path is not None:
+            raise UserError("give files or a path, not both")
+        if not request.file_ids and request.path is None:
+            return None
+        await self.flags.require(Flag.INGEST)
+        if request.path is not None:
+            return await self.library.refer(request.path, request.table, person.name)
+        return await self.library.job_input(
+            request.file_ids, request.table, person.name, person.scope
+        )
+
+    async def _first_rows(
+        self, request: JobRequest, person: Person
+    ) -> tuple[list[dict[str, Any]], bool]:
+        """And whether they are images."""
+        ids = list(request.file_ids)[:_DRY_RUN_ROWS]
+        if not ids:
+            raise UserError("a dry run needs a file")
+        first = await self.console.files.file(ids[0], person.scope)
+        if is_image(first):
+            return [image_row(file) for file in await self.library.images(ids, person.scope)], True
+        preview = await self.library.preview(first, request.table)
+        return preview.rows[:_DRY_RUN_ROWS], False
