@@ -21,7 +21,8 @@ OPEN = {
     "GET /healthz", "GET /readyz", "GET /metrics", "POST /api/session", "POST /api/session/link",
 }  # fmt: skip
 OWN = {
-    "GET /api/session", "DELETE /api/session", "PUT /api/session/password", "GET /api/tokens",
+    "GET /api/session", "GET /api/session/usage", "DELETE /api/session",
+    "PUT /api/session/password", "GET /api/tokens",
     "POST /api/tokens", "GET /api/files", "POST /api/files", "GET /api/pipelines", "GET /api/jobs",
     "POST /api/jobs", "GET /api/pending", "GET /api/exports", "GET /api/operations",
     "GET /api/streams", "GET /api/gates", "GET /api/dead-letters", "GET /api/schedules",

@@ -67,6 +67,11 @@ class NewJob(Shape):
     )
     max_items: int | None = Field(default=None, ge=1, le=10**12)
     max_per_source: int | None = Field(default=None, ge=1, le=10**12)
+    take_over: bool = Field(
+        default=False,
+        description="For admins: start even if the job of another owner could continue on the same"
+        " source; its checkpoint is lost.",
+    )
 
     @property
     def table(self) -> dict[str, Any]:
@@ -281,6 +286,7 @@ def _from_body(body: NewJob, request: Request) -> JobRequest:
         columns=body.columns,
         options=body.options,
         caps=Caps(body.max_items, body.max_per_source),
+        take_over=body.take_over,
         ip=ip_of(request),
         key=request_key(request),
     )

@@ -56,6 +56,9 @@ def run(
     max_per_source: int | None = typer.Option(
         None, "--max-per-source", min=1, help="Stop each source after N items."
     ),
+    take_over: bool = typer.Option(
+        False, "--take-over", help="Even if another owner's job could continue on this source."
+    ),
     workers: int | None = typer.Option(
         None, "--workers", min=1, help="Number of worker processes."
     ),
@@ -93,6 +96,7 @@ def run(
             max_items or settings.max_urls_per_run,
             max_per_source or settings.max_urls_per_source,
         ),
+        take_over=take_over,
     )
     _check_request(request, settings)
     raise typer.Exit(_run(settings, request))

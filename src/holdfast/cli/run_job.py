@@ -28,7 +28,7 @@ from holdfast.clock import SystemClock, system_random
 from holdfast.console import open_console
 from holdfast.console.grid import write_export
 from holdfast.console.why import why_not_running
-from holdfast.engine.control import Caps, Control, NewUpload, discovery_key, options_of
+from holdfast.engine.control import Caps, Control, NewUpload, Origin, discovery_key, options_of
 from holdfast.engine.record.discover import WalkParts
 from holdfast.engine.record.uploads import Upload, UploadParts
 from holdfast.errors import InputError, UserError
@@ -58,6 +58,7 @@ class Request:
     columns: dict[str, str]  # of the input -> fields of the pipeline
     options: dict[str, Any]
     caps: Caps
+    take_over: bool = False
 
 
 def open_table(path: Path, table: Mapping[str, Any], settings: Settings) -> TableFile:
@@ -132,7 +133,11 @@ class JobRun:
         request = self._request
         if request.input is None:
             return await control.start_discovery(
-                request.pipeline, request.options, caps=request.caps, only_first=only_first
+                request.pipeline,
+                request.options,
+                caps=request.caps,
+                only_first=only_first,
+                origin=Origin(by_admin=True, take_over=request.take_over),
             )
         upload = NewUpload(
             pipeline=request.pipeline,

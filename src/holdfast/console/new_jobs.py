@@ -27,7 +27,7 @@ from holdfast.engine.control import (
 from holdfast.engine.dry_run import dry_run
 from holdfast.engine.pace.backpressure import Backpressure
 from holdfast.engine.worker import Worker
-from holdfast.errors import Throttled, UserError
+from holdfast.errors import NotAllowed, Throttled, UserError
 from holdfast.model import Job, JobState, Outcome
 from holdfast.pipeline import Pipeline
 from holdfast.store.idempotency import RequestKey
@@ -50,6 +50,7 @@ class JobRequest:
     caps: Caps = NO_CAPS
     ip: str | None = None
     key: RequestKey | None = None
+    take_over: bool = False  # for admins: the checkpoint of another owner's job is lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,14 @@ class NewJobs:
         control = Control(self.console.store, person.name, self.log)
         file = await self._input_file(request, person)
         if file is None:
-            origin = Origin(request.ip, request=request.key)
+            if request.take_over and not person.is_admin:
+                raise NotAllowed("only an admin may take over another owner's stream")
+            origin = Origin(
+                request.ip,
+                request=request.key,
+                by_admin=person.is_admin,
+                take_over=request.take_over,
+            )
             return await control.start_discovery(
                 pipeline, request.options, caps=request.caps, origin=origin
             )

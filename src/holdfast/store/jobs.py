@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from holdfast.errors import UnfitState, UserError
+from holdfast.errors import StreamOwned, UnfitState, UserError
 from holdfast.model import JobState, Lane, SliceKind
 from holdfast.store.announcements import announce
 from holdfast.store.audit import add_audit
@@ -55,6 +55,7 @@ class NewJob:
     file_id: int | None = None
     concludes: bool = False  # ends only after its pipeline's `conclude`
     request: RequestKey | None = None
+    takes_over: bool = False  # streams of other owners too, with their checkpoints
 
 
 class Jobs:
@@ -260,11 +261,21 @@ async def _add_stream(tx: Transaction, new: NewJob, job_id: int, stream: NewStre
         return
     # Locked first and checked in the next statement, which sees a job that took it in between.
     await tx.fetch("lock_stream", params)
+    if not new.takes_over:
+        await _refuse_anothers(tx, new, params)
     if not await tx.take("take_over_stream", params):
         raise UnfitState(
             f"another job is walking {stream.source} of {new.pipeline} now",
             "Wait for it, or cancel it: `holdfast jobs` lists it.",
         )
+
+
+async def _refuse_anothers(tx: Transaction, new: NewJob, stream: Mapping[str, Any]) -> None:
+    """A stream belongs to the owner of its job for as long as that job could continue from its
+    checkpoint."""
+    for row in await tx.fetch("checkpoint_owner", stream):
+        if row["owner_id"] != new.owner_id:
+            raise StreamOwned(stream["source"], new.pipeline, row["job_id"], row["owner_id"])
 
 
 async def _send_again(tx: Transaction, letter_id: int) -> None:

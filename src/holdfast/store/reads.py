@@ -87,10 +87,10 @@ class Reads:
         rows = await self._database.fetch("running_jobs", {"pipelines": list(pipelines)})
         return [row[0] for row in rows]
 
-    async def upload_jobs(self, pipelines: Sequence[str]) -> list[tuple[int, str]]:
-        """Jobs over stored files whose rows nobody ingests now."""
+    async def upload_jobs(self, pipelines: Sequence[str]) -> list[tuple[int, str, str]]:
+        """Jobs over stored files whose rows nobody ingests now: id, pipeline and owner."""
         rows = await self._database.fetch("upload_jobs", {"pipelines": list(pipelines)})
-        return [(row["id"], row["pipeline"]) for row in rows]
+        return [(row["id"], row["pipeline"], row["owner_id"]) for row in rows]
 
     async def finishable_jobs(self) -> list[int]:
         return [row[0] for row in await self._database.fetch("finishable_jobs")]

@@ -348,6 +348,15 @@ from   streams
 where  pipeline = :pipeline and source = :source and mode = :mode
 @for_update;
 
+-- name: checkpoint_owner
+-- Whose checkpoint a new job on this stream would throw away; nobody's where the pass was completed
+-- or its job is cancelled for good.
+select j.id as job_id, j.owner_id
+from   streams s
+       join jobs j on j.id = s.job_id
+where  s.pipeline = :pipeline and s.source = :source and s.mode = :mode
+       and s.state <> 'COMPLETE' and j.state <> 'CANCELLED';
+
 -- name: take_over_stream
 -- A new job on a source that was walked before opens a new generation, unless a live job needs
 -- the stream to continue or to know how its discovery ended.
