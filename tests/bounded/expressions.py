@@ -26,7 +26,7 @@ def use(method: str, *worst: tuple[str, str] | str, most: int = MEGABYTE) -> Use
 
 DIGITS = ("1", "-", "1-", "1 ")
 POINTS = ("1", ("1", " "), ("1.", "1"), ("1,", " "), "1 ", "1, ", ("1 1", " "), ("1.1 1.", "1"))
-#: package.module.name -> its use. The name is that of the constant, or of the function it is written in.
+#: package.module.name -> its use. The name is that of the constant or the function around it.
 USES = {
     "api.idempotency._KEY": use("match", "a"),
     "api.items._TEXT": use("findall", '"', '\\"', ('"', '\\"'), ('"a', "\\\\"), '" ', most=2_000),
@@ -40,7 +40,9 @@ USES = {
     "file_store._SHA256": use("match", "a"),
     "http.body._ZEROS": use("match", "\0"),
     "http.message._HOST": use("fullmatch", "a", "a:", "."),
-    "http.reply._CHARSET": use("search", "charset ", ("charset", " "), "charset=", ("charset=", " ")),
+    "http.reply._CHARSET": use(
+        "search", "charset ", ("charset", " "), "charset=", ("charset=", " ")
+    ),
     "http.robots._PRODUCT": use("match", "a"),
     "http.statuses._SECONDS": use("fullmatch", "1", ("1.", "1")),
     "messaging.envelope._TRACESTATE_MEMBER": use("fullmatch", "a", ("a=", "a")),
@@ -53,15 +55,21 @@ USES = {
         ("inequivalent arg 'a' for queue 'a'", ": received a "),
         most=2_000,
     ),
-    "observe.tracing._FORM": use("fullmatch", "a", ("00-" + "a" * 32 + "-" + "a" * 16 + "-00", "-")),
+    "observe.tracing._FORM": use(
+        "fullmatch", "a", ("00-" + "a" * 32 + "-" + "a" * 16 + "-00", "-")
+    ),
     "pipelines.meetings.datasette._SIZE_LIMIT": use(
         "search", "_size must be <= ", ("_size must be <= ", "1"), most=300
     ),
     "pipelines.meetings.datasette._TIME_LIMIT": use("search", "time limi", most=300),
-    "pipelines.meetings.datasette._REBUILDING": use("search", "no such tabl", "unable to ope", most=300),
+    "pipelines.meetings.datasette._REBUILDING": use(
+        "search", "no such tabl", "unable to ope", most=300
+    ),
     "pipelines.meetings.datasette._TAG": use("sub", "<", "<a", "< >"),
     "pipelines.meetings.municipalities._SUBDOMAIN": use("fullmatch", "a", "a.", "a-", ("a", "-")),
-    "pipelines.meetings.municipalities._url": use("fullmatch", ("https://", "a"), ("https://a/", "/"), "https://"),
+    "pipelines.meetings.municipalities._url": use(
+        "fullmatch", ("https://", "a"), ("https://a/", "/"), "https://"
+    ),
     "pipelines.meetings.web.views.wording._WORD_STARTS": use("sub", "A", "aA", "Aa"),
     "text_search._WORDS": use("findall", '"', "a", 'a"', ('"', "a")),
     "text_search._MARKED": use("findall", "\x02", "\x02a", ("\x02", "a")),
@@ -69,7 +77,9 @@ USES = {
     "pipelines.meetings.rows._DAY": use("fullmatch", "1"),
     "pipelines.meetings.rows._DIGITS": use("fullmatch", "1"),
     "sources.cursor_api._LINK": use("findall", "<", "<a", ("<", "a"), "<>"),
-    "sources.cursor_api._REL_NEXT": use("search", "; ", (";", " "), ";rel ", "; rel = ", ("; rel =", " ")),
+    "sources.cursor_api._REL_NEXT": use(
+        "search", "; ", (";", " "), ";rel ", "; rel = ", ("; rel =", " ")
+    ),
     "store.queries._PARAMETER": use("sub", "'", ":", ("'", "a"), most=100_000),
     "store.queries._read": use("split", "-- name: ", "\n", most=100_000),
     "tables.detect._CENTRAL_EUROPEAN": use("findall", "\x8a", "a\x9a", "a"),

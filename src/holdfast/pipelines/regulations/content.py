@@ -27,7 +27,8 @@ _OLE_WORKBOOK = "Workbook".encode("utf-16-le")
 # Each comment is matched once, (?>...): one that could also run on to the end of a later comment
 # would be tried in 2^n ways.
 _MARKUP = re.compile(
-    rb"\s*(?:<\?xml[^>]*>\s*)?(?:(?><!--.*?-->\s*))*+<(?:!doctype html|html|head|body)\b", re.I | re.S
+    rb"\s*(?:<\?xml[^>]*>\s*)?(?:(?><!--.*?-->\s*))*+<(?:!doctype html|html|head|body)\b",
+    re.I | re.S,
 )
 _FILE_NAMES = re.compile(r"\.(pdf|docx?|xlsx?|json)$", re.IGNORECASE)
 _SAYS_MISSING = re.compile(
