@@ -46,6 +46,9 @@ chaos: .venv/dev ## Let workers, then every part of a fleet fail for some minute
 	$(BIN)/python -m tests.chaos.long_run
 	$(BIN)/pytest tests/chaos/hosts_cut_off.py
 
+fuzz: .venv/dev ## Send API and pages 50,000 wild requests as every role; none may fail, leak or be slow
+	$(BIN)/python -m tests.api.fuzzing --requests 50000
+
 check: .venv/dev ## Format, lint, types and import directions
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -73,4 +76,4 @@ pins: ## Compile requirements/*.txt again (needs uv); the largest set decides fo
 clean: ## Remove what the build made
 	rm -rf .venv site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
-.PHONY: help install up test test-fast chaos check format bench docs pins clean
+.PHONY: help install up test test-fast chaos fuzz check format bench docs pins clean

@@ -7,6 +7,7 @@ HoldfastError
 │   ├── PipelineError      a pipeline that cannot be loaded or breaks its contract
 │   ├── NotThere           something that does not exist or is not visible to the caller
 │   ├── UnfitState         an action that is not allowed in the current state
+│   │   └── StreamOwned    the job of another owner could continue from the stream's checkpoint
 │   ├── NotAllowed         missing permission, or not logged in
 │   ├── Throttled          too many requests; try again later
 │   └── SchemaError        the database schema does not match this version
@@ -59,6 +60,22 @@ class NotThere(UserError):
 
 class UnfitState(UserError):
     """The action is not allowed in the current state."""
+
+
+class StreamOwned(UnfitState):
+    """A new job would throw another owner's checkpoint away. Whose it is, only `named` says."""
+
+    def __init__(self, source: str, pipeline: str, job_id: int, owner_id: str) -> None:
+        super().__init__(
+            f"{source} of {pipeline} belongs to a job of somebody else, which can still go on "
+            "from its checkpoint",
+            "Ask an admin, who may take it over.",
+        )
+        self.named = UnfitState(
+            f"{source} of {pipeline} belongs to job {job_id} of {owner_id}, which can still go on "
+            "from its checkpoint",
+            "Say that you take it over (`takeOver`, or --take-over), or cancel that job.",
+        )
 
 
 class NotAllowed(UserError):
@@ -214,6 +231,7 @@ ERROR_CODES: dict[str, ErrorCode] = _table(
     ("INTERNAL_ERROR", _C.GENERIC, _R.SOON, True),
     ("CRASHED", _C.GENERIC, _R.NEVER, True),
     ("INVALID_RESULT", _C.PARSING, _R.NEVER, True),
+    ("BAD_ROW", _C.PARSING, _R.NEVER, False),
     ("TOO_LARGE", _C.PARSING, _R.NEVER, False),
     ("ROBOTS_DISALLOWED", _C.CONTENT, _R.NEVER, False),
     ("PRIVATE_ADDRESS", _C.NETWORK, _R.NEVER, True),

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
+import asyncio
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import requests
@@ -11,8 +15,18 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode, checks
 
+from holdfast.api.app import ROUTERS
+from holdfast.pipelines.meetings.web import PACK
+from holdfast.store.migrate import upgrade
+from holdfast.web.app import VIEWS
+from tests.api.server import ApiServer, finished, upload
+from tests.api.wild_requests import MARKERS, OWNERS, Findings, WildRequests
+
 #: Never ends: what is looked at is how it begins.
 ENDLESS = "GET /api/events"
+#: The fuzzer is about other limits.
+_ROOMY = {"quota_files": "1000000", "quota_jobs": "1000000", "quota_exports": "1000000",
+          "quota_tokens": "1000000"}  # fmt: skip
 #: Tried by somebody who may be shut out by them.
 SHUT_OUT = {"PUT /api/session/password", "DELETE /api/tokens/{token_id}", "DELETE /api/session"}
 CHECKS = [
@@ -81,3 +95,64 @@ def _begin(case: Any, address: str, headers: dict[str, str]) -> None:
             assert reply.headers["content-type"].startswith("text/event-stream")
         else:
             case.validate_response(reply, checks=CHECKS)
+
+
+async def fuzzed(database_url: str, folder: Path, seed: int, number: int) -> Findings:
+    """Fills a server with rows of two owners, then sends it requests at random."""
+    async with ApiServer(database_url, folder, packs=[PACK], **_ROOMY) as server:
+        clients: dict[str | None, Any] = {None: server.anybody(follow_redirects=False)}
+        roles = {"rita": "reader", "alice": "operator", "bob": "operator", "root": "admin"}
+        for name, role in roles.items():
+            clients[name] = await server.person(name, role)
+        for name in OWNERS:
+            await _fill(server, clients[name], MARKERS[name])
+        routers = [module.router for module in (*ROUTERS, *VIEWS)] + [PACK.router, PACK.api]
+        routes = [
+            (method, route.path)
+            for router in routers
+            for route in _routes(router)
+            for method in sorted(route.methods)
+        ]
+        return await WildRequests(routes, clients, seed).send(number)
+
+
+def _routes(router: Any) -> list[Any]:
+    """Those of the routers that it includes too."""
+    return [
+        inner
+        for route in router.routes
+        for inner in (
+            _routes(route.original_router) if hasattr(route, "original_router") else [route]
+        )
+    ]
+
+
+async def _fill(server: ApiServer, client: Any, marker: str) -> None:
+    """A finished job, an open one, an export, a file, a schedule's worth of errors."""
+    job = await finished(server, client, marker, "missing")
+    await upload(client, f"title\n{marker}\n", name=f"{marker}.csv")
+    await client.post(
+        "/api/files", files={"file": (f"{marker}.csv", f"title\n{marker}\n".encode())}
+    )
+    await client.post(f"/api/jobs/{job['id']}/export?format=csv")
+    await client.post("/api/tokens", json={"name": marker})
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description="Send the API and the pages wild requests.")
+    arguments.add_argument("--requests", type=int, default=50_000)
+    arguments.add_argument("--seed", type=int, default=1)
+    given = arguments.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        url = f"sqlite:///{folder}/holdfast.db"
+        upgrade(url)
+        findings = asyncio.run(fuzzed(url, Path(folder), given.seed, given.requests))
+    print(findings)
+    problems = [*findings.errors, *findings.leaks, *findings.slow]
+    for problem in problems[:50]:
+        print(problem)
+    raise SystemExit(1 if problems else 0)
+
+
+if __name__ == "__main__":
+    main()

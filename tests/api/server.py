@@ -23,11 +23,13 @@ from holdfast.api.app import create_app
 from holdfast.api.dependencies import Parts
 from holdfast.cli.api_parts import opened_parts
 from holdfast.errors import ItemError, NotFound
+from holdfast.extension import installed
 from holdfast.model import Page, Record
 from holdfast.options import Option
 from holdfast.pipeline import Pipeline, Planned, pipeline
 from holdfast.settings import load_settings
 from holdfast.web.app import add_pages
+from holdfast.web.navigation import PagePack
 
 PASSWORD = "correct horse"
 
@@ -128,8 +130,12 @@ PIPELINES: dict[str, Pipeline] = {
 
 
 class ApiServer:
-    def __init__(self, database_url: str, folder: Path, **settings: str) -> None:
+    def __init__(
+        self, database_url: str, folder: Path, packs: Sequence[PagePack] = (), **settings: str
+    ) -> None:
+        """`packs`: pages of extensions besides the core's, with their pipelines."""
         self.folder = folder
+        self._packs = packs
         self._environment = {
             "HOLDFAST_DATABASE_URL": database_url,
             "HOLDFAST_DATA_DIR": str(folder / ".holdfast"),
@@ -144,9 +150,12 @@ class ApiServer:
 
     async def __aenter__(self) -> ApiServer:
         settings = load_settings(self._environment)
-        self.parts = await self._stack.enter_async_context(opened_parts(settings, PIPELINES))
+        extensions = installed()
+        added = {pack.name: extensions[pack.name].make() for pack in self._packs}
+        pipelines = {**PIPELINES, **added}
+        self.parts = await self._stack.enter_async_context(opened_parts(settings, pipelines))
         self.app = create_app(self.parts)
-        add_pages(self.app)
+        add_pages(self.app, self._packs)
         listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         config = uvicorn.Config(

@@ -14,6 +14,7 @@ from uuid import uuid4
 import aio_pika
 from aio_pika.exceptions import ChannelNotFoundEntity, PublishError
 
+from holdfast.messaging.signing import ZEROS, sign
 from tests.chaos.children import Child, Children
 from tests.chaos.scene import DEEDS, Scene, finish, wait_until
 from tests.fleet import EXCHANGES, QUEUES
@@ -27,8 +28,9 @@ def message(
     *,
     version: int = 1,
     message_id: str | None = None,
+    key: str = "",
 ) -> bytes:
-    """What a producer in any language would send: plain JSON."""
+    """What a producer in any language would send: plain JSON; signed, if there is a key."""
     header = {
         "message_id": message_id or str(uuid4()),
         "correlation_id": "a-producer",
@@ -38,7 +40,10 @@ def message(
         "attempt": 1,
         "max_attempts": 3,
     }
-    return json.dumps({"header": header, "body": body, "tracing": {}}).encode()
+    if key:
+        header["signature"] = ZEROS
+    payload = json.dumps({"header": header, "body": body, "tracing": {}}).encode()
+    return sign(payload, key) if key else payload
 
 
 def slice_of(job_id: int, kind: str = "process") -> bytes:

@@ -103,8 +103,10 @@ def test_owner_has_no_more_workers_at_once_than_allowed_and_jobs_share_them(flee
 
 
 def test_order_by_message_starts_one_job_even_when_it_comes_twice(fleet: Fleet) -> None:
-    relay, worker = fleet.start_relay(), fleet.start_listener(HOSTILE)
-    order = message("job.start", {"pipeline": "finding", "owner": "ana", "options": {}})
+    key = {"HOLDFAST_MESSAGE_KEY": "a key that is shared"}
+    relay, worker = fleet.start_relay(), fleet.start_listener(HOSTILE, **key)
+    body = {"pipeline": "finding", "owner": "ana", "options": {}}
+    order = message("job.start", body, key="a key that is shared")
     fleet.send("interactive", order, order)
     fleet.wait_done(1)
     fleet.send("bulk", order)

@@ -147,7 +147,12 @@ async def force_full(
     stream, job = await stream_with_job(stream_id, person, parts)
     pipeline = parts.new_jobs.pipeline(job.pipeline)
     control = parts.control(person.name)
-    origin = Origin(ip_of(request), request=request_key(request))
+    origin = Origin(
+        ip_of(request),
+        request=request_key(request),
+        by_admin=person.is_admin,
+        take_over=person.is_admin,
+    )
     job_ids = await control.force_full(pipeline, job, stream.source, origin)
     if not job_ids:
         return ForcedShape(job=None, follows_job_id=job.id)

@@ -14,6 +14,7 @@ from holdfast.messaging.broker import Broker, open_broker
 from holdfast.messaging.broker_turns import BrokerTurns, TurnLimits, TurnParts
 from holdfast.messaging.dead import keep_dead_messages
 from holdfast.messaging.job_starts import JobStarts
+from holdfast.messaging.signing import MessageTrust
 from holdfast.messaging.topology import DEAD_QUEUE, QUEUES
 from holdfast.observe.health import Check
 from holdfast.observe.metrics import Metrics
@@ -52,7 +53,13 @@ async def broker_turns(
         parts = TurnParts(
             store,
             broker,
-            JobStarts(store, control, pipelines, log),
+            JobStarts(
+                store,
+                control,
+                pipelines,
+                log,
+                MessageTrust(settings.message_key, settings.message_signatures),
+            ),
             SystemClock(),
             system_random(),
             metrics,

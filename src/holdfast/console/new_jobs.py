@@ -27,7 +27,7 @@ from holdfast.engine.control import (
 from holdfast.engine.dry_run import dry_run
 from holdfast.engine.pace.backpressure import Backpressure
 from holdfast.engine.worker import Worker
-from holdfast.errors import Throttled, UserError
+from holdfast.errors import NotAllowed, Throttled, UserError
 from holdfast.model import Job, JobState, Outcome
 from holdfast.pipeline import Pipeline
 from holdfast.store.idempotency import RequestKey
@@ -44,10 +44,13 @@ class JobRequest:
     file_ids: Sequence[int] = ()  # one table, or images
     path: str | None = None  # of a file on the server
     table: Mapping[str, Any] = field(default_factory=dict)  # how to read the file
+    columns: Mapping[str, str] = field(default_factory=dict)  # of the file -> fields
+    columns_are_confirmed: bool = False  # otherwise other columns are matched by name
     options: Mapping[str, Any] = field(default_factory=dict)
     caps: Caps = NO_CAPS
     ip: str | None = None
     key: RequestKey | None = None
+    take_over: bool = False  # for admins: the checkpoint of another owner's job is lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,14 @@ class NewJobs:
         control = Control(self.console.store, person.name, self.log)
         file = await self._input_file(request, person)
         if file is None:
-            origin = Origin(request.ip, request=request.key)
+            if request.take_over and not person.is_admin:
+                raise NotAllowed("only an admin may take over another owner's stream")
+            origin = Origin(
+                request.ip,
+                request=request.key,
+                by_admin=person.is_admin,
+                take_over=request.take_over,
+            )
             return await control.start_discovery(
                 pipeline, request.options, caps=request.caps, origin=origin
             )
@@ -94,7 +104,7 @@ class NewJobs:
             pipeline=pipeline,
             path=Path(file.path),
             key=file.sha256,
-            table=request.table,
+            table=await self._plan(file, pipeline, request),
             options=request.options,
             caps=request.caps,
             origin=Origin(request.ip, file.id, request.key),
@@ -102,13 +112,20 @@ class NewJobs:
         )
         return await control.start_upload(upload)
 
+    async def _plan(
+        self, file: StoredFile, pipeline: Pipeline, request: JobRequest
+    ) -> dict[str, Any]:
+        inputs = () if request.columns_are_confirmed else pipeline.inputs
+        return await self.library.plan(file, inputs, request.table, request.columns)
+
     async def dry_run(
         self, request: JobRequest, person: Person
     ) -> list[tuple[dict[str, Any], Outcome]]:
         """The first rows with their outcomes; nothing is kept."""
         pipeline = self.startable_pipeline(request.pipeline)
         rows, of_images = await self._first_rows(request, person)
-        options = options_of(pipeline, request.options) | ({"_images": True} if of_images else {})
+        options = options_of(pipeline, request.options)
+        options |= {"_images": True} if of_images else {"_table": {"names": dict(request.columns)}}
         job = Job(
             _NO_JOB,
             pipeline.name,

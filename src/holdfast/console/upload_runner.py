@@ -13,12 +13,15 @@ from typing import Any
 
 from holdfast.console import Console
 from holdfast.console.file_library import FileLibrary
+from holdfast.engine.fair_places import TRIES, FairPlaces
 from holdfast.engine.record.uploads import Upload, UploadParts
-from holdfast.errors import InputError, NotAllowed, NotThere, UserError
+from holdfast.errors import DatabaseGone, InputError, NotAllowed, NotThere
 from holdfast.model import Job
 from holdfast.pipeline import Pipeline
 from holdfast.tables.files import TableFile, open_table
 from holdfast.tables.threads import INTAKES_AT_ONCE, take_in
+
+_MESSAGE_CHARACTERS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +41,36 @@ class UploadRunner:
         self._parts = parts
         self._store = parts.console.store
         self._tasks: dict[int, asyncio.Task[None]] = {}
-        self._stopped = asyncio.Event()
+        self._stops: dict[int, asyncio.Event] = {}
+        self._places = FairPlaces(INTAKES_AT_ONCE)
 
     async def look(self) -> None:
-        for job_id, pipeline in await self._store.reads.upload_jobs(list(self._parts.pipelines)):
-            if job_id not in self._tasks and len(self._tasks) < INTAKES_AT_ONCE:
-                task = asyncio.create_task(self._ingest(job_id, pipeline))
-                self._tasks[job_id] = task
-                task.add_done_callback(partial(self._ended, job_id))
+        found = await self._store.reads.upload_jobs(list(self._parts.pipelines))
+        pipelines = {job_id: pipeline for job_id, pipeline, _ in found}
+        waiting = [(job_id, owner) for job_id, _, owner in found]
+        now = self._monotonic()
+        for job_id in self._places.choose(waiting, now):
+            self._stops[job_id] = asyncio.Event()
+            task = asyncio.create_task(self._ingest(job_id, pipelines[job_id]))
+            self._tasks[job_id] = task
+            task.add_done_callback(partial(self._ended, job_id))
+        yielding = self._places.to_yield(waiting, now)
+        if yielding is not None:
+            self._stops[yielding].set()
+
+    def _monotonic(self) -> float:
+        return self._parts.uploads.walk.clock.monotonic()
 
     async def stop(self) -> None:
         """Uploads under way end with their page; the next process continues from there."""
-        self._stopped.set()
+        for stop in self._stops.values():
+            stop.set()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
     def _ended(self, job_id: int, done: asyncio.Task[None]) -> None:
-        del self._tasks[job_id]
+        del self._tasks[job_id], self._stops[job_id]
         error = None if done.cancelled() else done.exception()
+        self._places.end(job_id, self._monotonic(), failed=error is not None)
         if error is not None:
             self._parts.log.error("intake.failed", job_id=job_id, exc_info=error)
 
@@ -68,14 +84,19 @@ class UploadRunner:
             try:
                 await self._require_in_place(job)
                 file = await take_in(self._open, job.reference, job.options)
+                with file:
+                    stop, recipe = self._stops[job_id], parts.pipelines[pipeline]
+                    await Upload(parts.uploads, name, job_id, recipe, file, stop).take_in()
             except (InputError, NotAllowed, NotThere) as error:
-                await self._fail(job_id, name, error)
-                return
-            with file:
-                upload = Upload(
-                    parts.uploads, name, job_id, parts.pipelines[pipeline], file, self._stopped
-                )
-                await upload.take_in()
+                await self._fail(job_id, name, f"{error.message} {error.hint or ''}".strip())
+            except DatabaseGone:
+                raise
+            except Exception as error:
+                if self._places.failures(job_id) + 1 < TRIES:
+                    raise
+                message = f"the file cannot be ingested: {type(error).__name__}: {error}"
+                await self._fail(job_id, name, message[:_MESSAGE_CHARACTERS])
+                parts.log.error("intake.failed", job_id=job_id, exc_info=error)
         finally:
             await store.leases.return_leases(name)
             await store.workers.stop_worker(name)
@@ -89,11 +110,10 @@ class UploadRunner:
         table = options.get("_table") or {}
         return open_table(Path(reference or ""), {**table, **self._parts.library.limits.table})
 
-    async def _fail(self, job_id: int, name: str, error: UserError) -> None:
+    async def _fail(self, job_id: int, name: str, message: str) -> None:
         """A stored file that can no longer be opened fails its job with the reason."""
         seconds = self._parts.uploads.walk.limits.lease_seconds
         stream = await self._store.ingest.lease_stream(job_id, name, seconds)
         if stream is not None:
-            message = f"{error.message} {error.hint or ''}".strip()
             await self._store.ingest.fail_stream(stream, message)
             await self._store.outcomes.complete(job_id)

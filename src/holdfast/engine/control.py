@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from holdfast.engine.planning import PipelinePlanner
-from holdfast.errors import IllegalTransition, PipelineError, UnfitState, UserError
+from holdfast.errors import IllegalTransition, PipelineError, StreamOwned, UnfitState, UserError
 from holdfast.model import FINAL, ItemStatus, Job, JobState, Lane
 from holdfast.observe.tracing import note, span
 from holdfast.options import whole_options
@@ -33,14 +33,19 @@ NO_CAPS = Caps()
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a job came from, if over HTTP: the address, the stored file, the request's key."""
+    """Where a job came from, if over HTTP: the address, the stored file, the request's key.
+
+    An admin sees whose stream a job would take over, and may ask for that.
+    """
 
     ip: str | None = None
     file_id: int | None = None
     request: RequestKey | None = None
+    by_admin: bool = False
+    take_over: bool = False
 
 
-_NOT_OVER_HTTP = Origin()
+_NOT_OVER_HTTP = Origin(by_admin=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +106,10 @@ class Control:
     ) -> int:
         """A job whose records the pipeline discovers."""
         job = await self.discovery_job(pipeline, options, caps, origin=origin)
-        return await self._create(job, actor or self._owner, only_first)
+        try:
+            return await self._create(job, actor or self._owner, only_first)
+        except StreamOwned as owned:
+            raise (owned.named if origin.by_admin else owned) from None
 
     async def discovery_job(
         self,
@@ -138,6 +146,7 @@ class Control:
             concludes=pipeline.concludes,
             ip=origin.ip,
             request=origin.request,
+            takes_over=origin.take_over and origin.by_admin,
         )
 
     async def force_full(

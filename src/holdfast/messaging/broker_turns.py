@@ -260,7 +260,9 @@ class BrokerTurns:
                 await self._patiently(partial(self._send_on, delivery, message))
                 await delivery.ack()
                 return
-            await self._patiently(partial(self._parts.job_starts.start, message, request))
+            await self._patiently(
+                partial(self._parts.job_starts.start, message, request, delivery.body)
+            )
         except Exception as error:
             # Including the unforeseen: a worker that died of it would pass it to the next one.
             text = error.message if isinstance(error, UserError) else ""

@@ -90,6 +90,7 @@ class Header(_Part):
     created_at: Annotated[AwareDatetime, Field(strict=False), BeforeValidator(_check_instant)]
     attempt: Attempts
     max_attempts: Attempts
+    signature: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
 
 
 class Tracing(_Part):
@@ -186,7 +187,9 @@ def compose(
 def dump(message: Message) -> bytes:
     body = message.body.model_dump()
     envelope = Envelope.model_construct(header=message.header, body=body, tracing=message.tracing)
-    return envelope.model_dump_json().encode()
+    signed = message.header.signature is not None
+    exclude = None if signed else {"header": {"signature"}}
+    return envelope.model_dump_json(exclude=exclude).encode()
 
 
 def parse(raw: bytes, max_bytes: int) -> Message:

@@ -9,6 +9,7 @@ from typing import Any
 from holdfast.engine.control import Control
 from holdfast.errors import UserError
 from holdfast.messaging.envelope import JobStart, Message
+from holdfast.messaging.signing import MessageTrust
 from holdfast.observe.tracing import span
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
@@ -16,15 +17,22 @@ from holdfast.store import Store
 
 class JobStarts:
     def __init__(
-        self, store: Store, control: Control, pipelines: Mapping[str, Pipeline], log: Any
+        self,
+        store: Store,
+        control: Control,
+        pipelines: Mapping[str, Pipeline],
+        log: Any,
+        trust: MessageTrust,
     ) -> None:
         self._store = store
         self._control = control
         self._pipelines = pipelines
         self._log = log
+        self._trust = trust
 
-    async def start(self, message: Message, request: JobStart) -> None:
+    async def start(self, message: Message, request: JobStart, payload: bytes) -> None:
         """Makes the job that a message asks for, in the transaction that records the message."""
+        self._trust.check(payload, message.header.signature, request.owner)
         pipeline = self._pipelines.get(request.pipeline)
         if pipeline is None:
             known = ", ".join(sorted(self._pipelines))

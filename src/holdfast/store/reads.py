@@ -27,7 +27,7 @@ class Verification:
 
     @property
     def problems(self) -> list[str]:
-        found = {
+        pairs = {
             "accepted": (self.counters.accepted, self.items),
             "done": (self.counters.done, self.by_status.get("DONE", 0)),
             "not_found": (self.counters.not_found, self.by_status.get("NOT_FOUND", 0)),
@@ -37,7 +37,7 @@ class Verification:
         }
         return [
             f"{name}: counted {counted}, found {rows}"
-            for name, (counted, rows) in found.items()
+            for name, (counted, rows) in pairs.items()
             if counted != rows
         ]
 
@@ -87,10 +87,10 @@ class Reads:
         rows = await self._database.fetch("running_jobs", {"pipelines": list(pipelines)})
         return [row[0] for row in rows]
 
-    async def upload_jobs(self, pipelines: Sequence[str]) -> list[tuple[int, str]]:
-        """Jobs over stored files whose rows nobody ingests now."""
+    async def upload_jobs(self, pipelines: Sequence[str]) -> list[tuple[int, str, str]]:
+        """Jobs over stored files whose rows nobody ingests now: id, pipeline and owner."""
         rows = await self._database.fetch("upload_jobs", {"pipelines": list(pipelines)})
-        return [(row["id"], row["pipeline"]) for row in rows]
+        return [(row["id"], row["pipeline"], row["owner_id"]) for row in rows]
 
     async def finishable_jobs(self) -> list[int]:
         return [row[0] for row in await self._database.fetch("finishable_jobs")]

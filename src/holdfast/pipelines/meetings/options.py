@@ -76,6 +76,9 @@ class MeetingsOptions:
         secret=True,
         shown="none",
     )
+    webhook_signed: bool = setting(
+        False, "Accept only signed webhooks: the secret alone is not enough then."
+    )
     timeout_seconds: float = setting(60.0, "Longest wait for a response of a site.", 0.01, 3600)
     rebuild_seconds: float = setting(
         60.0, "Time a site is given to restore a missing table or missing rows.", 0, 3600

@@ -55,6 +55,10 @@ class Meetings(Pipeline):
     def webhook_secret(self) -> str:
         return self._options.webhook_secret
 
+    @property
+    def webhook_signed(self) -> bool:
+        return self._options.webhook_signed
+
     def image_url(self, subdomain: str, path: str | None) -> str | None:
         """The address of a page's image, for links."""
         template = self._options.image_url

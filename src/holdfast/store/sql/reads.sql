@@ -118,7 +118,7 @@ group by r.pipeline;
 
 -- name: upload_jobs
 -- Jobs over stored files whose rows are not all ingested yet, and that nobody ingests now.
-select distinct j.id, j.pipeline
+select distinct j.id, j.pipeline, j.owner_id
 from   jobs j
        join streams s on s.job_id = j.id
 where  j.state = 'RUNNING' and j.pipeline in (@each(:pipelines, text))

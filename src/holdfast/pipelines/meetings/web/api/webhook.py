@@ -1,7 +1,8 @@
 """The webhook by which a site reports a change.
 
 PUT or POST /munis/api/update/<subdomain>/, with `Authorization: Bearer <secret>` or the bare
-secret. If no secret is set, every request is refused.
+secret; or signed with it: `X-Holdfast-Signature: t=SECONDS,n=NONCE,v1=HEX`, see
+`holdfast.api.signatures`. If no secret is set, every request is refused.
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ import orjson
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 
+from holdfast.api.dependencies import Parts
 from holdfast.api.identity import PartsOf
+from holdfast.api.signatures import HEADER, wrong_signature
 from holdfast.errors import UserError
 from holdfast.model import Json
 from holdfast.pipelines.meetings.municipalities import FIELDS
+from holdfast.pipelines.meetings.pipeline import Meetings
 from holdfast.pipelines.meetings.web.api.shapes import pipeline_of
 
 router = APIRouter(prefix="/munis/api", tags=["meetings"])
@@ -28,8 +32,9 @@ _ACCEPTED = tuple(name for name in FIELDS if name not in ("url", "zone", "subdom
 @router.post("/update/{subdomain}/", summary="Report a change of a site")
 async def update(subdomain: str, request: Request, parts: PartsOf) -> JSONResponse:
     pipeline = pipeline_of(parts)
-    if not is_authorized(request.headers.get("authorization", ""), pipeline.webhook_secret):
-        return _error(401, "Invalid webhook secret")
+    refusal = await _refusal(request, parts, pipeline)
+    if refusal is not None:
+        return _error(401, refusal)
     fields = _fields(await request.body())
     if isinstance(fields, str):
         return _error(400, fields)
@@ -42,6 +47,23 @@ async def update(subdomain: str, request: Request, parts: PartsOf) -> JSONRespon
         return _error(400, error.message)
     status = 201 if planned.answer["action"] == "created" else 200
     return JSONResponse({"status": "success", "subdomain": subdomain, **planned.answer}, status)
+
+
+async def _refusal(request: Request, parts: Parts, pipeline: Meetings) -> str | None:
+    """Why the request is refused, or None. A signature that is sent must be valid."""
+    header = request.headers.get(HEADER)
+    if header is None:
+        if pipeline.webhook_signed:
+            return "The webhook is not signed"
+        given = request.headers.get("authorization", "")
+        return None if is_authorized(given, pipeline.webhook_secret) else "Invalid webhook secret"
+    if not pipeline.webhook_secret:
+        return "Invalid webhook secret"
+    path, body = request.url.path, await request.body()
+    nonces, now = parts.console.nonces, parts.clock.now()
+    return await wrong_signature(
+        nonces, "webhook", pipeline.webhook_secret, path, body, header, now
+    )
 
 
 def is_authorized(header: str, secret: str) -> bool:
