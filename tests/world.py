@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -35,6 +36,16 @@ class Request:
         """The last value of each parameter."""
         found = parse_qs(urlsplit(self.target).query, keep_blank_values=True)
         return {name: values[-1] for name, values in found.items()}
+
+
+@dataclass(slots=True)
+class Visit:
+    """A request with its times (monotonic): from when it was read to when its reply was sent."""
+
+    request: Request
+    started_at: float
+    finished_at: float | None = None  # None: the reply is still being sent
+    answer: Answer | Raw | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +82,23 @@ def redirect(location: str, status: int = 302) -> Answer:
 
 
 class World:
-    """Routes by path, and everything that was asked, in order. Unknown paths answer 404."""
+    """Routes by path, and everything that was asked, in order. Other paths are answered by
+    `otherwise`, or with 404."""
 
-    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        tls: ssl.SSLContext | None = None,
+        *,
+        otherwise: Handler | None = None,
+        address: str = "127.0.0.1",
+        port: int = 0,
+    ) -> None:
         self.requests: list[Request] = []
+        self.visits: list[Visit] = []
         self.connections = 0
-        self.port = 0
+        self.port = port
+        self._address = address
+        self._otherwise = otherwise or _not_found
         self._tls = tls
         self._routes: dict[str, Handler] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -95,7 +117,7 @@ class World:
 
     async def __aenter__(self) -> World:
         self._server = await asyncio.start_server(
-            self._accept, "127.0.0.1", 0, ssl=self._tls, limit=1 << 20
+            self._accept, self._address, self.port, ssl=self._tls, limit=1 << 20
         )
         self.port = self._server.sockets[0].getsockname()[1]
         return self
@@ -131,10 +153,19 @@ class World:
         """Whether the connection stays open."""
         request = await _read_request(reader)
         self.requests.append(request)
-        handler = self._routes.get(request.path, _not_found)
-        answer = handler(request)
+        visit = Visit(request, time.monotonic())
+        self.visits.append(visit)
+        try:
+            return await self._answer(visit, writer)
+        finally:
+            visit.finished_at = time.monotonic()
+
+    async def _answer(self, visit: Visit, writer: asyncio.StreamWriter) -> bool:
+        request = visit.request
+        answer = self._routes.get(request.path, self._otherwise)(request)
         if isinstance(answer, Awaitable):
             answer = await answer
+        visit.answer = answer
         if isinstance(answer, Answer):
             writer.write(_encode(answer, request.method))
             await writer.drain()

@@ -1,13 +1,16 @@
 """Holdfast: process large sets of records from unreliable sources without losing any."""
 
 from holdfast.errors import Category, ErrorCode, Failed, NotFound, Retry, RetryClass, Skip
+from holdfast.loader import Loader
 from holdfast.model import Item, ItemStatus, Job, JobState, Lane, Outcome, Page, Record, Standing
 from holdfast.options import Option
 from holdfast.pipeline import (
     Act,
+    Backoff,
     Conclusion,
     Context,
     Dedupe,
+    Done,
     Gate,
     Mark,
     Pipeline,
@@ -21,13 +24,16 @@ from holdfast.pipeline import (
     Verified,
     pipeline,
 )
+from holdfast.rulings import Ruled, Ruling, RulingKind
 
 __all__ = [
     "Act",
+    "Backoff",
     "Category",
     "Conclusion",
     "Context",
     "Dedupe",
+    "Done",
     "ErrorCode",
     "Failed",
     "Gate",
@@ -36,6 +42,7 @@ __all__ = [
     "Job",
     "JobState",
     "Lane",
+    "Loader",
     "Mark",
     "NotFound",
     "Option",
@@ -48,6 +55,9 @@ __all__ = [
     "Resume",
     "Retry",
     "RetryClass",
+    "Ruled",
+    "Ruling",
+    "RulingKind",
     "Settled",
     "Skip",
     "Standing",

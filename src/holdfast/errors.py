@@ -231,6 +231,7 @@ ERROR_CODES: dict[str, ErrorCode] = _table(
     ("INTERNAL_ERROR", _C.GENERIC, _R.SOON, True),
     ("CRASHED", _C.GENERIC, _R.NEVER, True),
     ("INVALID_RESULT", _C.PARSING, _R.NEVER, True),
+    ("BAD_ROW", _C.PARSING, _R.NEVER, False),
     ("TOO_LARGE", _C.PARSING, _R.NEVER, False),
     ("ROBOTS_DISALLOWED", _C.CONTENT, _R.NEVER, False),
     ("PRIVATE_ADDRESS", _C.NETWORK, _R.NEVER, True),

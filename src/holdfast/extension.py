@@ -32,6 +32,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import PipelineError
+from holdfast.flags import FlagSpec as FlagSpec
 from holdfast.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -46,19 +47,6 @@ _PART = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*\Z")
 
 #: event -> (what happened, its fields)
 Events = Mapping[str, tuple[str, tuple[str, ...]]]
-
-
-@dataclass(frozen=True, slots=True)
-class FlagSpec:
-    """Something that an admin can turn off while processes are running.
-
-    `setting` names a field of the extension's options, a bool: off there is off, whatever the
-    flag says.
-    """
-
-    name: str
-    help: str
-    setting: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -209,6 +209,7 @@ class Outcome(NamedTuple):
     delay: float = 0.0
     charged: bool = True
     logged: bool = True
+    effects: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +240,21 @@ class Job:
     def given_options(self) -> dict[str, Any]:
         """The options given with --option; names with an underscore belong to the engine."""
         return {k: v for k, v in self.options.items() if not k.startswith("_")}
+
+    @property
+    def column_names(self) -> Mapping[str, str]:
+        """What the pipeline calls the columns of the job's file, where it differs."""
+        return self.table.get("names") or {}
+
+    @property
+    def read_as(self) -> Sequence[str]:
+        """What was detected and assumed about the job's file, in sentences."""
+        return self.table.get("read_as") or ()
+
+    @property
+    def table(self) -> Mapping[str, Any]:
+        """How the job's file is read."""
+        return self.options.get("_table") or {}
 
 
 @dataclass(frozen=True, slots=True)

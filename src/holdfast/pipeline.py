@@ -17,10 +17,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from holdfast.errors import ErrorCode, Failed, PipelineError
+from holdfast.columns import Inputs
+from holdfast.errors import ErrorCode, Failed, PipelineError, RetryClass
 from holdfast.file_store import place_named
+from holdfast.flags import FlagValue
+from holdfast.loader import CacheHandle, Loader
 from holdfast.model import ItemStatus, Job, Json, Lane, Page, Standing
 from holdfast.options import Option
+from holdfast.rulings import Ruled
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,34 @@ class Dedupe:
     scope: str
     changed: str = "again"
     failed: str = "again"
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Delays between the attempts at an item, in seconds: `base`, doubled each time up to `cap`.
+    `jitter` is the share of each delay that is random."""
+
+    base: float
+    cap: float
+    jitter: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.base <= self.cap and 0 <= self.jitter <= 1):
+            raise PipelineError(
+                f"{self} is not a backoff",
+                "base is at least 0 and not above cap; jitter is between 0 and 1.",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A result with effects: what `save` needs besides the result, and only `save`.
+
+    Effects can be anything. They are kept in memory until the item is settled and are not stored.
+    """
+
+    result: Any
+    effects: Any = None
 
 
 class Http(Protocol):
@@ -105,10 +137,24 @@ class Fetch(Protocol):
     ) -> list[Row]: ...
 
 
+class Facilities(Protocol):
+    """What a worker offers to the items of one job, besides HTTP and gates. In a plain `def`
+    pipeline, the same calls without `await`."""
+
+    @property
+    def cache(self) -> CacheHandle: ...
+
+    async def read(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]: ...
+
+    async def load(self, name: str, key: str) -> Any: ...
+
+    async def flag(self, name: str) -> FlagValue: ...
+
+
 class Context:
     """What `process` is given besides the row."""
 
-    __slots__ = ("_files", "_gates", "attempt", "http", "job", "log", "seq")
+    __slots__ = ("_facilities", "_files", "_gates", "attempt", "http", "job", "log", "seq")
 
     def __init__(
         self,
@@ -118,6 +164,7 @@ class Context:
         http: Http,
         gates: Callable[[str], Any],
         log: Any,
+        facilities: Facilities,
         files: Path | None = None,
     ) -> None:
         self.job = job
@@ -126,6 +173,7 @@ class Context:
         self.http = http
         self.log = log
         self._gates = gates
+        self._facilities = facilities
         self._files = files
 
     @property
@@ -146,6 +194,27 @@ class Context:
         """`async with ctx.gate("provider"):` passes a gate for work that does not use ctx.http."""
         return self._gates(name)
 
+    def read(self, query: str, params: Mapping[str, Any] | None = None) -> Any:
+        """`rows = await ctx.read(...)`: reads the pipeline's own tables, by a named query of its
+        extension or by SQL. It cannot write."""
+        return self._facilities.read(query, params)
+
+    def load(self, name: str, key: str) -> Any:
+        """`await ctx.load("entity", "Q42")`: looks a key up, together with those that other items
+        ask for at the same time. The pipeline declares the loader in `loaders`."""
+        return self._facilities.load(name, key)
+
+    def flag(self, name: str) -> Any:
+        """`await ctx.flag("weather_radar")`: the value of a flag of the extension or the core, at
+        most two seconds old."""
+        return self._facilities.flag(name)
+
+    @property
+    def cache(self) -> Any:
+        """What the pipeline keeps for a while: `await ctx.cache.put(key, value, seconds=3600)`,
+        `await ctx.cache.get(key)`."""
+        return self._facilities.cache
+
 
 @dataclass(frozen=True, slots=True)
 class Settled:
@@ -156,6 +225,11 @@ class Settled:
     row: Json
     result: Any
     job: Job
+    normalized: Any = None  # what `process` was given; None if `normalize` failed
+    code: str | None = None
+    message: str | None = None
+    attempts: int = 1
+    effects: Any = None  # of Done(result, effects=...)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +310,14 @@ class Unproven:
 
 Conclusion = Verified | Reopen | Unproven
 
+#: What a pipeline can set a backoff for.
+BACKOFF_KINDS = (
+    str(RetryClass.SOON),
+    str(RetryClass.LATER),
+    str(RetryClass.THROTTLE),
+    "not_found",
+)
+
 #: The streams of the named sources (None: all). Their jobs are locked until the transaction ends.
 Standings = Callable[[Sequence[str] | None], Awaitable[Sequence[Standing]]]
 
@@ -248,7 +330,7 @@ class Pipeline:
 
     name: str = ""
     columns: Sequence[str] = ()
-    inputs: Sequence[str] = ()  # fields that rows should have; pages let people map columns to them
+    inputs: Inputs = ()  # fields that rows should have, or each field with its aliases in files
     options: Sequence[Option] = ()  # what can be set per job; anything else is refused
     timeout: float | None = None  # seconds per item; None: HOLDFAST_ITEM_TIMEOUT_SECONDS
     min_concurrency: int = 1
@@ -259,9 +341,11 @@ class Pipeline:
     error_codes: Mapping[str, ErrorCode] = {}
     max_attempts: int | None = None  # None: HOLDFAST_MAX_ATTEMPTS_ERROR
     max_attempts_not_found: int | None = None
-    schema: Sequence[
-        str
-    ] = ()  # statements that create the tables `save` writes, if they are missing
+    #: Delays between attempts. One for both "soon" and "later", or by kind: "soon", "later",
+    #: "throttle", "not_found". What is not set comes from the settings.
+    backoff: Backoff | Mapping[str, Backoff] | None = None
+    loaders: Mapping[str, Loader] = {}  # what ctx.load(name, key) looks up in batches
+    schema: Sequence[str] = ()  # statements that create missing tables that `save` writes
     slice_pages: int | None = None  # maximum number of pages in one slice of discovery
 
     def __init__(self) -> None:
@@ -270,6 +354,7 @@ class Pipeline:
         self.metrics: Any = None  # what the metrics part of its extension returned
         self.name = self.name or _snake_case(type(self).__name__)
         self._check_process()
+        self._check_backoff()
         self.threaded = not inspect.iscoroutinefunction(self.process)
         self.normalizes = type(self).normalize is not Pipeline.normalize
         self.saves = type(self).save is not Pipeline.save
@@ -277,6 +362,7 @@ class Pipeline:
         self.plans = type(self).plan is not Pipeline.plan
         self.concludes = type(self).conclude is not Pipeline.conclude
         self.tends = type(self).tend is not Pipeline.tend
+        self.rules = type(self).ruling is not Pipeline.ruling
 
     def _check_process(self) -> None:
         if getattr(self.process, "__func__", None) is Pipeline.process:
@@ -291,6 +377,15 @@ class Pipeline:
                 f"the pipeline {self.name} must take two arguments: row and ctx",
                 "Write async def NAME(row, ctx), or in a class async def process(self, row, ctx).",
             ) from None
+
+    def _check_backoff(self) -> None:
+        if isinstance(self.backoff, Mapping):
+            unknown = sorted(set(self.backoff) - set(BACKOFF_KINDS))
+            if unknown:
+                raise PipelineError(
+                    f"the pipeline {self.name} has no backoff {unknown[0]!r}",
+                    f"Kinds: {', '.join(BACKOFF_KINDS)}.",
+                )
 
     def sources(self, options: Mapping[str, Any]) -> Sequence[str]:
         """The names of the sources to read; each becomes a separate stream."""
@@ -318,6 +413,12 @@ class Pipeline:
 
     async def save(self, tx: Tx, settled: Sequence[Settled]) -> None:
         """Writes domain rows in the transaction that settles the items."""
+
+    async def ruling(self, tx: Tx, ruled: Ruled) -> Mapping[str, Any] | None:
+        """Judges a person's decision about an item, in the transaction that writes it: raises
+        UserError to refuse it, writes domain rows, and returns the values of columns that win in
+        grid and export (None: those of the edit or of the choice)."""
+        return None
 
     async def note(self, tx: Tx, job: Job, notes: Any) -> None:
         """Stores what a page contains besides records (`Page.notes`), together with its cursor."""

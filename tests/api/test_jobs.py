@@ -137,17 +137,17 @@ async def test_kickoff_works_within_the_request(server: ApiServer) -> None:
 
 async def test_switched_off_ingest_refuses_uploads(server: ApiServer) -> None:
     ada, admin = await server.person("ada"), await server.person("root", "admin")
-    assert (await admin.put("/api/flags/ingest", json={"enabled": False})).status_code == 204
+    assert (await admin.put("/api/flags/ingest", json={"value": False})).status_code == 204
     assert (await upload(ada, ROWS)).status_code == 503
     assert (await ada.post("/api/files", files={"file": ("a.csv", b"a\n1\n")})).status_code == 503
-    assert (await admin.put("/api/flags/ingest", json={"enabled": True})).status_code == 204
+    assert (await admin.put("/api/flags/ingest", json={"value": True})).status_code == 204
     assert (await upload(ada, ROWS)).status_code == 202
 
 
 async def test_setting_that_is_off_wins_over_the_flag(database_url: str, tmp_path: Path) -> None:
     async with ApiServer(database_url, tmp_path, db_ingest_enabled="false") as server:
         admin = await server.person("root", "admin")
-        assert (await admin.put("/api/flags/ingest", json={"enabled": True})).status_code == 204
+        assert (await admin.put("/api/flags/ingest", json={"value": True})).status_code == 204
         assert (await upload(admin, ROWS)).status_code == 503
 
 

@@ -39,6 +39,8 @@ OWNED = {
     "POST /api/jobs/{jobId}/resume", "POST /api/jobs/{jobId}/cancel",
     "POST /api/jobs/{jobId}/reprocess", "POST /api/jobs/{jobId}/skip",
     "GET /api/jobs/{jobId}/items", "GET /api/jobs/{jobId}/items/{seq}",
+    "GET /api/jobs/{jobId}/items/{seq}/ruling", "PUT /api/jobs/{jobId}/items/{seq}/ruling",
+    "DELETE /api/jobs/{jobId}/items/{seq}/ruling",
     "POST /api/jobs/{jobId}/export",
     "GET /api/exports/{export_id}", "GET /api/exports/{export_id}/download",
     "GET /api/operations/{operation_id}", "POST /api/operations/{operation_id}/cancel",
@@ -72,7 +74,8 @@ BODIES: dict[str, Any] = {
     "POST /api/gates/{name}/close": {"seconds": 1},
     "PUT /api/schedules/{name}": {"pipeline": "lengths", "cron": "0 6 * * *"},
     "PUT /api/kill-switches/{scope}": {},
-    "PUT /api/flags/{name}": {"enabled": False},
+    "PUT /api/flags/{name}": {"value": False},
+    "PUT /api/jobs/{jobId}/items/{seq}/ruling": {"kind": "reject", "version": 0},
     "POST /api/tokens": {"name": "mine"},
     "PUT /api/session/password": {"password": "long enough"},
 }

@@ -42,9 +42,9 @@ def write_bytes(desk: Desk, name: str, content: bytes) -> Path:
     [
         (None, "in.csv does not exist"),
         (b"", "in.csv is empty"),
-        (b"a,b\n1,x\x00y\n", "NUL character in line 2"),
-        (b"a,b\n1,\xff\xfe\x81\n", "cannot be decoded"),
-        (b"\x1f\x8b\x08", "a gzip archive"),
+        (b"a,b\n1,x\x00y\n2,x\x00y\n", "NUL character in line 2"),
+        (b"a,b\n1,\xff\xfe\x81\n2,\xff\n", "cannot be decoded"),
+        (b"\x1f\x8b\x08", "cannot be unpacked"),
         (b"<html><body>log in", "HTML or XML"),
         (b"PK\x03\x04 and no zip", "The workbook is damaged"),
     ],
@@ -133,17 +133,17 @@ def test_ids_are_kept_as_text_to_the_last_digit(echo: Desk) -> None:
     assert all(value.strip() in table for value in ids)
 
 
-def test_huge_cell_is_refused_with_the_setting_that_allows_it(echo: Desk) -> None:
+def test_huge_cell_is_an_error_item_that_names_the_limit(echo: Desk) -> None:
     path = echo.folder / "in.csv"
     with path.open("wb") as file:
         file.write(b"id,text\n1,")
         for _ in range(100):
             file.write(b"x" * 1_000_000)
         file.write(b"\n2,y\n")
-    said = echo.fail("run", "echo.py", "in.csv")
-    assert "Row 1 is larger than 10,485,760 bytes" in said
-    assert "HOLDFAST_MAX_INPUT_BYTES" in said
-    assert_nothing_half_done(echo)
+    assert echo.holdfast("run", "echo.py", "in.csv").returncode == 3
+    assert echo.statuses() == ["ERROR", "DONE"]
+    message = echo.json("items", "1", "--item", "1")["error_message"]
+    assert "line 2 has a cell of more than 10,485,760 bytes ('text')" in message
 
 
 def assert_nothing_half_done(desk: Desk) -> None:
@@ -237,9 +237,8 @@ def test_pipeline_that_is_not_there_is_explained(desk: Desk) -> None:
     assert "must end in .py" in desk.fail("run", "upper.txt", "in.csv")
 
 
-def test_record_that_is_too_large_names_the_setting(echo: Desk) -> None:
+def test_record_that_is_too_large_is_an_error_item(echo: Desk) -> None:
     echo.write("in.csv", "text\n" + "x" * 5000 + "\ny\n")
-    said = echo.fail("run", "echo.py", "in.csv", env={"HOLDFAST_MAX_INPUT_BYTES": "1000"})
-    assert "Row 1: the cell 'text' is larger than 1,000 bytes" in said
-    assert "HOLDFAST_MAX_INPUT_BYTES" in said
-    assert_nothing_half_done(echo)
+    done = echo.holdfast("run", "echo.py", "in.csv", env={"HOLDFAST_MAX_INPUT_BYTES": "1000"})
+    assert done.returncode == 3
+    assert echo.statuses() == ["ERROR", "DONE"]

@@ -73,7 +73,7 @@ async def _fail(store: Store, name: str) -> None:
 
 
 async def _set_flag(store: Store, name: str) -> None:
-    await open_console(store).flags.set_flag(name, False, "tester")
+    await store.flags.set_flag(name, False, "tester")
 
 
 async def _begin(store: Store, name: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from holdfast.engine.pace.concurrency import ConcurrencyBounds
 from holdfast.engine.pace.controllers import ClaimBounds, IngestBounds, SpacingBounds
 from holdfast.engine.pace.retry import RetryPolicy
+from holdfast.pipeline import Backoff
 
 _INGEST = IngestBounds(
     min_rows=64,
@@ -33,14 +34,10 @@ _SPACING = SpacingBounds(spike_share=0.2, max_multiplier=8.0)
 _RETRY = RetryPolicy(
     max_attempts_error=5,
     max_attempts_not_found=2,
-    soon_base=1.0,
-    soon_cap=60.0,
-    later_base=60.0,
-    later_cap=3600.0,
-    throttle_base=5.0,
-    throttle_cap=300.0,
-    not_found_base=30.0,
-    not_found_cap=86400.0,
+    soon=Backoff(1.0, 60.0),
+    later=Backoff(60.0, 3600.0),
+    throttle=Backoff(5.0, 300.0),
+    not_found=Backoff(30.0, 86400.0, jitter=0.5),
 )
 
 

@@ -6,6 +6,7 @@ import asyncio
 import random
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -29,6 +30,9 @@ def execute_of(made: Pipeline, **limits: Any) -> Execute:
     parts = ExecuteParts(
         http=None,  # type: ignore[arg-type]
         gates=lambda name: name,
+        facilities=lambda pipeline, job: SimpleNamespace(
+            cache=None, read=None, load=None, flag=None
+        ),
         retry=retry_policy(),
         limits=ExecuteLimits(**(defaults | limits)),
         threads=Threads(2),

@@ -8,17 +8,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.engine.pace.retry import Verdict, decide, decide_not_found, source_delay
-from holdfast.errors import ERROR_CODES, Category, ErrorCode, RetryClass
+from holdfast.engine.pace.retry import (
+    Verdict,
+    decide,
+    decide_not_found,
+    policy_of,
+    source_delay,
+)
+from holdfast.errors import ERROR_CODES, Category, ErrorCode, PipelineError, RetryClass
+from holdfast.pipeline import Backoff, Pipeline, pipeline
 from tests.engine.bounds import retry_policy
 
 POLICY = retry_policy()
 CODES = st.sampled_from(sorted(ERROR_CODES.values(), key=lambda code: code.code))
 RETRY_AFTER = st.none() | st.floats(-10, 1e6)
 LIMITS = {
-    RetryClass.SOON: (POLICY.soon_base, POLICY.soon_cap),
-    RetryClass.LATER: (POLICY.later_base, POLICY.later_cap),
-    RetryClass.THROTTLE: (POLICY.throttle_base, POLICY.throttle_cap),
+    RetryClass.SOON: (POLICY.soon.base, POLICY.soon.cap),
+    RetryClass.LATER: (POLICY.later.base, POLICY.later.cap),
+    RetryClass.THROTTLE: (POLICY.throttle.base, POLICY.throttle.cap),
 }
 
 
@@ -61,7 +68,7 @@ def test_throttles_are_retried_for_ever_and_charge_nothing() -> None:
         rng=Random(0),
     )
     assert verdict.retry and not verdict.charged
-    assert 0 <= verdict.delay <= POLICY.throttle_cap
+    assert 0 <= verdict.delay <= POLICY.throttle.cap
 
 
 def test_items_told_the_same_second_do_not_return_in_it_together() -> None:
@@ -133,7 +140,7 @@ def test_spacing_stretches_delays_up_to_the_cap() -> None:
         for attempts, spacing in ((2, 1.0), (2, 4.0), (4, 1000.0))
     )
     assert stretched == pytest.approx(4 * plain)
-    assert capped <= POLICY.soon_cap
+    assert capped <= POLICY.soon.cap
 
 
 def test_a_pipelines_own_code_follows_its_own_class() -> None:
@@ -151,7 +158,7 @@ def test_not_found_is_looked_for_once_more_by_default() -> None:
 
 @given(st.integers(1, 5000), st.integers(), st.floats(1, 8))
 def test_not_found_never_looks_again_at_once(misses: int, seed: int, spacing: float) -> None:
-    policy = retry_policy(max_attempts_not_found=10_000, not_found_base=10.0, not_found_cap=500.0)
+    policy = retry_policy(max_attempts_not_found=10_000, not_found=Backoff(10.0, 500.0, jitter=0.5))
     verdict = decide_not_found(policy, misses=misses, rng=Random(seed), spacing=spacing)
     assert 5.0 <= verdict.delay <= 500.0
 
@@ -166,3 +173,43 @@ def test_streams_that_failed_together_do_not_return_together() -> None:
 def test_source_is_never_asked_before_its_retry_after() -> None:
     delays = [source_delay(0, 60.0, 30.0, Random(seed)) for seed in range(50)]
     assert min(delays) >= 30.0 and len(set(delays)) == 50
+
+
+def _made(**attributes: object) -> Pipeline:
+    async def process(row: object, ctx: object) -> None:
+        return None
+
+    made: Pipeline = pipeline(**attributes)(process)
+    return made
+
+
+def test_pipeline_with_a_backoff_waits_by_it_and_gives_up_at_its_own_limit() -> None:
+    made = _made(max_attempts=3, backoff=Backoff(30, 3600, jitter=0.2))
+    policy = policy_of(made, POLICY)
+    verdicts = [
+        decide(policy, ERROR_CODES[code], attempts=n, throttles=0, retry_after=None, rng=Random(n))
+        for code in ("NETWORK_ERROR", "CONTENT_UNAVAILABLE")
+        for n in (1, 2, 3)
+    ]
+    delays = [verdict.delay for verdict in verdicts]
+    assert 24 <= delays[0] <= 30 and 48 <= delays[1] <= 60 and delays[2] == 0
+    assert 24 <= delays[3] <= 30 and 48 <= delays[4] <= 60 and delays[5] == 0
+    assert [verdict.retry for verdict in verdicts] == [True, True, False] * 2
+
+
+def test_backoff_by_kind_leaves_the_other_kinds_as_the_settings_have_them() -> None:
+    own = Backoff(3600, 7200, jitter=0)
+    policy = policy_of(_made(backoff={"not_found": own}), POLICY)
+    assert (policy.not_found, policy.soon, policy.later) == (own, POLICY.soon, POLICY.later)
+    assert decide_not_found(policy, misses=1, rng=Random(1)).delay == 3600
+
+
+def test_backoff_of_a_kind_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(PipelineError, match="no backoff 'sooner'"):
+        _made(backoff={"sooner": Backoff(1, 2)})
+
+
+@pytest.mark.parametrize("values", [(-1, 5), (10, 5), (1, 5, 1.5)])
+def test_backoff_that_makes_no_sense_is_refused(values: tuple[float, ...]) -> None:
+    with pytest.raises(PipelineError, match="is not a backoff"):
+        Backoff(*values)

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import orjson
 import structlog
 
 from holdfast.cli.composition import discover_limits, ingest_bounds
@@ -118,6 +119,26 @@ async def test_page_that_the_database_did_not_confirm_is_sent_again_in_smaller_b
     decisions = await ingest_decisions(store, job_id)
     failed = [row for row in decisions if row["why"] == "a batch failed"]
     assert failed and failed[0]["became"] <= failed[0]["was"] / 4
+    await assert_all_sound(store)
+    await store.close()
+
+
+async def test_unreadable_rows_are_stored_exactly_once_whatever_fails(
+    database_url: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    good, bad = "".join(f'{{"a":{n}}}\n' for n in range(30)), "{broken\n"
+    path.write_text((good + bad) * 12)
+    with TableFile(path) as file:
+        expected = [text for page in file.pages(0, lambda: 50, 10**6) for text in page.inputs]
+    store = await open_store(database_url, fault=failing(("ingest", "commit"), after=3, times=4))
+    job_id = await upload(store, path)
+    rows = await store.database.fetch("select input from items order by seq")
+    assert [row[0] for row in rows] == expected
+    assert len(expected) == 372
+    assert sum("_bad_row" in text for text in expected) == 12
+    (stream,) = await store.reads.streams(job_id)
+    assert orjson.loads(stream.cursor)["page"] == {"row": 372, "bad": 12}
     await assert_all_sound(store)
     await store.close()
 

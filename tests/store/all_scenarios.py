@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from tests.console import scenarios as console_scenarios
-from tests.store import message_scenarios, planning_scenarios, upkeep_scenarios
+from tests.store import (
+    facility_scenarios,
+    message_scenarios,
+    planning_scenarios,
+    upkeep_scenarios,
+)
 from tests.store.scenarios import SCENARIOS, Scenario
 
 __all__ = [
     "SCENARIOS",
     "Scenario",
     "console_scenarios",
+    "facility_scenarios",
     "message_scenarios",
     "planning_scenarios",
     "upkeep_scenarios",

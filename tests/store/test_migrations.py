@@ -14,10 +14,12 @@ from holdfast.console import open_console
 from holdfast.console.exports import NewExport
 from holdfast.console.files import NewFile
 from holdfast.console.operations import NewOperation
+from holdfast.console.rulings import NewRuling
 from holdfast.console.second_factors import SecondFactors
 from holdfast.errors import DatabaseGone, SchemaError, UserError
 from holdfast.model import ItemStatus, JobState
 from holdfast.pipeline import Dedupe, Gate
+from holdfast.rulings import RulingKind
 from holdfast.store import DecisionRow, NewJob, Store, open_store
 from holdfast.store.extension_folders import all_sql
 from holdfast.store.migrate import (
@@ -55,6 +57,7 @@ TABLES = {
     "secrets", "users", "tokens", "sessions", "login_links", "login_failures", "flags", "requests",
     "files", "exports", "operations", "samples",
     "stream_slices", "audit_pruning", "second_factors", "recovery_codes", "nonces",
+    "cache", "rulings",
 }  # fmt: skip
 CORE_BRANCH = installed_branches()[:1]
 
@@ -83,6 +86,7 @@ async def _fill(url: str) -> None:
     await store.workers.hold_duty("sweep", "one", 60)
     await _fill_people(store, job_id)
     await store.samples.take_samples()
+    await store.cache.put("demo", {"key": ({"a": 1}, 60)})
     for table in await tables_of(store):
         assert await fetch(store, f"select 1 from {table} limit 1"), f"{table} has data"
     await store.close()
@@ -100,12 +104,14 @@ async def _fill_people(store: Store, job_id: int) -> None:
     pruning = "insert into audit_pruning (before, actor, at) values (@after(-9e9), 'x', @now)"
     await execute(store, pruning)
     await open_console(store).secrets.secret("signing", "fresh")
-    await open_console(store).flags.set_flag("ingest", False, "tester")
+    await store.flags.set_flag("ingest", False, "tester")
     await open_console(store).idempotency.begin_request("ada", "key", "same")
     await open_console(store).files.add_file(
         NewFile("ada", "a.csv", "upload", "/a.csv", 1, "hash", {})
     )
     await open_console(store).exports.add_export(NewExport("ada", job_id, "csv", [], False))
+    ruling = NewRuling(RulingKind.EDIT, {"n": 1}, "", "ada", 0)
+    await open_console(store).rulings.rule(await store.reads.job(job_id), 1, ruling)
     await open_console(store).operations.add(NewOperation("ada", "cancel", {}, [job_id], 1))
 
 

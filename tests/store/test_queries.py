@@ -54,6 +54,17 @@ def test_query_without_the_prefix_of_its_extension_is_refused(
         load(folder)
 
 
+def test_fragment_is_put_into_the_queries_that_use_it(tmp_path: Path) -> None:
+    text = "-- fragment: toy_columns\na, b\n\n-- name: toy_all\nselect @toy_columns from t;\n"
+    assert load(write(tmp_path / "sql", common=text)) == {"toy_all": "select a, b from t"}
+
+
+def test_fragment_without_the_prefix_of_its_extension_is_refused(tmp_path: Path) -> None:
+    folder = write(tmp_path / "sql", common="-- fragment: job_columns\nid\n")
+    with pytest.raises(PipelineError, match="the fragment job_columns does not begin with toy_"):
+        load(folder)
+
+
 @pytest.mark.parametrize("file", ["common", "sqlite"])
 def test_query_that_core_or_another_extension_has_is_refused(tmp_path: Path, file: str) -> None:
     core = write(tmp_path / "core", common="-- name: toy_one\nselect 0;\n")

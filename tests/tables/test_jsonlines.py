@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.columns import BAD_ROW, EXCERPT, LINE
 from holdfast.tables.files import TableFile
 from holdfast.tables.records import BLANK_ROWS, NO_ROWS
 from tests.tables.reading import read, records_of, refusal
@@ -60,10 +61,16 @@ def test_byte_order_mark_is_removed(lines, encoding: str) -> None:
         ('{"\\u0000":1}', "NUL"),
     ],
 )
-def test_bad_line_is_named(lines, line: str, what: str) -> None:
-    error = refusal(lines('{"a":1}\n\n' + line + "\n"))
-    assert "line 3" in error.message
-    assert what in error.message
+def test_bad_line_is_a_bad_row(lines, line: str, what: str) -> None:
+    first, bad, last = read(lines('{"a":1}\n\n' + line + '\n{"a":2}\n'))
+    assert (first, last) == ({"a": 1}, {"a": 2})
+    assert bad[LINE] == 3
+    assert what in bad[BAD_ROW]
+    assert bad[EXCERPT].startswith(line[:40])
+
+
+def test_file_none_of_whose_lines_can_be_read_is_refused(lines) -> None:
+    assert "line 1 is not valid JSON" in refusal(lines("a\nb\n", "table.jsonl")).message
 
 
 def test_escaped_backslash_before_u0000_is_no_nul(lines) -> None:
@@ -78,9 +85,11 @@ def test_object_over_several_lines_is_refused(lines) -> None:
     assert "line 1" in refusal(lines('{\n  "a": 1\n}\n', "table.json")).message
 
 
-def test_line_without_end_is_refused(lines) -> None:
-    path = lines('{"a":1}\n{"a":"' + "x" * 1_000_000 + '"}\n')
-    assert "Row 2 is larger than 50,000" in refusal(path, max_row_bytes=50_000).message
+def test_line_that_is_too_long_is_a_bad_row(lines) -> None:
+    path = lines('{"a":1}\n{"a":"' + "x" * 1_000_000 + '"}\n{"a":3}\n')
+    first, bad, last = read(path, max_row_bytes=50_000)
+    assert bad[BAD_ROW] == "is larger than 50,000 bytes"
+    assert (first, bad[LINE], last) == ({"a": 1}, 2, {"a": 3})
 
 
 def test_blank_file_has_no_rows(lines) -> None:

@@ -19,6 +19,7 @@ import xlsxwriter
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from holdfast.columns import BAD_ROW, EXCERPT, LINE
 from holdfast.errors import InputError
 from holdfast.tables.files import TableFile, TableOptions
 from holdfast.tables.records import EXTRA, LONG_ROWS, NO_ROWS
@@ -246,7 +247,8 @@ def test_many_honest_bytes_are_refused_above_the_limit(workbook) -> None:
 def test_other_zips_and_damaged_ones_are_refused(workbook, tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "docs.zip", "w") as archive:
         archive.writestr("readme.txt", "hello")
-    assert "not an XLSX workbook" in refusal(tmp_path / "docs.zip").message
+        archive.writestr("more.txt", "hello")
+    assert "2 files, not one table: readme.txt, more.txt" in refusal(tmp_path / "docs.zip").message
     whole = workbook([["a"], [1]])
     (tmp_path / "cut.xlsx").write_bytes(whole.read_bytes()[:2000])
     assert "damaged" in refusal(tmp_path / "cut.xlsx").message
@@ -256,17 +258,22 @@ def test_broken_xml_is_refused(rewritten) -> None:
     assert "damaged" in refusal(rewritten("xl/workbook.xml", lambda xml: xml[:200])).message
 
 
-def test_nul_character_is_refused_with_its_row(workbook) -> None:
-    assert "Row 3" in refusal(workbook([["a"], ["x"], ["_x0000_"]])).message
+def test_nul_character_makes_a_bad_row(workbook) -> None:
+    _, bad, last = read(workbook([["a"], ["x"], ["_x0000_"], ["y"]]))
+    assert bad == {BAD_ROW: "holds a NUL character", LINE: 3, EXCERPT: "\\x00"}
+    assert last == {"a": "y"}
 
 
-def test_large_row_is_refused(tmp_path: Path) -> None:
+def test_large_row_is_a_bad_row(tmp_path: Path) -> None:
     with xlsxwriter.Workbook(tmp_path / "wide.xlsx") as book:
         sheet = book.add_worksheet()
         sheet.write_row(0, 0, ["a", "b"])
         sheet.write_row(1, 0, ["x" * 30_000, "y" * 30_000])
-    assert "Row 2" in refusal(tmp_path / "wide.xlsx", max_row_bytes=50_000).message
-    assert "'a'" in refusal(tmp_path / "wide.xlsx", max_cell_bytes=20_000).message
+    (row,) = read(tmp_path / "wide.xlsx", max_row_bytes=50_000)
+    assert row[BAD_ROW] == "is larger than 50,000 bytes"
+    assert row[LINE] == 2
+    (row,) = read(tmp_path / "wide.xlsx", max_cell_bytes=20_000)
+    assert "20,000 bytes ('a')" in row[BAD_ROW]
 
 
 def child_of_this_process() -> psutil.Process:

@@ -19,7 +19,7 @@ PAGES = [
     "", "/head", "/charts", "/pending", "/errors", "/pace", "/streams", "/audit", "/items/1",
     "/export", "/cancel", "/caps", "/reprocess", "/bulk?kind=reprocess&q=status:ERROR",
 ]  # fmt: skip
-ORDERS = ["/pause", "/resume", "/cancel", "/kickoff", "/bulk", "/export"]
+ORDERS = ["/pause", "/resume", "/cancel", "/kickoff", "/bulk", "/export", "/items/1/ruling"]
 
 
 class Visitor:
@@ -105,7 +105,7 @@ def test_nobody_starts_a_job_on_anothers_file(
 @pytest.mark.parametrize(
     ("path", "fields"),
     [
-        ("/settings/flags/pending", {"enabled": "0"}),
+        ("/settings/flags/pending", {"value": "off"}),
         ("/settings/switches", {"scope": "all", "on": "1"}),
         ("/settings/users", {"name": "eve", "role": "admin"}),
         ("/settings/users/admin/link", {}),

@@ -180,7 +180,7 @@ def test_link_is_not_used_by_a_form_of_another_site(own_site: Site, admin: httpx
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_pending_switched_off_is_gone_from_the_rail(own_site: Site, admin: httpx2.Client) -> None:
-    own_site.run(own_site.parts.console.flags.set_flag("pending", False, "root"))
+    own_site.run(own_site.parts.store.flags.set_flag("pending", False, "root"))
     assert 'href="/pending"' not in admin.get("/jobs").text
     assert admin.get("/pending").status_code == 503
 

@@ -28,6 +28,7 @@ from holdfast.api import (
     overview,
     pending,
     pipelines,
+    rulings,
     schedules,
     session,
     streams,
@@ -42,9 +43,9 @@ from holdfast.api.problems import RESPONSES, Problem, add_handlers
 from holdfast.engine.upkeep import every
 
 ROUTERS = (
-    session, usage, users, tokens, files, pipelines, jobs, job_actions, items, pending, exports,
-    operations, streams, gates, dead_letters, schedules, kill_switches, flags, audit, events,
-    overview, health,
+    session, usage, users, tokens, files, pipelines, jobs, job_actions, items, rulings, pending,
+    exports, operations, streams, gates, dead_letters, schedules, kill_switches, flags, audit,
+    events, overview, health,
 )  # fmt: skip
 
 _LOOK_SECONDS = 0.5

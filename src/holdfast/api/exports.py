@@ -13,12 +13,12 @@ from pydantic import Field
 from holdfast.api.cursors import Cursors
 from holdfast.api.idempotency import IdempotentRoute, request_key
 from holdfast.api.identity import PartsOf, Someone, parts_of
-from holdfast.api.items import Code, From, Statuses, To, Values
+from holdfast.api.items import Code, From, RulingWord, Statuses, To, Values
 from holdfast.api.jobs import ScopedJob
 from holdfast.api.shapes import Id, Shape
 from holdfast.console.export_requests import ExportRequest, request_export
 from holdfast.console.exports import Export
-from holdfast.console.item_filters import in_utc, statuses_of
+from holdfast.console.item_filters import in_utc, rulings_of, statuses_of
 from holdfast.console.items import ItemFilter
 from holdfast.console.person import Person
 from holdfast.console.value_search import values_of
@@ -78,10 +78,13 @@ async def make(
     since: From = None,
     until: To = None,
     value: Values = [],  # noqa: B006
+    ruling: RulingWord = "",
 ) -> ExportShape:
     """The same rows, values and order as the grid with the same filter. While the job is running,
     the export is partial."""
-    filter = ItemFilter(statuses_of(statuses), code, in_utc(since), in_utc(until))
+    filter = ItemFilter(
+        statuses_of(statuses), code, in_utc(since), in_utc(until), rulings_of(ruling)
+    )
     values = values_of(value, job, parts.pipelines.get(job.pipeline))
     export = ExportRequest(job.id, format, filter, values, with_input, request_key(request))
     return export_shape(await request_export(parts.console, export, person.name))

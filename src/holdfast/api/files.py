@@ -21,7 +21,7 @@ from holdfast.api.multipart import received_form, require_file
 from holdfast.api.problems import WrongType
 from holdfast.api.shapes import Id, Shape
 from holdfast.console.feature_flags import Flag
-from holdfast.console.file_library import TABLE_OPTIONS
+from holdfast.console.file_library import HEADER_ROW, TABLE_OPTIONS, table_options
 from holdfast.console.files import StoredFile
 from holdfast.console.images import is_image
 from holdfast.console.person import Person
@@ -33,7 +33,8 @@ class _FileRoute(IdempotentRoute):
     async def describe(self, request: Request, person: Person, made: int) -> str:
         parts = parts_of(request)
         file = await parts.console.files.file(made)
-        table = {name: file.detected[name] for name in TABLE_OPTIONS if file.detected.get(name)}
+        detected = file.detected
+        table = {name: detected[name] for name in TABLE_OPTIONS if detected.get(name) is not None}
         return (await _previewed(file, table, parts)).model_dump_json(by_alias=True)
 
 
@@ -52,6 +53,7 @@ FILE_FORM = {
                         "encoding": {"type": "string"},
                         "delimiter": {"type": "string"},
                         "sheet": {"type": "string"},
+                        "headerRow": {"type": "integer", "description": HEADER_ROW},
                     },
                 }
             }
@@ -96,7 +98,7 @@ async def store(request: Request, person: Operator, parts: PartsOf) -> Previewed
     require_form(request)
     limit = parts.options.max_upload_bytes
     async with received_form(request, parts.library.folder, limit) as form:
-        table = {name: form.fields[name] for name in TABLE_OPTIONS if form.fields.get(name)}
+        table = table_options(form.fields)
         file = await parts.library.store(
             require_file(form), table, person.name, request_key(request)
         )
@@ -125,11 +127,20 @@ async def show(
     encoding: Annotated[str | None, Query(max_length=40)] = None,
     delimiter: Annotated[str | None, Query(max_length=10)] = None,
     sheet: Annotated[str | None, Query(max_length=100)] = None,
+    header_row: Annotated[
+        int | None, Query(alias="headerRow", ge=0, le=1_000_000, description=HEADER_ROW)
+    ] = None,
 ) -> PreviewedFile:
     """Send encoding, delimiter or sheet to see the file read with them."""
     file = await parts.console.files.file(file_id, person.scope)
-    table = {"encoding": encoding, "delimiter": delimiter, "sheet": sheet}
-    return await _previewed(file, {name: value for name, value in table.items() if value}, parts)
+    table = {
+        "encoding": encoding,
+        "delimiter": delimiter,
+        "sheet": sheet,
+        "header_row": header_row,
+    }
+    given = {name: value for name, value in table.items() if value not in (None, "")}
+    return await _previewed(file, given, parts)
 
 
 @router.get(
@@ -154,7 +165,7 @@ def require_form(request: Request) -> None:
         )
 
 
-async def _previewed(file: StoredFile, table: Mapping[str, str], parts: Parts) -> PreviewedFile:
+async def _previewed(file: StoredFile, table: Mapping[str, Any], parts: Parts) -> PreviewedFile:
     preview = await parts.library.preview(file, table)
     fields = FileShape.model_validate(file).model_dump() | {"detected": preview.detected}
     return PreviewedFile(**fields, rows=preview.rows)

@@ -1,4 +1,4 @@
-"""Feature flags: on where both the settings and the database say so."""
+"""Flags: values that an admin changes while processes run."""
 
 from __future__ import annotations
 
@@ -7,18 +7,24 @@ from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Path
-from pydantic import Field
+from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
 from holdfast.api.dependencies import Parts
 from holdfast.api.identity import Admin, PartsOf, Someone
 from holdfast.api.shapes import Shape
+from holdfast.flags import FlagKind
 
 router = APIRouter(prefix="/api/flags", tags=["flags"])
 
 
 class FlagShape(Shape):
     name: str
-    enabled: bool
+    kind: FlagKind
+    value: bool | int | float | str
+    default: bool | int | float | str
+    choices: list[str]
+    minimum: int | None
+    maximum: int | None
     help: str
     setting: str | None = Field(description="If this setting is off, the flag is off.")
     setting_enabled: bool
@@ -31,7 +37,7 @@ class FlagList(Shape):
 
 
 class FlagChange(Shape):
-    enabled: bool
+    value: StrictBool | StrictInt | StrictFloat | Annotated[StrictStr, Field(max_length=200)]
 
 
 @router.get("", summary="List the flags")
@@ -39,11 +45,11 @@ async def index(person: Someone, parts: PartsOf) -> FlagList:
     return FlagList(flags=[FlagShape.model_validate(flag) for flag in await parts.flags.all()])
 
 
-@router.put("/{name}", status_code=204, summary="Switch a flag on or off")
+@router.put("/{name}", status_code=204, summary="Set a flag")
 async def change(
     name: Annotated[str, Path(max_length=100)], body: FlagChange, person: Admin, parts: PartsOf
 ) -> None:
-    await parts.flags.change(name, body.enabled, person.name)
+    await parts.flags.change(name, body.value, person.name)
 
 
 def require_flag(name: str) -> Callable[[Parts], Awaitable[None]]:

@@ -17,7 +17,7 @@ from holdfast.api.jobs import ScopedJob
 from holdfast.api.problems import Malformed
 from holdfast.api.shapes import LARGEST_ID, Shape, Why
 from holdfast.console.grid import grid_of
-from holdfast.console.item_filters import in_utc, statuses_of
+from holdfast.console.item_filters import in_utc, rulings_of, statuses_of
 from holdfast.console.item_lists import summary
 from holdfast.console.items import ItemFilter, ItemView
 from holdfast.console.value_search import Value, values_of
@@ -42,6 +42,13 @@ Values = Annotated[
         max_length=10,
         description="A column and its value, e.g. `brand:acme`: an exact match, ignoring case; `*` "
         "matches anything. If repeated, all must match.",
+    ),
+]
+RulingWord = Annotated[
+    str,
+    Query(
+        max_length=40,
+        description="Only items about which a decision counts: choose, edit, reject or any.",
     ),
 ]
 #: Offsets are not supported: they get slower the deeper they go.
@@ -125,6 +132,7 @@ async def index(
     since: From = None,
     until: To = None,
     value: Values = [],  # noqa: B006
+    ruling: RulingWord = "",
     page_size: PageSize = 100,
     after: After = None,
     page: NoOffset = None,
@@ -133,11 +141,13 @@ async def index(
     """Ordered by number; with a filter, finished items by time, then open items, the longest
     waiting first. An item that changes while you page may appear twice."""
     refuse_offsets(page, sort)
-    filter = ItemFilter(statuses_of(statuses or status), code, in_utc(since), in_utc(until))
+    filter = ItemFilter(
+        statuses_of(statuses or status), code, in_utc(since), in_utc(until), rulings_of(ruling)
+    )
     values = values_of(value, job, parts.pipelines.get(job.pipeline))
     cursors = item_cursors(parts, "items", person.name, job, filter, values)
     found = await parts.item_lists.page(job, filter, values, cursors.read(after), page_size)
-    grid = grid_of(job, found.items)
+    grid = grid_of(job, found.items, await parts.console.rulings.any(job.id))
     return ItemList(
         columns=grid.columns,
         items=[item_shape(item, job.pipeline, grid.row(item)) for item in found.items],
@@ -226,7 +236,9 @@ def item_cursors(
     filter: ItemFilter,
     values: Sequence[Value],
 ) -> Cursors:
-    words = [filter.statuses, filter.code, filter.since, filter.until, *values]
+    words = [
+        filter.statuses, filter.code, filter.since, filter.until, filter.rulings, *values,
+    ]  # fmt: skip
     bound_to = {"job": job.id, "filter": [str(word) for word in words]}
     return Cursors(parts.secret, list_name, person, bound_to)
 

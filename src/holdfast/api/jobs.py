@@ -21,7 +21,7 @@ from holdfast.api.multipart import received_form, require_file
 from holdfast.api.problems import Malformed, WrongType
 from holdfast.api.shapes import Counts, Id, JobList, JobShape, Name, Shape, Text, Why
 from holdfast.console.feature_flags import Flag
-from holdfast.console.file_library import TABLE_OPTIONS
+from holdfast.console.file_library import HEADER_ROW, TABLE_OPTIONS
 from holdfast.console.jobs import CountedJob
 from holdfast.console.live import Rates
 from holdfast.console.new_jobs import JobRequest
@@ -59,6 +59,12 @@ class NewJob(Shape):
     encoding: Annotated[str, Field(max_length=40)] | None = None
     delimiter: Annotated[str, Field(max_length=10)] | None = None
     sheet: Annotated[str, Field(max_length=100)] | None = None
+    header_row: int | None = Field(default=None, ge=0, le=1_000_000, description=HEADER_ROW)
+    columns: dict[str, Text] = Field(
+        default_factory=dict,
+        description="Columns of the file to fields of the pipeline. Others are matched by name.",
+        examples=[{"Product title": "title"}],
+    )
     max_items: int | None = Field(default=None, ge=1, le=10**12)
     max_per_source: int | None = Field(default=None, ge=1, le=10**12)
     take_over: bool = Field(
@@ -68,8 +74,10 @@ class NewJob(Shape):
     )
 
     @property
-    def table(self) -> dict[str, str]:
-        return {name: value for name in TABLE_OPTIONS if (value := getattr(self, name))}
+    def table(self) -> dict[str, Any]:
+        """An empty text means that the option is not given."""
+        options = {name: getattr(self, name) for name in TABLE_OPTIONS}
+        return {name: value for name, value in options.items() if value not in (None, "")}
 
 
 _JOB_BODY = {
@@ -88,6 +96,8 @@ _JOB_BODY = {
                         "encoding": {"type": "string"},
                         "delimiter": {"type": "string"},
                         "sheet": {"type": "string"},
+                        "headerRow": {"type": "integer", "description": HEADER_ROW},
+                        "columns": {"type": "string", "description": "JSON"},
                         "maxItems": {"type": "integer"},
                     },
                 }
@@ -226,6 +236,7 @@ def job_shape(counted: CountedJob, person: Person, rates: Rates) -> JobShape:
     fields |= {
         "columns": list(job.columns),
         "options": job.given_options,
+        "read_as": list(job.read_as),
         "ip": job.ip if person.may_change else None,
         "heartbeat_at": counted.heartbeat_at,
         "counters": Counts(**{name: getattr(counters, name) for name in _COUNTS}),
@@ -272,6 +283,7 @@ def _from_body(body: NewJob, request: Request) -> JobRequest:
         file_ids=body.file_ids if body.file_id is None else [body.file_id],
         path=body.path,
         table=body.table,
+        columns=body.columns,
         options=body.options,
         caps=Caps(body.max_items, body.max_per_source),
         take_over=body.take_over,
@@ -290,11 +302,11 @@ async def _json(request: Request) -> Any:
 def _form_fields(fields: dict[str, str]) -> dict[str, Any]:
     """Options come as JSON text."""
     body: dict[str, Any] = {name: value for name, value in fields.items() if value != ""}
-    if "options" in body:
+    for name in {"options", "columns"} & body.keys():
         try:
-            body["options"] = orjson.loads(body["options"])
+            body[name] = orjson.loads(body[name])
         except orjson.JSONDecodeError as error:
-            raise Malformed(f"the field `options` is not valid JSON: {error}") from error
+            raise Malformed(f"the field `{name}` is not valid JSON: {error}") from error
     return body
 
 

@@ -56,6 +56,7 @@ class JobShape(Shape):
                 "ip": "127.0.0.1",
                 "columns": ["title", "price", "shop"],
                 "options": {},
+                "readAs": ["CSV, utf-8, delimiter ',', header in row 1, 4 columns"],
                 "maxItems": None,
                 "error": None,
                 "createdAt": "2026-11-15T09:12:00Z",
@@ -86,6 +87,9 @@ class JobShape(Shape):
     ip: str | None
     columns: list[str]
     options: dict[str, Any]
+    read_as: list[str] = Field(
+        default=[], description="What was detected and assumed about its file, for people."
+    )
     max_items: int | None
     error: str | None
     created_at: datetime | None

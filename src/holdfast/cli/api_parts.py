@@ -6,7 +6,6 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
 
 import structlog
 
@@ -19,14 +18,16 @@ from holdfast.cli.composition import (
     ingest_bounds,
     metrics_of,
     opened_store,
+    table_limits,
     worker_options,
 )
+from holdfast.cli.served_flags import extensions_of, served_flags
 from holdfast.cli.supervisor import worker_name
 from holdfast.clock import SystemClock, system_random
 from holdfast.console import Console, open_console
 from holdfast.console.bulk import Bulk
 from holdfast.console.export_writer import ExportWriter
-from holdfast.console.feature_flags import FLAGS, FeatureFlags, ServedFlag
+from holdfast.console.feature_flags import FeatureFlags
 from holdfast.console.file_library import FileLibrary, FileLimits
 from holdfast.console.item_lists import ItemLists
 from holdfast.console.live import Feed, Rates
@@ -37,10 +38,9 @@ from holdfast.engine.pace.backpressure import Backpressure
 from holdfast.engine.record.discover import WalkParts
 from holdfast.engine.record.uploads import UploadParts
 from holdfast.engine.worker import Worker, WorkerParts
-from holdfast.extension import FlagSpec, installed
 from holdfast.observe.health import MetricsAccess
 from holdfast.pipeline import Pipeline
-from holdfast.settings import SETTINGS, Group, Setting, Settings
+from holdfast.settings import Settings
 
 _KICKOFFS = 2
 
@@ -56,7 +56,7 @@ async def opened_parts(
         walk = WalkParts(store, discover_limits(settings), clock, rng, metrics, log)
         backpressure = Backpressure(store, backlog_bounds(settings), clock, metrics)
         library = FileLibrary(console, settings.data_dir / "files", _file_limits(settings))
-        flags = FeatureFlags(console, {flag.name: flag for flag in _flags(settings, pipelines)})
+        flags = FeatureFlags(console, served_flags(settings, extensions_of(pipelines)))
         new_worker = _worker_factory(settings, pipelines, walk)
         rates = Rates(clock)
         yield Parts(
@@ -121,8 +121,7 @@ def _file_limits(settings: Settings) -> FileLimits:
     return FileLimits(
         roots=settings.file_roots,
         max_upload_bytes=settings.max_upload_bytes,
-        max_input_bytes=settings.max_input_bytes,
-        max_workbook_bytes=settings.max_workbook_bytes,
+        table=table_limits(settings),
     )
 
 
@@ -140,22 +139,3 @@ def _api_options(settings: Settings, host: str) -> ApiOptions:
         worker_lost_seconds=settings.worker_lost_seconds,
         backfill_enabled=settings.backfill_enabled,
     )
-
-
-def _flags(settings: Settings, pipelines: Mapping[str, Pipeline]) -> list[ServedFlag]:
-    """Those of the core and of the extensions whose pipelines are served."""
-    core = {setting.field: setting for setting in SETTINGS}
-    flags = [_served(flag, settings, core) for flag in FLAGS]
-    for name in [pipeline.extension for pipeline in pipelines.values() if pipeline.extension]:
-        extension = installed()[name]
-        declared = {setting.field: setting for setting in Group(extension).settings}
-        flags += [_served(flag, settings.of(name), declared) for flag in extension.flags]
-    return flags
-
-
-def _served(flag: FlagSpec, group: Any, declared: Mapping[str, Setting]) -> ServedFlag:
-    if flag.setting is None:
-        return ServedFlag(flag.name, flag.help, None, True)
-    setting = declared[flag.setting]
-    name = setting.also or setting.name
-    return ServedFlag(flag.name, flag.help, name, bool(getattr(group, flag.setting)))

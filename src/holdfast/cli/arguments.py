@@ -53,6 +53,17 @@ def parse_options(pairs: Sequence[str]) -> dict[str, str]:
     return options
 
 
+def parse_columns(pairs: Sequence[str]) -> dict[str, str]:
+    """The last equals sign divides, because a header may contain some."""
+    columns = {}
+    for pair in pairs:
+        column, separator, field = pair.rpartition("=")
+        if not separator or not column or not field:
+            raise UserError(f"--column {pair!r} is not of the form COLUMN=FIELD")
+        columns[column] = field
+    return columns
+
+
 def parse_statuses(text: str | None) -> list[ItemStatus]:
     """The statuses in a text such as ERROR,NOT_FOUND."""
     statuses = []

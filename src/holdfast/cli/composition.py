@@ -7,10 +7,12 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import uvloop
 
+from holdfast.cli.served_flags import served_flags
 from holdfast.engine.pace.backpressure import BacklogBounds
 from holdfast.engine.pace.concurrency import ConcurrencyBounds
 from holdfast.engine.pace.controllers import ClaimBounds, IngestBounds, SpacingBounds
@@ -28,7 +30,7 @@ from holdfast.observe import tracing
 from holdfast.observe.health import Check, HealthServer, MetricsAccess
 from holdfast.observe.log import configure
 from holdfast.observe.metrics import Metrics
-from holdfast.pipeline import Gate, Pipeline
+from holdfast.pipeline import Backoff, Gate, Pipeline
 from holdfast.settings import Settings, load_settings
 from holdfast.store import Store, open_store
 from holdfast.store.driver import Fault, no_fault
@@ -198,6 +200,18 @@ def _fault() -> Fault:
     return fault
 
 
+def table_limits(settings: Settings) -> dict[str, float]:
+    """The limits of reading a table file, by the names of `TableOptions`."""
+    return {
+        "max_cell_bytes": settings.max_input_bytes,
+        "max_row_bytes": settings.max_input_bytes,
+        "max_workbook_bytes": settings.max_workbook_bytes,
+        "max_unpacked_bytes": settings.max_unpacked_bytes,
+        "max_bad_rows": settings.max_bad_rows,
+        "max_bad_rows_share": settings.max_bad_rows_share,
+    }
+
+
 def ingest_bounds(settings: Settings) -> IngestBounds:
     return IngestBounds(
         min_rows=settings.ingest_min_rows,
@@ -250,6 +264,7 @@ def worker_options(settings: Settings, only_job: int | None, until_idle: bool) -
         upkeep=upkeep_limits(settings),
         drain_seconds=settings.drain_seconds,
         backfill_enabled=settings.backfill_enabled,
+        flags=partial(served_flags, settings),
         only_job=only_job,
         until_idle=until_idle,
     )
@@ -286,15 +301,21 @@ def _retry_policy(settings: Settings) -> RetryPolicy:
     return RetryPolicy(
         max_attempts_error=settings.max_attempts_error,
         max_attempts_not_found=settings.max_attempts_not_found,
-        soon_base=settings.retry_soon_base_seconds,
-        soon_cap=settings.retry_soon_cap_seconds,
-        later_base=settings.retry_later_base_seconds,
-        later_cap=settings.retry_later_cap_seconds,
-        throttle_base=settings.retry_throttle_base_seconds,
-        throttle_cap=settings.retry_throttle_cap_seconds,
-        not_found_base=settings.retry_not_found_base_seconds,
-        not_found_cap=settings.retry_not_found_cap_seconds,
+        soon=_backoff(settings.retry_soon_base_seconds, settings.retry_soon_cap_seconds),
+        later=_backoff(settings.retry_later_base_seconds, settings.retry_later_cap_seconds),
+        throttle=_backoff(
+            settings.retry_throttle_base_seconds, settings.retry_throttle_cap_seconds
+        ),
+        # Looking again at once would find the same.
+        not_found=_backoff(
+            settings.retry_not_found_base_seconds, settings.retry_not_found_cap_seconds, 0.5
+        ),
     )
+
+
+def _backoff(base: float, cap: float, jitter: float = 1.0) -> Backoff:
+    """The settings are checked one by one: a cap below its base bounds it."""
+    return Backoff(min(base, cap), cap, jitter)
 
 
 def _http_options(settings: Settings) -> HttpOptions:

@@ -83,7 +83,7 @@ def _item_json(view: ItemView) -> dict[str, Any]:
 
 def _print_items(job: Job, views: list[ItemView]) -> None:
     """Rows without a result show which record they are."""
-    grid = grid_of(job, views)
+    grid = grid_of(job, views, ruled=any(view.ruling for view in views))
     columns = grid.columns
     rows = [[row.get(name) for name in columns] for row in map(grid.row, views)]
     if any(view.status is not ItemStatus.DONE for view in views):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-from holdfast.cli.arguments import OPTION, PIPELINE, parse_options
+from holdfast.cli.arguments import OPTION, PIPELINE, parse_columns, parse_options
 from holdfast.cli.composition import ensure_schema, run_async, settings_from_environment
 from holdfast.cli.pipelines import load_pipeline
 from holdfast.cli.run_job import JobRun, Request, open_table
@@ -19,6 +19,7 @@ from holdfast.errors import UserError
 from holdfast.model import Lane
 from holdfast.options import checked_options
 from holdfast.settings import Settings
+from holdfast.tables.types import NO_HEADER
 from holdfast.tables.writers import format_of
 
 
@@ -40,6 +41,16 @@ def run(
     encoding: str | None = typer.Option(None, "--encoding", help="Encoding of the input."),
     delimiter: str | None = typer.Option(None, "--delimiter", help="Delimiter of the input."),
     sheet: str | None = typer.Option(None, "--sheet", help="Sheet of the workbook."),
+    no_header: bool = typer.Option(False, "--no-header", help="The first row is data."),
+    header_row: int | None = typer.Option(
+        None, "--header-row", min=1, help="Number of the row that names the columns."
+    ),
+    column: list[str] = typer.Option(
+        [],
+        "--column",
+        metavar="COLUMN=FIELD",
+        help="Column of the input to use as a field of the pipeline. Can be repeated.",
+    ),
     option: list[str] = OPTION,
     max_items: int | None = typer.Option(None, "--max-items", min=1, help="Stop after N items."),
     max_per_source: int | None = typer.Option(
@@ -73,7 +84,13 @@ def run(
         new=new,
         work=work,
         workers=workers or settings.workers,
-        table={"encoding": encoding, "delimiter": delimiter, "sheet": sheet},
+        table={
+            "encoding": encoding,
+            "delimiter": delimiter,
+            "sheet": sheet,
+            "header_row": NO_HEADER if no_header else header_row,
+        },
+        columns=parse_columns(column),
         options=checked_options(recipe.name, recipe.options, parse_options(option)),
         caps=Caps(
             max_items or settings.max_urls_per_run,

@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import structlog
 
-from holdfast.cli.composition import discover_limits, ingest_bounds, opened_store
+from holdfast.cli.composition import (
+    discover_limits,
+    ingest_bounds,
+    opened_store,
+    table_limits,
+)
 from holdfast.cli.foreground import Foreground
 from holdfast.cli.output import errors, reason_text
 from holdfast.cli.pipelines import path_of
@@ -34,6 +39,7 @@ from holdfast.settings import Settings
 from holdfast.store import Store
 from holdfast.tables import files
 from holdfast.tables.files import TableFile, content_key
+from holdfast.tables.plan import reading_plan
 from holdfast.tables.writers import format_of
 
 
@@ -49,18 +55,14 @@ class Request:
     work: bool
     workers: int
     table: dict[str, Any]
+    columns: dict[str, str]  # of the input -> fields of the pipeline
     options: dict[str, Any]
     caps: Caps
     take_over: bool = False
 
 
-def open_table(path: Path, table: dict[str, Any], settings: Settings) -> TableFile:
-    limits = {
-        "max_cell_bytes": settings.max_input_bytes,
-        "max_row_bytes": settings.max_input_bytes,
-        "max_workbook_bytes": settings.max_workbook_bytes,
-    }
-    return files.open_table(path, {**table, **limits})
+def open_table(path: Path, table: Mapping[str, Any], settings: Settings) -> TableFile:
+    return files.open_table(path, {**table, **table_limits(settings)})
 
 
 class JobRun:
@@ -137,17 +139,25 @@ class JobRun:
                 only_first=only_first,
                 origin=Origin(by_admin=True, take_over=request.take_over),
             )
-        if self._file is not None:
-            print_detected(self._file)
         upload = NewUpload(
             pipeline=request.pipeline,
             path=request.input,
             key=self._key(),
-            table=request.table,
+            table=self._plan_reading(),
             options=request.options,
             caps=request.caps,
         )
         return await control.start_upload(upload, only_first)
+
+    def _plan_reading(self) -> dict[str, Any]:
+        """How the file will be read, shown before its job is created."""
+        assert self._file is not None
+        request = self._request
+        plan = reading_plan(
+            self._file.detected, request.pipeline.inputs, request.table, request.columns
+        )
+        print_detected(self._file.path.name, plan["read_as"])
+        return plan
 
     async def _is_from_another_file(self, store: Store, job_id: int) -> bool:
         """Pipelines of the same name in two files are different ones; a moved file is the same."""
@@ -187,17 +197,23 @@ class JobRun:
         """A job keeps its options; different ones must not be ignored silently."""
         options = {name: value for name, value in job.options.items() if not name.startswith("_")}
         given = self._request.options and options_of(self._request.pipeline, self._request.options)
-        table = {name: value for name, value in self._request.table.items() if value}
-        if (given and given != options) or (table and table != _table_of(job)):
+        if (given and given != options) or self._is_read_otherwise(job):
             raise UserError(
                 f"job {job.id} on this input was started with different options",
                 f"Omit them to continue job {job.id}, or start a new job with --new.",
             )
 
+    def _is_read_otherwise(self, job: Job) -> bool:
+        """Whether something is given about the file that the job was not started with."""
+        table, columns = self._request.table, self._request.columns
+        return any(
+            value is not None and job.table.get(name) != value for name, value in table.items()
+        ) or any(job.column_names.get(column, column) != field for column, field in columns.items())
+
     def _read_as_before(self, job: Job) -> None:
         """The rest of a file is read in the same way as its beginning."""
-        if self._request.input is not None and _table_of(job):
-            self._file = open_table(self._request.input, _table_of(job), self._settings)
+        if self._request.input is not None and job.table:
+            self._file = open_table(self._request.input, job.table, self._settings)
 
     # Doing the work.
 
@@ -287,7 +303,3 @@ class JobRun:
                 f"{self._settings.data_dir / 'logs'}.",
                 markup=False,
             )
-
-
-def _table_of(job: Job) -> dict[str, Any]:
-    return {name: value for name, value in job.options.get("_table", {}).items() if value}

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from holdfast.cli.output import errors, seconds_left
 from holdfast.model import Counters, Job
-from holdfast.tables.files import TableFile
 
 
-def print_detected(file: TableFile) -> None:
-    detected = file.detected
-    parts = [
-        detected.format.upper(),
-        detected.encoding,
-        detected.sheet and f"sheet {detected.sheet!r}",
-    ]
-    if detected.delimiter:
-        parts.append(f"delimiter {detected.delimiter!r}")
-    parts.append(f"{len(detected.columns)} columns")
-    description = ", ".join(part for part in parts if part)
-    errors.print(f"{file.path.name}: {description}", markup=False)
-    for note in detected.notes:
+def print_detected(name: str, sentences: Sequence[str]) -> None:
+    description, *notes = sentences
+    errors.print(f"{name}: {description}", markup=False)
+    for note in notes:
         errors.print(f"  {note}", markup=False)
 
 
 def print_summary(job: Job, counters: Counters, seconds: float, stopped: bool) -> None:
+    if job.read_as:
+        errors.print(f"{job.name} was read as {job.read_as[0]}.", markup=False)
     errors.print(
         f"Job {job.id} {'stopped' if stopped else job.state}: "
         f"{counters.accepted:,} accepted, {counters.done:,} done, "

@@ -131,6 +131,10 @@ class Bulk:
         counters = counted.counters
         if filter.is_empty:
             return Count(counters.accepted, exact=True)
+        if filter.rulings:
+            kinds = [str(kind) for kind in filter.rulings]
+            exact = filter == ItemFilter(rulings=filter.rulings)
+            return Count(await self.console.rulings.count(counted.job.id, kinds), exact)
         if filter.code is None and filter.since is None and filter.until is None:
             total = sum(getattr(counters, str(status).lower()) for status in filter.final)
             # The counters do not tell pending items from those in progress.
@@ -172,6 +176,10 @@ def _matches(job: Job, request: BulkRequest) -> bool:
 def _check(request: BulkRequest) -> None:
     if not (request.job_ids or request.pipeline or request.states):
         raise UserError("the filter is empty", "Name jobs, a pipeline or job states.")
+    if request.items.rulings and request.kind != "export":
+        raise UserError(
+            "operations do not filter by ruling", "Select the rows, or leave `ruling:` out."
+        )
     if request.kind == "cancel" and (not request.items.is_empty or request.values):
         # Cancelling whole jobs despite a filter on items would be a surprise.
         raise UserError(

@@ -8,7 +8,6 @@ from holdfast.console.audit import AuditLog
 from holdfast.console.dead_letters import DeadLetters
 from holdfast.console.exports import Exports
 from holdfast.console.files import Files
-from holdfast.console.flags import Flags
 from holdfast.console.idempotency import Idempotency
 from holdfast.console.items import Items
 from holdfast.console.jobs import JobReads
@@ -17,6 +16,7 @@ from holdfast.console.operations import Operations
 from holdfast.console.people import People
 from holdfast.console.quotas import NO_LIMITS, Amounts, Quotas
 from holdfast.console.ranges import RangeReads
+from holdfast.console.rulings import Rulings
 from holdfast.console.samples import SampleReads
 from holdfast.console.secrets import Secrets
 from holdfast.store import Store
@@ -30,6 +30,7 @@ class Console:
     jobs: JobReads
     items: Items
     ranges: RangeReads
+    rulings: Rulings
     streams: StreamReads
     dead_letters: DeadLetters
     audit: AuditLog
@@ -37,7 +38,6 @@ class Console:
     files: Files
     exports: Exports
     operations: Operations
-    flags: Flags
     secrets: Secrets
     idempotency: Idempotency
     quotas: Quotas
@@ -45,7 +45,7 @@ class Console:
 
 
 def open_console(store: Store, limits: Amounts = NO_LIMITS) -> Console:
-    """On the store's connections: whoever closes the store closes it."""
+    """Uses the store's connections: closing the store closes it."""
     database = store.database
     return Console(
         store=store,
@@ -53,6 +53,7 @@ def open_console(store: Store, limits: Amounts = NO_LIMITS) -> Console:
         jobs=JobReads(store),
         items=Items(database),
         ranges=RangeReads(database),
+        rulings=Rulings(database),
         streams=store.streams,
         dead_letters=DeadLetters(database),
         audit=AuditLog(database),
@@ -60,7 +61,6 @@ def open_console(store: Store, limits: Amounts = NO_LIMITS) -> Console:
         files=Files(database, limits),
         exports=Exports(database, limits),
         operations=Operations(database),
-        flags=Flags(database),
         secrets=Secrets(database),
         idempotency=Idempotency(database),
         quotas=Quotas(database, limits),

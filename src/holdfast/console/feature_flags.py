@@ -1,28 +1,16 @@
-"""Feature flags: on where both the settings and the database say so."""
+"""Flags as admins see and change them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
+from typing import Any
 
 from holdfast.console import Console
 from holdfast.errors import NotThere, UserError
-from holdfast.extension import FlagSpec
-
-
-class Flag(StrEnum):
-    """The flags of the core; extensions add their own."""
-
-    INGEST = "ingest"
-    PENDING = "pending"
-
-
-FLAGS = (
-    FlagSpec(Flag.INGEST, "Uploads, and new jobs over files.", "db_ingest_enabled"),
-    FlagSpec(Flag.PENDING, "The list of pending items across all jobs.", "pending_enabled"),
-)
+from holdfast.flags import Flag as Flag
+from holdfast.flags import FlagKind, FlagValue, ServedFlag
 
 
 class SwitchedOff(UserError):
@@ -30,19 +18,14 @@ class SwitchedOff(UserError):
 
 
 @dataclass(frozen=True, slots=True)
-class ServedFlag:
-    """A flag of the core or of an extension that is served here."""
-
-    name: str
-    help: str
-    setting: str | None  # the name under which people set it
-    allowed: bool  # the setting's value; the database can only switch it off
-
-
-@dataclass(frozen=True, slots=True)
 class FlagState:
     name: str
-    enabled: bool
+    kind: FlagKind
+    value: FlagValue
+    default: FlagValue
+    choices: list[str]
+    minimum: int | None
+    maximum: int | None
     help: str
     setting: str | None
     setting_enabled: bool
@@ -52,44 +35,55 @@ class FlagState:
 
 class FeatureFlags:
     def __init__(self, console: Console, served: Mapping[str, ServedFlag]) -> None:
-        self._table = console.flags
+        self._table = console.store.flags
         self._served = served
 
     async def all(self) -> list[FlagState]:
         stored = await self._table.all()
-        unset = {"enabled": True, "actor": None, "at": None}
-        return [_state(flag, stored.get(flag.name, unset)) for flag in self._served.values()]
+        unset = {"value": None, "actor": None, "at": None}
+        return [_state(flag, stored.get(name, unset)) for name, flag in self._served.items()]
 
     async def is_on(self, name: str) -> bool:
-        if not self._served[name].allowed:
-            return False
         stored = (await self._table.all()).get(name)
-        return stored is None or bool(stored["enabled"])
+        return self._served[name].value(stored and stored["value"]) is True
 
     async def require(self, name: str) -> None:
         if await self.is_on(name):
             return
-        flag = self._served[name]
+        flag, text = self._served[name], self._served[name].spec.help
         setting = f", or {flag.setting}=true" if flag.setting else ""
         raise SwitchedOff(
-            f"switched off: {flag.help[0].lower()}{flag.help[1:].rstrip('.')}",
+            f"switched off: {text[0].lower()}{text[1:].rstrip('.')}",
             f"An admin can switch it on: the flag {name}{setting}.",
         )
 
-    async def change(self, name: str, enabled: bool, actor: str) -> None:
+    async def change(self, name: str, value: Any, actor: str) -> None:
+        await self._table.set_flag(name, self._named(name).spec.checked(value), actor)
+
+    async def change_to(self, name: str, text: str, actor: str) -> None:
+        """Sets the value that a person wrote."""
+        await self.change(name, self._named(name).spec.parsed(text), actor)
+
+    def _named(self, name: str) -> ServedFlag:
         if name not in self._served:
             raise NotThere(f"there is no flag {name!r}", f"Flags: {', '.join(self._served)}.")
-        await self._table.set_flag(name, enabled, actor)
+        return self._served[name]
 
 
-def _state(flag: ServedFlag, stored: Mapping[str, object]) -> FlagState:
-    actor, at = stored["actor"], stored["at"]
+def _state(flag: ServedFlag, stored: Mapping[str, Any]) -> FlagState:
+    spec = flag.spec
+    integer = spec.kind is FlagKind.INTEGER
     return FlagState(
-        name=flag.name,
-        enabled=flag.allowed and bool(stored["enabled"]),
-        help=flag.help,
+        name=spec.name,
+        kind=spec.kind,
+        value=flag.value(stored["value"]),
+        default=spec.default,
+        choices=list(spec.choices),
+        minimum=spec.minimum if integer else None,
+        maximum=spec.maximum if integer else None,
+        help=spec.help,
         setting=flag.setting,
         setting_enabled=flag.allowed,
-        actor=None if actor is None else str(actor),
-        at=at if isinstance(at, datetime) else None,
+        actor=stored["actor"],
+        at=stored["at"],
     )

@@ -16,6 +16,7 @@ from typing import Any
 
 import orjson
 
+from holdfast.columns import Inputs
 from holdfast.console import Console
 from holdfast.console.files import NewFile, StoredFile
 from holdfast.console.images import IMAGE_LIST, detected_image, image_row, is_image
@@ -23,11 +24,13 @@ from holdfast.errors import InputError, NotAllowed, UserError
 from holdfast.file_store import place_of
 from holdfast.sources.images import image_in
 from holdfast.store.idempotency import RequestKey
-from holdfast.tables.files import content_key, open_table
+from holdfast.tables.files import Detected, content_key, open_table
+from holdfast.tables.plan import reading_plan
 from holdfast.tables.threads import look
 from holdfast.tables.writers import UNFINISHED
 
-TABLE_OPTIONS = ("encoding", "delimiter", "sheet")
+TABLE_OPTIONS = ("encoding", "delimiter", "sheet", "header_row")
+HEADER_ROW = "Row that names the columns, counted from 1; 0 if the first row is data."
 #: The kind of a stored file that stays where the server's owner keeps it.
 REFERENCE = "reference"
 #: Prefix of the folders in which files arrive until they are complete.
@@ -66,16 +69,7 @@ class Preview:
 class FileLimits:
     roots: tuple[Path, ...]  # folders whose files may be referred to
     max_upload_bytes: int
-    max_input_bytes: int
-    max_workbook_bytes: int
-
-    @property
-    def table(self) -> dict[str, int]:
-        return {
-            "max_cell_bytes": self.max_input_bytes,
-            "max_row_bytes": self.max_input_bytes,
-            "max_workbook_bytes": self.max_workbook_bytes,
-        }
+    table: Mapping[str, float]  # by the names of TableOptions
 
 
 class FileLibrary:
@@ -88,7 +82,7 @@ class FileLibrary:
     async def store(
         self,
         received: Received,
-        table: Mapping[str, str],
+        table: Mapping[str, Any],
         owner: str,
         request: RequestKey | None = None,
     ) -> StoredFile:
@@ -101,7 +95,7 @@ class FileLibrary:
         place = await asyncio.to_thread(complete.move_to, self.folder)
         return await self._add(complete, place, "upload", owner, detected, request)
 
-    async def refer(self, path: str, table: Mapping[str, str], owner: str) -> StoredFile:
+    async def refer(self, path: str, table: Mapping[str, Any], owner: str) -> StoredFile:
         """Refers to a file under one of the configured roots; it stays where it is."""
         place = await asyncio.to_thread(self._under_a_root, path)
         preview = await look(self._preview_table, place, table)
@@ -116,6 +110,21 @@ class FileLibrary:
             return Preview(file.detected, [image_row(file)])
         await self.require_in_place(file)
         return await look(self._preview_table, Path(file.path), table)
+
+    async def plan(
+        self,
+        file: StoredFile,
+        inputs: Inputs,
+        table: Mapping[str, Any],
+        columns: Mapping[str, str],
+    ) -> dict[str, Any]:
+        """How a job will read the file. Without table options, its upload detected that."""
+        if is_image(file) or file.kind == IMAGE_LIST:
+            return dict(table)
+        detected = file.detected
+        if table:
+            detected = (await self.preview(file, table)).detected
+        return reading_plan(Detected(**detected), inputs, table, columns)
 
     async def require_in_place(self, file: StoredFile) -> None:
         """A referenced file may have become a link to somewhere else since, and its folder may
@@ -175,7 +184,7 @@ class FileLibrary:
         new = NewFile(owner, place.name, kind, path, file.size, file.sha256, detected, request)
         return await self._files.file(await self._files.add_file(new))
 
-    def _detect(self, path: Path, table: Mapping[str, str]) -> Mapping[str, Any]:
+    def _detect(self, path: Path, table: Mapping[str, Any]) -> Mapping[str, Any]:
         image = image_in(path)
         if image is not None:
             return detected_image(image)
@@ -204,6 +213,17 @@ class FileLibrary:
                 if place.is_relative_to(root.resolve()) and place.is_file():
                     return place
         raise refused
+
+
+def table_options(fields: Mapping[str, str]) -> dict[str, Any]:
+    """The table options in a form's fields; an empty field means that it is not given."""
+    options: dict[str, Any] = {name: fields[name] for name in TABLE_OPTIONS if fields.get(name)}
+    row = fields.get("headerRow") or options.pop("header_row", None)
+    if row:
+        if not (row.isascii() and row.isdecimal() and len(row) < 8):
+            raise InputError(f"the header row {row[:50]!r} is not a number", HEADER_ROW)
+        options["header_row"] = int(row)
+    return options
 
 
 def _require_rows(path: Path, rows: Sequence[Any]) -> None:

@@ -32,16 +32,23 @@ class Grid:
 
     inputs: tuple[str, ...]
     results: tuple[str, ...]
+    ruled: bool = False  # whether people decided about items of the job
 
     @property
     def columns(self) -> list[str]:
         inputs = [f"input.{name}" for name in self.inputs]
-        return [self._own("row"), *inputs, *self.results, self._own("status"), self._own("error")]
+        rulings = [self._own("ruling"), self._own("ruled_by")] if self.ruled else []
+        last = [self._own("status"), self._own("error")]
+        return [self._own("row"), *inputs, *self.results, *rulings, *last]
 
     def row(self, item: ItemView) -> dict[str, Any]:
         row = result_of(item)
         if self.inputs:
             row |= {f"input.{name}": value for name, value in _input_of(item).items()}
+        if self.ruled:
+            ruling = item.ruling
+            row[self._own("ruling")] = None if ruling is None else str(ruling.kind)
+            row[self._own("ruled_by")] = None if ruling is None else ruling.author
         row[self._own("row")] = item.seq
         row[self._own("status")] = item.status
         row[self._own("error")] = _error_of(item)
@@ -53,13 +60,13 @@ class Grid:
         return name
 
 
-def grid_of(job: Job, items: Iterable[ItemView]) -> Grid:
+def grid_of(job: Job, items: Iterable[ItemView], ruled: bool = False) -> Grid:
     """The grid of these items; without declared columns it has whatever their results have."""
     results = dict.fromkeys(job.columns)
     if not job.columns:
         for item in items:
             results.update(dict.fromkeys(result_of(item)))
-    return Grid((), tuple(results))
+    return Grid((), tuple(results), ruled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +82,9 @@ class Chosen:
         # Nothing that is not needed is read.
         sizes = WHOLE if inputs or self.sift else RESULTS_ONLY
         async for items in console.items.every(job, self.filter, sizes=sizes):
-            kept = items if self.sift is None else await self.sift(items)
-            if kept:
-                yield kept
+            matching = items if self.sift is None else await self.sift(items)
+            if matching:
+                yield matching
 
 
 EVERYTHING = Chosen()
@@ -94,7 +101,7 @@ async def _whole_grid(console: Console, job: Job, chosen: Chosen, with_input: bo
                     inputs.update(dict.fromkeys(_input_of(item)))
                 if not job.columns:
                     results.update(dict.fromkeys(result_of(item)))
-    return Grid(tuple(inputs), tuple(results))
+    return Grid(tuple(inputs), tuple(results), await console.rulings.any(job.id))
 
 
 async def write_export(
@@ -107,7 +114,7 @@ async def write_export(
     tell: Told = _told_nobody,
 ) -> list[str]:
     """Writes the job's items to a file; returns what the format could not hold, in sentences.
-    Whoever serves requests meanwhile is not held up: rows are written in a thread."""
+    Rows are written in a thread, so that requests are served at the same time."""
     grid = await _whole_grid(console, job, chosen, with_input)
     written = 0
     with open_writer(path, format, grid.columns) as writer:
@@ -119,15 +126,19 @@ async def write_export(
 
 
 def _input_of(item: ItemView) -> dict[str, Any]:
-    found: dict[str, Any] = orjson.loads(item.input)
-    return found
+    row: dict[str, Any] = orjson.loads(item.input)
+    return row
 
 
 def result_of(item: ItemView) -> dict[str, Any]:
-    if item.result is None:
-        return {}
-    result = orjson.loads(item.result)
-    return dict(result) if isinstance(result, dict) else {"result": result}
+    """The values of an item's columns; those that a person decided on win."""
+    row: dict[str, Any] = {}
+    if item.result is not None:
+        result = orjson.loads(item.result)
+        row = dict(result) if isinstance(result, dict) else {"result": result}
+    if item.ruling is not None:
+        row |= item.ruling.changes
+    return row
 
 
 def _error_of(item: ItemView) -> str | None:

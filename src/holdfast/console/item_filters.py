@@ -10,6 +10,7 @@ from holdfast.console.items import ItemFilter
 from holdfast.console.value_search import Value
 from holdfast.errors import UserError
 from holdfast.model import ItemStatus
+from holdfast.rulings import RulingKind
 
 NO_FILTER = ItemFilter()
 
@@ -22,6 +23,17 @@ def statuses_of(text: str) -> tuple[ItemStatus, ...]:
         if name not in ItemStatus.__members__:
             raise UserError(f"there is no status {word!r}", f"Statuses: {', '.join(ItemStatus)}.")
     return tuple(ItemStatus(name) for name in dict.fromkeys(names.values()))
+
+
+def rulings_of(text: str) -> tuple[RulingKind, ...]:
+    words = [word.strip() for word in text.lower().split(",") if word.strip()]
+    known = [kind for kind in RulingKind if kind is not RulingKind.REVOKE]
+    if words == ["any"]:
+        return tuple(known)
+    unknown = [word for word in words if word not in known]
+    if unknown:
+        raise UserError(f"there is no ruling {unknown[0]!r}", f"Rulings: {', '.join(known)}, any.")
+    return tuple(RulingKind(word) for word in dict.fromkeys(words))
 
 
 def in_utc(value: datetime | None) -> datetime | None:
@@ -41,4 +53,5 @@ def stored_filter(filter: ItemFilter, values: Sequence[Value]) -> dict[str, Any]
         "since": None if filter.since is None else filter.since.isoformat(),
         "until": None if filter.until is None else filter.until.isoformat(),
         "values": [[value.column, value.pattern] for value in values],
+        "rulings": [str(kind) for kind in filter.rulings],
     }

@@ -2,18 +2,21 @@
 
 Without a filter, items come by seq. With statuses or dates, finished ones come first by
 (updated_at, seq), then open ones, the longest waiting first, as their ranges lie: by (since,
-range, seq). A position is plain JSON; an item that changes meanwhile may come twice, and moves
-only forward.
+range, seq). A position is plain JSON; an item that changes between two pages may come
+twice, and moves only forward.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
+from holdfast.console.rulings import rulings_of
 from holdfast.model import FINAL, OPEN, ItemStatus, Job, JobState
+from holdfast.rulings import Ruling, RulingKind
 from holdfast.store.chunks import EARLIEST, LATEST
 from holdfast.store.database import Database
 from holdfast.store.driver import Row, Transaction, Values
@@ -53,16 +56,18 @@ class ItemView(NamedTuple):
     updated_at: datetime | None
     worker: str | None = None
     job_id: int = 0
+    ruling: Ruling | None = None  # what a person decided about it
 
 
 @dataclass(frozen=True, slots=True)
 class ItemFilter:
-    """Which items. Dates are of the last change, for untouched items of their taking in."""
+    """Which items. Dates are of the last change, for untouched items of their ingest."""
 
     statuses: tuple[ItemStatus, ...] = ()
     code: str | None = None
     since: datetime | None = None
     until: datetime | None = None
+    rulings: tuple[RulingKind, ...] = ()  # only items about which such a decision counts
 
     @property
     def is_empty(self) -> bool:
@@ -77,6 +82,14 @@ class ItemFilter:
     def open(self) -> list[ItemStatus]:
         return [status for status in ItemStatus if status in OPEN and self._wants(status)]
 
+    def fits(self, item: ItemView) -> bool:
+        at = item.updated_at or EARLIEST
+        return (
+            self._wants(item.status)
+            and self.code in (None, item.error_code)
+            and (self.since or EARLIEST) <= at <= (self.until or LATEST)
+        )
+
     def _wants(self, status: ItemStatus) -> bool:
         return status in self.statuses or not self.statuses
 
@@ -87,8 +100,8 @@ class ItemPage(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Taking:
-    """One page in the making."""
+class _PageBuilder:
+    """A page that is being read."""
 
     tx: Transaction
     job: Job | None  # None: over all jobs
@@ -116,17 +129,17 @@ class Items:
     ) -> ItemPage:
         """One job's items."""
         async with self._database.driver.reading() as tx:
-            taking = self._taking(tx, job, filter, limit, sizes)
+            builder = self._builder(tx, job, filter, limit, sizes)
             phases = _phases(job, filter)
-            # A job that was cancelled meanwhile has no more open items to go on with.
+            # A job that was cancelled since has no more open items to continue with.
             at = position if position and position["phase"] in phases else {"phase": phases[0]}
             if position and at is not position:
                 return ItemPage([], None)
             for phase in phases[phases.index(at["phase"]) :]:
-                more = await _PHASES[phase](taking, at if at["phase"] == phase else {})
+                more = await _PHASES[phase](builder, at if at["phase"] == phase else {})
                 if more is not None:
-                    return ItemPage(taking.items, {"phase": phase, **more})
-            return ItemPage(taking.items, None)
+                    return ItemPage(await _with_rulings(builder), {"phase": phase, **more})
+            return ItemPage(await _with_rulings(builder), None)
 
     async def every(
         self, job: Job, filter: ItemFilter, size: int = 1000, sizes: Sizes = WHOLE
@@ -151,14 +164,14 @@ class Items:
     ) -> ItemPage:
         """Open items over all jobs of one owner, or of everybody."""
         async with self._database.driver.reading() as tx:
-            taking = self._taking(tx, None, filter, limit, IN_BRIEF)
+            builder = self._builder(tx, None, filter, limit, IN_BRIEF)
             extra = {"any_pipeline": int(pipeline is None), "pipeline": pipeline or ""}
             if scope is None:
-                more = await _open(taking, position or {}, "open_ranges", extra)
+                more = await _open(builder, position or {}, "open_ranges", extra)
             else:
                 owned = {**extra, "scope": scope}
-                more = await _open(taking, position or {}, "open_ranges_of_owner", owned)
-            return ItemPage(taking.items, more)
+                more = await _open(builder, position or {}, "open_ranges_of_owner", owned)
+            return ItemPage(builder.items, more)
 
     async def item(self, job_id: int, seq: int) -> dict[str, Any] | None:
         rows = await self._database.fetch("item", {"job_id": job_id, "seq": seq})
@@ -188,19 +201,21 @@ class Items:
         return int((await self._database.fetch("pending_count", params))[0][0])
 
     async def job_types(self, job_ids: Sequence[int]) -> dict[int, tuple[str, str, str]]:
-        """Pipeline, owner and name of each."""
+        """Pipeline, owner and name of open_range."""
         rows = await self._database.fetch("job_types", {"job_ids": list(job_ids)})
         return {row[0]: (row[1], row[2], row[3]) for row in rows}
 
-    def _taking(
+    def _builder(
         self, tx: Transaction, job: Job | None, filter: ItemFilter, limit: int, sizes: Sizes
-    ) -> _Taking:
-        return _Taking(tx, job, filter, limit, sizes._asdict(), [])
+    ) -> _PageBuilder:
+        return _PageBuilder(tx, job, filter, limit, sizes._asdict(), [])
 
 
 def _phases(job: Job, filter: ItemFilter) -> list[str]:
     if filter.is_empty:
         return ["seq"]
+    if filter.rulings:
+        return ["ruled"]
     if filter.code is not None and filter.code != "CANCELLED":
         return ["code"]
     cancelled = job.state is JobState.CANCELLED
@@ -212,66 +227,84 @@ def _phases(job: Job, filter: ItemFilter) -> list[str]:
     return phases or ["final"]
 
 
-async def _by_seq(taking: _Taking, at: Position) -> Position | None:
-    return await _in_order(taking, at, "page_by_seq")
+async def _ruled(builder: _PageBuilder, at: Position) -> Position | None:
+    """People decide about few items: the rest of the filter is applied to what was read."""
+    assert builder.job is not None
+    job, after = {"job_id": builder.job.id}, at.get("seq", 0)
+    leased = await builder.tx.fetch("leased_ranges", job)
+    kinds = [str(kind) for kind in builder.filter.rulings]
+    while True:
+        limits = {"after": after, "kinds": kinds, "limit": builder.limit + 1}
+        rows = await builder.tx.scan("page_of_ruled", {**job, **builder.sizes, **limits})
+        found = [_item(row, builder.job, leased) for row in rows]
+        more = _fill(builder, [item for item in found if builder.filter.fits(item)])
+        if more is not None or len(rows) <= builder.limit:
+            return more
+        after = found[-1].seq
+        if not builder.room:
+            return {"seq": after}
 
 
-async def _cancelled(taking: _Taking, at: Position) -> Position | None:
-    return await _in_order(taking, at, "page_of_cancelled")
+async def _with_rulings(builder: _PageBuilder) -> list[ItemView]:
+    assert builder.job is not None
+    rulings = await rulings_of(builder.tx, builder.job.id, [item.seq for item in builder.items])
+    if not rulings:
+        return builder.items
+    return [item._replace(ruling=rulings.get(item.seq)) for item in builder.items]
 
 
-async def _in_order(taking: _Taking, at: Position, query: str) -> Position | None:
-    assert taking.job is not None
-    job = {"job_id": taking.job.id}
-    params = {**job, **taking.sizes, "after": at.get("seq", 0), "limit": taking.room + 1}
-    rows = await taking.tx.scan(query, params)
-    leased = await taking.tx.fetch("leased_ranges", job)
-    return _took(taking, [_item(row, taking.job, leased) for row in rows])
+async def _in_order(builder: _PageBuilder, at: Position, query: str) -> Position | None:
+    assert builder.job is not None
+    job = {"job_id": builder.job.id}
+    params = {**job, **builder.sizes, "after": at.get("seq", 0), "limit": builder.room + 1}
+    rows = await builder.tx.scan(query, params)
+    leased = await builder.tx.fetch("leased_ranges", job)
+    return _fill(builder, [_item(row, builder.job, leased) for row in rows])
 
 
-async def _by_status(taking: _Taking, at: Position) -> Position | None:
+async def _by_status(builder: _PageBuilder, at: Position) -> Position | None:
     """One seek for each status, merged: an index on (status, time) gives no order over two."""
     found: list[ItemView] = []
-    for status in taking.filter.final:
-        found += await _changed(taking, at, "page_by_status", {"status": status})
+    for status in builder.filter.final:
+        found += await _changed(builder, at, "page_by_status", {"status": status})
     found.sort(key=_changed_at)
-    return _took(taking, found)
+    return _fill(builder, found)
 
 
-async def _by_code(taking: _Taking, at: Position) -> Position | None:
-    statuses = {*taking.filter.final, *(["PENDING"] if taking.filter.open else [])}
-    params = {"code": taking.filter.code, "statuses": sorted(map(str, statuses))}
-    return _took(taking, await _changed(taking, at, "page_by_code", params))
+async def _by_code(builder: _PageBuilder, at: Position) -> Position | None:
+    statuses = {*builder.filter.final, *(["PENDING"] if builder.filter.open else [])}
+    params = {"code": builder.filter.code, "statuses": sorted(map(str, statuses))}
+    return _fill(builder, await _changed(builder, at, "page_by_code", params))
 
 
 async def _changed(
-    taking: _Taking, at: Position, query: str, extra: Mapping[str, Any]
+    builder: _PageBuilder, at: Position, query: str, extra: Mapping[str, Any]
 ) -> list[ItemView]:
-    assert taking.job is not None
-    filter = taking.filter
+    assert builder.job is not None
+    filter = builder.filter
     start = datetime.fromisoformat(at["at"]) if "at" in at else filter.since or EARLIEST
     params = {
-        **taking.sizes,
+        **builder.sizes,
         **extra,
-        "job_id": taking.job.id,
+        "job_id": builder.job.id,
         "updated_at": start,
         "seq": at.get("seq", 0),
         "until": filter.until or LATEST,
-        "limit": taking.room + 1,
+        "limit": builder.room + 1,
     }
-    rows = await taking.tx.scan(query, params)
-    leased = await taking.tx.fetch("leased_ranges", {"job_id": taking.job.id})
-    return [_item(row, taking.job, leased) for row in rows]
+    rows = await builder.tx.scan(query, params)
+    leased = await builder.tx.fetch("leased_ranges", {"job_id": builder.job.id})
+    return [_item(row, builder.job, leased) for row in rows]
 
 
 def _changed_at(item: ItemView) -> tuple[datetime, int]:
     return (item.updated_at or EARLIEST, item.seq)
 
 
-def _took(taking: _Taking, found: list[ItemView]) -> Position | None:
-    """Takes what fits; returns where to go on if something did not."""
-    room = taking.room
-    taking.items += found[:room]
+def _fill(builder: _PageBuilder, found: list[ItemView]) -> Position | None:
+    """Adds the items that fit; returns where to continue if some did not."""
+    room = builder.room
+    builder.items += found[:room]
     if len(found) <= room:
         return None
     if not room:
@@ -281,17 +314,17 @@ def _took(taking: _Taking, found: list[ItemView]) -> Position | None:
     return {"seq": last.seq, **at}
 
 
-async def _open_of_job(taking: _Taking, at: Position) -> Position | None:
-    assert taking.job is not None
-    return await _open(taking, at, "open_ranges_of_job", {"job_id": taking.job.id})
+async def _open_of_job(builder: _PageBuilder, at: Position) -> Position | None:
+    assert builder.job is not None
+    return await _open(builder, at, "open_ranges_of_job", {"job_id": builder.job.id})
 
 
 async def _open(
-    taking: _Taking, at: Position, query: str, extra: Mapping[str, Any]
+    builder: _PageBuilder, at: Position, query: str, extra: Mapping[str, Any]
 ) -> Position | None:
     """Open items lie only in ranges, so the cost does not grow with what is finished. After many
-    ranges without any, the page ends early, with the place to go on from."""
-    filter = taking.filter
+    ranges without any, the page ends early, with the place to continue from."""
+    filter = builder.filter
     start = at.get("at") or (filter.since or EARLIEST).isoformat()
     place = {"at": start, "range": at.get("range", 0), "seq": at.get("seq", 0)}
     for _ in range(_MOST_RANGES // _RANGES):
@@ -302,13 +335,13 @@ async def _open(
             "until": filter.until or LATEST,
             "want": _wanted_leases(filter),
             "limit": _RANGES,
-            "size": taking.limit + 1,
+            "size": builder.limit + 1,
         }
-        ranges = [_OpenRange(*row) for row in await taking.tx.fetch(query, params)]
-        for group in _groups(ranges, place, taking.limit):
-            found = await _open_items(taking, group, place)
-            room = taking.room
-            taking.items += [item for _, item in found[:room]]
+        ranges = [_OpenRange(*row) for row in await builder.tx.fetch(query, params)]
+        for group in _groups(ranges, place, builder.limit):
+            found = await _open_items(builder, group, place)
+            room = builder.room
+            builder.items += [item for _, item in found[:room]]
             if len(found) > room:
                 last, item = found[room - 1]
                 return last.place(item.seq) if room else place
@@ -327,7 +360,7 @@ class _OpenRange(NamedTuple):
     since: Any
     worker: str | None
     leased: int
-    size: int  # at most so many items; a larger again range is cut off above a page's size
+    size: int  # an upper bound; a larger again range is cut off above a page's size
 
     def place(self, seq: int) -> Position:
         since = parse_instant(self.since) or EARLIEST
@@ -347,58 +380,62 @@ def _groups(
     """Small ranges are read together, up to a page's size: one query for each of a hundred would
     be slow. A large one, or one of which a part was shown before, is read by itself."""
     group: list[_OpenRange] = []
-    for each in ranges:
-        alone = each.size > limit or each.id == place["range"]
-        if group and (alone or sum(one.size for one in group) + each.size > limit):
+    for candidate in ranges:
+        alone = candidate.size > limit or candidate.id == place["range"]
+        if group and (
+            alone or sum(open_range.size for open_range in group) + candidate.size > limit
+        ):
             yield group
             group = []
         if alone:
-            yield [each]
+            yield [candidate]
         else:
-            group.append(each)
+            group.append(candidate)
     if group:
         yield group
 
 
 async def _open_items(
-    taking: _Taking, group: Sequence[_OpenRange], place: Position
+    builder: _PageBuilder, group: Sequence[_OpenRange], place: Position
 ) -> list[tuple[_OpenRange, ItemView]]:
     """In order; of a range that is read by itself only what the page can take, and one more."""
     rows: list[Values]
     if len(group) == 1:
-        rows = [(group[0].id, *row) for row in await _rows_of_one(taking, group[0], place)]
+        rows = [(group[0].id, *row) for row in await _rows_of_one(builder, group[0], place)]
     else:
-        rows = await _rows_of_several(taking, group)
-    order = {each.id: number for number, each in enumerate(group)}
+        rows = await _rows_of_several(builder, group)
+    order = {open_range.id: number for number, open_range in enumerate(group)}
     rows.sort(key=lambda row: (order[row[0]], row[1]))
-    found = [(group[order[row[0]]], row) for row in rows]
-    return [(each, _open_item(each, *row[1:])) for each, row in found]
+    pairs = [(group[order[row[0]]], row) for row in rows]
+    return [(open_range, _open_item(open_range, *row[1:])) for open_range, row in pairs]
 
 
-async def _rows_of_one(taking: _Taking, each: _OpenRange, place: Position) -> Sequence[Values]:
-    after = place["seq"] if each.id == place["range"] else 0
+async def _rows_of_one(
+    builder: _PageBuilder, open_range: _OpenRange, place: Position
+) -> Sequence[Values]:
+    after = place["seq"] if open_range.id == place["range"] else 0
     params = {
-        **taking.sizes,
-        "job_id": each.job_id,
-        "range_id": each.id,
-        "hi": each.hi,
-        "after": max(after, each.lo - 1),
-        "limit": taking.room + 1,
+        **builder.sizes,
+        "job_id": open_range.job_id,
+        "range_id": open_range.id,
+        "hi": open_range.hi,
+        "after": max(after, open_range.lo - 1),
+        "limit": builder.room + 1,
     }
-    return await taking.tx.scan("page_of_again" if each.again else "page_of_fresh", params)
+    return await builder.tx.scan("page_of_again" if open_range.again else "page_of_fresh", params)
 
 
-async def _rows_of_several(taking: _Taking, group: Sequence[_OpenRange]) -> list[Values]:
+async def _rows_of_several(builder: _PageBuilder, group: Sequence[_OpenRange]) -> list[Values]:
     rows: list[Values] = []
     for query, again in (("open_of_fresh_ranges", 0), ("open_of_again_ranges", 1)):
-        range_ids = [each.id for each in group if each.again == again]
+        range_ids = [open_range.id for open_range in group if open_range.again == again]
         if range_ids:
-            rows += await taking.tx.scan(query, {**taking.sizes, "range_ids": range_ids})
+            rows += await builder.tx.scan(query, {**builder.sizes, "range_ids": range_ids})
     return rows
 
 
 def _open_item(
-    each: _OpenRange,
+    open_range: _OpenRange,
     seq: int,
     text: str,
     code: str | None = None,
@@ -408,11 +445,11 @@ def _open_item(
     at: Any = None,
 ) -> ItemView:
     """One of a fresh range has nothing but its input, and waits since its range does."""
-    status = ItemStatus.PROCESSING if each.leased == 1 else ItemStatus.PENDING
-    worker = each.worker if each.leased == 1 else None
-    since = parse_instant(at or each.since)
+    status = ItemStatus.PROCESSING if open_range.leased == 1 else ItemStatus.PENDING
+    worker = open_range.worker if open_range.leased == 1 else None
+    since = parse_instant(at or open_range.since)
     return ItemView(
-        seq, text, status, None, code, message, tries, attempts, since, worker, each.job_id
+        seq, text, status, None, code, message, tries, attempts, since, worker, open_range.job_id
     )
 
 
@@ -451,10 +488,11 @@ def holder_of(
     return None
 
 
-_PHASES = {
-    "seq": _by_seq,
+_PHASES: dict[str, Callable[[_PageBuilder, Position], Awaitable[Position | None]]] = {
+    "seq": partial(_in_order, query="page_by_seq"),
     "code": _by_code,
     "final": _by_status,
-    "cancelled": _cancelled,
+    "cancelled": partial(_in_order, query="page_of_cancelled"),
+    "ruled": _ruled,
     "open": _open_of_job,
 }

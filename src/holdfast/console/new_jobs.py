@@ -44,6 +44,8 @@ class JobRequest:
     file_ids: Sequence[int] = ()  # one table, or images
     path: str | None = None  # of a file on the server
     table: Mapping[str, Any] = field(default_factory=dict)  # how to read the file
+    columns: Mapping[str, str] = field(default_factory=dict)  # of the file -> fields
+    columns_are_confirmed: bool = False  # otherwise other columns are matched by name
     options: Mapping[str, Any] = field(default_factory=dict)
     caps: Caps = NO_CAPS
     ip: str | None = None
@@ -102,7 +104,7 @@ class NewJobs:
             pipeline=pipeline,
             path=Path(file.path),
             key=file.sha256,
-            table=request.table,
+            table=await self._plan(file, pipeline, request),
             options=request.options,
             caps=request.caps,
             origin=Origin(request.ip, file.id, request.key),
@@ -110,13 +112,20 @@ class NewJobs:
         )
         return await control.start_upload(upload)
 
+    async def _plan(
+        self, file: StoredFile, pipeline: Pipeline, request: JobRequest
+    ) -> dict[str, Any]:
+        inputs = () if request.columns_are_confirmed else pipeline.inputs
+        return await self.library.plan(file, inputs, request.table, request.columns)
+
     async def dry_run(
         self, request: JobRequest, person: Person
     ) -> list[tuple[dict[str, Any], Outcome]]:
         """The first rows with their outcomes; nothing is kept."""
         pipeline = self.startable_pipeline(request.pipeline)
         rows, of_images = await self._first_rows(request, person)
-        options = options_of(pipeline, request.options) | ({"_images": True} if of_images else {})
+        options = options_of(pipeline, request.options)
+        options |= {"_images": True} if of_images else {"_table": {"names": dict(request.columns)}}
         job = Job(
             _NO_JOB,
             pipeline.name,

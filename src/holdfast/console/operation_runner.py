@@ -25,11 +25,12 @@ from holdfast.errors import (
 )
 from holdfast.model import ItemStatus, Job, JobState
 from holdfast.pipeline import Pipeline
+from holdfast.rulings import RulingKind
 from holdfast.store.chunks import EARLIEST, LATEST, FinishedItems, FreeRanges, NamedItems
 from holdfast.store.reprocess import Candidate, Fits
 
 #: What a filter says of items besides their statuses.
-NARROWING = ("code", "since", "until", "values")
+NARROWING = ("code", "since", "until", "values", "rulings")
 _LEASE_SECONDS = 60.0
 _CHUNK = 500
 _AT_ONCE = 20
@@ -107,7 +108,7 @@ class OperationRunner:
             try:
                 hold = await self._one_job(hold, job_id, number)
             except (IllegalTransition, UserError) as error:
-                # One job that does not allow it any more is no reason to leave the others.
+                # A job that no longer allows it does not keep the operation from the others.
                 if len(hold.operation.job_ids) == 1:
                     raise
                 number_of = hold.operation.id
@@ -129,7 +130,7 @@ class OperationRunner:
         return await kinds[hold.operation.kind](hold, job_id, number)
 
     async def _cancel(self, hold: Hold, job_id: int, number: int) -> Hold:
-        # One that is cancelled already may be ours: whoever did so was killed before it was noted.
+        # A job that is already cancelled may be ours: the process was killed before it noted that.
         if (await self._store.reads.job(job_id)).state is not JobState.CANCELLED:
             await Control(self._store, hold.operation.owner_id, self._log).cancel(job_id)
         return await self._console.operations.note(hold, {"job": number + 1})
@@ -189,7 +190,7 @@ class OperationRunner:
         filter: ItemFilter,
         step: Callable[[Hold, Chunk[Following]], Awaitable[Hold]],
     ) -> Hold:
-        """Changes a chunk after the other: what the value search finds, or the parts in turn."""
+        """Changes one chunk after another: what the value search finds, or the parts in turn."""
         while not self._stopped.is_set():
             if values_in(hold.operation.target):
                 chunk = await self._search_chunk(hold, job, number, filter)
@@ -216,7 +217,7 @@ class OperationRunner:
         return Chunk(items, {}, {"job": number, **end})
 
     def _fitting(self, pipeline: Pipeline | None, target: Mapping[str, Any]) -> Fits:
-        """Permanent errors and exhausted attempts are left alone, unless asked for."""
+        """Permanent errors and exhausted attempts are left alone, unless requested."""
         permanent = permanent_codes(pipeline)
         most_error = (pipeline and pipeline.max_attempts) or self._limits.error
         most_misses = (pipeline and pipeline.max_attempts_not_found) or self._limits.not_found
@@ -231,7 +232,7 @@ class OperationRunner:
         return fits
 
     async def _spaced(self, hold: Hold, items: int) -> None:
-        """At the rate that was asked for, if one was."""
+        """Waits as the requested rate demands, if there is one."""
         rate = hold.operation.target.get("items_per_second")
         if not rate:
             return
@@ -252,7 +253,7 @@ def _next_chunk(hold: Hold, number: int, parts: Sequence[Following]) -> Chunk[Fo
 
 def permanent_codes(pipeline: Pipeline | None) -> frozenset[str]:
     known = {**ERROR_CODES, **(pipeline.error_codes if pipeline else {})}
-    return frozenset(code for code, each in known.items() if each.retry is RetryClass.NEVER)
+    return frozenset(code for code, error in known.items() if error.retry is RetryClass.NEVER)
 
 
 def filter_of(target: Mapping[str, Any]) -> ItemFilter:
@@ -261,6 +262,7 @@ def filter_of(target: Mapping[str, Any]) -> ItemFilter:
         code=target.get("code"),
         since=_instant(target.get("since")),
         until=_instant(target.get("until")),
+        rulings=tuple(RulingKind(kind) for kind in target.get("rulings", ())),
     )
 
 

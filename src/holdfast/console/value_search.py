@@ -1,5 +1,5 @@
 """Items by what a column holds. No index knows that, so a page looks through a bounded number of
-rows and says where to go on from; it never looks through them all."""
+rows and says where to continue; it never looks through them all."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SIZES = Sizes(100_000, 100_000)
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What a column is to hold, whole and whatever the case; `*` stands for anything."""
+    """What a column is to hold, whole and whatever the case; `*` matches anything."""
 
     column: str
     pattern: str
@@ -53,7 +53,7 @@ class Value:
 class Searched(NamedTuple):
     items: list[ItemView]
     next: Position | None
-    looked: int  # at so many rows
+    looked: int  # the number of rows examined
 
 
 def searchable_columns(job: Job, pipeline: Pipeline | None) -> list[str]:
@@ -85,14 +85,14 @@ def column_and_pattern(text: str) -> tuple[str, str] | None:
 
 def values_of(texts: Sequence[str], job: Job, pipeline: Pipeline | None) -> tuple[Value, ...]:
     if len(texts) > _MOST_VALUES:
-        raise UserError(f"more than {_MOST_VALUES} values are asked for", "Ask for fewer.")
+        raise UserError(f"more than {_MOST_VALUES} values were requested", "Request fewer.")
     columns = searchable_columns(job, pipeline)
     values = []
     for text in texts:
-        found = column_and_pattern(text)
-        if found is None:
+        pair = column_and_pattern(text)
+        if pair is None:
             raise UserError(f"{text!r} names no column and value", "E.g. brand:acme.")
-        values.append(value_named(*found, job, columns))
+        values.append(value_named(*pair, job, columns))
     return tuple(values)
 
 
@@ -105,23 +105,23 @@ async def search(
     limit: int,
 ) -> Searched:
     """The next items that the filter means and whose columns hold these values."""
-    found: list[ItemView] = []
+    matches: list[ItemView] = []
     looked = characters = 0
     for _ in range(MOST_ROWS // _ROWS):
         page = await console.items.page(job, filter, position, _ROWS, _SIZES)
         fitting = await _fitting(console, job, page.items, values)
-        if len(found) + len(fitting) >= limit:
+        if len(matches) + len(fitting) >= limit:
             # Read again up to the last that is wanted: the next page begins right behind it.
-            last = fitting[limit - len(found) - 1]
+            last = fitting[limit - len(matches) - 1]
             page = await console.items.page(job, filter, position, last + 1, _SIZES)
             fitting = await _fitting(console, job, page.items, values)
-        found += [page.items[index] for index in fitting]
+        matches += [page.items[index] for index in fitting]
         looked += len(page.items)
         characters += sum(len(item.input) + len(item.result or "") for item in page.items)
         position = page.next
-        if position is None or len(found) >= limit or characters > _MOST_CHARACTERS:
+        if position is None or len(matches) >= limit or characters > _MOST_CHARACTERS:
             break
-    return Searched(found, position, looked)
+    return Searched(matches, position, looked)
 
 
 def sifted_by(console: Console, job: Job, values: Sequence[Value]) -> Sift:

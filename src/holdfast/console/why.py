@@ -66,7 +66,7 @@ async def _discovery(console: Console, job: Job, lost_seconds: float) -> Reason 
 
 def _nobody_takes_in(job: Job) -> str:
     if job.file_id is not None:
-        return "the file waits to be taken in by a server that knows the pipeline: holdfast api"
+        return "the file waits for a server that knows the pipeline to ingest it: holdfast api"
     return f"nobody takes the rest of the file in: holdfast run PIPELINE.py {job.reference}"
 
 
@@ -107,7 +107,7 @@ async def _capped(console: Console, job: Job) -> Reason | None:
         if stream.state == StreamState.CAPPED:
             text = (
                 f"{stream.source} stopped at the cap after {stream.records_count:,} records; "
-                f"go on with: holdfast resume {job.id} --max-items N"
+                f"continue with: holdfast resume {job.id} --max-items N"
             )
             return Reason("cap reached", text)
     return None

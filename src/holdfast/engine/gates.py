@@ -61,14 +61,14 @@ class Gates:
     async def passing(self, name: str) -> AsyncIterator[None]:
         """Waits briefly for a permit, or raises GateWait, so that the item gives up its place."""
         local = self._gates.setdefault(name, _Local())
-        asked = self._clock.monotonic()
+        requested = self._clock.monotonic()
         local.waiting += 1
         try:
-            await self._enter(name, local, asked + self._max_wait)
+            await self._enter(name, local, requested + self._max_wait)
         finally:
             local.waiting -= 1
         try:
-            self._observe_wait(self._clock.monotonic() - asked)
+            self._observe_wait(self._clock.monotonic() - requested)
             yield
         finally:
             local.in_flight -= 1
@@ -155,7 +155,7 @@ class Gates:
                 return begin, end
 
     async def _reserve(self, name: str, local: _Local) -> None:
-        asked = self._clock.monotonic()
+        requested = self._clock.monotonic()
         want = max(1, min(_BATCH, local.waiting + local.in_flight))
         reservation = await self._store.gates.reserve(
             name,
@@ -170,10 +170,12 @@ class Gates:
         if reservation.wait:
             self._shut(local, reservation.wait, reservation.reason)
             return
-        self._take(local, reservation, asked, answered)
+        self._take(local, reservation, requested, answered)
 
-    def _take(self, local: _Local, reservation: Reservation, asked: float, answered: float) -> None:
-        """The database read its clock somewhere between `asked` and `answered`: a start that is
+    def _take(
+        self, local: _Local, reservation: Reservation, requested: float, answered: float
+    ) -> None:
+        """The database read its clock somewhere between `requested` and `answered`: a start that is
         right for both ends of that interval keeps its distance in any case."""
         local.slots = reservation.slots
         local.spaced = reservation.starts is not None
@@ -181,7 +183,7 @@ class Gates:
         if reservation.starts is not None:
             local.fresh_until = answered + self._max_wait + _FRESH_SECONDS
             local.windows = deque(
-                (answered + start, asked + start + reservation.slack)
+                (answered + start, requested + start + reservation.slack)
                 for start in reservation.starts
             )
 

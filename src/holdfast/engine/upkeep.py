@@ -38,6 +38,8 @@ async def every(seconds: float, action: Callable[[], Awaitable[None]], log: Any,
 
 #: A process that stops sweeping loses the duty to another after this many sweeps.
 _TERM_SWEEPS = 3
+#: Chunks of expired cache entries that one sweep removes.
+_PRUNES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +97,15 @@ class Upkeep:
             await self._store.jobs.drop_ranges(job_id)
         await self._store.workers.forget_workers()
         await self._store.samples.take_samples()
+        await self._prune_cache()
         announced = await self._announce() if self._limits.announces else []
         if rescued or cancelled or announced:
             self._log.info("sweep.acted", rescued=rescued, cancelled=cancelled, announced=announced)
+
+    async def _prune_cache(self) -> None:
+        for _ in range(_PRUNES):
+            if not await self._store.cache.prune_cache():
+                return
 
     async def conclude(self) -> None:
         """Finishes jobs whose `conclude` must run here because the worker that should have finished

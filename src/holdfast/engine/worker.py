@@ -6,7 +6,7 @@ import asyncio
 import os
 import random
 import socket
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,6 +16,8 @@ import psutil
 
 from holdfast.clock import Clock
 from holdfast.engine.control import Control
+from holdfast.engine.facilities import FacilityParts, JobFacilities
+from holdfast.engine.flag_values import FlagValues
 from holdfast.engine.gates import Gates
 from holdfast.engine.pace.backpressure import BacklogBounds, Backpressure
 from holdfast.engine.pace.concurrency import ConcurrencyBounds
@@ -35,11 +37,12 @@ from holdfast.engine.turns import PollingTurns, Turn, Turns
 from holdfast.engine.upkeep import Upkeep, UpkeepLimits, every
 from holdfast.engine.walks import Walks
 from holdfast.errors import DatabaseGone
+from holdfast.flags import ServedFlag
 from holdfast.http import HttpClient, HttpOptions
 from holdfast.model import Job, JobState, Lane, Outcome, SliceKind
 from holdfast.observe.metrics import Metrics
 from holdfast.observe.tracing import span
-from holdfast.pipeline import Pipeline
+from holdfast.pipeline import Facilities, Pipeline
 from holdfast.store import Store
 from holdfast.tasks import end_tasks
 
@@ -70,6 +73,7 @@ class WorkerOptions:
     drain_seconds: float
     backfill_enabled: bool
     threads: int
+    flags: Callable[[Iterable[str]], Mapping[str, ServedFlag]]  # of these extensions
     only_job: int | None = None
     until_idle: bool = False
 
@@ -111,6 +115,7 @@ class Worker:
         self._gates = _gates(parts, options)
         self._http = HttpClient(self._gates, options.http, parts.clock, parts.rng)
         self._upkeep = _upkeep(parts, pipelines, options)
+        self._flags = _flags(parts, pipelines, options)
         self._turns = turns or PollingTurns(parts.store, pipelines, options.may_run, parts.clock)
         self._walks = self._make_walks()
         self._execute_parts = self._make_execute_parts()
@@ -293,6 +298,7 @@ class Worker:
         return ExecuteParts(
             http=self._http,
             gates=self._gates.passing,
+            facilities=self._facilities,
             retry=self._options.retry,
             limits=self._options.execute,
             threads=Threads(self._options.threads),
@@ -318,10 +324,22 @@ class Worker:
             self._store, options.discover, self._clock, self._rng, self._metrics, self._log
         )
         backpressure = Backpressure(self._store, options.backlog, self._clock, self._metrics)
-        access = SourceAccess(self._http, self._gates.passing, backpressure)
+        access = SourceAccess(self._http, self._gates.passing, self._facilities, backpressure)
         seconds = options.work.slice_seconds
         discovery = Discovery(parts, access, self._name, seconds)
         return Walks(parts, discovery, self._pipelines, self._turns, seconds)
+
+    def _facilities(self, pipeline: Pipeline, job: Job) -> Facilities:
+        parts = FacilityParts(
+            self._store,
+            self._http,
+            self._gates.passing,
+            self._flags.get,
+            self._options.execute.timeout_seconds,
+            self._options.execute.max_result_bytes,
+            self._log,
+        )
+        return JobFacilities(parts, pipeline, job)
 
     async def _execute_for(self, job_id: int) -> Execute:
         """Reused from slice to slice. After a restore of the database, another job may have the
@@ -425,6 +443,13 @@ def _gates(parts: WorkerParts, options: WorkerOptions) -> Gates:
         parts.metrics.gate_wait_seconds.observe,
         parts.log,
     )
+
+
+def _flags(
+    parts: WorkerParts, pipelines: Mapping[str, Pipeline], options: WorkerOptions
+) -> FlagValues:
+    extensions = [made.extension for made in pipelines.values() if made.extension is not None]
+    return FlagValues(parts.store, options.flags(extensions), parts.clock)
 
 
 def _upkeep(

@@ -142,6 +142,23 @@ class Settings:
 
     max_input_bytes: int = setting(10 * MIB, "Largest input of one item.", 1, 1024 * MIB)
     max_result_bytes: int = setting(10 * MIB, "Largest result of one item.", 1, 1024 * MIB)
+    max_unpacked_bytes: int = setting(
+        100_000_000_000,
+        "Most that a table packed with gzip, zstd or zip may unpack to. It is unpacked while it is"
+        " read, not to disk.",
+        1,
+        10**15,
+    )
+    max_bad_rows: int = setting(
+        1_000,
+        "Most rows of one file that cannot be read. Each becomes an ERROR item; one more stops the"
+        " file.",
+        0,
+        10**12,
+    )
+    max_bad_rows_share: float = setting(
+        0.1, "Most rows of one file that cannot be read, as a share; ten are always let pass.", 0, 1
+    )
     max_workbook_bytes: int = setting(
         1_000_000_000,
         "Maximum memory for reading one XLSX workbook, and its maximum unpacked size. The API"

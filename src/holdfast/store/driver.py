@@ -80,11 +80,11 @@ class Driver(Protocol):
 
     async def listen(self, channel: str, heard: Callable[[], None]) -> None:
         """Calls `heard` whenever another process gave notice on the channel. Ends only by an
-        error; whoever relies on notices polls too."""
+        error; callers that rely on notices poll too."""
         ...
 
     def is_passing(self, error: Exception) -> bool:
-        """Whether waiting may mend the error: the statement itself was not at fault."""
+        """Whether the error may pass by waiting: the statement itself was not at fault."""
         ...
 
     async def close(self) -> None: ...

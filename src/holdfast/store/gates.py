@@ -104,8 +104,8 @@ class GateTable:
         if not await tx.take("order_gate", params):
             raise NotThere(f"there is no gate {name!r}", "GET /api/gates lists them.")
         action = "gate.closed" if seconds else "gate.opened"
-        told = {"seconds": seconds, "reason": reason}
-        await add_audit(tx, actor, action, None, name, told)
+        detail = {"seconds": seconds, "reason": reason}
+        await add_audit(tx, actor, action, None, name, detail)
 
     @verb("slow_gate")
     async def slow_down(self, tx: Transaction, name: str, spacing: float) -> None:

@@ -76,7 +76,7 @@ class Ingested:
     waited_seconds: float = 0.0  # for a connection, or for SQLite's writer
 
 
-#: Writes what a page tells besides its records, in the transaction that moves the cursor.
+#: Writes what a page contains besides its records, in the transaction that moves the cursor.
 Note = Callable[[Transaction], Awaitable[None]]
 
 
@@ -91,16 +91,17 @@ class Ingest:
     ) -> StreamLease | None:
         """Takes a stream of the job that has more pages and that nobody holds."""
         token = self._new_token()
-        found = await tx.fetch("leasable_stream", {"job_id": job_id})
-        if not found:
+        free = await tx.fetch("leasable_stream", {"job_id": job_id})
+        if not free:
             return None
-        hold = {"id": found[0][0], "token": token, "worker": worker, "seconds": seconds}
+        stream_id = free[0]["id"]
+        hold = {"id": stream_id, "token": token, "worker": worker, "seconds": seconds}
         rows = await tx.take("lease_stream", hold)
         if not rows:
             return None
-        begun = {"stream_id": found[0][0], "worker": worker}
-        await tx.run("end_lost_slices", begun)
-        slice_id = (await tx.take("add_slice", begun))[0][0]
+        new_slice = {"stream_id": stream_id, "worker": worker}
+        await tx.run("end_lost_slices", new_slice)
+        slice_id = (await tx.take("add_slice", new_slice))[0][0]
         return _stream_lease(rows[0], token, slice_id)
 
     async def ingest(
@@ -120,8 +121,8 @@ class Ingest:
                 stream, page, worker, seconds, first_seq, dedupe, note, decisions
             )
             return replace(ingested, waited_seconds=ingested.waited_seconds + waited)
-        except _TakenBefore as taken:
-            return Ingested(0, 0, taken.state)
+        except _AlreadyIngested as earlier:
+            return Ingested(0, 0, earlier.state)
 
     @verb
     async def _ingest(
@@ -137,24 +138,24 @@ class Ingest:
         decisions: Sequence[DecisionRow],
     ) -> Ingested:
         room = await _room(tx, stream)
-        chosen = await _choose(tx, stream.job_id, first_seq, page, room, dedupe)
-        advanced = await _advance(tx, stream, page, chosen, seconds)
-        if not await _remember_cursor(tx, stream, page, chosen):
+        new_items = await _select(tx, stream.job_id, first_seq, page, room, dedupe)
+        advanced = await _advance(tx, stream, page, new_items, seconds)
+        if not await _remember_cursor(tx, stream, page, new_items):
             raise DiscoveryError(
                 f"{stream.source} gave the same cursor twice: {page.next_cursor!r}"
             )
-        await _add_items(tx, stream.job_id, chosen)
+        await _add_items(tx, stream.job_id, new_items)
         if note is not None:
             await note(tx)
-        if chosen.count:
+        if new_items.count:
             await announce(tx, stream.job_id, SliceKind.PROCESS)
-        counts = {"accepted": chosen.count, "known": chosen.known}
+        counts = {"accepted": new_items.count, "known": new_items.known}
         await add_counts(tx, stream.job_id, worker, **counts)
         await add_decisions(tx, stream.job_id, worker, decisions)
         if advanced is not StreamState.RUNNING:
             await _end_slice(tx, stream, advanced.lower())
             await _end_discovery(tx, stream.job_id)
-        return Ingested(chosen.count, chosen.known, advanced, tx.waited_seconds)
+        return Ingested(new_items.count, new_items.known, advanced, tx.waited_seconds)
 
     @verb
     async def renew_stream(self, tx: Transaction, stream: StreamLease, seconds: float) -> None:
@@ -167,7 +168,7 @@ class Ingest:
     async def release_stream(
         self, tx: Transaction, stream: StreamLease, delay: float = 0.0, error: str | None = None
     ) -> None:
-        """Ends a slice; with `error`, after a failure that waiting may mend."""
+        """Ends a slice; with `error`, after a failure that may pass by waiting."""
         params = {
             "id": stream.id,
             "token": stream.token,
@@ -192,11 +193,11 @@ class Ingest:
         rows = await tx.take("take_sequence", {"job_id": job_id, "count": count})
         if not rows:
             raise LeaseLost(f"job {job_id} is gone")
-        return int(rows[0][0]), tx.waited_seconds
+        return int(rows[0]["first_seq"]), tx.waited_seconds
 
 
-class _TakenBefore(Exception):
-    """This very page was committed and its reply lost. Raised, so that the keys which the second
+class _AlreadyIngested(Exception):
+    """This page was committed and the reply was lost. Raised, so that the keys which the second
     try moved are rolled back."""
 
     def __init__(self, state: StreamState) -> None:
@@ -204,7 +205,7 @@ class _TakenBefore(Exception):
 
 
 @dataclass(slots=True)
-class _Chosen:
+class _NewItems:
     """The rows of a page that become items, and how much of the page they use up."""
 
     rows: list[tuple[int, NewItem]]
@@ -223,98 +224,100 @@ async def _room(tx: Transaction, stream: StreamLease) -> int | None:
     shared, so that a cancel waits for the page; alone, where a cap has to be exact."""
     job = {"job_id": stream.job_id}
     cap = await tx.fetch("job_cap", job)
-    capped = bool(cap) and cap[0][0] is not None
+    capped = bool(cap) and cap[0]["max_items"] is not None
     rows = await tx.fetch("job_state" if capped else "share_job", job)
-    if not rows or rows[0][0] not in (JobState.RUNNING, JobState.PAUSED):
+    if not rows or rows[0]["state"] not in (JobState.RUNNING, JobState.PAUSED):
         raise LeaseLost(f"job {stream.job_id} takes no more items")
     rooms = []
     if capped:
-        accepted = (await tx.fetch("accepted_count", job))[0][0]
-        rooms.append(rows[0][1] - accepted)
+        count = (await tx.fetch("accepted_count", job))[0]["accepted"]
+        rooms.append(rows[0]["max_items"] - count)
     if stream.max_items is not None:
         rooms.append(stream.max_items - stream.items_count)
     return max(0, min(rooms)) if rooms else None
 
 
-async def _choose(
+async def _select(
     tx: Transaction,
     job_id: int,
     first_seq: int,
     page: IngestPage,
     room: int | None,
     dedupe: Dedupe | None,
-) -> _Chosen:
+) -> _NewItems:
     if dedupe is not None:
-        return await _choose_by_key(tx, job_id, first_seq, page.items, room, dedupe)
+        return await _select_by_key(tx, job_id, first_seq, page.items, room, dedupe)
     if page.inputs:
         inputs = page.inputs if room is None else page.inputs[:room]
-        return _Chosen([], 0, len(inputs), first_seq, inputs)
-    taken = page.items if room is None else page.items[:room]
-    return _Chosen(list(enumerate(taken, first_seq)), 0, len(taken))
+        return _NewItems([], 0, len(inputs), first_seq, inputs)
+    items = page.items if room is None else page.items[:room]
+    return _NewItems(list(enumerate(items, first_seq)), 0, len(items))
 
 
-async def _choose_by_key(
+async def _select_by_key(
     tx: Transaction,
     job_id: int,
     first_seq: int,
     items: Sequence[NewItem],
     room: int | None,
     dedupe: Dedupe,
-) -> _Chosen:
+) -> _NewItems:
     known = await _known_keys(tx, dedupe, items)
-    chosen = _Chosen([], 0, 0)
+    new_items = _NewItems([], 0, 0)
     seen: set[str] = set()
     while True:
-        new, again = _pick(chosen, seen, first_seq, items, room, known, dedupe)
-        kept = await _add_keys(tx, job_id, dedupe, new)
-        kept |= await _move_keys(tx, job_id, dedupe, again, known)
+        new, again = _pick(new_items, seen, first_seq, items, room, known, dedupe)
+        ours = await _add_keys(tx, job_id, dedupe, new)
+        ours |= await _move_keys(tx, job_id, dedupe, again, known)
         picked = new | again
-        chosen.known += len(picked) - len(kept)
-        chosen.rows += [row for key, row in picked.items() if key in kept]
-        # Keys that another job got meanwhile leave room for more of the page.
-        if len(kept) == len(picked) or chosen.consumed == len(items):
+        new_items.known += len(picked) - len(ours)
+        new_items.rows += [row for key, row in picked.items() if key in ours]
+        # Keys that another job took in the meantime leave room for more of the page.
+        if len(ours) == len(picked) or new_items.consumed == len(items):
             break
-    chosen.rows.sort()
-    return chosen
+    new_items.rows.sort()
+    return new_items
 
 
 _ByKey = dict[str, tuple[int, NewItem]]
 
 
 def _pick(
-    chosen: _Chosen,
+    new_items: _NewItems,
     seen: set[str],
     first_seq: int,
     items: Sequence[NewItem],
     room: int | None,
-    known: dict[str, _Known],
+    known: dict[str, _KeyOwner],
     dedupe: Dedupe,
 ) -> tuple[_ByKey, _ByKey]:
-    """Goes on through the page until the room is used up: keys that are new, keys to be taken
-    again."""
+    """Continues through the page until the room is used up. Returns the keys that are new and those
+    to be ingested again."""
     new: _ByKey = {}
     again: _ByKey = {}
-    start = chosen.consumed
+    start = new_items.consumed
     for seq, item in enumerate(items[start:], first_seq + start):
-        if room is not None and len(new) + len(again) + len(chosen.rows) >= room:
+        if room is not None and len(new) + len(again) + len(new_items.rows) >= room:
             break
-        chosen.consumed += 1
+        new_items.consumed += 1
         if item.key is None:
-            chosen.rows.append((seq, item))
+            new_items.rows.append((seq, item))
         elif item.key in seen:
-            chosen.known += 1
+            new_items.known += 1
         elif item.key not in known:
             new[item.key] = (seq, item)
         elif _takes_again(known[item.key], item, dedupe):
             again[item.key] = (seq, item)
         else:
-            chosen.known += 1
+            new_items.known += 1
         if item.key is not None:
             seen.add(item.key)
     return new, again
 
 
-class _Known(NamedTuple):
+class _KeyOwner(NamedTuple):
+    """The item that a key belongs to."""
+
     content_hash: str
     job_id: int
     seq: int
@@ -324,13 +327,14 @@ class _Known(NamedTuple):
 
 async def _known_keys(
     tx: Transaction, dedupe: Dedupe, items: Sequence[NewItem]
-) -> dict[str, _Known]:
+) -> dict[str, _KeyOwner]:
     keys = sorted({item.key for item in items if item.key is not None})
-    rows = await tx.fetch("known_keys", {"scope": dedupe.scope, "keys": keys})
-    return {row[0]: _Known(*row[1:]) for row in rows}
+    # By position: one row for each record of a page.
+    rows = await tx.scan("known_keys", {"scope": dedupe.scope, "keys": keys})
+    return {row[0]: _KeyOwner(*row[1:]) for row in rows}
 
 
-def _takes_again(known: _Known, item: NewItem, dedupe: Dedupe) -> bool:
+def _takes_again(known: _KeyOwner, item: NewItem, dedupe: Dedupe) -> bool:
     """A known key is skipped while its item is DONE, or open in a live job, with the same
     content; otherwise the pipeline's policy decides."""
     is_open = known.status in (None, ItemStatus.PENDING)
@@ -355,7 +359,7 @@ async def _move_keys(
     job_id: int,
     dedupe: Dedupe,
     again: _ByKey,
-    known: dict[str, _Known],
+    known: dict[str, _KeyOwner],
 ) -> set[str]:
     if not again:
         return set()
@@ -368,18 +372,18 @@ async def _move_keys(
 
 
 async def _advance(
-    tx: Transaction, stream: StreamLease, page: IngestPage, chosen: _Chosen, seconds: float
+    tx: Transaction, stream: StreamLease, page: IngestPage, new_items: _NewItems, seconds: float
 ) -> StreamState:
-    cut = chosen.consumed < page.records_count
-    records = stream.records_count + chosen.consumed
+    cut = new_items.consumed < page.records_count
+    records = stream.records_count + new_items.consumed
     state, error = _state_after(page, cut, records)
     params = {
         "id": stream.id,
         "token": stream.token,
         "pages_count": stream.pages_count,
-        "cursor": orjson.dumps(_cursor_after(stream, page, chosen, state)).decode(),
-        "records": chosen.consumed,
-        "items": chosen.count,
+        "cursor": orjson.dumps(_cursor_after(stream, page, new_items, state)).decode(),
+        "records": new_items.consumed,
+        "items": new_items.count,
         "state": state,
         "error": error,
         "seconds": seconds,
@@ -388,8 +392,8 @@ async def _advance(
     if await tx.take("advance_stream", params):
         return state
     rows = await tx.fetch("stream_pages_count", {"id": stream.id, "token": stream.token})
-    if rows and rows[0][0] == stream.pages_count + 1:
-        raise _TakenBefore(StreamState(rows[0][1]))
+    if rows and rows[0]["pages_count"] == stream.pages_count + 1:
+        raise _AlreadyIngested(StreamState(rows[0]["state"]))
     raise LeaseLost(f"stream {stream.id} was taken over")
 
 
@@ -407,19 +411,19 @@ def _state_after(page: IngestPage, cut: bool, records: int) -> tuple[StreamState
 
 
 def _cursor_after(
-    stream: StreamLease, page: IngestPage, chosen: _Chosen, state: StreamState
+    stream: StreamLease, page: IngestPage, new_items: _NewItems, state: StreamState
 ) -> dict[str, Any]:
     """Past the page; or, where the stream stopped in it, past the records that were taken."""
     if state in (StreamState.RUNNING, StreamState.COMPLETE):
         return {"page": page.next_cursor, "skip": 0}
     before = stream.cursor or {"page": None, "skip": 0}
-    return {"page": before["page"], "skip": before["skip"] + chosen.consumed}
+    return {"page": before["page"], "skip": before["skip"] + new_items.consumed}
 
 
 async def _remember_cursor(
-    tx: Transaction, stream: StreamLease, page: IngestPage, chosen: _Chosen
+    tx: Transaction, stream: StreamLease, page: IngestPage, new_items: _NewItems
 ) -> bool:
-    if page.end or chosen.consumed < page.records_count:
+    if page.end or new_items.consumed < page.records_count:
         return True
     written = orjson.dumps(page.next_cursor, option=orjson.OPT_SORT_KEYS)
     params = {
@@ -427,22 +431,22 @@ async def _remember_cursor(
         "generation": stream.generation,
         "cursor_hash": hashlib.sha256(written).hexdigest(),
         "number": stream.pages_count + 1,
-        "records": chosen.consumed,
-        "items": chosen.count,
+        "records": new_items.consumed,
+        "items": new_items.count,
     }
     return bool(await tx.take("add_stream_page", params))
 
 
-async def _add_items(tx: Transaction, job_id: int, chosen: _Chosen) -> None:
-    if not chosen.count:
+async def _add_items(tx: Transaction, job_id: int, new_items: _NewItems) -> None:
+    if not new_items.count:
         return
-    seqs: Sequence[int] = range(chosen.first_seq, chosen.first_seq + len(chosen.inputs))
-    inputs = chosen.inputs
+    seqs: Sequence[int] = range(new_items.first_seq, new_items.first_seq + len(new_items.inputs))
+    inputs = new_items.inputs
     keys: Iterator[str | None] = repeat(None)
-    if chosen.rows:
-        seqs = [seq for seq, _ in chosen.rows]
-        inputs = [item.input for _, item in chosen.rows]
-        keys = iter([item.key for _, item in chosen.rows])
+    if new_items.rows:
+        seqs = [seq for seq, _ in new_items.rows]
+        inputs = [item.input for _, item in new_items.rows]
+        keys = iter([item.key for _, item in new_items.rows])
     rows = zip(repeat(job_id), seqs, keys, inputs, strict=False)
     await tx.copy("items", ("job_id", "seq", "key", "input"), rows)
     params = {

@@ -1,4 +1,4 @@
-"""What people order: make, start, pause, resume, cancel, reprocess, switch off."""
+"""What people do to jobs: create, pause, resume, cancel, reprocess, skip, switch off."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ class Jobs:
         if only_first:
             await tx.fetch("hold_input", {"input": f"{new.pipeline} {new.input_key}"})
             key = {"owner_id": new.owner_id, "input_key": new.input_key}
-            found = await tx.fetch("live_job_by_input", {"pipeline": new.pipeline, **key})
-            if found:
-                return int(found[0][0])
+            live = await tx.fetch("live_job_by_input", {"pipeline": new.pipeline, **key})
+            if live:
+                return int(live[0]["id"])
         job_id = await create_job(tx, new, actor)
         await note_made(tx, new.request, job_id)
         return job_id
@@ -92,7 +92,7 @@ class Jobs:
         max_items: int | None = None,
         max_per_source: int | None = None,
     ) -> JobState:
-        """Goes on: after a pause, after a failed discovery, or past a cap that was raised."""
+        """Continues: after a pause, after a failed discovery, or past a cap that was raised."""
         if max_items is not None:
             await tx.run("set_job_cap", {"job_id": job_id, "max_items": max_items})
         caps = {"max_items": max_items, "max_per_source": max_per_source}
@@ -167,7 +167,7 @@ class Jobs:
     async def switch(
         self, tx: Transaction, scope: str, on: bool, actor: str, reason: str = ""
     ) -> bool:
-        """Sets or clears a kill switch; False if it stood so already."""
+        """Sets or clears a kill switch; False if nothing changed."""
         if on:
             params = {"scope": scope, "actor": actor, "reason": reason}
             changed = await tx.take("set_kill_switch", params)
@@ -192,7 +192,7 @@ class Jobs:
                 raise
             raise UserError(
                 f"the pipeline's schema is refused by the database: {error}",
-                "Mend the statements in its `schema`; they must fit the database in use.",
+                "Fix the statements in its `schema`; they must fit the database in use.",
             ) from error
 
 
@@ -209,7 +209,7 @@ async def create_job(tx: Transaction, new: NewJob, actor: str) -> int:
 async def resume_job(
     tx: Transaction, job_id: int, actor: str, caps: Mapping[str, int | None] | None = None
 ) -> JobState:
-    """The job goes on from its streams' cursors."""
+    """The job continues from its streams' cursors."""
     caps = caps or {}
     reopening = {"job_id": job_id, "max_items": caps.get("max_per_source")}
     reopened = await tx.take("reopen_streams", reopening)
@@ -259,7 +259,7 @@ async def _add_stream(tx: Transaction, new: NewJob, job_id: int, stream: NewStre
     }
     if await tx.take("add_stream", params):
         return
-    # Locked first and judged in the next statement: whoever made it ours meanwhile is seen.
+    # Locked first and checked in the next statement, which sees a job that took it in between.
     await tx.fetch("lock_stream", params)
     if not new.takes_over:
         await _refuse_anothers(tx, new, params)

@@ -17,7 +17,9 @@ _PIECES = 8
 
 class Claimed(NamedTuple):
     lease: Lease
-    rows: Sequence[Values]  # seq, input, tries, attempts, misses: the fields of model.Item
+    # seq, input, tries, attempts, misses: the fields of model.Item. By position, as `scan` reads
+    # them: every item passes here.
+    rows: Sequence[Values]
 
 
 class _Range(NamedTuple):
@@ -40,8 +42,8 @@ class _Range(NamedTuple):
         return self.expiries >= ALONE_AFTER
 
 
-#: The ranges that this process works on. Asked when leases that ran out were found, not before:
-#: while an item blocks the process, its own leases run out in the middle of a transaction.
+#: The ranges that this process works on. Called once expired leases were read, not before: while an
+#: item blocks the process, its own leases expire in the middle of a transaction.
 InWork = Callable[[], Collection[int]]
 
 
@@ -68,13 +70,13 @@ class Leases:
         """Leases up to `size` items of a job, and reads them."""
         if await self._owner_has_enough(tx, job_id, worker):
             return []
-        taking = _Taking(tx, worker, seconds, self._new_token, size, max_bytes)
-        # One first: whoever claims at the same time passes over all that is locked here.
+        claim = _Claim(tx, worker, seconds, self._new_token, size, max_bytes)
+        # One first: a claim at the same time passes over every range that is locked here.
         for limit in (1, _CANDIDATES):
-            await taking.lease(await _free_ranges(tx, job_id, limit, in_work))
-            if taking.full:
+            await claim.lease(await _free_ranges(tx, job_id, limit, in_work))
+            if claim.full:
                 break
-        return [Claimed(lease, await _read_items(tx, lease)) for lease in taking.leases]
+        return [Claimed(lease, await _read_items(tx, lease)) for lease in claim.leases]
 
     async def _owner_has_enough(self, tx: Transaction, job_id: int, worker: str) -> bool:
         if self._owner_slices is None:
@@ -92,7 +94,7 @@ class Leases:
             "tokens": [lease.token for lease in leases],
             "seconds": seconds,
         }
-        renewed = {row[0] for row in await tx.take("renew_leases", params)}
+        renewed = {row["id"] for row in await tx.take("renew_leases", params)}
         return [lease for lease in leases if lease.range_id not in renewed]
 
     @verb
@@ -112,19 +114,19 @@ class Leases:
 
     @verb
     async def rescue(self, tx: Transaction, in_work: InWork = tuple) -> list[int]:
-        """Frees leases that ran out; returns the jobs they belong to."""
-        expired = await tx.fetch("expired_leases")
+        """Frees expired leases; returns the jobs they belong to."""
+        expired = [_range(row) for row in await tx.fetch("expired_leases")]
         ours = in_work()
-        freed = await _expire_all(tx, [row for row in expired if row[0] not in ours])
+        freed = await _expire_all(tx, [lost for lost in expired if lost.id not in ours])
         await announce_all(tx, freed, SliceKind.PROCESS)
         return freed
 
     @verb
     async def return_leases(self, tx: Transaction, worker: str) -> list[int]:
-        """Frees what a dead worker held, as if its leases had run out."""
-        held = await tx.fetch("leases_of_worker", {"worker": worker})
+        """Frees what a dead worker held, as if its leases had expired."""
+        held = [_range(row) for row in await tx.fetch("leases_of_worker", {"worker": worker})]
         walks = await tx.take("drop_streams_of_worker", {"worker": worker})
-        await announce_all(tx, [row[0] for row in walks], SliceKind.DISCOVER)
+        await announce_all(tx, [row["job_id"] for row in walks], SliceKind.DISCOVER)
         await tx.run("drop_slots", {"worker": worker})
         freed = await _expire_all(tx, held)
         await announce_all(tx, freed, SliceKind.PROCESS)
@@ -132,18 +134,22 @@ class Leases:
 
 
 async def _free_ranges(tx: Transaction, job_id: int, limit: int, in_work: InWork) -> list[_Range]:
-    """The job's claimable ranges, after those whose lease ran out were freed or cut."""
+    """The job's claimable ranges, after those whose lease expired were freed or cut."""
     params = {"job_id": job_id, "limit": limit}
     rows = await tx.fetch("claimable_ranges", params)
     ours = in_work()
-    expired = [row[:-1] for row in rows if row[-1] and row[0] not in ours]
+    expired = [_range(row) for row in rows if row["expired"] and row["id"] not in ours]
     if expired:
         await _expire_all(tx, expired)
         rows = await tx.fetch("claimable_ranges", params)
-    return [_Range(*row[:-1]) for row in rows if not row[-1]]
+    return [_range(row) for row in rows if not row["expired"]]
 
 
-class _Taking:
+def _range(row: Row) -> _Range:
+    return _Range(**{name: row[name] for name in _Range._fields})
+
+
+class _Claim:
     """Leases ranges until the claim has its size, its bytes, or a range that runs alone."""
 
     def __init__(
@@ -165,43 +171,43 @@ class _Taking:
         self.full = False
 
     async def lease(self, free: Sequence[_Range]) -> None:
-        for found in free:
-            if self.full or (self.leases and found.alone):
+        for candidate in free:
+            if self.full or (self.leases and candidate.alone):
                 self.full = True
                 return
-            fitting = min(self._room, max(1, self._room_bytes // max(1, found.item_bytes)))
-            split = not found.again and not found.alone and found.span > fitting
-            taken = found._replace(hi=found.lo + fitting - 1) if split else found
+            fitting = min(self._room, max(1, self._room_bytes // max(1, candidate.item_bytes)))
+            split = not candidate.again and not candidate.alone and candidate.span > fitting
+            part = candidate._replace(hi=candidate.lo + fitting - 1) if split else candidate
             self.leases.append(
                 await _lease_one(
-                    self._tx, found, taken, self._worker, self._seconds, self._new_token()
+                    self._tx, candidate, part, self._worker, self._seconds, self._new_token()
                 )
             )
-            self._room -= taken.span
-            self._room_bytes -= taken.span * taken.item_bytes
-            self.full = found.alone or split or self._room <= 0 or self._room_bytes <= 0
+            self._room -= part.span
+            self._room_bytes -= part.span * part.item_bytes
+            self.full = candidate.alone or split or self._room <= 0 or self._room_bytes <= 0
 
 
 async def _lease_one(
-    tx: Transaction, found: _Range, taken: _Range, worker: str, seconds: float, token: str
+    tx: Transaction, free: _Range, part: _Range, worker: str, seconds: float, token: str
 ) -> Lease:
     hold = {"token": token, "worker": worker, "seconds": seconds}
-    range_id = found.id
-    if taken is found:
-        await tx.run("lease_range", {"id": found.id, **hold})
+    range_id = free.id
+    if part is free:
+        await tx.run("lease_range", {"id": free.id, **hold})
     else:
-        head = {"id": found.id, "lo": taken.lo, "hi": taken.hi, **hold}
+        head = {"id": free.id, "lo": part.lo, "hi": part.hi, **hold}
         range_id = (await tx.take("add_leased_range", head))[0][0]
-        await tx.run("cut_range", {"id": found.id, "lo": taken.hi + 1})
+        await tx.run("cut_range", {"id": free.id, "lo": part.hi + 1})
     return Lease(
         range_id=range_id,
-        job_id=taken.job_id,
-        lo=taken.lo,
-        hi=taken.hi,
-        again=bool(taken.again),
+        job_id=part.job_id,
+        lo=part.lo,
+        hi=part.hi,
+        again=bool(part.again),
         token=token,
-        settled=taken.settled,
-        expiries=taken.expiries,
+        settled=part.settled,
+        expiries=part.expiries,
         seconds=seconds,
     )
 
@@ -214,14 +220,14 @@ async def _read_items(tx: Transaction, lease: Lease) -> Sequence[Values]:
     return await tx.scan(query, {"job_id": lease.job_id, "lo": lease.lo, "hi": lease.hi})
 
 
-async def _expire_all(tx: Transaction, rows: Sequence[Row]) -> list[int]:
-    for row in rows:
-        await _expire(tx, _Range(*row))
-    return sorted({row[1] for row in rows})
+async def _expire_all(tx: Transaction, expired: Sequence[_Range]) -> list[int]:
+    for lost in expired:
+        await _expire(tx, lost)
+    return sorted({lost.job_id for lost in expired})
 
 
 async def _expire(tx: Transaction, expired: _Range) -> None:
-    """The first expiry charges nobody; later ones narrow down on the item that kills."""
+    """The first expiry charges no item; later ones narrow down on the one that kills."""
     expiries = expired.expiries + 1
     if expiries < ALONE_AFTER:
         await _free(tx, expired, expiries, 0)
@@ -244,13 +250,13 @@ async def _free(tx: Transaction, expired: _Range, expiries: int, lone_expiries: 
     await tx.run("free_range", params)
 
 
-async def _open_seqs(tx: Transaction, found: _Range) -> list[int]:
-    if found.again:
-        rows = await tx.fetch("again_seqs", {"range_id": found.id})
+async def _open_seqs(tx: Transaction, expired: _Range) -> list[int]:
+    if expired.again:
+        rows = await tx.fetch("again_seqs", {"range_id": expired.id})
     else:
-        span = {"job_id": found.job_id, "lo": found.lo, "hi": found.hi}
+        span = {"job_id": expired.job_id, "lo": expired.lo, "hi": expired.hi}
         rows = await tx.fetch("remaining_seqs", span)
-    return [row[0] for row in rows]
+    return [row["seq"] for row in rows]
 
 
 async def _cut_in_pieces(tx: Transaction, expired: _Range, seqs: list[int], expiries: int) -> None:

@@ -131,12 +131,12 @@ class Messages:
         rows = await tx.fetch("job_of_turn", {"job_id": job_id})
         if not rows:
             return None
-        found = TurnJob(JobState(rows[0][0]), *rows[0][1:])
-        if kind is SliceKind.PROCESS and found.state is JobState.RUNNING and not found.switch:
+        job = TurnJob(JobState(rows[0][0]), *rows[0][1:])
+        if kind is SliceKind.PROCESS and job.state is JobState.RUNNING and not job.switch:
             span = (await tx.fetch("claimable_span", {"job_id": job_id}))[0][0]
             if span > room and await _owner_may_have_more(tx, job_id, owner_slices):
                 await announce(tx, job_id, kind)
-        return found
+        return job
 
     @verb(relaxed=True)
     async def end_turn(
@@ -170,12 +170,12 @@ class Messages:
             if age > lost_seconds * 2 ** min(resent, _DOUBLINGS):
                 lost = {"job_id": job_id, "kind": kind, "message_id": message_id}
                 await tx.run("forget_turn", lost)
-        found = []
+        job_ids = []
         for query, kind in _SILENT:
             for row in await tx.fetch(query, {"pipelines": pipelines}):
                 await announce(tx, row[0], kind)
-                found.append(row[0])
-        return found
+                job_ids.append(row[0])
+        return job_ids
 
     async def listened_pipelines(self, lost_seconds: float) -> set[str]:
         rows = await self._database.fetch("listened_pipelines", {"ago": -lost_seconds})

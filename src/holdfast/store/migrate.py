@@ -88,9 +88,9 @@ class SchemaStatus:
     def missing(self) -> str | None:
         """What the program needs and the database does not have, in words."""
         behind = [branch for branch in self.branches if not branch.up_to_date]
-        found = ", ".join(branch.current or _named("empty", branch.name) for branch in behind)
+        present = ", ".join(branch.current or _named("empty", branch.name) for branch in behind)
         needed = ", ".join(branch.head or "" for branch in behind)
-        return f"is {found}, the program needs {needed}" if behind else None
+        return f"is {present}, the program needs {needed}" if behind else None
 
     def __getitem__(self, name: str) -> BranchStatus:
         return next(branch for branch in self.branches if branch.name == name)
@@ -114,14 +114,14 @@ def upgrade(
     from holdfast.store import alembic_runner
 
     branches = branches or installed_branches()
-    found = status(url, branches)
-    _refuse_newer(found)
+    schema = status(url, branches)
+    _refuse_newer(schema)
     if name is not None:
         _branch(branches, name)
-        if name != CORE and not found[CORE].up_to_date:
+        if name != CORE and not schema[CORE].up_to_date:
             raise SchemaError(
-                f"core's schema is {found[CORE].current or 'empty'}; {name} needs "
-                f"{found[CORE].head}",
+                f"core's schema is {schema[CORE].current or 'empty'}; {name} needs "
+                f"{schema[CORE].head}",
                 "Run: holdfast migrate up",
             )
     chosen = [branch.name for branch in branches if name in (None, branch.name)]
@@ -135,11 +135,11 @@ def downgrade(
     from holdfast.store import alembic_runner
 
     branches = branches or installed_branches()
-    found = status(url, branches)
-    _refuse_newer(found)
-    target = _target(_branch(branches, name), found[name].current, revision)
+    schema = status(url, branches)
+    _refuse_newer(schema)
+    target = _target(_branch(branches, name), schema[name].current, revision)
     if target == "base" and name == CORE:
-        _refuse_core_removal(found)
+        _refuse_core_removal(schema)
     alembic_runner.downgrade(url, branches, f"{name}@base" if target == "base" else target)
 
 
@@ -165,10 +165,10 @@ def compare(revisions: Iterable[str], branches: tuple[Branch, ...] | None = None
 
 def require_current(url: str) -> None:
     """Refuses to work on a schema that is older or newer than the program."""
-    found = status(url)
-    _refuse_newer(found)
-    if found.missing:
-        raise SchemaError(f"the database's schema {found.missing}", "Run: holdfast migrate up")
+    schema = status(url)
+    _refuse_newer(schema)
+    if schema.missing:
+        raise SchemaError(f"the database's schema {schema.missing}", "Run: holdfast migrate up")
 
 
 def _branch_status(branch: Branch, current: Mapping[str, str]) -> BranchStatus:
@@ -212,8 +212,8 @@ def _target(branch: Branch, current: str | None, revision: str) -> str:
     return revision
 
 
-def _refuse_newer(found: SchemaStatus) -> None:
-    for branch in found.newer:
+def _refuse_newer(schema: SchemaStatus) -> None:
+    for branch in schema.newer:
         raise SchemaError(
             f"the database's schema {branch.current} is newer than this program ({branch.head})",
             "Install the version of "
@@ -222,9 +222,9 @@ def _refuse_newer(found: SchemaStatus) -> None:
         )
 
 
-def _refuse_core_removal(found: SchemaStatus) -> None:
+def _refuse_core_removal(schema: SchemaStatus) -> None:
     """Their rows name core's jobs, and nothing could work on them."""
-    left = [branch.name for branch in found.branches if branch.current and branch.name != CORE]
+    left = [branch.name for branch in schema.branches if branch.current and branch.name != CORE]
     if left:
         raise SchemaError(
             f"core's tables cannot be dropped while there are tables of {', '.join(left)}",

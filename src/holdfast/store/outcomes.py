@@ -60,7 +60,7 @@ class Outcomes:
         save: Save | None = None,
         decisions: Sequence[DecisionRow] = (),
     ) -> list[Lease]:
-        """Writes what the leases' holder found out; returns the leases that are lost, for
+        """Writes the outcomes of items under these leases; returns the leases that are lost, for
         which nothing was written."""
         held, lost = await _pass_fence(tx, settlements)
         if held:
@@ -140,7 +140,7 @@ async def _write_outcomes(
         await tx.copy("outcomes", _OUTCOME_COLUMNS, fresh)
     if retried:
         replaced += await _again(tx, job_id, retried)
-        await announce(tx, job_id, SliceKind.PROCESS, min(one.delay for one in retried))
+        await announce(tx, job_id, SliceKind.PROCESS, min(outcome.delay for outcome in retried))
         await tx.run_many("add_attempts", _attempts(job_id, worker, retried))
     if replaced:
         await tx.run_many("replace_outcomes", sorted(replaced, key=lambda row: row[1]))

@@ -25,13 +25,13 @@ _SESSION = {
     "enable_seqscan": "off",
     "jit": "off",
     # A process that is frozen or cut off in the middle of a transaction must not keep its locks:
-    # nobody could go on. Longer than any of ours stands still; the relay's waits for the broker.
+    # others could not continue. Longer than any of ours is idle; the relay's waits for the broker.
     "idle_in_transaction_session_timeout": "30s",
     "tcp_keepalives_idle": "10",
     "tcp_keepalives_interval": "5",
     "tcp_keepalives_count": "3",
 }
-#: The same from our side: whoever is cut off knows it after 20 seconds, instead of waiting for an
+#: The same from our side: a process cut off knows it after 20 seconds, instead of waiting for an
 #: answer until the command's time is up. Where a system has no such option, it waits.
 _SOCKET = {
     "TCP_KEEPIDLE": 10,
@@ -123,17 +123,17 @@ class PostgresDriver:
 
     @asynccontextmanager
     async def transaction(self, verb: str, *, relaxed: bool = False) -> AsyncIterator[Transaction]:
-        asked = self._clock.monotonic()
+        requested = self._clock.monotonic()
         with mapped_errors():
             async with self._pool.acquire(timeout=30) as connection:
                 started = self._clock.monotonic()
                 async with _transacting(connection, _BEGIN_RELAXED if relaxed else _BEGIN):
                     tx = self._transaction(connection, verb, self._announces)
-                    tx.waited_seconds = started - asked
+                    tx.waited_seconds = started - requested
                     yield tx
                     self._fault(verb, "commit")
                 self._fault(verb, "committed")
-                self._observe(verb, self._clock.monotonic() - started, started - asked)
+                self._observe(verb, self._clock.monotonic() - started, started - requested)
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[Transaction]:
@@ -224,8 +224,8 @@ class _PostgresTransaction:
         if not rows:
             return []
         sql = self._queries[query].sql
-        found: list[Row] = await self._connection.fetch(sql, *zip(*rows, strict=True))
-        return found
+        written: list[Row] = await self._connection.fetch(sql, *zip(*rows, strict=True))
+        return written
 
     async def copy(self, table: str, columns: Sequence[str], rows: Iterable[Values]) -> None:
         self._fault(self._verb, f"copy {table}")
@@ -298,8 +298,8 @@ class mapped_errors:
                 "(pg_hba.conf).",
             ) from error
         if isinstance(error, asyncpg.ClientConfigurationError):
-            told = str(error).partition("\n")[0]
-            raise UserError(told, "Mend HOLDFAST_DATABASE_URL.") from error
+            message = str(error).partition("\n")[0]
+            raise UserError(message, "Fix HOLDFAST_DATABASE_URL.") from error
         if isinstance(error, ssl.SSLCertVerificationError):
             raise UserError(
                 f"the certificate of the database is not trusted: {error.verify_message}",

@@ -27,7 +27,7 @@ class Verification:
 
     @property
     def problems(self) -> list[str]:
-        found = {
+        pairs = {
             "accepted": (self.counters.accepted, self.items),
             "done": (self.counters.done, self.by_status.get("DONE", 0)),
             "not_found": (self.counters.not_found, self.by_status.get("NOT_FOUND", 0)),
@@ -37,7 +37,7 @@ class Verification:
         }
         return [
             f"{name}: counted {counted}, found {rows}"
-            for name, (counted, rows) in found.items()
+            for name, (counted, rows) in pairs.items()
             if counted != rows
         ]
 

@@ -28,7 +28,7 @@ async def open_sqlite(
     path: Path, queries: Queries, announces: bool, clock: Clock, fault: Fault, observe: Observe
 ) -> SqliteDriver:
     writer = _Connection(path)
-    readers = [_Connection(path) for _ in range(_READERS)]
+    readers = [_Connection(path, query_only=True) for _ in range(_READERS)]
     with _mapped_errors():
         for connection in (writer, *readers):
             await connection.open()
@@ -62,7 +62,7 @@ class SqliteDriver:
 
     @asynccontextmanager
     async def transaction(self, verb: str, *, relaxed: bool = False) -> AsyncIterator[Transaction]:
-        asked = self._clock.monotonic()
+        requested = self._clock.monotonic()
         async with self._turn:
             with _mapped_errors():
                 try:
@@ -71,7 +71,7 @@ class SqliteDriver:
                     # Only now: another process may be the writer until here.
                     started = self._clock.monotonic()
                     tx = self._transaction(self._writer, verb, self._announces)
-                    tx.waited_seconds = started - asked
+                    tx.waited_seconds = started - requested
                     yield tx
                     self._fault(verb, "commit")
                     await self._writer.execute("commit")
@@ -79,7 +79,7 @@ class SqliteDriver:
                     await self._writer.roll_back()
                     raise
                 self._fault(verb, "committed")
-                self._observe(verb, self._clock.monotonic() - started, started - asked)
+                self._observe(verb, self._clock.monotonic() - started, started - requested)
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[Transaction]:
@@ -104,7 +104,7 @@ class SqliteDriver:
             return await tx.fetch(query, params)
 
     async def listen(self, channel: str, heard: Callable[[], None]) -> None:
-        """SQLite tells nobody; who waits for news polls."""
+        """SQLite gives no notices; callers poll."""
         await asyncio.Event().wait()
 
     def is_passing(self, error: Exception) -> bool:
@@ -119,8 +119,9 @@ class SqliteDriver:
 class _Connection:
     """A connection and the only thread that touches it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, query_only: bool = False) -> None:
         self._path = path
+        self._query_only = query_only
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite")
         self._database: sqlite3.Connection | None = None
 
@@ -136,6 +137,8 @@ class _Connection:
         self._database.row_factory = sqlite3.Row
         for pragma in ("journal_mode = wal", "synchronous = full", "cache_size = -32768"):
             self._database.execute(f"pragma {pragma}")
+        if self._query_only:
+            self._database.execute("pragma query_only = on")
 
     async def call(self, action: Callable[[sqlite3.Connection], T]) -> T:
         future = self._thread.submit(lambda: action(self._database))  # type: ignore[arg-type]
@@ -207,7 +210,7 @@ class _SqliteTransaction:
             return await self._connection.execute(sql, {"batch": orjson.dumps(rows).decode()})
 
         def take(database: sqlite3.Connection) -> list[Row]:
-            return [found for row in rows for found in database.execute(sql, row).fetchall()]
+            return [written for row in rows for written in database.execute(sql, row).fetchall()]
 
         return await self._connection.call(take)
 

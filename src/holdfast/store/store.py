@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from holdfast.clock import Clock, SystemClock, system_random
 from holdfast.pipeline import Fetch, Gate
 from holdfast.store.audit import Audit
+from holdfast.store.cache import Cache
 from holdfast.store.database import Database
 from holdfast.store.driver import Driver, Fault, Observe, no_fault, no_observe
 from holdfast.store.extension_folders import all_sql
+from holdfast.store.flags import Flags
 from holdfast.store.gates import GateTable
 from holdfast.store.ingest import Ingest
 from holdfast.store.jobs import Jobs
@@ -48,6 +50,8 @@ class Store:
     streams: StreamReads
     samples: Samples
     audit: Audit
+    cache: Cache
+    flags: Flags
 
     @property
     def fetch(self) -> Fetch:
@@ -100,6 +104,8 @@ async def open_store(
         streams=StreamReads(database),
         samples=Samples(database),
         audit=Audit(database),
+        cache=Cache(database),
+        flags=Flags(database),
     )
 
 

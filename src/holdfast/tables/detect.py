@@ -13,6 +13,8 @@ from pathlib import Path
 import orjson
 
 from holdfast.errors import InputError
+from holdfast.tables.content import Content
+from holdfast.tables.types import TableOptions
 from holdfast.text_encodings import codec_named
 
 HEAD_BYTES = 1 << 16
@@ -29,8 +31,9 @@ _BOMS = (
 )
 
 _FOREIGN = (
-    (b"\x1f\x8b", "a gzip archive", "Unpack it first: gunzip FILE."),
-    (b"\x28\xb5\x2f\xfd", "a zstd archive", "Unpack it first: unzstd FILE."),
+    (b"\x1f\x8b", "packed twice", "Unpack it first: gunzip FILE."),
+    (b"\x28\xb5\x2f\xfd", "packed twice", "Unpack it first: unzstd FILE."),
+    (b"PK\x03\x04", "a packed workbook or archive", "Unpack it first."),
     (b"BZh", "a bzip2 archive", "Unpack it first: bunzip2 FILE."),
     (b"\xfd7zXZ\x00", "an xz archive", "Unpack it first: unxz FILE."),
     (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", "Unpack it first."),
@@ -71,15 +74,40 @@ class Text:
     sample: str
     whole: bool  # the sample is the whole file
     notes: tuple[str, ...]
+    has_nul: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Flaw:
-    """The first place of a file that cannot be text in an encoding."""
+class Flaws:
+    """Lines that cannot be text in an encoding: with bytes that it cannot decode, or NULs."""
 
-    offset: int
-    nul: bool
-    plain_before: bool  # everything before it is ASCII, so that it says nothing of the encoding
+    first_line: int
+    lines: int  # of the whole file
+    flawed_lines: int
+    has_nul: bool
+    has_undecodable: bool
+    sound_lines: int  # lines beyond ASCII that are sound; counted up to about a thousand
+    sample: bytes  # where the first is
+
+    def are_too_many(self, options: TableOptions) -> bool:
+        allowed = min(options.max_bad_rows, max(1, int(options.max_bad_rows_share * self.lines)))
+        return self.flawed_lines > allowed
+
+
+def _mark_flaw(error: UnicodeError) -> tuple[str, int]:
+    """Keeps undecodable bytes as lone surrogates, which no encoding produces by itself."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    flawed = error.object[error.start : error.end]
+    return "".join(chr(0xDC00 + byte) for byte in flawed), error.end
+
+
+#: The name of the error handler with which files are decoded.
+MARK_FLAWS = "holdfast-mark-flaws"
+codecs.register_error(MARK_FLAWS, _mark_flaw)
+_UNDECODABLE = re.compile("[\udc00-\udcff]")
+_ENOUGH_SOUND_LINES = 1000
+_FLAW = re.compile("[\udc00-\udcff\0]")
 
 
 def read_head(path: Path) -> bytes:
@@ -104,32 +132,52 @@ def read_head(path: Path) -> bytes:
     return head
 
 
-def refuse_foreign(path: Path, head: bytes) -> None:
+def unpacked_head(content: Content) -> bytes:
+    """As much of the unpacked bytes as `read_head` reads of a file."""
+    blocks: list[bytes] = []
+    size = 0
+    with content.open() as file:
+        while size < HEAD_BYTES and (block := file.read(HEAD_BYTES - size)):
+            blocks.append(block)
+            size += len(block)
+    if not size:
+        raise InputError(f"{content.path.name} is empty.", "Its first line must be a row.")
+    return b"".join(blocks)
+
+
+def refuse_foreign(content: Content, head: bytes) -> None:
     for magic, what, hint in _FOREIGN:
         if head.startswith(magic):
-            raise InputError(f"{path.name} is {what}, not a table.", hint)
+            raise InputError(f"{content.path.name} is {what}, not a table.", hint)
 
 
 def is_zip(head: bytes) -> bool:
     return head.startswith((b"PK\x03\x04", b"PK\x05\x06"))
 
 
-def find_text(path: Path, head: bytes, wanted: str | None) -> Text:
-    """The file's encoding, proved on the whole file: nothing is read of a file that would
-    turn out unreadable in its middle."""
+def find_text(content: Content, head: bytes, options: TableOptions) -> Text:
+    """The file's encoding, proved on the whole file: nothing is read of a file of which too much
+    would turn out unreadable in its middle."""
+    wanted = options.encoding
     encoding, codec, notes = _stated_encoding(head, wanted)
     if not notes:
-        _require_mark(path, head, codec)
-    flaw = first_flaw(path, codec)
-    if flaw and flaw.plain_before and not flaw.nul and not notes and wanted is None:
-        encoding = codec = _guess_encoding(path, flaw.offset)
+        _require_mark(content, head, codec)
+    flaws = find_flaws(content, codec)
+    if flaws and flaws.has_undecodable and not notes and wanted is None and _may_be_other(flaws):
+        encoding = codec = _guess_encoding(flaws.sample)
         notes = (f"The encoding looks like {codec}; if letters look wrong, set another encoding.",)
-        flaw = first_flaw(path, codec)
-    if flaw:
-        raise _unreadable(path, head, encoding, flaw)
+        flaws = find_flaws(content, codec)
+    if flaws and (flaws.are_too_many(options) or (flaws.has_nul and _utf16_hint(head))):
+        raise _unreadable(content, head, encoding, flaws)
     whole = len(head) < HEAD_BYTES
-    sample = codecs.getincrementaldecoder(codec)().decode(head, final=whole)
-    return Text(encoding, codec, sample, whole, notes)
+    sample = codecs.getincrementaldecoder(codec)(MARK_FLAWS).decode(head, final=whole)
+    return Text(encoding, codec, sample, whole, notes, flaws is not None and flaws.has_nul)
+
+
+def _may_be_other(flaws: Flaws) -> bool:
+    """Text in another encoding is hardly ever sound UTF-8: a few bad lines among many sound ones
+    are bad lines."""
+    return flaws.sound_lines < 4 * flaws.flawed_lines
 
 
 def _stated_encoding(head: bytes, wanted: str | None) -> tuple[str, str, tuple[str, ...]]:
@@ -142,12 +190,12 @@ def _stated_encoding(head: bytes, wanted: str | None) -> tuple[str, str, tuple[s
     return wanted or "utf-8", wanted or "utf-8", ()
 
 
-def _require_mark(path: Path, head: bytes, codec: str) -> None:
+def _require_mark(content: Content, head: bytes, codec: str) -> None:
     """Which half of a pair comes first, only the mark says."""
     name = codecs.lookup(codec).name
     if name in ("utf-16", "utf-32"):
         raise InputError(
-            f"{path.name} is not {name}: it does not begin with a byte order mark.",
+            f"{content.path.name} is not {name}: it does not begin with a byte order mark.",
             _utf16_hint(head)
             or f"Set the encoding {name}-le or {name}-be if it is, or none to have it detected.",
         )
@@ -167,45 +215,83 @@ def _check_known(wanted: str) -> None:
         )
 
 
-def first_flaw(path: Path, codec: str) -> Flaw | None:
+def find_flaws(content: Content, codec: str) -> Flaws | None:
     decoder = codecs.getincrementaldecoder(codec)()
-    offset, plain = 0, True
-    with path.open("rb", buffering=0) as file:
+    lines, found = 0, _Found()
+    with content.open() as file:
         while True:
-            block = file.read(BLOCK_BYTES)
-            held_back = len(decoder.getstate()[0])
-            try:
-                text = decoder.decode(block, final=not block)
-            except UnicodeDecodeError as error:
-                plain = plain and error.object[: error.start].isascii()
-                return Flaw(offset - held_back + error.start, nul=False, plain_before=plain)
-            if "\0" in text:
-                before = text[: text.index("\0")].encode(codec)
-                return Flaw(offset - held_back + len(before), nul=True, plain_before=plain)
+            block = file.read(BLOCK_BYTES) or b""
+            text, is_sound = _decoded(decoder, block)
+            if not is_sound and (flaw := _FLAW.search(text)):
+                found.add(text, block, lines + _line_ends(text[: flaw.start()]) + 1)
+            elif found.sound_lines < _ENOUGH_SOUND_LINES and not text.isascii():
+                found.sound_lines += sum(not line.isascii() for line in text.split("\n"))
+            lines += _line_ends(text)
             if not block:
-                return None
-            offset += len(block)
-            plain = plain and text.isascii()
+                return found.flaws(lines + 1) if found.first_line else None
 
 
-def _line_at(path: Path, codec: str, offset: int) -> int:
-    decoder = codecs.getincrementaldecoder(codec)("ignore")
-    line = 1
-    with path.open("rb", buffering=0) as file:
-        while offset > 0 and (block := file.read(min(offset, BLOCK_BYTES))):
-            offset -= len(block)
-            line += decoder.decode(block).count("\n")
-    return line
+def _decoded(decoder: codecs.IncrementalDecoder, block: bytes) -> tuple[str, bool]:
+    """A block's text with its flaws marked, and whether it has none. Sound text, nearly all there
+    is, is not searched."""
+    try:
+        text = decoder.decode(block, final=not block)
+    except UnicodeDecodeError:
+        decoder.errors = MARK_FLAWS
+        text = decoder.decode(block, final=not block)
+        decoder.errors = "strict"
+        return text, False
+    return text, "\0" not in text
 
 
-def _guess_encoding(path: Path, offset: int) -> str:
+class _Found:
+    """The flaws found so far."""
+
+    def __init__(self) -> None:
+        self.first_line = 0
+        self.sound_lines = 0
+        self._flawed_lines = 0
+        self._has_nul = False
+        self._has_undecodable = False
+        self._sample = b""
+
+    def add(self, text: str, block: bytes, line: int) -> None:
+        if not self.first_line:
+            self.first_line = line
+        if not self._has_undecodable:
+            self._sample = block
+        self._has_nul = self._has_nul or "\0" in text
+        self._has_undecodable = self._has_undecodable or bool(_UNDECODABLE.search(text))
+        for each in text.splitlines() if "\n" not in text else text.split("\n"):
+            if each.isascii():
+                self._flawed_lines += "\0" in each
+            elif _FLAW.search(each):
+                self._flawed_lines += 1
+            else:
+                self.sound_lines += 1
+
+    def flaws(self, lines: int) -> Flaws:
+        return Flaws(
+            self.first_line,
+            lines,
+            self._flawed_lines,
+            self._has_nul,
+            self._has_undecodable,
+            self.sound_lines,
+            self._sample,
+        )
+
+
+def _line_ends(text: str) -> int:
+    return text.count("\n") or text.count("\r")
+
+
+def _guess_encoding(sample: bytes) -> str:
     # Imported only when needed: it is slow to load, and most files are UTF-8.
     from charset_normalizer import from_bytes
 
-    with path.open("rb") as file:
-        file.seek(max(0, offset - HEAD_BYTES // 8))
-        sample = file.read(HEAD_BYTES)
-    telling = b"\n".join(line for line in sample.splitlines() if not line.isascii())
+    beyond_ascii = [line for line in sample.splitlines() if not line.isascii()]
+    telling = b"\n".join(beyond_ascii)[:HEAD_BYTES]
     best = from_bytes(telling, cp_isolation=_LIKELY).best()
     if best is None or best.encoding in ("cp1250", "cp1252"):
         return _western_or_central(telling)
@@ -219,17 +305,17 @@ def _western_or_central(sample: bytes) -> str:
     return "cp1250" if share > _CENTRAL_EUROPEAN_SHARE else "cp1252"
 
 
-def _unreadable(path: Path, head: bytes, encoding: str, flaw: Flaw) -> InputError:
-    line = _line_at(path, encoding, flaw.offset)
-    if flaw.nul:
+def _unreadable(content: Content, head: bytes, encoding: str, flaws: Flaws) -> InputError:
+    name, first = content.path.name, flaws.first_line
+    count = f" {flaws.flawed_lines:,} lines are like that." if flaws.flawed_lines > 1 else ""
+    if flaws.has_nul and not flaws.has_undecodable:
         return InputError(
-            f"{path.name} has a NUL character in line {line:,}; it is not {encoding} text.",
+            f"{name} has a NUL character in line {first:,}; it is not {encoding} text.{count}",
             _utf16_hint(head) or "Remove the NUL bytes, for example with: tr -d '\\000'.",
         )
     return InputError(
-        f"{path.name} is not entirely {encoding} text: line {line:,} cannot be decoded (byte"
-        f" {flaw.offset:,} of the file).",
-        "Set its real encoding, for example cp1252, or fix that line.",
+        f"{name} is not entirely {encoding} text: line {first:,} cannot be decoded.{count}",
+        "Give its real encoding with --encoding, for example --encoding cp1252, or fix the lines.",
     )
 
 
@@ -242,9 +328,9 @@ def _utf16_hint(head: bytes) -> str | None:
     return None
 
 
-def looks_like_json_lines(path: Path, text: Text) -> bool:
+def looks_like_json_lines(content: Content, text: Text) -> bool:
     start = text.sample.lstrip("\ufeff \t\r\n")
-    if path.suffix.lower() in (".jsonl", ".ndjson", ".json"):
+    if content.suffix in (".jsonl", ".ndjson", ".json"):
         return True
     if not start.startswith("{"):
         return False
@@ -254,11 +340,11 @@ def looks_like_json_lines(path: Path, text: Text) -> bool:
         return False
 
 
-def refuse_markup(path: Path, text: Text) -> None:
+def refuse_markup(content: Content, text: Text) -> None:
     start = text.sample.lstrip("\ufeff \t\r\n")[:100].lower()
     if start.startswith(("<!doctype", "<html", "<?xml", "<table")):
         raise InputError(
-            f"{path.name} is HTML or XML, not a table.",
+            f"{content.path.name} is HTML or XML, not a table.",
             "A download that needs a login often saves its login page. Export it as CSV or XLSX.",
         )
 
@@ -285,12 +371,21 @@ def find_delimiter(text: Text, wanted: str | None, separator: str | None) -> str
 
 
 def _consistency(text: Text, delimiter: str) -> tuple[float, int]:
-    """How many rows have as many cells as the header, in tenths; then how many cells."""
-    rows = list(csv.reader(io.StringIO(text.sample, newline=""), delimiter=delimiter))
-    if not text.whole and len(rows) > 1:
-        rows.pop()
+    """How many rows have as many cells as the first, in tenths; then how many cells. Where titles
+    of one cell come first, as many as most rows have."""
+    rows = sample_rows(text, delimiter)
     widths = Counter(len(row) for row in rows if any(row))
     width = next((len(row) for row in rows if any(row)), 0)
+    if width < 2 and widths:
+        width = widths.most_common(1)[0][0]
     if width < 2:
         return 0.0, 0
     return round(widths[width] / widths.total(), 1), width
+
+
+def sample_rows(text: Text, delimiter: str) -> list[list[str]]:
+    """The first rows, without one that the sample cuts off."""
+    rows = list(csv.reader(io.StringIO(text.sample, newline=""), delimiter=delimiter))
+    if not text.whole and len(rows) > 1:
+        rows.pop()
+    return rows

@@ -13,12 +13,13 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from holdfast.errors import InputError
+from holdfast.tables.content import content_of
 from holdfast.tables.delimited import DelimitedReader
 from holdfast.tables.detect import (
     BLOCK_BYTES,
@@ -28,6 +29,7 @@ from holdfast.tables.detect import (
     read_head,
     refuse_foreign,
     refuse_markup,
+    unpacked_head,
 )
 from holdfast.tables.jsonlines import JsonLinesReader
 from holdfast.tables.spreadsheet import SpreadsheetReader
@@ -36,6 +38,7 @@ from holdfast.tables.types import Detected, TableBatch, TableOptions, TableReade
 __all__ = ["Detected", "TableBatch", "TableFile", "TableOptions", "content_key", "open_table"]
 
 _DEFAULTS = TableOptions()
+_OPTION_NAMES = frozenset(field.name for field in fields(TableOptions))
 _FORMAT_NAMES = {"csv": "delimited text", "xlsx": "an XLSX workbook", "jsonl": "JSON lines"}
 _FORMAT_OF_SUFFIX = {
     **dict.fromkeys((".csv", ".tsv"), "csv"),
@@ -73,15 +76,18 @@ class TableFile:
         return self._reader.problems
 
     def pages(
-        self, cursor: int, page_rows: Callable[[], int], max_page_bytes: int
+        self, cursor: int, page_rows: Callable[[], int], max_page_bytes: int, bad_rows: int = 0
     ) -> Iterator[TableBatch]:
         """The rows after the first `cursor`. Each batch has at most as many rows as
-        `page_rows` says before it, and ends with the row that reaches `max_page_bytes`."""
-        with _failures_named(self.path), closing(self._reader.records(skip=cursor)) as records:
+        `page_rows` says before it, and ends with the row that reaches `max_page_bytes`.
+        `bad_rows` of the rows before could not be read."""
+        found = self._reader.records(cursor, bad_rows)
+        with _failures_named(self.path), closing(found) as records:
             position, end = cursor, False
             while not end:
                 batch = _take(records, position, max(1, page_rows()), max_page_bytes)
                 position, end = batch.next_row, batch.end
+                batch.bad_rows = self._reader.progress.bad
                 if end and self._reader.progress.row < cursor:
                     raise self._shrunk(cursor)
                 yield batch
@@ -109,8 +115,9 @@ class TableFile:
 
 
 def open_table(path: Path, options: Mapping[str, Any]) -> TableFile:
-    """A table file with options as they are stored with a job."""
-    return TableFile(path, TableOptions(**options))
+    """A table file with options as they are stored with a job, which may hold more."""
+    known = {name: value for name, value in options.items() if name in _OPTION_NAMES}
+    return TableFile(path, TableOptions(**known))
 
 
 @contextmanager
@@ -127,19 +134,22 @@ def _failures_named(path: Path) -> Iterator[None]:
 
 
 def _open_reader(path: Path, options: TableOptions) -> TableReader:
-    head = read_head(path)
-    if is_zip(head):
+    packed_head = read_head(path)
+    content = content_of(path, packed_head, options.max_unpacked_bytes)
+    if is_zip(packed_head) and content.packing is None:
         return SpreadsheetReader(path, options)
-    refuse_foreign(path, head)
-    text = find_text(path, head, options.encoding)
-    refuse_markup(path, text)
-    if looks_like_json_lines(path, text):
-        return JsonLinesReader(path, text, options)
-    return DelimitedReader(path, text, options)
+    head = packed_head if content.packing is None else unpacked_head(content)
+    refuse_foreign(content, head)
+    text = find_text(content, head, options)
+    refuse_markup(content, text)
+    if looks_like_json_lines(content, text):
+        return JsonLinesReader(content, text, options)
+    return DelimitedReader(content, text, options)
 
 
 def _with_name_note(path: Path, detected: Detected) -> Detected:
-    named = _FORMAT_OF_SUFFIX.get(path.suffix.lower(), detected.format)
+    suffix = path.suffix if detected.packing is None else ""
+    named = _FORMAT_OF_SUFFIX.get(suffix.lower(), detected.format)
     if named == detected.format:
         return detected
     note = f"In spite of its name, {path.name} holds {_FORMAT_NAMES[detected.format]}."

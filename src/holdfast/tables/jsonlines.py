@@ -7,16 +7,18 @@ import itertools
 from collections import Counter
 from collections.abc import Generator
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import orjson
 
+from holdfast.columns import BAD_ROW, LINE
 from holdfast.errors import InputError
 from holdfast.json_depth import DEEPEST, is_too_deep
+from holdfast.tables.bad_rows import BAD_ROWS, bad_row
+from holdfast.tables.content import Content
 from holdfast.tables.delimited import open_guarded
 from holdfast.tables.detect import Text
-from holdfast.tables.records import BLANK_ROWS, NO_ROWS, renamed, row_too_large
+from holdfast.tables.records import BLANK_ROWS, NO_ROWS
 from holdfast.tables.types import Detected, Progress, TableOptions
 
 _ROWS_FOR_COLUMNS = 100
@@ -24,8 +26,8 @@ _ONE_PER_LINE = "Write one object per line, for example with: jq -c . FILE."
 
 
 class JsonLinesReader:
-    def __init__(self, path: Path, text: Text, options: TableOptions) -> None:
-        self._path = path
+    def __init__(self, content: Content, text: Text, options: TableOptions) -> None:
+        self._content = content
         self._text = text
         self._options = options
         self.problems: Counter[str] = Counter()
@@ -39,11 +41,12 @@ class JsonLinesReader:
             sheet=None,
             columns=columns,
             notes=(*text.notes, *(() if self.progress.row else (NO_ROWS,))),
+            packing=content.packing,
         )
 
-    def records(self, skip: int) -> Generator[bytes, None, None]:
+    def records(self, skip: int, bad: int = 0) -> Generator[bytes, None, None]:
         self.problems.clear()
-        self.progress.row = self.progress.blank = 0
+        self.progress.restart(bad)
         with closing(self._open()) as file:
             for number, line in enumerate(file, start=1):
                 record = line.strip(" \t\r\n\ufeff")
@@ -60,49 +63,67 @@ class JsonLinesReader:
 
     def _open(self) -> io.TextIOWrapper:
         return open_guarded(
-            self._path, self._text.codec, "\n", self.progress, self._options.max_row_bytes
+            self._content, self._text.codec, "\n", self.progress, self._options.max_row_bytes
         )
 
     def _checked(self, record: str, number: int) -> bytes:
-        value = self._parse(record, number)
-        if is_too_deep(record):
-            raise self._refusal(number, f"nests deeper than {DEEPEST} levels", "Flatten it.")
-        if "\\u0000" in record and _holds_nul(value):
-            raise self._refusal(number, "holds a NUL character (\\u0000)", "Remove it.")
-        encoded = record.encode() if not self._options.names else self._renamed(value)
-        if len(encoded) > self._options.max_row_bytes:
-            raise row_too_large(self.progress.row, self._options.max_row_bytes)
-        return encoded
+        """The line, or what stands in for it if it cannot be read."""
+        reason = self._reason_against(record)
+        if reason is None:
+            return record.encode()
+        self.problems[BAD_ROWS] += 1
+        return bad_row(reason, number, record, self.progress, self._options)
 
-    def _renamed(self, value: dict[str, Any]) -> bytes:
-        names = renamed(tuple(value), self._options.names)
-        return orjson.dumps(dict(zip(names, value.values(), strict=True)))
-
-    def _parse(self, record: str, number: int) -> dict[str, Any]:
+    def _reason_against(self, record: str) -> str | None:
+        limit = self._options.max_row_bytes
+        if len(record) > limit or (4 * len(record) > limit and (_size(record) or 0) > limit):
+            return f"is larger than {limit:,} bytes"
         try:
             value = orjson.loads(record)
         except orjson.JSONDecodeError as error:
-            raise self._refusal(number, f"is not valid JSON: {error.msg}", _ONE_PER_LINE) from None
+            if _size(record) is None:
+                return "has bytes that are not text in the file's encoding"
+            return f"is not valid JSON: {error.msg}"
         if not isinstance(value, dict):
-            raise self._refusal(number, "is not a JSON object", _ONE_PER_LINE)
-        return value
-
-    def _refusal(self, number: int, what: str, hint: str) -> InputError:
-        return InputError(f"{self._path.name}: line {number:,} {what}.", hint)
+            return "is not a JSON object"
+        if is_too_deep(record):
+            return f"nests deeper than {DEEPEST} levels"
+        if "\\u0000" in record and _holds_nul(value):
+            return "holds a NUL character (\\u0000)"
+        return f"has a field {BAD_ROW}, a reserved name" if BAD_ROW in value else None
 
     def _refuse_array(self) -> None:
         if self._text.sample.lstrip("\ufeff \t\r\n").startswith("["):
             raise InputError(
-                f"{self._path.name} is a JSON array, not JSON Lines.",
+                f"{self._content.path.name} is a JSON array, not JSON Lines.",
                 "Write one object per line, for example with: jq -c '.[]' FILE > FILE.jsonl.",
             )
 
     def _first_columns(self) -> tuple[str, ...]:
+        """The fields of the first lines. If none of them can be read, it is refused."""
         columns: dict[str, None] = {}
+        bad: dict[str, object] = {}
+        good = 0
         with closing(self.records(skip=0)) as records:
             for record in itertools.islice(records, _ROWS_FOR_COLUMNS):
-                columns.update(dict.fromkeys(orjson.loads(record)))
+                fields = orjson.loads(record)
+                if BAD_ROW in fields:
+                    bad = bad or fields
+                else:
+                    good += 1
+                    columns.update(dict.fromkeys(fields))
+        if bad and not good:
+            where = f"{self._content.path.name}: line {bad[LINE]:,}"
+            raise InputError(f"{where} {bad[BAD_ROW]}.", _ONE_PER_LINE)
         return tuple(columns)
+
+
+def _size(record: str) -> int | None:
+    """In bytes; None if it holds bytes that could not be decoded."""
+    try:
+        return len(record.encode())
+    except UnicodeEncodeError:
+        return None
 
 
 def _holds_nul(value: Any) -> bool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
 import orjson
 
+from holdfast.columns import BAD_ROW
 from holdfast.errors import InputError
+from holdfast.tables.bad_rows import BAD_ROWS, bad_row
 from holdfast.tables.types import Progress, TableOptions
 
 EXTRA = "_extra"
@@ -19,7 +22,10 @@ NO_ROWS = "The file has a header and no rows."
 MOST_COLUMNS = 16_384
 MOST_NOTES = 20
 
-#: The cells of the line that `delimited` adds after the last one. No other cell holds a NUL.
+_UNREADABLE = re.compile("[\udc00-\udcff\0]")
+
+#: The cells of the line that `delimited` adds after the last one. A row of a file may hold the
+#: same, but not after its last line.
 END_CELL = "\0"
 CLEAN_END = '\0"'
 
@@ -31,11 +37,16 @@ def name_columns(header: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
             f"The header names {len(header):,} columns, more than {MOST_COLUMNS:,}.",
             "Check the delimiter and the line ends: the rows may have been read as one.",
         )
+    if any(_UNREADABLE.search(cell) for cell in header):
+        raise InputError(
+            "The header has a NUL character or bytes that cannot be decoded.",
+            "Fix it, name the encoding with --encoding, or name the row of the real header.",
+        )
     tidy = [" ".join(cell.replace("\ufeff", "").split()) for cell in header]
-    names = _FreeNames({EXTRA, *tidy})
+    names = _FreeNames({EXTRA, BAD_ROW, *tidy})
     columns: list[str] = []
     notes: list[str] = []
-    used: set[str] = {EXTRA}
+    used: set[str] = {EXTRA, BAD_ROW}
     for position, wanted in enumerate(tidy, start=1):
         name = wanted
         if not wanted:
@@ -73,13 +84,9 @@ class _FreeNames:
         return f"{stem}_{number}"
 
 
-def renamed(columns: Sequence[str], names: Mapping[str, str]) -> tuple[str, ...]:
-    """The columns under the names that a person chose. Duplicates are refused: they lose cells."""
-    called = tuple(names.get(name, name) for name in columns)
-    for name, count in Counter(called).items():
-        if count > 1:
-            raise InputError(f"Two columns would be called {name!r}.", "Map only one of them.")
-    return called
+def numbered_columns(width: int) -> tuple[str, ...]:
+    """Names for the columns of a table without a header."""
+    return tuple(f"column_{position}" for position in range(1, width + 1))
 
 
 def is_blank(cells: Sequence[str]) -> bool:
@@ -87,7 +94,8 @@ def is_blank(cells: Sequence[str]) -> bool:
 
 
 class RowEncoder:
-    """Turns rows of cells into encoded records."""
+    """Turns rows of cells into encoded records. `line` says the line that was read last, `ended`
+    whether no line is left."""
 
     def __init__(
         self,
@@ -95,48 +103,60 @@ class RowEncoder:
         options: TableOptions,
         progress: Progress,
         problems: Counter[str],
+        line: Callable[[], int],
+        ended: Callable[[], bool] = lambda: False,
+        has_nul: bool = False,
     ) -> None:
         self.columns = columns
         self.options = options
         self.progress = progress
         self.problems = problems
+        self._line = line
+        self._ended = ended
+        largest_plain = min(options.max_cell_bytes, options.max_row_bytes)
+        # In a file with NULs each row is checked.
+        self._largest_plain = 0 if has_nul else largest_plain
 
-    def restart(self) -> None:
-        """Starts counting again, because the file is read from its first row again."""
+    def restart(self, bad: int) -> None:
+        """Counts again: the file is read from its first row."""
         self.problems.clear()
-        self.progress.row = self.progress.blank = 0
+        self.progress.restart(bad)
 
     def encode(self, rows: Iterable[list[str]], skip: int) -> Generator[bytes, None, None]:
         """The hot path: whatever is not a plain row of the expected width leaves it."""
         columns, progress, dumps = self.columns, self.progress, orjson.dumps
-        width, number = len(columns), progress.row
-        largest_plain = min(self.options.max_cell_bytes, self.options.max_row_bytes)
+        width, number, largest_plain = len(columns), progress.row, self._largest_plain
         for row in rows:
             if len(row) == width and (row[0] or any(row)):
                 progress.row = number = number + 1
                 if number <= skip:
                     continue
-                encoded = dumps(dict(zip(columns, row)))  # noqa: B905 - the widths were compared
+                record: Mapping[str, object] = dict(zip(columns, row))  # noqa: B905 - same widths
             elif is_blank(row):
                 progress.blank += 1
                 self.problems[BLANK_ROWS] += 1
                 continue
-            elif row[-1] == END_CELL:
+            elif row[-1] == END_CELL and self._ended():
                 return self._check_end(row)
             else:
                 progress.row = number = number + 1
-                encoded = dumps(self._mended(row))
+                record = self._completed(row)
                 if number <= skip:
                     continue
-            if len(encoded) > largest_plain:
-                self._check_size(row, encoded)
+            try:
+                encoded = dumps(record)
+            except TypeError:
+                encoded = self._bad(row, "has bytes that are not text in the file's encoding")
+            else:
+                if len(encoded) > largest_plain:
+                    encoded = self._checked(row, encoded)
             yield encoded
 
     def _check_end(self, row: list[str]) -> None:
         if row[0] != CLEAN_END:
             raise unclosed_quote(f"Row {self.progress.row + 1:,}")
 
-    def _mended(self, row: list[str]) -> Mapping[str, object]:
+    def _completed(self, row: list[str]) -> Mapping[str, object]:
         width = len(self.columns)
         if len(row) < width:
             self.problems[SHORT_ROWS] += 1
@@ -146,22 +166,27 @@ class RowEncoder:
         record[EXTRA] = row[width:]
         return record
 
-    def _check_size(self, row: list[str], encoded: bytes) -> None:
+    def _checked(self, row: list[str], encoded: bytes) -> bytes:
+        """The row, or what stands in for it if it is too large or holds a NUL."""
+        if any("\0" in cell for cell in row):
+            return self._bad(row, "holds a NUL character")
+        limit = self.options.max_cell_bytes
         for position, cell in enumerate(row):
-            if len(cell.encode()) > self.options.max_cell_bytes:
-                name = (
-                    repr(self.columns[position])
-                    if position < len(self.columns)
-                    else f"number {position + 1}"
-                )
-                raise InputError(
-                    f"Row {self.progress.row:,}: the cell {name} is larger than"
-                    f" {self.options.max_cell_bytes:,} bytes.",
-                    "Look for an unclosed quotation mark, or take the"
-                    " large content out of the table. HOLDFAST_MAX_INPUT_BYTES sets the limit.",
+            if len(cell.encode()) > limit:
+                return self._bad(
+                    row, f"has a cell of more than {limit:,} bytes ({self._name(position)})"
                 )
         if len(encoded) > self.options.max_row_bytes:
-            raise row_too_large(self.progress.row, self.options.max_row_bytes)
+            return self._bad(row, f"is larger than {self.options.max_row_bytes:,} bytes")
+        return encoded
+
+    def _name(self, position: int) -> str:
+        return repr(self.columns[position]) if position < len(self.columns) else EXTRA
+
+    def _bad(self, row: list[str], reason: str) -> bytes:
+        self.problems[BAD_ROWS] += 1
+        text = ",".join(cell[:300] for cell in row[:300])
+        return bad_row(reason, self._line(), text, self.progress, self.options)
 
 
 def row_too_large(row: int, limit: int) -> InputError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import struct
@@ -18,9 +19,10 @@ import orjson
 
 from holdfast.errors import InputError
 from holdfast.tables import spreadsheet_child
-from holdfast.tables.records import NO_ROWS, RowEncoder, name_columns, renamed
+from holdfast.tables.layout import SAMPLE_ROWS, Layout, find_layout, header_note
+from holdfast.tables.records import NO_ROWS, RowEncoder, name_columns, numbered_columns
 from holdfast.tables.spreadsheet_child import SAVE_AS_CSV
-from holdfast.tables.types import Detected, Progress, TableOptions
+from holdfast.tables.types import NO_HEADER, Detected, Progress, TableOptions
 
 #: All that the child gets of the environment: where Python and its modules are, and how names of
 #: files are encoded. The rest holds passwords and keys.
@@ -37,20 +39,22 @@ class SpreadsheetReader:
     def __init__(self, path: Path, options: TableOptions) -> None:
         self._path = path
         self._options = options
+        self._columns: tuple[str, ...] = ()
         self._child: Child | None = Child(path, options)
         opening = self._child.receive()
-        header = next(self._child.rows(), None)
-        if header is None:
-            self.close()
-            raise InputError(
-                f"The sheet {opening['sheet']!r} of {path.name} is empty.",
-                "Choose another sheet, or fill this one; its first row must name the columns.",
-            )
-        named, notes = name_columns(header)
-        columns = renamed(named, options.names)
+        self._layout, notes = self._lay_out(opening["sheet"])
         self.progress = Progress()
         self.problems: Counter[str] = Counter()
-        self._encoder = RowEncoder(columns, options, self.progress, self.problems)
+        header_row, progress = self._layout.header_row, self.progress
+        self._encoder = RowEncoder(
+            self._columns,
+            options,
+            progress,
+            self.problems,
+            # Not a method: the child must end with this object, not with a cycle's collection.
+            lambda: progress.row + header_row,
+            has_nul=True,  # unknown before all rows were read
+        )
         if not self._child.has_rows():
             notes.append(NO_ROWS)
         self.detected = Detected(
@@ -58,12 +62,42 @@ class SpreadsheetReader:
             encoding=None,
             delimiter=None,
             sheet=opening["sheet"],
-            columns=columns,
-            notes=(*opening["notes"], *notes),
+            columns=self._columns,
+            notes=(*opening["notes"], *filter(None, notes)),
+            header_row=self._layout.header_row,
+            header_reason=self._layout.reason,
         )
 
-    def records(self, skip: int) -> Generator[bytes, None, None]:
-        self._encoder.restart()
+    def _lay_out(self, sheet: str) -> tuple[Layout, list[str]]:
+        """Finds the header among the first rows and moves the child past it."""
+        assert self._child is not None
+        first = self._child.first_rows(SAMPLE_ROWS)
+        if not first:
+            self.close()
+            raise InputError(
+                f"The sheet {sheet!r} of {self._path.name} is empty.",
+                "Choose another one with --sheet, or fill it; its first row must name the columns.",
+            )
+        width = max(map(len, first))
+        layout = find_layout(
+            [row + [""] * (width - len(row)) for row in first], self._options.header_row
+        )
+        if layout.header_row == NO_HEADER:
+            self._columns = numbered_columns(width)
+            return layout, [header_note(layout, self._columns) or ""]
+        header = self._child.skip_to(layout.header_row)
+        if header is None:
+            self.close()
+            raise InputError(
+                f"The sheet {sheet!r} of {self._path.name} has no row {layout.header_row:,} with"
+                " content.",
+                "Blank rows do not count.",
+            )
+        self._columns, notes = name_columns(header)
+        return layout, [header_note(layout, self._columns) or "", *notes]
+
+    def records(self, skip: int, bad: int = 0) -> Generator[bytes, None, None]:
+        self._encoder.restart(bad)
         child = self._waiting_child()
         try:
             yield from self._encoder.encode(self._full_rows(child), skip)
@@ -83,7 +117,7 @@ class SpreadsheetReader:
         if child is None:
             child = Child(self._path, self._options)
             child.receive()
-            next(child.rows(), None)
+            child.skip_to(self._layout.header_row)
         return child
 
     def close(self) -> None:
@@ -143,10 +177,20 @@ class Child:
 
     def has_rows(self) -> bool:
         """Whether a row follows; looks no further than the frame at hand needs."""
-        row = next(self.rows(), None)
-        if row is not None:
-            self._frame = _prepend(row, self._frame)
-        return row is not None
+        return bool(self.first_rows(1))
+
+    def first_rows(self, count: int) -> list[list[str]]:
+        """The next rows; they stay where they are."""
+        rows = list(itertools.islice(self.rows(), count))
+        self._frame = itertools.chain(rows, self._frame)
+        return rows
+
+    def skip_to(self, number: int) -> list[str] | None:
+        """The row of this number among those left, past which it moves; 0 leaves all."""
+        row = None
+        for _ in range(number):
+            row = next(self.rows(), None)
+        return row
 
     def _next_frame(self) -> bool:
         message = self.receive()
@@ -186,11 +230,6 @@ def _stop(process: subprocess.Popen[bytes], complaints: IO[bytes]) -> None:
     if process.stdout:
         process.stdout.close()
     complaints.close()
-
-
-def _prepend(row: list[str], rest: Iterator[list[str]]) -> Iterator[list[str]]:
-    yield row
-    yield from rest
 
 
 def _too_wide(path: Path, options: TableOptions) -> InputError:

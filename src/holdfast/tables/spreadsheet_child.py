@@ -293,17 +293,18 @@ def rows(
         while cells and not cells[-1]:
             cells.pop()
         if cells:
-            check_row(cells, index + 1, request)
-            yield cells
+            yield cut(cells, request["max_row_bytes"] + 1)
 
 
-def check_row(cells: list[str], number: int, request: dict[str, Any]) -> None:
-    joined = "".join(cells)
-    if "\0" in joined:
-        raise Refusal(f"Row {number:,} of the sheet holds a NUL character.", "Remove it.")
-    if len(joined) > request["max_row_bytes"]:
-        limit = request["max_row_bytes"]
-        raise Refusal(f"Row {number:,} of the sheet is larger than {limit:,} bytes.", "Split it.")
+def cut(cells: list[str], characters: int) -> list[str]:
+    """The row, or as much of one that is too large as shows that it is."""
+    if sum(map(len, cells)) < characters:
+        return cells
+    kept = []
+    for cell in cells:
+        kept.append(cell[:characters])
+        characters -= len(kept[-1])
+    return kept
 
 
 def text_of(value: Any, problems: Counter[str]) -> str:

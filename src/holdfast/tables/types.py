@@ -1,24 +1,39 @@
-"""What a table file is told to be, what it was found to be, and the batches it is read in."""
+"""How a table file is to be read, what was detected in it, and the batches it is read in."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Generator
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
+
+NO_HEADER = 0
 
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
-    """What a person may say about a file; None means: find it out."""
+    """What a person may say about a file, where None means: detect it; and the limits."""
 
     encoding: str | None = None
     delimiter: str | None = None
     sheet: str | None = None
-    names: Mapping[str, str] = field(default_factory=dict)  # what columns are to be called instead
+    header_row: int | None = None  # counted from 1; NO_HEADER: the first row is data
     max_cell_bytes: int = 10_000_000
     max_row_bytes: int = 20_000_000
     max_workbook_bytes: int = 1_000_000_000  # memory for one sheet, and what its zip may unpack to
+    max_unpacked_bytes: int = 100_000_000_000
+    max_bad_rows: int = 1_000
+    max_bad_rows_share: float = 0.1
+
+
+class HeaderReason(StrEnum):
+    """Why a row is, or is not, taken as the header."""
+
+    GIVEN = "given"
+    FOUND = "found"  # the rows below it show it
+    ASSUMED = "assumed"  # nothing speaks for or against it
+    KEYS = "keys"  # each JSON line names its own fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +46,17 @@ class Detected:
     sheet: str | None
     columns: tuple[str, ...]
     notes: tuple[str, ...]
+    packing: str | None = None  # gzip, zstd or zip
+    header_row: int | None = None  # counted from 1; NO_HEADER: none; None: has no rows of cells
+    header_reason: str = HeaderReason.KEYS
 
 
 @dataclass(slots=True)
 class TableBatch:
     """Rows `first_row` up to, not including, `next_row`, each as the JSON text of a record.
 
-    `next_row` is the cursor to store. `end` is the file's word that nothing follows; the
-    last batch may be empty.
+    `next_row` is the cursor to store, with `bad_rows`, the unreadable ones up to there. `end`
+    says that nothing follows; the last batch may be empty.
     """
 
     inputs: list[str]
@@ -46,6 +64,7 @@ class TableBatch:
     next_row: int
     end: bool
     bytes: int
+    bad_rows: int = 0
 
 
 @dataclass(slots=True)
@@ -54,16 +73,22 @@ class Progress:
 
     row: int = 0
     blank: int = 0
+    bad: int = 0
+
+    def restart(self, bad: int = 0) -> None:
+        self.row = self.blank = 0
+        self.bad = bad
 
 
 class TableReader(Protocol):
     """One format's reader. `records` counts every row in `progress` but yields only those
-    after the first `skip`, encoded; `problems` counts what was mended, in words for people."""
+    after the first `skip`, encoded; `bad` of those were unreadable. `problems` counts what was
+    fixed, in words for people."""
 
     detected: Detected
     problems: Counter[str]
     progress: Progress
 
-    def records(self, skip: int) -> Generator[bytes, None, None]: ...
+    def records(self, skip: int, bad: int = 0) -> Generator[bytes, None, None]: ...
 
     def close(self) -> None: ...

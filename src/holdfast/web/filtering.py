@@ -13,14 +13,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from holdfast.console.item_filters import in_utc, statuses_of
+from holdfast.console.item_filters import in_utc, rulings_of, statuses_of
 from holdfast.console.items import ItemFilter
 from holdfast.console.value_search import Value, column_and_pattern
 from holdfast.errors import UserError
 from holdfast.model import ItemStatus
 
 _EXAMPLE = "status:ERROR code:TIMEOUT since:2026-11-15 until:2026-11-15T09:30 row:500"
-_OWN_WORDS = frozenset({"status", "code", "since", "until", "row"})
+_OWN_WORDS = frozenset({"status", "code", "since", "until", "row", "ruling"})
 _CODE = re.compile(r"[A-Za-z0-9_.-]{1,60}\Z")
 _WORD = re.compile(r'(?:[^\s"]|"[^"]*(?:"|$))+')
 
@@ -131,6 +131,8 @@ def _narrowed(filter: ItemFilter, name: str, value: str, word: str) -> ItemFilte
         return replace(filter, since=_instant(value))
     if name == "until":
         return replace(filter, until=_instant(value))
+    if name == "ruling" and value:
+        return replace(filter, rulings=(*filter.rulings, *rulings_of(value)))
     raise UserError(f"{word!r} is not a valid filter", f"For example: {_EXAMPLE}")
 
 

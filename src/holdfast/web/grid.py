@@ -45,7 +45,7 @@ async def grid_page(
     if position is None and filter.row is not None:
         position = {"phase": "seq", "seq": filter.row - 1}
     found = await parts.item_lists.page(job, filter.items, values, position, size)
-    grid = grid_of(job, found.items)
+    grid = grid_of(job, found.items, await parts.console.rulings.any(job.id))
     known = grid.columns[1:-_OWN_COLUMNS]
     shown = [name for name in columns if name in known or not job.columns] or known
     return GridPage(

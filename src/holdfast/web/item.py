@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
+import orjson
 from fastapi import APIRouter, Path, Response
 
 from holdfast.api import items as api
+from holdfast.api import rulings
 from holdfast.api.shapes import LARGEST_ID
-from holdfast.errors import error_code
+from holdfast.console.rulings import NewRuling
+from holdfast.errors import UserError, error_code
+from holdfast.rulings import RulingKind
+from holdfast.web.forms import OperatorPost, fields, whole_number
 from holdfast.web.job import VisitedJob
 from holdfast.web.reasons import shown_reason
 
 router = APIRouter()
+
+_KINDS = {"edit": "Edit values", "choose": "Choose", "reject": "Reject"}
 
 
 @router.get("/jobs/{job_id}/items/{seq}")
@@ -28,4 +35,32 @@ async def show(visited: VisitedJob, seq: Annotated[int, Path(ge=1, le=LARGEST_ID
         item=item,
         known=error_code(item.error_code, own_codes) if item.error_code else None,
         why=shown_reason(job, item.why),
+        decision=await rulings.ruling_state(visit.parts, job, seq),
+        kinds=_KINDS,
+        columns=job.columns,
     )
+
+
+@router.post("/jobs/{job_id}/items/{seq}/ruling")
+async def rule(
+    visited: VisitedJob, visit: OperatorPost, seq: Annotated[int, Path(ge=1, le=LARGEST_ID)]
+) -> Response:
+    form = await fields(visit.request)
+    kind = form.get("kind", "")
+    if kind not in set(RulingKind):
+        raise UserError(f"there is no decision {kind!r}", f"Decisions: {', '.join(RulingKind)}.")
+    version = form.get("version", "0")
+    known = 0 if version == "0" else whole_number(version) or 0
+    value = _value(form.get("value", "")) if kind in ("choose", "edit") else None
+    reason = form.get("reason", "")[:1000].replace("\0", "")
+    new = NewRuling(RulingKind(kind), value, reason, visit.person.name, known)
+    await rulings.decide(visit.parts, visited.job, seq, new)
+    note = "The decision is revoked." if kind == RulingKind.REVOKE else "Your decision is kept."
+    return visit.go(f"/jobs/{visited.job.id}/items/{seq}", note)
+
+
+def _value(text: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise UserError(f"the value is not JSON: {error}", 'E.g. {"price": 12}.') from None

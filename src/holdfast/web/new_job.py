@@ -11,7 +11,7 @@ from holdfast.api.identity import ip_of
 from holdfast.api.jobs import require_capacity
 from holdfast.api.shapes import Id
 from holdfast.console.feature_flags import Flag
-from holdfast.console.file_library import TABLE_OPTIONS
+from holdfast.console.file_library import table_options
 from holdfast.console.images import image_row, is_image
 from holdfast.console.new_jobs import JobRequest
 from holdfast.engine.control import Caps
@@ -58,16 +58,22 @@ async def preview_file(
     encoding: Annotated[str, Query(max_length=40)] = "",
     delimiter: Annotated[str, Query(max_length=10)] = "",
     sheet: Annotated[str, Query(max_length=100)] = "",
+    header_row: Annotated[str, Query(max_length=7)] = "",
 ) -> Response:
     """What was detected in a stored file, its first rows, and its columns to confirm."""
     visit.person.require_change()
     recipe = _require_chosen(visit, pipeline)
     delimiter = "\t" if delimiter == "\\t" else delimiter
-    table = {"encoding": encoding, "delimiter": delimiter, "sheet": sheet}
+    table = {
+        "encoding": encoding,
+        "delimiter": delimiter,
+        "sheet": sheet,
+        "header_row": header_row,
+    }
     file = await visit.parts.console.files.file(file_id, visit.person.scope)
     if is_image(file):
         return visit.go(f"/new/images?files={file_id}&pipeline={quote(recipe.name)}")
-    given = {name: value for name, value in table.items() if value}
+    given = table_options(table)
     preview = await visit.parts.library.preview(file, given)
     return await visit.page(
         "new_job_file.html",
@@ -139,19 +145,18 @@ def _require_chosen(visit: Visit, name: str) -> Pipeline:
 
 async def _request(visit: Visit) -> JobRequest:
     form = await fields(visit.request)
-    table: dict[str, Any] = {name: form[name] for name in TABLE_OPTIONS if form.get(name)}
     names = {
         column: name.strip()
         for column, name in _with_prefix(form, _NAME).items()
         if name.strip() not in ("", column)
     }
-    if names:
-        table["names"] = names
     ids = f"{form.get('file_id', '')},{form.get('image_ids', '')}".split(",")
     return JobRequest(
         pipeline=form.get("pipeline", ""),
         file_ids=[whole_number(file_id) or 0 for file_id in ids if file_id],
-        table=table,
+        table=table_options(form),
+        columns=names,
+        columns_are_confirmed=True,
         options=_declared_options(form) | parse_options(form.get("options", "")),
         caps=Caps(whole_number(form.get("max_items"))),
         ip=ip_of(visit.request),

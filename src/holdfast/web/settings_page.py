@@ -30,9 +30,9 @@ async def show(visit: Visitor) -> Response:
 
 @router.post("/flags/{name}")
 async def set_flag(name: str, visit: AdminPost) -> Response:
-    enabled = (await fields(visit.request)).get("enabled") == "1"
-    await visit.parts.flags.change(name, enabled, visit.person.name)
-    return visit.go("/settings", f"The flag {name} is {'on' if enabled else 'off'}.")
+    text = (await fields(visit.request)).get("value", "")
+    await visit.parts.flags.change_to(name, text, visit.person.name)
+    return visit.go("/settings", f"The flag {name} is {text.strip()}.")
 
 
 @router.post("/switches")

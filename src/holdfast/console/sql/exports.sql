@@ -29,7 +29,7 @@ order by id desc
 limit    :limit;
 
 -- name: exports_to_do
--- Nobody writes them, or whoever did is gone.
+-- No process writes them, or the one that did is gone.
 select   id
 from     exports
 where    state in ('QUEUED', 'RUNNING') and (worker is null or expires_at <= @now)

@@ -30,7 +30,7 @@ order by id desc
 limit    :limit;
 
 -- name: operations_to_do
--- Of each owner the first that has not ended: nobody's wait behind another's.
+-- The first of each owner that has not ended: no owner waits behind another.
 select   id
 from     operations
 where    id in (select min(id) from operations
@@ -40,7 +40,7 @@ order by id
 limit    20;
 
 -- name: lease_operation
--- Compare and set: of two that saw it free, one goes on with it.
+-- Compare and set: of two that saw it free, one gets it.
 update operations
 set    state = 'RUNNING', worker = :worker, expires_at = @after(:seconds)
 where  id = :id and state in ('QUEUED', 'RUNNING') and (worker is null or expires_at <= @now)
@@ -80,4 +80,4 @@ from   (select 1
         where  job_id = :job_id and status = :status
                and (:any_code = 1 or error_code = :code)
                and updated_at >= :since and updated_at <= :until
-        limit  :limit) found;
+        limit  :limit) matching;

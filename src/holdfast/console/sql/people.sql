@@ -133,7 +133,7 @@ from   login_failures
 where  subject in (@each(:subjects, text)) and blocked_until > @now;
 
 -- name: add_login_failure
--- A quarter of an hour without a failure starts the count anew.
+-- A quarter of an hour without a failure resets the count.
 insert into login_failures (subject, failures, blocked_until, at)
 values (:subject, 1, null, @now)
 on conflict (subject) do update

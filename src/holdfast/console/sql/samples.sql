@@ -28,7 +28,7 @@ group by bucket
 order by bucket;
 
 -- name: latest_errors
--- What ended in an error lately, by code.
+-- Recent errors, by code.
 select   o.error_code, count(*)
 from     jobs j
          join outcomes o on o.job_id = j.id

@@ -23,7 +23,10 @@ from holdfast.store import DecisionRow
 
 def decision_rows(decisions: Iterable[Decision]) -> list[DecisionRow]:
     """Decisions as they are recorded with a job."""
-    return [DecisionRow(one.what, one.was, one.now, one.why) for one in decisions]
+    return [
+        DecisionRow(decision.what, decision.was, decision.now, decision.why)
+        for decision in decisions
+    ]
 
 
 def log_decisions(log: Any, decisions: Iterable[DecisionRow]) -> None:

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from random import Random
 
 from holdfast.errors import ErrorCode, RetryClass
+from holdfast.pipeline import Backoff, Pipeline
 
 _MOST_DOUBLINGS = 30  # every cap is reached long before; keeps 2**n small
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and how far apart each retry class is tried. Seconds.
+    """How often and how far apart each retry class is tried.
 
     `max_attempts_error` and `max_attempts_not_found` count all tries, including the first.
     """
 
     max_attempts_error: int
     max_attempts_not_found: int
-    soon_base: float
-    soon_cap: float
-    later_base: float
-    later_cap: float
-    throttle_base: float
-    throttle_cap: float
-    not_found_base: float
-    not_found_cap: float
+    soon: Backoff
+    later: Backoff
+    throttle: Backoff
+    not_found: Backoff
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +35,23 @@ class Verdict:
     delay: float
     charged: bool
     why: str
+
+
+def policy_of(pipeline: Pipeline, policy: RetryPolicy) -> RetryPolicy:
+    """The settings' policy, with what the pipeline sets itself."""
+    own = pipeline.backoff
+    if own is None:
+        delays: dict[str, Backoff] = {}
+    elif isinstance(own, Mapping):
+        delays = dict(own)
+    else:
+        delays = {"soon": own, "later": own}
+    return replace(
+        policy,
+        max_attempts_error=pipeline.max_attempts or policy.max_attempts_error,
+        max_attempts_not_found=pipeline.max_attempts_not_found or policy.max_attempts_not_found,
+        **delays,
+    )
 
 
 def decide(
@@ -58,31 +73,27 @@ def decide(
         case RetryClass.NEVER:
             return Verdict(False, 0.0, True, f"{code.code} is permanent")
         case RetryClass.THROTTLE:
-            ceiling = _ceiling(policy.throttle_base, policy.throttle_cap, throttles, spacing)
-            delay = _full_jitter(ceiling, retry_after, rng)
+            delay = _delay(policy.throttle, throttles, spacing, retry_after, rng)
             return Verdict(True, delay, False, f"{code.code} uses up no attempt")
         case RetryClass.SOON:
-            ceiling = _ceiling(policy.soon_base, policy.soon_cap, attempts - 1, spacing)
+            backoff = policy.soon
         case RetryClass.LATER:
-            ceiling = _ceiling(policy.later_base, policy.later_cap, attempts - 1, spacing)
+            backoff = policy.later
     why = f"{code.code} at attempt {attempts} of {policy.max_attempts_error}"
     if attempts >= policy.max_attempts_error:
         return Verdict(False, 0.0, True, why)
-    return Verdict(True, _full_jitter(ceiling, retry_after, rng), True, why)
+    return Verdict(True, _delay(backoff, attempts - 1, spacing, retry_after, rng), True, why)
 
 
 def decide_not_found(
     policy: RetryPolicy, *, misses: int, rng: Random, spacing: float = 1.0
 ) -> Verdict:
-    """Whether a record that was not found is looked up again; `misses` counts this time.
-
-    Only half of the delay is random: looking again at once would find the same.
-    """
+    """Whether a record that was not found is looked up again; `misses` counts this time."""
     why = f"not found at look {misses} of {policy.max_attempts_not_found}"
     if misses >= policy.max_attempts_not_found:
         return Verdict(False, 0.0, True, why)
-    ceiling = _ceiling(policy.not_found_base, policy.not_found_cap, misses - 1, spacing)
-    return Verdict(True, ceiling * rng.uniform(0.5, 1.0), True, why)
+    delay = _delay(policy.not_found, misses - 1, spacing, None, rng)
+    return Verdict(True, delay, True, why)
 
 
 def source_delay(failures: int, cap: float, retry_after: float | None, rng: Random) -> float:
@@ -97,7 +108,11 @@ def _ceiling(base: float, cap: float, doublings: int, spacing: float) -> float:
     return min(cap, base * growth * max(1.0, spacing))
 
 
-def _full_jitter(ceiling: float, retry_after: float | None, rng: Random) -> float:
-    """Anywhere up to the ceiling, after Retry-After: added to it, because items that were all
-    given the same second would otherwise come back in exactly that second."""
-    return max(0.0, retry_after or 0.0) + rng.uniform(0.0, ceiling)
+def _delay(
+    backoff: Backoff, doublings: int, spacing: float, retry_after: float | None, rng: Random
+) -> float:
+    """The random part is added to Retry-After, because items that were all given the same second
+    would otherwise come back in exactly that second."""
+    ceiling = _ceiling(backoff.base, backoff.cap, doublings, spacing)
+    random_share = rng.uniform(1.0 - backoff.jitter, 1.0)
+    return max(0.0, retry_after or 0.0) + ceiling * random_share

@@ -42,7 +42,7 @@ from holdfast.json_depth import DEEPEST, is_too_deep
 from holdfast.model import Job, Page, Record, StreamState
 from holdfast.observe.metrics import Metrics
 from holdfast.observe.tracing import span
-from holdfast.pipeline import Context, Http, Pipeline
+from holdfast.pipeline import Context, Facilities, Http, Pipeline
 from holdfast.store import DecisionRow, IngestPage, NewItem, Store, StreamLease
 from holdfast.store.ingest import Ingested
 from holdfast.store.storable import storable_key
@@ -100,6 +100,7 @@ class SourceAccess:
 
     http: Http
     gates: Callable[[str], Any]
+    facilities: Callable[[Pipeline, Job], Facilities]
     backpressure: Backpressure
 
 
@@ -146,7 +147,13 @@ class Discovery:
         started = clock.monotonic()
         deadline = started + self._slice_seconds
         ctx = Context(
-            stream.job, 0, stream.lease.failures + 1, access.http, access.gates, parts.log
+            stream.job,
+            0,
+            stream.lease.failures + 1,
+            access.http,
+            access.gates,
+            parts.log,
+            access.facilities(stream.pipeline, stream.job),
         )
         pages = discovered_pages(stream, ctx, parts.limits.max_input_bytes)
         end = await walk_stream(

@@ -6,14 +6,16 @@ import asyncio
 import math
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from holdfast.clock import Clock
-from holdfast.engine.pace.retry import RetryPolicy, Verdict, decide, decide_not_found
+from holdfast.columns import BAD_ROW, EXCERPT, LINE, mapped_row
+from holdfast.engine.facilities import BlockingFacilities
+from holdfast.engine.pace.retry import RetryPolicy, Verdict, decide, decide_not_found, policy_of
 from holdfast.engine.threads import BlockingHttp, Threads, blocking_gate
 from holdfast.errors import (
     Failed,
@@ -27,7 +29,7 @@ from holdfast.errors import (
 )
 from holdfast.json_depth import DEEPEST, is_too_deep
 from holdfast.model import Item, ItemStatus, Job, Outcome
-from holdfast.pipeline import Context, Http, Pipeline
+from holdfast.pipeline import Context, Done, Facilities, Http, Pipeline
 from holdfast.store.driver import Values
 from holdfast.store.storable import storable_text
 
@@ -51,6 +53,7 @@ class ExecuteParts:
 
     http: Http
     gates: Callable[[str], Any]
+    facilities: Callable[[Pipeline, Job], Facilities]
     retry: RetryPolicy
     limits: ExecuteLimits
     threads: Threads
@@ -72,7 +75,7 @@ class Execute:
         self.pipeline = pipeline
         self.job = job
         self.timeout = pipeline.timeout or parts.limits.timeout_seconds
-        self._policy = _policy_of(pipeline, parts.retry)
+        self._policy = policy_of(pipeline, parts.retry)
         self._spacing = spacing
         self._limits = parts.limits
         self._threads = parts.threads
@@ -80,14 +83,18 @@ class Execute:
         self._rng = parts.rng
         self._log = log
         self._columns = frozenset(pipeline.columns)
+        self._column_names = job.column_names
+        self._is_file = "_table" in job.options
         self._codes = dict(pipeline.error_codes)
         self._process: Callable[[Any, Context], Any] = pipeline.process
         self._http = parts.http
         self._gates = parts.gates
+        self._facilities = parts.facilities(pipeline, job)
         if pipeline.threaded:
             loop = asyncio.get_running_loop()
             self._http = BlockingHttp(parts.http, loop)
             self._gates = lambda name: blocking_gate(parts.gates(name), loop)
+            self._facilities = BlockingFacilities(self._facilities, loop)
             self._process = self._in_thread
 
     async def __call__(self, row: Values) -> Outcome:
@@ -97,18 +104,26 @@ class Execute:
         error: BaseException
         try:
             record = orjson.loads(text)
+            if self._is_file and BAD_ROW in record:
+                raise _unreadable(record)
+            if self._column_names:
+                record = mapped_row(record, self._column_names)
             if self.pipeline.normalizes:
                 record = self.pipeline.normalize(record)
                 normalized = self._normalized(record)
-            files = self._limits.files
-            ctx = Context(self.job, seq, tries + 1, self._http, self._gates, self._log, files)
-            result = self._encoded(await self._process(record, ctx))
+            ctx = Context(
+                self.job, seq, tries + 1, self._http, self._gates, self._log, self._facilities,
+                self._limits.files,
+            )  # fmt: skip
+            value = await self._process(record, ctx)
+            result = self._encoded(value)
             seconds = self._clock.monotonic() - started
             if type(result) is str:
-                return Outcome(
+                outcome = Outcome(
                     seq, _DONE, tries + 1, attempts + 1, misses, normalized, result,
                     None, None, seconds,
                 )  # fmt: skip
+                return outcome._replace(effects=value.effects) if type(value) is Done else outcome
             error = result
         except asyncio.CancelledError:
             raise
@@ -166,6 +181,10 @@ class Execute:
                 return value
             if isinstance(value, type) and issubclass(value, _RETURNED):
                 return value()
+            if isinstance(value, Done):
+                if value.effects is not None and not self.pipeline.saves:
+                    return ItemError("INVALID_RESULT", "it has effects, but there is no `save`")
+                value = value.result
         try:
             text = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
         except (TypeError, ValueError) as error:
@@ -292,12 +311,10 @@ class Execute:
         )
 
 
-def _policy_of(pipeline: Pipeline, policy: RetryPolicy) -> RetryPolicy:
-    return replace(
-        policy,
-        max_attempts_error=pipeline.max_attempts or policy.max_attempts_error,
-        max_attempts_not_found=pipeline.max_attempts_not_found or policy.max_attempts_not_found,
-    )
+def _unreadable(record: dict[str, Any]) -> ItemError:
+    """The error of a row that the file's reader could not make a record of."""
+    place = f"line {record.get(LINE):,} " if isinstance(record.get(LINE), int) else "the row "
+    return ItemError("BAD_ROW", f"{place}{record[BAD_ROW]}: {record.get(EXCERPT, '')}")
 
 
 def _caught(

@@ -13,12 +13,13 @@ from typing import Any, TypeVar
 import orjson
 
 from holdfast.clock import Clock
+from holdfast.columns import mapped_row
 from holdfast.engine.pace.pipeline_pace import PipelinePace, log_decisions
 from holdfast.engine.patience import patiently
 from holdfast.engine.planning import planner_at_end
 from holdfast.engine.record.execute import Execute
 from holdfast.errors import DatabaseGone, HoldfastError
-from holdfast.model import ItemStatus, Job, Lease, Outcome
+from holdfast.model import ItemStatus, Lease, Outcome
 from holdfast.observe.tracing import span
 from holdfast.pipeline import Settled
 from holdfast.store import Claimed, SaveFailed, Settlement, Store
@@ -247,15 +248,35 @@ class Settler:
 
         async def save(tx: Transaction, settlements: Sequence[Settlement]) -> None:
             rows = [
-                _settled(outcome, inputs[settlement.lease.range_id], self._execute.job)
+                self._settled(outcome, inputs[settlement.lease.range_id])
                 for settlement in settlements
                 for outcome in settlement.outcomes
-                if outcome.status is not ItemStatus.PENDING
+                if outcome.status is not ItemStatus.PENDING and outcome.error_code != "BAD_ROW"
             ]
             if rows:
                 await self._execute.pipeline.save(tx, rows)
 
         return save
+
+    def _settled(self, outcome: Outcome, inputs: dict[int, str]) -> Settled:
+        row = orjson.loads(inputs[outcome.seq])
+        if self._execute.job.column_names:
+            row = mapped_row(row, self._execute.job.column_names)
+        normalized = row
+        if self._execute.pipeline.normalizes:
+            normalized = None if outcome.normalized is None else orjson.loads(outcome.normalized)
+        return Settled(
+            outcome.seq,
+            outcome.status,
+            row,
+            None if outcome.result is None else orjson.loads(outcome.result),
+            self._execute.job,
+            normalized,
+            outcome.error_code,
+            outcome.error_message,
+            outcome.attempts,
+            outcome.effects,
+        )
 
     async def _settle_one_by_one(self, batches: Sequence[_Batch]) -> list[Lease]:
         """One record could not be written: each is settled on its own, so that only the bad one
@@ -291,8 +312,3 @@ class Settler:
 def _is_ours(failure: Exception) -> bool:
     """Whether the failure comes from the engine or the machine, not from a record."""
     return isinstance(failure, HoldfastError) and not isinstance(failure, SaveFailed)
-
-
-def _settled(outcome: Outcome, inputs: dict[int, str], job: Job) -> Settled:
-    result = None if outcome.result is None else orjson.loads(outcome.result)
-    return Settled(outcome.seq, outcome.status, orjson.loads(inputs[outcome.seq]), result, job)

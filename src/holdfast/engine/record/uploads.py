@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
 import orjson
 
+from holdfast.columns import BAD_ROW, mapped_row
 from holdfast.engine.pace.controllers import IngestBounds, IngestPace
 from holdfast.engine.patience import patiently
 from holdfast.engine.record.discover import (
@@ -98,7 +99,7 @@ class Upload:
             end = await walk_stream(
                 self._parts.walk,
                 stream,
-                uploaded_pages(self._file, self._pipeline, lease, pace),
+                uploaded_pages(self._file, self._pipeline, lease, pace, job.column_names),
                 lambda: not self._stopped.is_set() and not held_back.is_set(),
             )
         finally:
@@ -133,24 +134,32 @@ class Upload:
 
 
 async def uploaded_pages(
-    file: TableFile, pipeline: Pipeline, lease: StreamLease, pace: IngestPace
+    file: TableFile,
+    pipeline: Pipeline,
+    lease: StreamLease,
+    pace: IngestPace,
+    column_names: Mapping[str, str],
 ) -> AsyncIterator[IngestPage]:
     """The rows of an uploaded file, starting at the stream's cursor, read in a thread."""
     cursor = lease.cursor or {"page": None, "skip": 0}
-    row = (cursor["page"] or {"row": 0})["row"] + cursor["skip"]
-    batches = file.pages(row, lambda: pace.rows, _PAGE_BYTES)
+    page = cursor["page"] or {"row": 0}
+    row = page["row"] + cursor["skip"]
+    batches = file.pages(row, lambda: pace.rows, _PAGE_BYTES, page.get("bad", 0))
     while True:
         batch = await take_in(next, batches)
-        cursor = {"row": batch.next_row}
+        cursor = {"row": batch.next_row, "bad": batch.bad_rows}
         if pipeline.dedupe is None:
             yield IngestPage((), cursor, batch.end, inputs=batch.inputs)
         else:
-            items = [_keyed(pipeline, text) for text in batch.inputs]
+            items = [_keyed(pipeline, text, column_names) for text in batch.inputs]
             yield IngestPage(items, cursor, batch.end)
         if batch.end:
             return
 
 
-def _keyed(pipeline: Pipeline, text: str) -> NewItem:
-    key = storable_key(pipeline.key(orjson.loads(text)))
+def _keyed(pipeline: Pipeline, text: str, column_names: Mapping[str, str]) -> NewItem:
+    row = orjson.loads(text)
+    if BAD_ROW in row:
+        return NewItem(text)
+    key = storable_key(pipeline.key(mapped_row(row, column_names)))
     return NewItem(text, key, content_hash(text.encode()) if key else "")

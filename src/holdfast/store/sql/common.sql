@@ -16,7 +16,7 @@ where  id = :job_id
 @for_update;
 
 -- name: set_job_state
--- One legal transition; the caller has locked the row and asked the model.
+-- One legal transition; the caller has locked the row and checked it with the model.
 update jobs
 set    state       = :state,
        error       = :error,
@@ -36,11 +36,11 @@ where  id = :job_id;
 update jobs
 set    next_seq = next_seq + :count
 where  id = :job_id
-returning next_seq - :count;
+returning next_seq - :count as first_seq;
 
 -- name: accepted_count
 -- How many items the job has accepted, for its cap.
-select coalesce(cast(sum(accepted) as bigint), 0)
+select coalesce(cast(sum(accepted) as bigint), 0) as accepted
 from   counters
 where  job_id = :job_id;
 
@@ -54,10 +54,12 @@ from   jobs
 where  id = :job_id
 returning id;
 
+-- fragment: range_columns
+id, job_id, lo, hi, again, settled, expiries, lone_expiries, item_bytes
+
 -- name: claimable_ranges
--- Free ranges that are due, and leases that ran out, of a job that may run.
-select   id, job_id, lo, hi, again, settled, expiries, lone_expiries, item_bytes,
-         case when worker is null then 0 else 1 end
+-- Free ranges that are due, and leases that expired, of a job that may run.
+select   @range_columns, case when worker is null then 0 else 1 end as expired
 from     ranges
 where    job_id = :job_id
          and available_at <= @now
@@ -144,7 +146,7 @@ where    range_id = :range_id
 order by seq;
 
 -- name: renew_leases
--- Leases that work goes on under; those not returned are lost.
+-- Leases that are still in use; those not returned are lost.
 update ranges
 set    expires_at = @after(:seconds)
 where  id in (@each(:ids, bigint)) and token in (@each(:tokens, text))
@@ -206,7 +208,7 @@ where  job_id = :job_id
 limit  1;
 
 -- name: drop_ranges
--- Removes a cancelled job's ranges. Repeated until none is left: it waits for whoever holds a
+-- Removes a cancelled job's ranges. Repeated until none is left: it waits for a process that holds a
 -- range, and what that one put in its place shows only in the next statement.
 delete from ranges
 where  job_id = :job_id;
@@ -216,7 +218,7 @@ delete from ranges
 where  id = :id;
 
 -- name: free_range
--- A lease that ran out: the range is free again, with one expiry more.
+-- An expired lease: the range is free again, with one expiry more.
 update ranges
 set    token = null, worker = null, expires_at = null, expiries = :expiries,
        lone_expiries = :lone_expiries
@@ -224,14 +226,14 @@ where  id = :id;
 
 -- name: leases_of_worker
 -- What a worker that died held.
-select id, job_id, lo, hi, again, settled, expiries, lone_expiries, item_bytes
+select @range_columns
 from   ranges
 where  worker = :worker
 @for_update;
 
 -- name: expired_leases
--- Leases that ran out, of any job.
-select id, job_id, lo, hi, again, settled, expiries, lone_expiries, item_bytes
+-- Expired leases of any job.
+select @range_columns
 from   ranges
 where  worker is not null and expires_at <= @now
 limit  100
@@ -299,7 +301,7 @@ from   jobs j
 where  j.state = 'CANCELLED';
 
 -- name: job_controls
--- What a worker has to know of the jobs it works on: their states and whether they may run.
+-- The jobs that a worker works on: their states and whether they may run.
 select j.id, j.state,
        (select k.scope from kill_switches k
         where k.scope in ('all', 'pipeline:' || j.pipeline) limit 1) as kill_switch
@@ -307,7 +309,8 @@ from   jobs j
 where  j.id in (@each(:job_ids, bigint));
 
 -- name: hold_input
--- Of two that start a job on the same input, the second waits here and finds the first's.
+-- Of two processes that start a job on the same input, the second waits here and finds the first's
+-- job.
 -- SQLite has one writer at a time, so there is nothing to hold.
 select :input;
 
@@ -323,7 +326,7 @@ limit    1;
 select @now;
 
 -- name: known_keys
--- What is known of the page's keys: their content, and how their items stand.
+-- The page's keys that exist already: their content and the status of their items.
 select k.key, k.content_hash, k.job_id, k.seq, j.state, o.status
 from   keys k
        left join jobs j on j.id = k.job_id
@@ -356,7 +359,7 @@ where  s.pipeline = :pipeline and s.source = :source and s.mode = :mode
 
 -- name: take_over_stream
 -- A new job on a source that was walked before opens a new generation, unless a live job needs
--- the stream to go on or to know how its discovery ended.
+-- the stream to continue or to know how its discovery ended.
 update streams
 set    job_id = :job_id, state = 'RUNNING', generation = generation + 1, cursor = null,
        fingerprint = :fingerprint, token = null, worker = null, expires_at = null,
@@ -428,7 +431,7 @@ where  id = :id and token = :token
 returning id;
 
 -- name: release_stream
--- The slice ended; the stream goes on later.
+-- The slice ended; the stream continues later.
 update streams
 set    token = null, worker = null, expires_at = null, available_at = @after(:delay),
        failures = failures + :failed, error = cast(:error as text), updated_at = @now
@@ -441,7 +444,7 @@ set    state = 'FAILED', token = null, worker = null, expires_at = null, error =
 where  id = :id and token = :token;
 
 -- name: reopen_streams
--- Streams that failed or stopped at a cap go on from their cursors.
+-- Streams that failed or stopped at a cap continue from their cursors.
 update streams
 set    state = 'RUNNING', failures = 0, error = null, available_at = @now,
        token = null, worker = null, expires_at = null,
@@ -450,13 +453,13 @@ where  job_id = :job_id and state in ('FAILED', 'CAPPED')
 returning id;
 
 -- name: stream_ends
--- How discovery stands.
+-- The state of a job's discovery.
 select state, error
 from   streams
 where  job_id = :job_id;
 
 -- name: discover_job
--- Discovery's end, said in the transaction of its last page.
+-- Discovery's end, noted in the transaction of its last page.
 update jobs
 set    discovered_at = @now, updated_at = @now
 where  id = :job_id
@@ -487,8 +490,8 @@ from   jobs
 where  id = :job_id;
 
 -- name: discovering_jobs
--- Jobs with a stream to walk, of the pipelines a worker has loaded. A file's rows are taken in by
--- whoever has the file.
+-- Jobs with a stream to walk, of the pipelines a worker has loaded. A file's rows are ingested by a
+-- process that has the file.
 select distinct j.id, j.lane
 from   jobs j
        join streams s on s.job_id = j.id
@@ -507,13 +510,13 @@ set spacing = excluded.spacing, jitter = excluded.jitter, concurrency = excluded
     updated_at = excluded.updated_at;
 
 -- name: default_gate
--- A gate that nobody declared gets the settings' limits.
+-- A gate that no pipeline declared gets the limits of the settings.
 insert into gates (name, spacing, jitter, concurrency, next_at, updated_at)
 values (:name, :spacing, :jitter, :concurrency, @now, @now)
 on conflict (name) do nothing;
 
 -- name: slow_gate
--- A host's own wish (Crawl-delay) raises the spacing and never lowers it.
+-- A host's Crawl-delay raises the spacing and never lowers it.
 update gates
 set    spacing = :spacing, updated_at = @now
 where  name = :name and spacing < :spacing;
@@ -528,13 +531,13 @@ where  g.name = :name
 @for_update;
 
 -- name: reserve_gate
--- Start times up to then are given out.
+-- Start times up to then are reserved.
 update gates
 set    next_at = @after(:seconds)
 where  name = :name;
 
 -- name: held_slots
--- Places in flight that other workers hold, and how many workers want some.
+-- Slots that other workers hold, and how many workers hold some.
 select coalesce(cast(sum(slots) as bigint), 0), count(*)
 from   gate_holds
 where  gate = :gate and worker <> :worker and expires_at > @now;
@@ -546,12 +549,12 @@ on conflict (gate, worker) do update
 set slots = excluded.slots, expires_at = excluded.expires_at;
 
 -- name: drop_slots
--- A worker that stops gives its places up.
+-- A worker that stops returns its slots.
 delete from gate_holds
 where  worker = :worker;
 
 -- name: close_gate
--- Nobody passes before then; a later end wins.
+-- No request passes before then; a later end wins.
 update gates
 set    closed_until = case when closed_until is null or closed_until < @after(:seconds)
                            then @after(:seconds) else closed_until end,
@@ -559,7 +562,7 @@ set    closed_until = case when closed_until is null or closed_until < @after(:s
 where  name = :name;
 
 -- name: order_gate
--- A person's word: closed from now for so long, or open.
+-- Set by a person: closed for that long from now, or open.
 update gates
 set    closed_until = case when :seconds > 0 then @after(:seconds) end,
        reason = cast(:reason as text), updated_at = @now
@@ -622,7 +625,7 @@ where  name = :name and next_at = :was
 returning name;
 
 -- name: note_schedule
--- What came of the last firing.
+-- The result of the last firing.
 update schedules
 set    last_job_id = coalesce(cast(:job_id as bigint), last_job_id), error = cast(:error as text)
 where  name = :name;

@@ -19,7 +19,7 @@ select distinct job_id
 from   (select job_id from outbox where available_at <= @now order by available_at limit :limit) d;
 
 -- name: due_messages
--- Read after the lock: what another relay sent meanwhile is gone.
+-- Read after the lock: what another relay sent before is gone.
 select   o.id, o.message_id, o.job_id, o.kind, o.queue, o.payload, o.trace, j.lane, o.failures,
          o.created_at
 from     outbox o
@@ -29,7 +29,7 @@ order by o.job_id, o.id
 limit    :limit;
 
 -- name: await_relay
--- On SQLite whoever writes next waits by itself.
+-- SQLite has one writer at a time: the next one waits by itself.
 select :job_id;
 
 -- name: open_turn

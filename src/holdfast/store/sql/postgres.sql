@@ -28,7 +28,7 @@ on conflict (scope, key) do nothing
 returning key;
 
 -- name: move_keys
--- A known key now names a newer item, if nobody moved it meanwhile.
+-- A known key now names a newer item, unless it was moved since.
 update keys
 set    content_hash = value ->> 1, job_id = :job_id, seq = cast(value ->> 2 as bigint)
 from   json_array_elements(:rows) v(value)

@@ -21,7 +21,7 @@ where    job_id = :job_id and again = 0 and worker is null and lo <= :last and h
 order by lo;
 
 -- name: hold_fresh_ranges
--- As they are now: whoever claims passes over them.
+-- As they are now; locked, so that claims pass over them.
 select   id, lo, hi
 from     ranges
 where    id in (@each(:ids, bigint)) and again = 0 and worker is null

@@ -25,7 +25,7 @@ on conflict (scope, key) do nothing
 returning key;
 
 -- name: move_keys
--- A known key now names a newer item, if nobody moved it meanwhile.
+-- A known key now names a newer item, unless it was moved since.
 update keys
 set    content_hash = v.hash, job_id = :job_id, seq = v.seq
 from   (select value ->> 0 as key, value ->> 1 as hash, value ->> 2 as seq,

@@ -1,8 +1,10 @@
-"""Feature flags that people turned on or off."""
+"""Flags that people set."""
 
 from __future__ import annotations
 
 from typing import Any
+
+import orjson
 
 from holdfast.store.audit import add_audit
 from holdfast.store.database import Database, verb
@@ -15,11 +17,11 @@ class Flags:
         self._database = database
 
     async def all(self) -> dict[str, dict[str, Any]]:
-        """The flags that somebody set, by name."""
+        """The flags that somebody set, by name: value, actor and instant."""
         rows = await self._database.fetch("flags")
         return {
             row["name"]: {
-                "enabled": bool(row["enabled"]),
+                "value": orjson.loads(row["value"]),
                 "actor": row["actor"],
                 "at": parse_instant(row["at"]),
             }
@@ -27,7 +29,7 @@ class Flags:
         }
 
     @verb
-    async def set_flag(self, tx: Transaction, name: str, enabled: bool, actor: str) -> None:
-        params = {"name": name, "enabled": int(enabled), "actor": actor}
+    async def set_flag(self, tx: Transaction, name: str, value: Any, actor: str) -> None:
+        params = {"name": name, "value": orjson.dumps(value).decode(), "actor": actor}
         await tx.run("set_flag", params)
-        await add_audit(tx, actor, "flag.set", None, name, {"enabled": enabled})
+        await add_audit(tx, actor, "flag.set", None, name, {"value": value})

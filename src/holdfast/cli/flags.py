@@ -1,0 +1,63 @@
+"""`flag`: values that an admin changes while processes run."""
+
+from __future__ import annotations
+
+import typer
+
+from holdfast.cli.arguments import JSON
+from holdfast.cli.composition import opened_store, ready_settings, run_async
+from holdfast.cli.output import errors, print_json, print_table
+from holdfast.cli.served_flags import served_flags
+from holdfast.errors import UserError
+from holdfast.extension import installed
+
+
+def register(app: typer.Typer) -> None:
+    family = typer.Typer(no_args_is_help=True, help="Flags: values changed at run time.")
+    family.command("list")(list_flags)
+    family.command("set")(set_flag)
+    app.add_typer(family, name="flag")
+
+
+def list_flags(as_json: bool = JSON) -> None:
+    """List the flags of the core and of all extensions."""
+    settings = ready_settings()
+    served = served_flags(settings, installed())
+
+    async def main() -> None:
+        async with opened_store(settings) as store:
+            stored = await store.flags.all()
+        rows = []
+        for name, flag in served.items():
+            change = stored.get(name, {"value": None, "actor": None, "at": None})
+            row = {"name": name, "value": flag.value(change["value"]), "kind": flag.spec.kind}
+            row |= {"by": change["actor"], "at": change["at"], "help": flag.spec.help}
+            rows.append(row)
+        if as_json:
+            print_json(rows)
+            return
+        names = ("name", "value", "kind", "by", "at", "help")
+        print_table(names, [[row[name] for name in names] for row in rows], "No flags.")
+
+    run_async(main())
+
+
+def set_flag(
+    name: str = typer.Argument(..., metavar="NAME", help="As `holdfast flag list` shows it."),
+    value: str = typer.Argument(..., metavar="VALUE", help="on, off, a number or a choice."),
+) -> None:
+    """Set a flag, for all processes within seconds."""
+    settings = ready_settings()
+    flag = served_flags(settings, installed()).get(name)
+    if flag is None:
+        raise UserError(f"there is no flag {name!r}", "`holdfast flag list` lists them.")
+    parsed = flag.spec.parsed(value)
+
+    async def main() -> None:
+        async with opened_store(settings) as store:
+            await store.flags.set_flag(name, parsed, settings.owner)
+
+    run_async(main())
+    errors.print(f"The flag {name} is {value.strip()}.", markup=False)
+    if not flag.allowed:
+        errors.print(f"It stays off while {flag.setting}=false.", markup=False)

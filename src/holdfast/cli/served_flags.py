@@ -1,0 +1,35 @@
+"""The flags that a process knows, with what the settings say about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from holdfast.extension import installed
+from holdfast.flags import CORE_FLAGS, FlagSpec, ServedFlag
+from holdfast.pipeline import Pipeline
+from holdfast.settings import SETTINGS, Group, Setting, Settings
+
+
+def served_flags(settings: Settings, extensions: Iterable[str]) -> dict[str, ServedFlag]:
+    """The core's, and those of these extensions."""
+    fields = {each.field: each for each in SETTINGS}
+    served = [_served(spec, settings, fields) for spec in CORE_FLAGS]
+    for name in extensions:
+        extension = installed()[name]
+        if extension.flags:
+            fields = {each.field: each for each in Group(extension).settings}
+            served += [_served(spec, settings.of(name), fields) for spec in extension.flags]
+    return {flag.spec.name: flag for flag in served}
+
+
+def extensions_of(pipelines: Mapping[str, Pipeline]) -> list[str]:
+    """The extensions that these pipelines belong to."""
+    return [each.extension for each in pipelines.values() if each.extension is not None]
+
+
+def _served(spec: FlagSpec, group: Any, declared: Mapping[str, Setting]) -> ServedFlag:
+    if spec.setting is None:
+        return ServedFlag(spec)
+    setting = declared[spec.setting]
+    return ServedFlag(spec, setting.also or setting.name, bool(getattr(group, spec.setting)))

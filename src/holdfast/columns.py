@@ -1,0 +1,87 @@
+"""Columns of a file and fields of a pipeline: which is which, and a row under the fields' names.
+
+A job stores its rows under the names that the file has. The mapping is stored with the job and
+applied whenever a row is read.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from holdfast.errors import InputError
+
+#: The fields that a pipeline reads, or each field with other names that it may have in a file.
+Inputs = Sequence[str] | Mapping[str, Sequence[str]]
+
+#: Marks a row that could not be read: its value is the reason. No column may have this name.
+BAD_ROW = "_bad_row"
+#: Where such a row is, and how it begins.
+LINE = "_line"
+EXCERPT = "_excerpt"
+#: Each column is compared with each field while somebody waits for it.
+_COMPARED_COLUMNS = 1000
+_COMPARED_CHARACTERS = 200
+
+
+def column_mapping(
+    columns: Sequence[str], inputs: Inputs, chosen: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Column -> field, where the two differ.
+
+    What a person chose comes first. Then each field that is left takes the column of exactly its
+    name, else of one of its aliases, else the only column whose name differs from those in case,
+    spaces and punctuation alone. A part of a name is never enough.
+    """
+    mapping = dict(chosen or {})
+    taken = set(mapping.values())
+    free = [column for column in columns if column not in mapping]
+    for field in inputs:
+        if field not in taken and field not in free:
+            column = _column_for(_names_of(field, inputs), free[:_COMPARED_COLUMNS])
+            if column is not None:
+                mapping[column] = field
+                free.remove(column)
+    _refuse_twins(columns, mapping)
+    return mapping
+
+
+def require_columns(columns: Sequence[str], chosen: Mapping[str, str]) -> None:
+    """Refuses a choice about columns that the file does not have."""
+    for column in chosen:
+        if column not in columns:
+            listed = ", ".join(map(repr, columns[:20])) + (" …" if len(columns) > 20 else "")
+            raise InputError(f"There is no column {column!r}.", f"The columns are: {listed}.")
+
+
+def mapped_row(row: dict[str, Any], mapping: Mapping[str, str]) -> dict[str, Any]:
+    """The row as the pipeline reads it; columns without a field keep their names."""
+    return {mapping.get(name, name): value for name, value in row.items()}
+
+
+def normalised(name: str) -> str:
+    folded = unicodedata.normalize("NFKC", name[:_COMPARED_CHARACTERS]).casefold()
+    return "".join(character for character in folded if character.isalnum())
+
+
+def _names_of(field: str, inputs: Inputs) -> list[str]:
+    aliases = inputs[field] if isinstance(inputs, Mapping) else ()
+    return [field, *aliases]
+
+
+def _column_for(names: list[str], columns: Sequence[str]) -> str | None:
+    for name in names:
+        if name in columns:
+            return name
+    wanted = set(filter(None, map(normalised, names)))
+    alike = [column for column in columns if normalised(column) in wanted]
+    return alike[0] if len(alike) == 1 else None
+
+
+def _refuse_twins(columns: Iterable[str], mapping: Mapping[str, str]) -> None:
+    """Two columns of one name would lose cells."""
+    for name, count in Counter(mapping.get(column, column) for column in columns).items():
+        if count > 1:
+            raise InputError(f"Two columns would be called {name!r}.", "Map only one of them.")

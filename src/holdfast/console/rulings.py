@@ -1,0 +1,154 @@
+"""Rulings: decisions of people about items, with their history. They are never overwritten: each
+is a row of its own with the next version, and the last counts unless it revokes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from holdfast.errors import NotThere, UserError
+from holdfast.model import ItemStatus, Job
+from holdfast.rulings import OutdatedRuling, Ruled, Ruling, RulingKind, default_changes
+from holdfast.store.audit import add_audit
+from holdfast.store.database import Database, verb
+from holdfast.store.driver import Conflict, Row, Transaction
+from holdfast.store.instants import parse_instant
+
+_MOST_BYTES = 100_000
+
+#: A pipeline's own judgement: the changes, or None for the usual ones.
+Hook = Callable[[Transaction, Ruled], Awaitable[Mapping[str, Any] | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class NewRuling:
+    """What somebody decides, knowing `version` of the decisions before (0: none)."""
+
+    kind: RulingKind
+    value: Any
+    reason: str
+    author: str
+    version: int
+
+
+class Rulings:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def history(self, job_id: int, seq: int) -> list[Ruling]:
+        """All decisions about an item, the oldest first."""
+        params = {"job_id": job_id, "seq": seq}
+        return [ruling_of(row) for row in await self._database.fetch("rulings_of_item", params)]
+
+    async def any(self, job_id: int) -> bool:
+        """Whether anybody decided about an item of the job."""
+        return bool(await self._database.fetch("job_has_rulings", {"job_id": job_id}))
+
+    async def count(self, job_id: int, kinds: Sequence[str]) -> int:
+        """The items of a job about which such a decision counts."""
+        params = {"job_id": job_id, "kinds": list(kinds)}
+        return int((await self._database.fetch("count_ruled", params))[0][0])
+
+    @verb
+    async def rule(
+        self, tx: Transaction, job: Job, seq: int, new: NewRuling, hook: Hook | None = None
+    ) -> Ruling:
+        """Writes a decision with the pipeline's own rows, unless it did not know the last one."""
+        key = {"job_id": job.id, "seq": seq}
+        items = await tx.fetch("item_to_rule", key)
+        if not items:
+            raise NotThere(f"job {job.id} has no item {seq}", "GET …/items lists them.")
+        history = [ruling_of(row) for row in await tx.fetch("rulings_of_item", key)]
+        if history and _is_same(history[-1], new):
+            return history[-1]
+        _check_version(seq, new, history)
+        ruled = _ruled(job, seq, items[0], new, counting(history))
+        changes = await _changes(tx, ruled, hook)
+        ruling = Ruling(new.version + 1, new.kind, new.value, changes, new.reason, new.author)
+        if not await tx.take("add_ruling", {**key, **_columns(ruling)}):
+            raise Conflict("somebody else decided at the same time")
+        detail = {"seq": seq, "version": ruling.version, "reason": new.reason}
+        await add_audit(tx, new.author, f"ruling.{new.kind}", job.id, str(seq), detail)
+        return ruling
+
+
+def counting(history: Sequence[Ruling]) -> Ruling | None:
+    """The decision that counts."""
+    return history[-1] if history and history[-1].kind is not RulingKind.REVOKE else None
+
+
+async def rulings_of(tx: Transaction, job_id: int, seqs: list[int]) -> dict[int, Ruling]:
+    """The decisions that count about these items. Most jobs have none: that is asked first."""
+    if not seqs or not await tx.fetch("job_has_rulings", {"job_id": job_id}):
+        return {}
+    rows = await tx.fetch("rulings_of_items", {"job_id": job_id, "seqs": seqs})
+    return {row["seq"]: ruling_of(row) for row in rows}
+
+
+def ruling_of(row: Row) -> Ruling:
+    return Ruling(
+        row["version"],
+        RulingKind(row["kind"]),
+        orjson.loads(row["value"]),
+        orjson.loads(row["changes"]),
+        row["reason"],
+        row["author"],
+        parse_instant(row["at"]),
+    )
+
+
+def _is_same(latest: Ruling, new: NewRuling) -> bool:
+    """A decision that is sent again after a lost commit reply finds itself."""
+    sent = (new.version + 1, new.kind, new.value, new.reason, new.author)
+    return sent == (latest.version, latest.kind, latest.value, latest.reason, latest.author)
+
+
+def _check_version(seq: int, new: NewRuling, history: Sequence[Ruling]) -> None:
+    latest = history[-1] if history else None
+    if new.version != (latest.version if latest is not None else 0):
+        raise OutdatedRuling(seq, latest)
+    if new.kind is RulingKind.REVOKE and counting(history) is None:
+        raise OutdatedRuling(seq, None)
+
+
+async def _changes(tx: Transaction, ruled: Ruled, hook: Hook | None) -> Mapping[str, Any]:
+    own = None if hook is None else await hook(tx, ruled)
+    return default_changes(ruled) if own is None else own
+
+
+def _ruled(job: Job, seq: int, item: Row, new: NewRuling, previous: Ruling | None) -> Ruled:
+    return Ruled(
+        job,
+        seq,
+        orjson.loads(item["input"]),
+        ItemStatus(item["status"] or ItemStatus.PENDING),
+        None if item["result"] is None else orjson.loads(item["result"]),
+        new.kind,
+        new.value,
+        new.reason,
+        new.author,
+        previous,
+        job.columns,
+    )
+
+
+def _columns(ruling: Ruling) -> dict[str, Any]:
+    try:
+        value, changes = (
+            orjson.dumps(each).decode() for each in (ruling.value, dict(ruling.changes))
+        )
+    except TypeError as error:
+        raise UserError(f"the decision cannot be kept as JSON: {error}") from None
+    if len(value) + len(changes) > _MOST_BYTES:
+        raise UserError("the decision is too large", f"It may have {_MOST_BYTES:,} bytes.")
+    return {
+        "version": ruling.version,
+        "kind": str(ruling.kind),
+        "value": value,
+        "changes": changes,
+        "reason": ruling.reason,
+        "author": ruling.author,
+    }

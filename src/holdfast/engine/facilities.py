@@ -1,0 +1,157 @@
+"""What the items of one job may use besides HTTP and gates: reads of their own tables, loaders and
+the cache."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import orjson
+
+from holdfast.engine.loading import Batches
+from holdfast.errors import DatabaseGone, GateWait, ItemError, PipelineError
+from holdfast.flags import FlagValue
+from holdfast.model import Job
+from holdfast.pipeline import Context, Facilities, Http, Pipeline, Row
+from holdfast.store import Store
+from holdfast.store.driver import Conflict
+
+T = TypeVar("T")
+_DATABASE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class FacilityParts:
+    """What all jobs of one worker share."""
+
+    store: Store
+    http: Http
+    gates: Callable[[str], Any]
+    flag: Callable[[str], Awaitable[FlagValue]]
+    timeout_seconds: float
+    max_value_bytes: int
+    log: Any
+
+
+class JobFacilities:
+    def __init__(self, parts: FacilityParts, pipeline: Pipeline, job: Job) -> None:
+        self._parts = parts
+        self._driver = parts.store.database.driver
+        self._pipeline = pipeline
+        self._job = job
+        self._batches: dict[str, Batches] = {}
+        self.cache = PipelineCache(parts, pipeline.name)
+
+    async def read(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]:
+        """A named query of the pipeline's extension, or SQL."""
+        self._check(query)
+
+        async def read() -> list[Row]:
+            async with self._driver.reading() as tx:
+                return await tx.fetch(query, params)
+
+        return await _or_wait(read())
+
+    def _check(self, query: str) -> None:
+        """SQL has spaces; names have none, and only the extension's own can be used."""
+        if any(character.isspace() for character in query):
+            return
+        extension = self._pipeline.extension
+        own = extension is not None and query.startswith(f"{extension}_")
+        if not own or query not in self._driver.queries:
+            raise PipelineError(
+                f"the pipeline {self._pipeline.name} has no query {query!r}",
+                "ctx.read takes SQL, or the name of a query in the extension's sql folder.",
+            )
+
+    async def load(self, name: str, key: str) -> Any:
+        batches = self._batches.get(name)
+        if batches is None:
+            batches = self._batches[name] = self._make_batches(name)
+        if not isinstance(key, str):
+            raise PipelineError(f"a key of the loader {name} is text, not {type(key).__name__}")
+        return await batches.load(key)
+
+    async def flag(self, name: str) -> FlagValue:
+        return await self._parts.flag(name)
+
+    def _make_batches(self, name: str) -> Batches:
+        pipeline, parts = self._pipeline, self._parts
+        if name not in pipeline.loaders:
+            known = ", ".join(sorted(pipeline.loaders)) or "none"
+            raise PipelineError(
+                f"the pipeline {pipeline.name} has no loader {name!r}", f"Loaders: {known}."
+            )
+        prefix = f"{pipeline.name}."
+        scope = name if name.startswith(prefix) else prefix + name
+        timeout = pipeline.timeout or parts.timeout_seconds
+        # As in discovery: a batch is for the job, not for one of its items.
+        ctx = Context(self._job, 0, 1, parts.http, parts.gates, parts.log, self)
+        return Batches(pipeline.loaders[name], ctx, parts.store.cache, scope, timeout, parts.log)
+
+
+class PipelineCache:
+    """`ctx.cache`."""
+
+    def __init__(self, parts: FacilityParts, scope: str) -> None:
+        self._cache = parts.store.cache
+        self._limit = parts.max_value_bytes
+        self._scope = scope
+
+    async def get(self, key: str, default: Any = None) -> Any:
+        return (await self.get_many([key])).get(key, default)
+
+    async def get_many(self, keys: Sequence[str]) -> dict[str, Any]:
+        """The keys that have an entry."""
+        return await _or_wait(self._cache.read(self._scope, keys))
+
+    async def put(self, key: str, value: Any, *, seconds: float) -> None:
+        await self.put_many({key: value}, seconds=seconds)
+
+    async def put_many(self, values: Mapping[str, Any], *, seconds: float) -> None:
+        for key, value in values.items():
+            size = len(orjson.dumps(value))
+            if size > self._limit:
+                raise ItemError("TOO_LARGE", f"the cache entry {key!r} has {size:,} bytes")
+        entries = {key: (value, seconds) for key, value in values.items()}
+        await _or_wait(self._cache.put(self._scope, entries))
+
+    async def drop(self, *keys: str) -> None:
+        await _or_wait(self._cache.drop(self._scope, keys))
+
+
+async def _or_wait(action: Awaitable[T]) -> T:
+    """Without the database, the item gives up its place uncharged: nothing is wrong with it."""
+    try:
+        return await action
+    except (DatabaseGone, Conflict) as gone:
+        raise GateWait("database", _DATABASE_SECONDS, str(gone)) from gone
+
+
+class _Blocking:
+    """Calls of an object's coroutine methods, for a thread: without `await`."""
+
+    def __init__(self, target: Any, loop: asyncio.AbstractEventLoop) -> None:
+        self._target = target
+        self._loop = loop
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._target, name)
+
+        def call(*args: Any, **options: Any) -> Any:
+            return asyncio.run_coroutine_threadsafe(method(*args, **options), self._loop).result()
+
+        return call
+
+
+class BlockingFacilities:
+    """The same for a function that runs in a thread: calls without `await`."""
+
+    def __init__(self, facilities: Facilities, loop: asyncio.AbstractEventLoop) -> None:
+        self.cache: Any = _Blocking(facilities.cache, loop)
+        calls = _Blocking(facilities, loop)
+        self.read: Any = calls.read
+        self.load: Any = calls.load
+        self.flag: Any = calls.flag

@@ -1,0 +1,162 @@
+"""How good the linking is, on entries whose right answer is known.
+
+A labelled set is JSON lines: {"row": {...}, "expected": "Q42" or null, "case": "homonym"}. Null:
+the right answer is that no item fits.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from holdfast.errors import InputError
+from holdfast.pipelines.linker.entries import ColumnMapping, Entry, read_entry
+from holdfast.pipelines.linker.matching import Lookups, match
+from holdfast.pipelines.linker.scoring import Ranking, Thresholds
+
+PRECISION_GOAL = 0.99
+RECALL_GOAL = 0.95
+_RANKS = 5
+_SHOWN = 50
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledEntry:
+    entry: Entry
+    expected: str | None
+    case: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What was made of a labelled entry."""
+
+    labelled: LabelledEntry
+    ranked: tuple[str, ...]  # the first five
+    accepted: str | None
+    reason: str
+    searches: int = 0
+
+    @property
+    def wrong(self) -> bool:
+        return self.accepted is not None and self.accepted != self.labelled.expected
+
+    @property
+    def missed(self) -> bool:
+        expected = self.labelled.expected
+        return expected is not None and expected not in self.ranked
+
+    @property
+    def ending(self) -> str:
+        if self.accepted is not None:
+            return "accepted wrongly" if self.wrong else "accepted rightly"
+        if not self.ranked:
+            return "no candidates"
+        return "for review, right one missing" if self.missed else "for review"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    judgements: tuple[Judgement, ...]
+
+    @property
+    def accepted_count(self) -> int:
+        return sum(judgement.accepted is not None for judgement in self.judgements)
+
+    @property
+    def precision(self) -> float:
+        """Of those accepted without a person, how many rightly; 1 where none was."""
+        wrong = sum(judgement.wrong for judgement in self.judgements)
+        return 1 - wrong / self.accepted_count if self.accepted_count else 1.0
+
+    @property
+    def recall(self) -> float:
+        """Of those that have a right answer, how many have it among the first five."""
+        answerable = [
+            judgement for judgement in self.judgements if judgement.labelled.expected is not None
+        ]
+        missed = sum(judgement.missed for judgement in answerable)
+        return 1 - missed / len(answerable) if answerable else 1.0
+
+    @property
+    def good(self) -> bool:
+        return self.precision >= PRECISION_GOAL and self.recall >= RECALL_GOAL
+
+
+def read_labelled(lines: Iterable[str], mapping: ColumnMapping) -> list[LabelledEntry]:
+    labelled = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            raw = orjson.loads(line)
+            row, expected = dict(raw["row"]), raw["expected"]
+        except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                f"line {number} of the labelled set cannot be read: {error!r}"
+            ) from None
+        case = str(raw.get("case") or "entry")
+        labelled.append(LabelledEntry(read_entry(row, mapping, number), expected, case))
+    return labelled
+
+
+async def measure(
+    labelled: Iterable[LabelledEntry], lookups: Lookups, thresholds: Thresholds
+) -> Report:
+    judgements = []
+    for item in labelled:
+        result = await match(item.entry, lookups, thresholds)
+        judgements.append(judge(item, result.ranking, result.searches))
+    return Report(tuple(judgements))
+
+
+def judge(labelled: LabelledEntry, ranking: Ranking, searches: int = 0) -> Judgement:
+    ranked = tuple(scored.candidate.id for scored in ranking.candidates[:_RANKS])
+    accepted = ranking.accepted.candidate.id if ranking.accepted else None
+    return Judgement(labelled, ranked, accepted, ranking.reason, searches)
+
+
+def render(report: Report) -> str:
+    """The report as text: the two figures, what became of each kind of entry, and each error."""
+    lines = [
+        f"entries                     {len(report.judgements):6}",
+        f"accepted without a person   {report.accepted_count:6}",
+        _figure("precision of accepted", report.precision, PRECISION_GOAL),
+        _figure(f"recall at rank {_RANKS}", report.recall, RECALL_GOAL),
+        "",
+        *_confusion(report.judgements),
+    ]
+    errors = [judgement for judgement in report.judgements if judgement.wrong or judgement.missed]
+    if errors:
+        lines += ["", "Errors:", *map(_error_line, errors[:_SHOWN])]
+    if len(errors) > _SHOWN:
+        lines.append(f"... and {len(errors) - _SHOWN} more")
+    return "\n".join(lines)
+
+
+def _figure(name: str, value: float, goal: float) -> str:
+    verdict = "good" if value >= goal else "TOO LOW"
+    return f"{name:27} {value:6.4f}  (at least {goal}: {verdict})"
+
+
+def _confusion(judgements: Sequence[Judgement]) -> list[str]:
+    endings = sorted({judgement.ending for judgement in judgements})
+    counts = Counter((judgement.labelled.case, judgement.ending) for judgement in judgements)
+    cases = sorted({judgement.labelled.case for judgement in judgements})
+    width = max(map(len, [*cases, "case"]))
+    lines = ["  ".join([f"{'case':{width}}", *endings])]
+    for case in cases:
+        cells = [f"{counts[case, ending]:{len(ending)}}" for ending in endings]
+        lines.append("  ".join([f"{case:{width}}", *cells]))
+    return lines
+
+
+def _error_line(judgement: Judgement) -> str:
+    labelled = judgement.labelled
+    expected = labelled.expected or "none"
+    given = judgement.accepted or ", ".join(judgement.ranked) or "nothing"
+    subject = f"{labelled.entry.name[:60]!r} ({labelled.case})"
+    return f"  {judgement.ending}: {subject} is {expected}, not {given}: {judgement.reason}"

@@ -1,0 +1,103 @@
+"""Which discovered URLs a source takes, and why it refuses the others."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from urllib.parse import urlsplit
+
+from holdfast.http.addresses import is_public
+
+_LONGEST_URL = 2048
+_MOST_EXAMPLES = 5
+
+
+class Refusal(StrEnum):
+    MISSING = "MISSING"
+    TOO_LONG = "TOO_LONG"
+    NOT_HTTP = "NOT_HTTP"
+    PRIVATE_ADDRESS = "PRIVATE_ADDRESS"
+    OFF_HOST = "OFF_HOST"
+    NOT_INCLUDED = "NOT_INCLUDED"
+    EXCLUDED = "EXCLUDED"
+
+
+class Admission:
+    """Counts what it refuses, with some examples of each reason."""
+
+    def __init__(
+        self,
+        hosts: Iterable[str],
+        include: Sequence[re.Pattern[str]] = (),
+        exclude: Sequence[re.Pattern[str]] = (),
+    ) -> None:
+        self._hosts = frozenset(host.lower() for host in hosts)
+        self._prefixes = tuple(
+            f"{scheme}://{host}/" for host in sorted(self._hosts) for scheme in ("https", "http")
+        )
+        self._include = [pattern.search for pattern in include]
+        self._exclude = [pattern.search for pattern in exclude]
+        self.counts: Counter[Refusal] = Counter()
+        self.examples: dict[Refusal, list[str]] = {}
+
+    def admits(self, url: str) -> bool:
+        refusal = self.refusal(url)
+        if refusal is None:
+            return True
+        self.counts[refusal] += 1
+        examples = self.examples.setdefault(refusal, [])
+        if len(examples) < _MOST_EXAMPLES:
+            examples.append(url[:200])
+        return False
+
+    def refusal(self, url: str) -> Refusal | None:
+        """Why the URL is not taken; None where it is."""
+        where = self.refusal_of_place(url)
+        if where is not None:
+            return where
+        # Loops, not any(): this runs for every URL of every sitemap.
+        for excluded in self._exclude:
+            if excluded(url) is not None:
+                return Refusal.EXCLUDED
+        for included in self._include:
+            if included(url) is not None:
+                return None
+        return Refusal.NOT_INCLUDED if self._include else None
+
+    def refusal_of_place(self, url: str) -> Refusal | None:
+        """The same without the patterns, which are about items and not about sitemaps."""
+        if not url:
+            return Refusal.MISSING
+        if len(url) >= _LONGEST_URL:
+            return Refusal.TOO_LONG
+        if url.startswith(self._prefixes):
+            return None
+        return self._refusal_of_host(url)
+
+    def _refusal_of_host(self, url: str) -> Refusal | None:
+        try:
+            parts = urlsplit(url)
+            host = (parts.hostname or "").lower().rstrip(".")
+        except ValueError:
+            return Refusal.NOT_HTTP
+        if parts.scheme.lower() not in ("http", "https") or not host:
+            return Refusal.NOT_HTTP
+        netloc = parts.netloc.lower().rpartition("@")[2]
+        if host in self._hosts or netloc in self._hosts:
+            return None
+        return Refusal.PRIVATE_ADDRESS if _is_private(host) else Refusal.OFF_HOST
+
+
+def _is_private(host: str) -> bool:
+    """Whether it is an address or a name that never leads to the open Internet. Names that
+    resolve to private addresses are refused when they are fetched."""
+    if host == "localhost" or host.endswith((".localhost", ".local", ".internal")):
+        return True
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return not is_public(host)

@@ -1,0 +1,305 @@
+"""The pages of a source: what `discover` yields, whichever way the source lists its URLs.
+
+Each page is one child sitemap (or a part of a long one), one archive page or one listing page,
+with the cursor to continue from.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.errors import DiscoveryError, ItemError, RetryClass, error_code
+from holdfast.model import Json, Page, Record
+from holdfast.pipeline import Http
+from holdfast.pipelines.regulations.archive import ArchiveWalk
+from holdfast.pipelines.regulations.canonical import InvalidUrl, canonical_key, item_id
+from holdfast.pipelines.regulations.dates import (
+    DateFilter,
+    DateRange,
+    Period,
+    date_in_url,
+    read_date,
+)
+from holdfast.pipelines.regulations.listing import Fetched, Found
+from holdfast.pipelines.regulations.pagination import PaginationWalk
+from holdfast.pipelines.regulations.sitemap.frontier import Child, Frontier, LeftOut
+from holdfast.pipelines.regulations.sitemap.problems import Entry, Kind, SitemapError
+from holdfast.pipelines.regulations.sitemap.reader import (
+    Limits,
+    SitemapReader,
+    sitemaps_in_robots,
+)
+from holdfast.pipelines.regulations.sources import Mode, Source
+
+_CHUNK_BYTES = 64 * 1024
+_RECORDS_IN_A_PAGE = 5_000
+_MOST_FAULTS = 100
+
+
+class Discovery:
+    """One walk of one source in one mode."""
+
+    def __init__(self, source: Source, http: Http, wanted: DateRange, this_year: int) -> None:
+        self.source = source
+        self.http = http
+        self.wanted = wanted
+        self.this_year = this_year
+        self.admission = source.admission()
+        self.dates = DateFilter(wanted)
+        self.invalid_count = 0
+        self._rules = source.canonical_rules
+        self._has_range = not wanted.is_open
+
+    def pages(self, mode: Mode, cursor: Json | None) -> AsyncIterator[Page]:
+        if mode is Mode.SITEMAP:
+            return _SitemapPages(self).pages(cursor)
+        return self._listing_pages(self._walk(mode), cursor)
+
+    def counts(self) -> Json:
+        """What was seen and not taken, by reason."""
+        return {
+            "refused": {reason.value: count for reason, count in self.admission.counts.items()},
+            "dates": {fit.value: count for fit, count in self.dates.counts.items()},
+            "invalid": self.invalid_count,
+        }
+
+    def record(
+        self, url: str, listed_on: str, published: Period | None = None, title: str = ""
+    ) -> Record | None:
+        """None where the URL cannot be one, or was not published in the range.
+
+        This runs for every URL of every sitemap: the date in a URL is read only where a range
+        asks for it, otherwise when the URL is fetched.
+        """
+        if self._has_range:
+            published = published or date_in_url(url, self.source.dates.url)
+            if not self.dates.admits(published):
+                return None
+        try:
+            key = canonical_key(url, self._rules)
+        except InvalidUrl:
+            self.invalid_count += 1
+            return None
+        row = {"source": self.source.slug, "url": url, "canonical": key, "listed_on": listed_on}
+        if title:
+            row["title"] = title
+        if published is not None:
+            row["published"] = str(published)
+        return Record(row, item_id(self.source.slug, key))
+
+    def _walk(self, mode: Mode) -> ArchiveWalk | PaginationWalk:
+        if mode is Mode.ARCHIVE and self.source.archive is not None:
+            first, last = self.wanted.first, self.wanted.last
+            years = (first.year if first else None, last.year if last else None)
+            return ArchiveWalk(
+                self.source.archive, self.admission, this_year=self.this_year, years=years
+            )
+        if mode is Mode.PAGINATION and self.source.pagination is not None:
+            return PaginationWalk(self.source.pagination, self.admission)
+        raise DiscoveryError(f"the source {self.source.slug} has no {mode}")
+
+    async def _listing_pages(
+        self, walk: ArchiveWalk | PaginationWalk, cursor: Json | None
+    ) -> AsyncIterator[Page]:
+        at = walk.start() if cursor is None else cursor
+        if at is None:
+            yield Page([], end=True)
+        if cursor is not None and isinstance(walk, PaginationWalk):
+            at = walk.resumed(cursor)
+        while at is not None:
+            url = walk.request(at)
+            walked = walk.read(at, await self._fetch(url))
+            at = walked.cursor
+            records = self._listed(walked.found, listed_on=url)
+            notes = {**walked.notes, **self.counts()}
+            yield Page(records, at, end=walked.end, notes=notes)
+
+    def _listed(self, found: Iterable[Found], listed_on: str) -> list[Record]:
+        records = (self.record(f.url, listed_on, f.published, f.title) for f in found)
+        return [record for record in records if record is not None]
+
+    async def _fetch(self, url: str) -> Fetched:
+        """A missing page is the walker's to judge; every other error reply is the engine's."""
+        reply = await self.http.get(url, raise_for_status=False)
+        if reply.status not in (404, 410):
+            reply.raise_for_status()
+        link = reply.headers.get("link", "")
+        return Fetched(url, reply.status, reply.text, reply.url, link)
+
+
+@dataclass(slots=True)
+class _Progress:
+    """The cursor of a walk through sitemaps. `indexes` are read again to know what is ahead,
+    `faults` once more at the end."""
+
+    depth: int = 0
+    url: str | None = None
+    part: int = 0
+    indexes: tuple[tuple[int, str], ...] = ()
+    faults: tuple[str, ...] = ()
+
+    def as_json(self) -> Json:
+        return {
+            "depth": self.depth,
+            "url": self.url,
+            "part": self.part,
+            "indexes": [list(index) for index in self.indexes],
+            "faults": list(self.faults),
+        }
+
+    @property
+    def place(self) -> Json | None:
+        return None if self.url is None else {"depth": self.depth, "url": self.url}
+
+    def passed(self, child: Child) -> None:
+        self.depth, self.url, self.part = child.depth, child.url, 0
+
+
+class _SitemapPages:
+    def __init__(self, discovery: Discovery) -> None:
+        rules = discovery.source.sitemap
+        if rules is None:
+            raise DiscoveryError(f"the source {discovery.source.slug} has no sitemap")
+        self._rules = rules
+        self._discovery = discovery
+        self._frontier = Frontier(rules, discovery.admission, discovery.wanted)
+        self._sitemaps_count = 0
+        self._problems: dict[str, str] = {}
+
+    async def pages(self, cursor: Json | None) -> AsyncIterator[Page]:
+        progress = _progress(cursor)
+        await self._look_ahead(progress)
+        while (child := self._frontier.following(progress.place)) is not None:
+            async for page in self._child(child, progress):
+                yield page
+        async for page in self._once_more(progress):
+            yield page
+        if self._problems:
+            raise DiscoveryError(_faults(self._problems))
+        yield Page([], end=True, notes=self._notes())
+
+    async def _once_more(self, progress: _Progress) -> AsyncIterator[Page]:
+        """Reads again what could not be read; what it gave the first time is known by its key."""
+        for url in progress.faults:
+            records: list[Record] = []
+            reader = SitemapReader(Limits(entries=self._rules.max_entries))
+            try:
+                async for entries in self._entries(url, reader):
+                    records += self._records(entries, url)
+            except (SitemapError, ItemError) as error:
+                self._problems[url] = _lasting(error)
+                continue
+            self._problems.pop(url, None)
+            progress.faults = tuple(fault for fault in progress.faults if fault != url)
+            yield Page(records, progress.as_json(), notes=self._notes())
+
+    async def _look_ahead(self, progress: _Progress) -> None:
+        """The roots, and what the indexes list that were read before a resume."""
+        roots = [self._rules.url] if self._rules.url else await self._roots_in_robots()
+        if not self._frontier.start(roots):
+            raise DiscoveryError(f"{self._discovery.source.slug} has no sitemap on its own hosts")
+        for depth, url in progress.indexes:
+            reader = SitemapReader(Limits(entries=self._rules.max_entries))
+            async for entries in self._entries(url, reader):
+                self._frontier.add(Child(url, depth), entries)
+
+    async def _roots_in_robots(self) -> list[str]:
+        host = self._discovery.source.hosts[0]
+        reply = await self._discovery.http.get(f"https://{host}/robots.txt")
+        return sitemaps_in_robots(reply.text)
+
+    async def _child(self, child: Child, progress: _Progress) -> AsyncIterator[Page]:
+        """The pages of one sitemap. One that cannot be read does not stop the walk; it is read
+        again at the end, and then it counts."""
+        reader = SitemapReader(Limits(entries=self._rules.max_entries))
+        records: list[Record] = []
+        problem: str | None = None
+        try:
+            async for entries in self._entries(child.url, reader):
+                if reader.kind is Kind.INDEX:
+                    self._frontier.add(child, entries)
+                else:
+                    records += self._records(entries, child.url)
+                if len(records) >= _RECORDS_IN_A_PAGE:
+                    progress.part += 1
+                    yield Page(records, progress.as_json(), notes=self._notes())
+                    records = []
+        except (SitemapError, ItemError) as error:
+            problem = _lasting(error)
+        self._sitemaps_count += 1
+        yield self._last_page(child, progress, records, reader.kind, problem)
+
+    def _last_page(
+        self,
+        child: Child,
+        progress: _Progress,
+        records: list[Record],
+        kind: Kind | None,
+        problem: str | None,
+    ) -> Page:
+        if problem is not None:
+            self._problems[child.url] = problem
+            progress.faults = (*progress.faults, child.url)
+            if len(progress.faults) > _MOST_FAULTS:
+                raise DiscoveryError(_faults(self._problems))
+        elif kind is Kind.INDEX:
+            progress.indexes = (*progress.indexes, (child.depth, child.url))
+        progress.passed(child)
+        return Page(records, progress.as_json(), notes=self._notes())
+
+    async def _entries(self, url: str, reader: SitemapReader) -> AsyncIterator[list[Entry]]:
+        reply = await self._discovery.http.get(url)
+        async for chunk in _chunks(reply):
+            yield reader.feed(chunk)
+        yield reader.close()
+
+    def _records(self, entries: Iterable[Entry], listed_on: str) -> list[Record]:
+        discovery = self._discovery
+        admits = discovery.admission.admits
+        records = []
+        for url, _, feed_date in entries:
+            if admits(url):
+                published = read_date(feed_date) if feed_date else None
+                record = discovery.record(url, listed_on, published)
+                if record is not None:
+                    records.append(record)
+        return records
+
+    def _notes(self) -> Json:
+        left_out: Counter[LeftOut] = self._frontier.left_out
+        return {
+            **self._discovery.counts(),
+            "sitemaps": {"read": self._sitemaps_count, "known": len(self._frontier)},
+            "sitemaps_left_out": {reason.value: count for reason, count in left_out.items()},
+            "faults": dict(self._problems),
+        }
+
+
+def _progress(cursor: Json | None) -> _Progress:
+    if cursor is None:
+        return _Progress()
+    # A sitemap that was left in the middle is read from its beginning: it may have changed, and
+    # what it repeats is known by its key.
+    indexes = tuple((int(depth), str(url)) for depth, url in cursor["indexes"])
+    return _Progress(cursor["depth"], cursor["url"], 0, indexes, tuple(cursor["faults"]))
+
+
+def _lasting(error: SitemapError | ItemError) -> str:
+    """What is wrong with the sitemap itself; errors that waiting mends are the engine's."""
+    if isinstance(error, ItemError) and error_code(error.code).retry is not RetryClass.NEVER:
+        raise error
+    return str(error)
+
+
+def _faults(problems: dict[str, str]) -> str:
+    shown = "; ".join(f"{url}: {problem}" for url, problem in list(problems.items())[:3])
+    return f"{len(problems)} sitemap(s) cannot be read: {shown}"
+
+
+async def _chunks(reply: Any) -> AsyncIterator[bytes]:
+    content = memoryview(reply.content)
+    for start in range(0, len(content), _CHUNK_BYTES):
+        yield bytes(content[start : start + _CHUNK_BYTES])

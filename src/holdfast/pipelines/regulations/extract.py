@@ -1,0 +1,163 @@
+"""Text, title, publication date and act of what was fetched. Blocking and slow: run it in a
+thread or process."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import logging
+import re
+import unicodedata
+from dataclasses import dataclass
+
+import orjson
+import trafilatura
+from pypdf import PdfReader
+from pypdf.errors import PyPdfError
+from selectolax.lexbor import LexborHTMLParser
+
+from holdfast.errors import ItemError
+from holdfast.pipelines.regulations.canonical import Identity, identity_of
+from holdfast.pipelines.regulations.content import ContentClass
+from holdfast.pipelines.regulations.dates import Period, date_in_url, read_date
+from holdfast.pipelines.regulations.sources import Source
+from holdfast.text_encodings import codec_named
+
+_MOST_PDF_PAGES = 1_000
+_MOST_TEXT = 10_000_000
+_LONGEST_TITLE = 500
+_SHORT_TEXT = 250  # below this trafilatura guesses, and takes menus for text
+_LEAST_TEXT_ON_A_PAGE = 20  # characters; scans have page numbers and stamps
+_DATE_TAGS = (
+    'meta[property="article:published_time"]',
+    'meta[name="DC.date"], meta[name="dcterms.date"], meta[name="date"]',
+    'meta[property="eli:date_publication"]',
+    "time[datetime]",
+)
+_NOT_TEXT = "script, style, noscript, nav, header, footer, form, template, svg"
+_BLANKS = re.compile(r"\s+")
+
+logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns about every careless file
+
+
+@dataclass(frozen=True, slots=True)
+class Extract:
+    kind: ContentClass
+    title: str
+    text: str | None  # None: this class has no text that we read
+    published: Period | None
+    act: Identity | None
+
+    @property
+    def text_hash(self) -> str | None:
+        """The same for two captures that differ in markup alone."""
+        return None if self.text is None else text_hash(self.text)
+
+
+def extract(
+    body: bytes, kind: ContentClass, url: str, source: Source, charset: str = ""
+) -> Extract:
+    """Raises PARSE_ERROR for a body that is damaged."""
+    published = date_in_url(url, source.dates.url)
+    act = identity_of(url, source.canonical.identity)
+    if kind is ContentClass.HTML:
+        title, text, in_page = _page(body, charset, source.dates.selector)
+        return Extract(kind, title, text, _finest(in_page, published), act)
+    if kind in (ContentClass.PDF_TEXT, ContentClass.PDF_SCANNED):
+        kind, title, text = _pdf(body)
+        return Extract(kind, title, text if text.strip() else None, published, act)
+    if kind is ContentClass.JSON:
+        return Extract(kind, "", _json_text(body), published, act)
+    return Extract(kind, "", None, published, act)
+
+
+def normalised(text: str) -> str:
+    """One form of Unicode, no soft hyphens, single spaces."""
+    composed = unicodedata.normalize("NFC", text.replace("\u00ad", ""))
+    return _BLANKS.sub(" ", composed).strip()
+
+
+def text_hash(text: str) -> str:
+    return hashlib.sha256(normalised(text).encode()).hexdigest()
+
+
+def _finest(first: Period | None, second: Period | None) -> Period | None:
+    """The page's own date, unless only the URL says a day."""
+    if first is None or (second is not None and second.is_day and not first.is_day):
+        return second
+    return first
+
+
+def _page(body: bytes, charset: str, selector: str | None) -> tuple[str, str, Period | None]:
+    html = _decoded(body, charset)
+    tree = LexborHTMLParser(html)
+    document = trafilatura.bare_extraction(
+        html, favor_recall=True, include_comments=False, include_tables=True, with_metadata=False
+    )
+    text = getattr(document, "text", None) or ""
+    title, published = _title(tree), _date(tree, selector)
+    if len(text) < _SHORT_TEXT:
+        text = _all_text(tree)
+    return title, text[:_MOST_TEXT], published
+
+
+def _decoded(body: bytes, charset: str) -> str:
+    """By the header's charset, then the page's own, then UTF-8."""
+    declared = re.search(rb"charset\s*=\s*[\"']?([\w.:-]+)", body[:2048])
+    for name in (charset, declared[1].decode("ascii") if declared else "", "utf-8"):
+        codec = codec_named(name) if name else None
+        try:
+            if codec is not None:
+                return body.decode(codec)
+        except UnicodeDecodeError:
+            continue
+    return body.decode("utf-8", "replace")
+
+
+def _title(tree: LexborHTMLParser) -> str:
+    for selector in ('meta[property="og:title"]', "h1", "title"):
+        for element in tree.css(selector):
+            title = normalised(element.attributes.get("content") or element.text())
+            if title:
+                return title[:_LONGEST_TITLE]
+    return ""
+
+
+def _date(tree: LexborHTMLParser, selector: str | None) -> Period | None:
+    for tag in (*([selector] if selector else []), *_DATE_TAGS):
+        for element in tree.css(tag)[:3]:
+            attributes = element.attributes
+            published = read_date(
+                attributes.get("content") or attributes.get("datetime") or element.text()
+            )
+            if published is not None:
+                return published
+    return None
+
+
+def _all_text(tree: LexborHTMLParser) -> str:
+    """For pages too short for trafilatura to find their main part. Takes the tree apart."""
+    for element in tree.css(_NOT_TEXT):
+        element.decompose()
+    return normalised(tree.body.text(separator=" ")) if tree.body is not None else ""
+
+
+def _pdf(body: bytes) -> tuple[ContentClass, str, str]:
+    try:
+        reader = PdfReader(io.BytesIO(body))
+        parts = [page.extract_text() for page in reader.pages[:_MOST_PDF_PAGES]]
+        title = normalised(str(reader.metadata.title or "")) if reader.metadata else ""
+    except (PyPdfError, ValueError, KeyError, TypeError, OSError, RecursionError) as error:
+        raise ItemError(
+            "PARSE_ERROR", f"a damaged PDF ({type(error).__name__}: {error})"
+        ) from error
+    text = "\n\n".join(parts)[:_MOST_TEXT]
+    scanned = len(normalised(text)) < _LEAST_TEXT_ON_A_PAGE * max(1, len(parts))
+    kind = ContentClass.PDF_SCANNED if scanned else ContentClass.PDF_TEXT
+    return kind, title[:_LONGEST_TITLE], text
+
+
+def _json_text(body: bytes) -> str:
+    """Sorted by key, so that the order in which a server writes them makes no new version."""
+    value = orjson.loads(body)
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS).decode()

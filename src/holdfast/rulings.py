@@ -1,0 +1,89 @@
+"""Rulings: a person's decision about an item, kept beside its outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from holdfast.errors import UnfitState, UserError
+from holdfast.model import ItemStatus, Job, Json
+
+
+class RulingKind(StrEnum):
+    CHOOSE = "choose"  # one of several candidates
+    EDIT = "edit"  # values of columns that win over the result's
+    REJECT = "reject"  # the result does not count
+    REVOKE = "revoke"  # the decision before no longer counts
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """A decision. `changes` are the values of columns that win in grid and export."""
+
+    version: int
+    kind: RulingKind
+    value: Any
+    changes: Mapping[str, Any]
+    reason: str
+    author: str
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ruled:
+    """A decision that is about to be written, as `Pipeline.ruling` sees it."""
+
+    job: Job
+    seq: int
+    row: Json
+    status: ItemStatus
+    result: Any
+    kind: RulingKind
+    value: Any
+    reason: str
+    author: str
+    previous: Ruling | None  # what counted until now
+    columns: tuple[str, ...] = field(default=())  # that an edit may change; none declared: any
+
+
+class OutdatedRuling(UnfitState):
+    """Somebody else decided about the item meanwhile."""
+
+    def __init__(self, seq: int, latest: Ruling | None) -> None:
+        if latest is None:
+            message = f"there is no decision about row {seq}"
+        else:
+            message = (
+                f"{latest.author} decided about row {seq} meanwhile: {latest.kind}"
+                f" {dict(latest.changes) or ''}".rstrip()
+            )
+        version = latest.version if latest is not None else 0
+        super().__init__(message, f"Look at it, then decide with version {version}.")
+        self.latest = latest
+
+
+def default_changes(ruled: Ruled) -> Mapping[str, Any]:
+    """What a decision changes where the pipeline does not say: an edit its columns, a choice the
+    columns of what was chosen. A rejection changes nothing."""
+    match ruled.kind:
+        case RulingKind.EDIT:
+            return _edited(ruled)
+        case RulingKind.CHOOSE:
+            if ruled.value is None:
+                raise UserError("nothing was chosen", "Give the chosen candidate as `value`.")
+            return ruled.value if isinstance(ruled.value, dict) else {}
+    return {}
+
+
+def _edited(ruled: Ruled) -> Mapping[str, Any]:
+    if not isinstance(ruled.value, dict) or not ruled.value:
+        raise UserError("an edit has no values", "Give columns and their values as `value`.")
+    unknown = sorted(set(ruled.value) - set(ruled.columns)) if ruled.columns else []
+    if unknown:
+        raise UserError(
+            f"there is no column {unknown[0]!r}", f"Columns: {', '.join(ruled.columns)}."
+        )
+    return ruled.value

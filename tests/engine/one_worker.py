@@ -1,0 +1,48 @@
+"""One worker in this process, which works until nothing is left to do."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+
+import structlog
+
+from holdfast.cli.composition import worker_options
+from holdfast.clock import SystemClock
+from holdfast.engine.facilities import FacilityParts, JobFacilities
+from holdfast.engine.flag_values import FlagValues
+from holdfast.engine.worker import Worker, WorkerParts
+from holdfast.flags import CORE_FLAGS, FlagSpec, ServedFlag
+from holdfast.model import Job, JobState
+from holdfast.observe.metrics import Metrics
+from holdfast.pipeline import Pipeline
+from holdfast.settings import load_settings
+from holdfast.store import Store
+
+_PATIENCE_SECONDS = 60
+
+
+async def work(store: Store, made: Pipeline, **settings: str) -> None:
+    parts = WorkerParts(
+        store,
+        name="one",
+        owner="tester",
+        clock=SystemClock(),
+        rng=random.Random(1),
+        metrics=Metrics(),
+        log=structlog.get_logger(),
+    )
+    options = worker_options(load_settings(settings), None, until_idle=True)
+    async with asyncio.timeout(_PATIENCE_SECONDS):
+        await Worker(parts, {made.name: made}, options).run()
+
+
+def facilities_of(
+    store: Store, made: Pipeline, timeout: float = 30.0, flags_of: Sequence[FlagSpec] = CORE_FLAGS
+) -> JobFacilities:
+    """What an item of a job of this pipeline may use."""
+    log = structlog.get_logger()
+    flags = FlagValues(store, {flag.name: ServedFlag(flag) for flag in flags_of}, SystemClock())
+    parts = FacilityParts(store, None, lambda name: None, flags.get, timeout, 1000, log)  # type: ignore[arg-type]
+    return JobFacilities(parts, made, Job(1, made.name, made.name, JobState.RUNNING))

@@ -1,0 +1,80 @@
+"""Effects of an item reach `save`, and are stored nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast import Context, Done, Failed, NotFound, Pipeline, Settled, Skip, Tx
+from holdfast.model import ItemStatus, Json
+from holdfast.store import Store
+from tests.engine.one_worker import work
+from tests.store.checks import filled_job, items_of
+
+
+class Demo(Pipeline):
+    name = "demo"
+    max_attempts_not_found = 1
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.saved: dict[int, Settled] = {}
+
+    def normalize(self, row: Json) -> Json:
+        return {"number": row["n"]}
+
+    async def process(self, row: Json, ctx: Context) -> Any:
+        match row["number"] % 4:
+            case 0:
+                return Done({"n": row["number"]}, effects=[row["number"], "offer"])
+            case 1:
+                raise NotFound
+            case 2:
+                raise Skip("not today")
+        raise Failed("ACCESS_DENIED", "members only")
+
+    async def save(self, tx: Tx, settled: Sequence[Settled]) -> None:
+        self.saved |= {item.seq: item for item in settled}
+
+
+async def test_save_sees_what_came_of_each_item_and_its_effects(store: Store) -> None:
+    demo = Demo()
+    job_id = await filled_job(store, 4)
+    await work(store, demo)
+    by_number = {item.row["n"]: item for item in demo.saved.values()}
+    assert {number: item.normalized for number, item in by_number.items()} == {
+        number: {"number": number} for number in range(4)
+    }
+    assert [by_number[n].status for n in range(4)] == [
+        ItemStatus.DONE,
+        ItemStatus.NOT_FOUND,
+        ItemStatus.SKIPPED,
+        ItemStatus.ERROR,
+    ]
+    assert [by_number[n].effects for n in range(4)] == [[0, "offer"], None, None, None]
+    assert (by_number[3].code, by_number[3].message) == ("ACCESS_DENIED", "members only")
+    assert (by_number[0].attempts, by_number[0].result) == (1, {"n": 0})
+    stored = await items_of(store, job_id, [ItemStatus.DONE])
+    assert [item.result for item in stored] == ['{"n":0}']
+
+
+class Stubborn(Demo):
+    """Its `save` refuses a batch with a bad record, and accepts the others one by one."""
+
+    async def process(self, row: Json, ctx: Context) -> Any:
+        return Done({}, effects={"number": row["number"]})
+
+    async def save(self, tx: Tx, settled: Sequence[Settled]) -> None:
+        if any(item.effects["number"] == 2 for item in settled):
+            raise ValueError("two is bad")
+        await super().save(tx, settled)
+
+
+async def test_effects_survive_a_save_that_is_tried_again_one_by_one(store: Store) -> None:
+    stubborn = Stubborn()
+    stubborn.max_attempts = 1
+    job_id = await filled_job(store, 4)
+    await work(store, stubborn)
+    assert {item.effects["number"] for item in stubborn.saved.values()} == {0, 1, 3}
+    [failed] = await items_of(store, job_id, [ItemStatus.ERROR])
+    assert failed.error_code == "DATABASE_ERROR"

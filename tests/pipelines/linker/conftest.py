@@ -1,0 +1,49 @@
+"""A local Wikidata and Reconciliation service, with a client that may reach loopback."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from holdfast.http import HttpClient, HttpOptions
+from holdfast.pipelines.linker.wikidata import Api
+from tests.http_client import RecordingGates, http_client
+from tests.pipelines.linker.entity_world import EntityWorld, make_world
+from tests.pipelines.linker.labelled import AGENT
+from tests.pipelines.linker.reconciliation_server import ReconciliationServer
+from tests.pipelines.linker.wikidata_server import WikidataServer
+
+
+@pytest.fixture(scope="session")
+def entity_world() -> EntityWorld:
+    return make_world(1)
+
+
+@pytest.fixture
+async def wikidata(entity_world: EntityWorld) -> AsyncIterator[WikidataServer]:
+    async with WikidataServer(entity_world) as server:
+        yield server
+
+
+@pytest.fixture
+def api(wikidata: WikidataServer) -> Api:
+    return Api(url=wikidata.url)
+
+
+@pytest.fixture
+async def service(entity_world: EntityWorld) -> AsyncIterator[ReconciliationServer]:
+    async with ReconciliationServer(entity_world) as server:
+        yield server
+
+
+@pytest.fixture
+def gates() -> RecordingGates:
+    return RecordingGates()
+
+
+@pytest.fixture
+async def http(gates: RecordingGates) -> AsyncIterator[HttpClient]:
+    options = HttpOptions(user_agent=AGENT, allow_private_addresses=True)
+    async with http_client(options, gates) as client:
+        yield client

@@ -1,0 +1,153 @@
+"""The Reconciliation API 0.2 as JSON Schemas, written from what its specification says.
+
+They ask for the same as the schemas published with the specification (reconciliation-api/specs,
+folder 0.2/schemas); the wording is our own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jsonschema_rs
+
+_TEXT = {"type": "string"}
+_NAMED = {
+    "type": "object",
+    "required": ["id", "name"],
+    "properties": {"id": _TEXT, "name": _TEXT, "description": _TEXT},
+}
+_TYPE_OF_ENTITY = {
+    "oneOf": [
+        _TEXT,
+        {"type": "object", "required": ["id"], "properties": {"id": _TEXT, "name": _TEXT}},
+    ]
+}
+_WITH_ID = {"type": "string", "pattern": r"\{\{id\}\}"}
+_SUGGESTER = {
+    "type": "object",
+    "properties": {
+        "service_url": _TEXT,
+        "service_path": _TEXT,
+        "flyout_service_url": _TEXT,
+        "flyout_service_path": {"type": "string", "pattern": r"\$\{id\}"},
+    },
+}
+MANIFEST: dict[str, Any] = {
+    "type": "object",
+    "required": ["versions", "name", "identifierSpace", "schemaSpace"],
+    "properties": {
+        "versions": {"type": "array", "items": _TEXT, "contains": {"const": "0.2"}},
+        "name": _TEXT,
+        "identifierSpace": _TEXT,
+        "schemaSpace": _TEXT,
+        "documentation": _TEXT,
+        "serviceVersion": _TEXT,
+        "logo": _TEXT,
+        "view": {"type": "object", "required": ["url"], "properties": {"url": _WITH_ID}},
+        "feature_view": {"type": "object", "required": ["url"], "properties": {"url": _WITH_ID}},
+        "defaultTypes": {"type": "array", "items": _NAMED, "uniqueItems": True},
+        "suggest": {
+            "type": "object",
+            "properties": dict.fromkeys(("entity", "type", "property"), _SUGGESTER),
+        },
+        "preview": {
+            "type": "object",
+            "required": ["url", "width", "height"],
+            "properties": {
+                "url": _WITH_ID,
+                "width": {"type": "integer"},
+                "height": {"type": "integer"},
+            },
+        },
+    },
+}
+
+_ONE_VALUE = {
+    "oneOf": [
+        _TEXT,
+        {"type": "number"},
+        {"type": "boolean"},
+        {"type": "object", "required": ["id"], "properties": {"id": _TEXT, "name": _TEXT}},
+    ]
+}
+_PROPERTY = {
+    "type": "object",
+    "required": ["pid", "v"],
+    "properties": {
+        "pid": _TEXT,
+        "v": {"oneOf": [_ONE_VALUE, {"type": "array", "items": _ONE_VALUE}]},
+    },
+}
+QUERIES: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "query": _TEXT,
+            "type": {"oneOf": [_TEXT, {"type": "array", "items": _TEXT}]},
+            "type_strict": {"enum": ["any", "should", "all"]},
+            "limit": {"type": "number"},
+            "properties": {"type": "array", "items": _PROPERTY},
+        },
+        "anyOf": [
+            {"required": ["query"]},
+            {"required": ["properties"], "properties": {"properties": {"minItems": 1}}},
+        ],
+    },
+}
+
+_FEATURE = {
+    "type": "object",
+    "properties": {"id": _TEXT, "value": {"type": ["boolean", "number"]}},
+}
+RESULTS: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": {
+        "type": "object",
+        "required": ["result"],
+        "properties": {
+            "result": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "required": ["id", "name", "score"],
+                    "properties": {
+                        "id": _TEXT,
+                        "name": _TEXT,
+                        "description": _TEXT,
+                        "score": {"type": "number"},
+                        "match": {"type": "boolean"},
+                        "features": {"type": "array", "items": _FEATURE},
+                        "type": {"type": "array", "items": _TYPE_OF_ENTITY},
+                    },
+                },
+            }
+        },
+    },
+}
+
+
+def _suggestions(item: dict[str, Any]) -> dict[str, Any]:
+    result = {"type": "array", "items": item}
+    return {"type": "object", "required": ["result"], "properties": {"result": result}}
+
+
+SUGGESTED_NAMED = _suggestions(_NAMED)  # types and properties
+SUGGESTED_ENTITIES = _suggestions(
+    {
+        **_NAMED,
+        "properties": {
+            **_NAMED["properties"],  # type: ignore[dict-item]
+            "notable": {"type": "array", "items": _TYPE_OF_ENTITY},
+        },
+    }
+)
+
+
+def check(schema: dict[str, Any], value: Any) -> None:
+    jsonschema_rs.validate(schema, value)
+
+
+def fits(schema: dict[str, Any], value: Any) -> bool:
+    return bool(jsonschema_rs.is_valid(schema, value))

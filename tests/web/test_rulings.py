@@ -1,0 +1,42 @@
+"""The decision on a row's page."""
+
+from __future__ import annotations
+
+from holdfast.model import ItemStatus
+from tests.web.site import Site
+from tests.web.test_ownership import Visitor
+
+
+def test_row_is_decided_about_on_its_page_and_taken_back(site: Site) -> None:
+    ada = Visitor(site, "operator")
+    job_id = site.job(ada.name, ["oak", "pine"], [ItemStatus.DONE])
+    page = f"/jobs/{job_id}/items/2"
+    decision = {"kind": "edit", "value": '{"length": 99}', "reason": "measured"}
+    assert "Nobody decided about it" in ada.client.get(page).text
+    assert ada.post(f"{page}/ruling", version="0", **decision).status_code == 303
+    shown = ada.client.get(page).text
+    assert "measured" in shown and "&#34;length&#34;: 99" in shown
+    late = ada.post(f"{page}/ruling", version="0", **decision)
+    assert late.status_code == 409 and "meanwhile" in late.text
+    rows = ada.client.get(f"/jobs/{job_id}?q=ruling:edit").text
+    assert 'data-seq="2"' in rows and 'data-seq="1"' not in rows
+    assert ada.post(f"{page}/ruling", version="1", kind="revoke").status_code == 303
+    assert "Nobody decided about it" in ada.client.get(page).text
+    ada.client.close()
+
+
+def test_what_is_not_json_is_refused(site: Site) -> None:
+    ada = Visitor(site, "operator")
+    job_id = site.job(ada.name, ["oak"], [ItemStatus.DONE])
+    for kind, value in (("edit", "{length: 99}"), ("praise", "{}"), ("edit", '{"colour": 1}')):
+        reply = ada.post(f"/jobs/{job_id}/items/1/ruling", version="0", kind=kind, value=value)
+        assert reply.status_code == 422
+    ada.client.close()
+
+
+def test_acts_on_everything_that_matches_do_not_go_beyond_a_ruling(site: Site) -> None:
+    ada = Visitor(site, "operator")
+    job_id = site.job(ada.name, ["oak"], [ItemStatus.DONE])
+    reply = ada.post(f"/jobs/{job_id}/bulk", kind="reprocess", q="ruling:edit", all="1")
+    assert reply.status_code == 422 and "do not filter by ruling" in reply.text
+    ada.client.close()
