@@ -20,7 +20,7 @@ async def _bad_job(server: ApiServer, owner: str, file_id: int, path: str) -> in
 async def test_unforeseen_errors_end_the_job_and_others_are_taken_in(server: ApiServer) -> None:
     ada, ben = await server.person("ada"), await server.person("ben")
     file = (await ada.post("/api/files", files={"file": ("a.csv", b"title\noak\n")})).json()
-    path = str(next(server.parts.files.glob("*/*/a.csv")))
+    path = str(next((server.folder / ".holdfast" / "files").glob("*/*/a.csv")))
     bad = [await _bad_job(server, "ada", file["id"], path) for _ in range(4)]
     made = await upload(ben, "title\nelm\n")
     assert (await taken_in(ben, made.json()["id"]))["discoveredAt"]
@@ -28,4 +28,4 @@ async def test_unforeseen_errors_end_the_job_and_others_are_taken_in(server: Api
         while (job := (await ada.get(f"/api/jobs/{job_id}")).json())["state"] == "RUNNING":
             await asyncio.sleep(0.05)
         assert job["state"] == "FAILED"
-        assert "cannot be taken in" in job["error"]
+        assert "cannot be ingested" in job["error"]
