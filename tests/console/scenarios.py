@@ -595,3 +595,49 @@ class SkipStep:
         counters: Any = await store.reads.counters(state[1])
         assert (found.done_count, counters.skipped, counters.open) == (2503, 2503, 0)
         await drain(store, state[1])
+
+
+async def _audited(store: Store, action: str) -> int:
+    rows = await fetch(store, "select id from audit where action = :action", action=action)
+    return len(rows)
+
+
+async def _new_action(store: Store) -> str:
+    ((count,),) = await fetch(store, "select count(*) from audit")
+    return f"looked {count}"
+
+
+@scenario("note_audit")
+class NoteAudit:
+    prepare = staticmethod(_new_action)
+
+    async def act(store: Store, action: str) -> None:
+        if not await _audited(store, action):
+            await store.audit.add("tester", action, None, "scenario")
+
+    async def check(store: Store, action: str) -> None:
+        assert await _audited(store, action) == 1
+
+
+@scenario("prune_audit")
+class PruneAudit:
+    async def prepare(store: Store) -> tuple[str, int]:
+        insert = (
+            "insert into audit (actor, action, subject, detail, at)"
+            " values ('tester', 'old', 'scenario', '{}', '2020-01-01T00:00:00.000Z')"
+        )
+        await execute(store, insert)
+        action = await _new_action(store)
+        await store.audit.add("tester", action, None, "scenario")
+        return action, await _audited(store, "audit.pruned")
+
+    async def act(store: Store, state: tuple[str, int]) -> None:
+        if await _audited(store, "old"):
+            await open_console(store).audit.prune_audit(3600.0, "tester")
+
+    async def check(store: Store, state: tuple[str, int]) -> None:
+        """The old row went with a note of it, the new one stays, and nothing more can go."""
+        action, pruned_before = state
+        counts = [await _audited(store, name) for name in ("old", action, "audit.pruned")]
+        assert counts == [0, 1, pruned_before + 1]
+        assert await fetch(store, "select before from audit_pruning") == []

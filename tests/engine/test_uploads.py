@@ -137,7 +137,7 @@ async def test_unreadable_rows_are_stored_exactly_once_whatever_fails(
     assert [row[0] for row in rows] == expected
     assert len(expected) == 372
     assert sum("_bad_row" in text for text in expected) == 12
-    (stream,) = await store.reads.streams(job_id)
+    (stream,) = await store.streams.of_job(job_id)
     assert orjson.loads(stream.cursor)["page"] == {"row": 372, "bad": 12}
     await assert_all_sound(store)
     await store.close()
