@@ -49,7 +49,7 @@ def test_order_that_the_pipeline_cannot_follow_is_refused_and_its_worker_lives(
     fleet.send("interactive", order())
     (letter,) = fleet.wait_for_letters(1)
     assert letter["code"] == "REFUSED"
-    assert "KeyError: 'site'" in letter["message"]
+    assert "needs the option site" in letter["message"]
     fleet.send("interactive", order(site="here"))
     fleet.wait_done(1)
     stop(relay, worker)

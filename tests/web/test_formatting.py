@@ -111,8 +111,8 @@ def test_filter_that_is_not_understood_says_so(text: str) -> None:
         parse_filter(text)
 
 
-def test_columns_are_given_to_the_fields_they_resemble() -> None:
-    rows = [{"Product title": "Chair", "SKU no.": "00412", "Price": "1,200.50", "x": ""}]
+def test_columns_are_given_to_the_fields_of_the_same_name_and_never_to_a_part_of_one() -> None:
+    rows = [{"Title ": "Chair", "SKU": "00412", "Sub title": "1,200.50", "x": ""}]
     found = guesses(list(rows[0]), rows, ["sku", "title"])
     assert [each.field for each in found] == ["title", "sku", None, None]
     assert [each.kind for each in found] == ["text", "text (leading zeros)", "number", "empty"]

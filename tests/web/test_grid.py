@@ -175,7 +175,7 @@ def test_export_takes_the_filter_along(ada: str, site: Site, open_as: OpenAs) ->
     job_id = site.job(ada, ["oak", "elm", "old oak"], [DONE])
     page = open_as(ada, f"/jobs/{job_id}?q=title:*oak")
     page.keyboard.press("e")
-    expect(page.get_by_label("Rows")).to_have_value("matching")
+    expect(page.locator("select[name=statuses]")).to_have_value("matching")
     page.get_by_role("radio", name="CSV").check()
     page.locator("#dialog").get_by_role("button", name="Export").click()
     with page.expect_download() as download:

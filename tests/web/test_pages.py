@@ -23,7 +23,7 @@ JOB_PAGES = [
     "/pending", "/errors", "/pace", "/streams", "/audit", "/items/2", "/reprocess", "/cancel",
     "/caps", "/export",
 ]  # fmt: skip
-OTHERS = ["/new", "/account", "/operations", "/exports", "/charts?span=7d", "/standing"]
+OTHERS = ["/new", "/account", "/operations", "/exports", "/charts?span=7d", "/figures"]
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_every_page_answers_and_empty_ones_teach(admin: httpx2.Client) -> None:
     for path in [entry.path for entry in ENTRIES] + OTHERS:
         reply = admin.get(path)
         assert reply.status_code == 200, (path, reply.text[-600:])
-    assert "No job yet" in admin.get("/jobs").text
+    assert "No jobs yet" in admin.get("/jobs").text
     assert "holdfast schedule add" in admin.get("/schedules").text
 
 

@@ -16,7 +16,8 @@ def test_row_is_decided_about_on_its_page_and_taken_back(site: Site) -> None:
     assert ada.post(f"{page}/ruling", version="0", **decision).status_code == 303
     shown = ada.client.get(page).text
     assert "measured" in shown and "&#34;length&#34;: 99" in shown
-    late = ada.post(f"{page}/ruling", version="0", **decision)
+    other = decision | {"value": '{"length": 98}'}
+    late = ada.post(f"{page}/ruling", version="0", **other)
     assert late.status_code == 409 and "meanwhile" in late.text
     rows = ada.client.get(f"/jobs/{job_id}?q=ruling:edit").text
     assert 'data-seq="2"' in rows and 'data-seq="1"' not in rows
