@@ -241,4 +241,4 @@ def test_schedule_whose_pipeline_is_broken_does_not_hold_up_the_others(scene: Sc
     assert (listed["b"]["last_job_id"], listed["b"]["error"]) == (1, None)
     for broken in ("a", "c"):
         assert listed[broken]["last_job_id"] is None
-        assert "KeyError" in listed[broken]["error"]
+        assert "needs the option region" in listed[broken]["error"]

@@ -12,9 +12,11 @@ from tests.postgres import PostgresServer
 
 #: Wants an option that an order may lack.
 PICKY = """
-from holdfast import Page, Pipeline, Record
+from holdfast import Option, Page, Pipeline, Record
 
 class Picky(Pipeline):
+    options = [Option("site")]
+
     def sources(self, options):
         return [options["site"]]
 
@@ -75,7 +77,7 @@ def test_order_waits_for_a_database_that_is_gone(
     postgres_server.stop()
     try:
         fleet.send("interactive", order(site="here"))
-        wait_until(lambda: worker.said().count("database.gone") >= 30, "the worker tried often")
+        wait_until(lambda: worker.said().count("database.gone") >= 5, "the worker tried often")
     finally:
         postgres_server.start()
     fleet.wait_done(1)
