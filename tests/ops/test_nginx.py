@@ -29,7 +29,7 @@ pytestmark = [
 ]
 
 NAME = "holdfast.example.org"
-PASSWORD = "correct horse battery"
+PASSWORD = "violet tram over 31 roofs"
 #: Two machines of the outside, as far as nginx can tell.
 HERE, THERE = "127.0.0.5", "127.0.0.6"
 WRAPPING = """

@@ -31,7 +31,7 @@ def check_password(password: str, user_name: str = "") -> None:
         raise UserError("the password is too long", f"At most {LONGEST_PASSWORD} characters.")
     if is_common(password, user_name):
         raise UserError(
-            "the password is one that is guessed first",
+            "this password is too common",
             "Take several words that do not belong together, or let a password manager make one.",
         )
 

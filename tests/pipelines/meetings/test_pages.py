@@ -243,10 +243,10 @@ def test_stream_is_forced_on_the_page_of_all_streams(filled: Visitors) -> None:
         if (each["source"], each["mode"]) == ("alameda.ca:minutes", "full")
     ]
     path = f"/streams/{full[0]['id']}/force-full"
-    assert "as generation 2" in filled.admin.get(path).text
-    assert "It is walked anew" in order(filled.admin, path).text
+    assert "Generation 2 is read" in filled.admin.get(path).text
+    assert "Full re-read started" in order(filled.admin, path).text
     waiting = order(filled.admin, path)
-    assert "It begins as soon as job" in waiting.text
+    assert "The full re-read starts when job" in waiting.text
     filled.site.run(filled.town.work())
     filled.site.run(filled.town.assert_verified())
     assert filled.site.run(filled.town.stream())["generation"] == 3
@@ -365,7 +365,7 @@ def test_nobody_reads_without_logging_in(filled: Visitors) -> None:
 def test_what_is_not_there_is_told_as_a_page(visitors: Visitors, path: str) -> None:
     reply = visitors.admin.get(path)
     assert reply.status_code == 404 and reply.headers["content-type"].startswith("text/html")
-    assert '<a class="button" href="/meetings">To Meetings</a>' in reply.text
+    assert '<a class="button" href="/meetings">Go to Meetings</a>' in reply.text
 
 
 def test_templates_hold_no_script_or_style_of_their_own() -> None:
