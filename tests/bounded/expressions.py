@@ -26,10 +26,12 @@ def use(method: str, *worst: tuple[str, str] | str, most: int = MEGABYTE) -> Use
 
 DIGITS = ("1", "-", "1-", "1 ")
 POINTS = ("1", ("1", " "), ("1.", "1"), ("1,", " "), "1 ", "1, ", ("1 1", " "), ("1.1 1.", "1"))
-#: package.module.name -> its use. The name is that of the constant, or of the function with it.
+#: package.module.name -> its use. The name is that of the constant or the function around it.
 USES = {
     "api.idempotency._KEY": use("match", "a"),
-    "api.items._TEXT": use("findall", '"', '\\"', ('"', '\\"'), ('"a', "\\\\"), '" ', most=2_000),
+    "console.item_lists._TEXT": use(
+        "findall", '"', '\\"', ('"', '\\"'), ('"a', "\\\\"), '" ', most=2_000
+    ),
     "api.multipart.safe_name": use("split", "/", "a"),
     "urls._PREFIX": use("fullmatch", "a"),
     "cli.output._CONTROL": use("sub", "\x00", "a"),
@@ -81,7 +83,6 @@ USES = {
         "search", "; ", (";", " "), ";rel ", "; rel = ", ("; rel =", " ")
     ),
     "store.queries._PARAMETER": use("sub", "'", ":", ("'", "a"), most=100_000),
-    "store.queries._read": use("split", "-- name: ", "\n", most=100_000),
     "tables.detect._CENTRAL_EUROPEAN": use("findall", "\x8a", "a\x9a", "a"),
     "tables.detect._SEPARATOR_LINE": use("match", "sep=", ('"sep=;"', "\r")),
     "tables.spreadsheet_child._CELL": use(
@@ -105,11 +106,9 @@ USES = {
     "web.column_guess._ZEROS": use("match", "0"),
     "web.column_guess._DATE": use("match", "1", ("2026-11-01T", "a"), ("2026-11-01 ", "\n")),
     "web.column_guess._ADDRESS": use("match", ("https://", "a"), ("https://", "a ")),
-    "web.column_guess._likeness": use("sub", "-", "a"),
     "web.filtering._CODE": use("match", "a"),
     "web.filtering._WORD": use("findall", '"', 'a"', ('"', "a"), "a", '"\n'),
     "web.filtering.column_word": use("search", "a"),
-    "web.settings_page._SCOPE": use("match", ("pipeline:", "a"), ("source:", "/")),
     "api.middleware._HOST": use("fullmatch", "a", ("[", ":"), ("a:", "1"), "a:1"),
     # Passwords have at most 1,000 characters.
     "console.passwords._TRAILING": use("sub", "1", "a1", ("", "1"), most=1_000),
@@ -202,9 +201,25 @@ USES = {
     "pipelines.regulations.sources_file._TOML_LINE": use(
         "search", "(at line ", ("(at line ", "1"), ("(at line 1, column ", "1")
     ),
+    "api.signatures._PARTS": use("fullmatch", "a", ("t=", "1"), ("t=1,n=", "a"), "t=1,n="),
+    "store.queries._HEADING": use(
+        "split", "-- name: ", "\n", ("-- name: ", "a"), ("-- name: a", " "), most=100_000
+    ),
+    "store.queries._WORD": use("sub", "@", "a", "@a", most=100_000),
+    "tables.detect._UNDECODABLE": use("search", "a"),
+    "tables.detect._FLAW": use("search", "a"),
+    "tables.records._UNREADABLE": use("search", "a"),
+    "tables.layout._KINDS": use(
+        *("fullmatch", "1", "1 ", "1e", ("1e", "1"), "a", "a@", ("a@", "."), ("a@", ".aa")),
+        *(("http://", "a"), ("2020-01-01T00:", "a"), ("1.1.2020 ", "a"), ("1:00:00.", "1")),
+    ),
+    "tables.layout._YEAR": use("fullmatch", "1"),
+    "tables.layout._WHOLE": use("fullmatch", "1", ("1", " ")),
+    "tables.layout._DIGITS": use("sub", ".", "1.", "a", most=100),
 }
 #: Patterns that the source puts together, and where their bound comes from.
 BUILT = {
+    "console.kill_switches._SCOPE": "made of two constants; a scope is all, or a prefix and a name",
     "pipelines.regulations.sources._pattern": (
         "an operator's own; URLs of 2,048, titles of 500 and short texts of 2,000 characters"
     ),

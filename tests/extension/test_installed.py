@@ -124,7 +124,7 @@ def test_pages_routes_flags_and_metrics_are_served(served: httpx2.Client) -> Non
     flags: dict[str, Any] = {flag["name"]: flag for flag in listed}
     assert flags["weather_radar"]["setting"] == "HOLDFAST_WEATHER_RADAR_ENABLED"
     csrf = {"X-CSRF-Token": served.get("/api/session").json()["csrfToken"]}
-    off = {"enabled": False}
+    off = {"value": False}
     assert served.put("/api/flags/weather_radar", json=off, headers=csrf).status_code == 204
     assert served.get("/stations/radar").status_code == 503
     assert served.put("/api/flags/weather_rain", json=off, headers=csrf).status_code == 404

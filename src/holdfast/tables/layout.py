@@ -36,6 +36,7 @@ _KINDS = (
 _YEAR = re.compile(r"(1[89]|20)\d\d")
 _WHOLE = re.compile(r"\d{1,6} ?%?")
 _DIGITS = re.compile(r"[^\d.]|\.(?=.*\.)")
+_NUMBER_CHARACTERS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,5 +180,5 @@ def _may_be_names(
 
 def _number(cell: str) -> float:
     """Roughly: only order and distance matter."""
-    digits = _DIGITS.sub("", cell)
+    digits = _DIGITS.sub("", cell[:_NUMBER_CHARACTERS])
     return float(digits) if digits.strip(".") else 0.0

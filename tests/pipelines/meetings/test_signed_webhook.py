@@ -39,6 +39,7 @@ async def test_signed_webhook_is_taken_once(store: Store, database_url: str, sig
         sign(SECRET, PATH, b"{}", NONCE, SystemClock().now()),
         sign(SECRET, PATH, BODY, NONCE, SystemClock().now() - timedelta(minutes=6)),
     ],
+    ids=["none", "malformed", "other key", "other path", "other body", "too old"],
 )
 async def test_wrong_signature_is_refused_even_with_the_secret(
     store: Store, database_url: str, header: str

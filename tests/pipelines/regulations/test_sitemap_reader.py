@@ -151,7 +151,7 @@ def test_atom_gives_the_alternate_link() -> None:
         b"<!DOCTYPE html><html><body>No such page</body></html>",
         b"\n <html lang='hr'><p>unclosed",
         b"<?xml version='1.0'?><html xmlns='http://www.w3.org/1999/xhtml'><body/></html>",
-        gzip.compress(b"<!doctype HTML><p>x"),
+        gzip.compress(b"<!doctype HTML><p>x", mtime=0),
     ],
 )
 @pytest.mark.parametrize("size", [1, 1 << 16])
@@ -165,15 +165,15 @@ def test_page_instead_of_a_sitemap_is_an_error(page: bytes, size: int) -> None:
         (b"", Fault.EMPTY),
         (b"\n", Fault.EMPTY),
         (b"  \n" * 5000, Fault.EMPTY),
-        (gzip.compress(b""), Fault.EMPTY),
+        (gzip.compress(b"", mtime=0), Fault.EMPTY),
         (URLSET[:-12], Fault.MALFORMED),
         (b"<urlset><url><loc>x</url></urlset>", Fault.MALFORMED),
         (b"<urlset>\x00</urlset>", Fault.MALFORMED),
         (b"<opml><outline/></opml>", Fault.NOT_A_SITEMAP),
         (b"x" * 9000, Fault.NOT_A_SITEMAP),
-        (gzip.compress(URLSET)[:-9], Fault.TRUNCATED_GZIP),
-        (gzip.compress(URLSET)[:60], Fault.TRUNCATED_GZIP),
-        (gzip.compress(URLSET) + b"garbage", Fault.DAMAGED_GZIP),
+        (gzip.compress(URLSET, mtime=0)[:-9], Fault.TRUNCATED_GZIP),
+        (gzip.compress(URLSET, mtime=0)[:60], Fault.TRUNCATED_GZIP),
+        (gzip.compress(URLSET, mtime=0) + b"garbage", Fault.DAMAGED_GZIP),
         (b"\x1f\x8b" + b"\x00" * 50, Fault.DAMAGED_GZIP),
     ],
 )

@@ -9,6 +9,8 @@ from functools import lru_cache
 from anyascii import anyascii
 from rapidfuzz import fuzz
 
+from holdfast.text_forms import normal_form
+
 #: Wikidata takes no longer label, so nothing longer can be equal to one.
 NAME_CHARACTERS = 250
 
@@ -40,7 +42,7 @@ _LANGUAGES = {
 
 def clean(text: str) -> str:
     """The text in composed form, without control and direction marks, on one line."""
-    composed = unicodedata.normalize("NFC", text)
+    composed = normal_form("NFC", text)
     if not composed.isascii() or not composed.isprintable():
         composed = "".join(map(_visible, composed))
     return _SPACE.sub(" ", composed).strip()
@@ -73,7 +75,7 @@ def fold(text: str) -> str:
 
     Empty where nothing of the text can be written so.
     """
-    plain = unicodedata.normalize("NFKC", text).casefold()
+    plain = normal_form("NFKC", text).casefold()
     latin = anyascii(_INSIDE_WORDS.sub("", plain)).lower()
     return _NOT_WORD.sub(" ", _INSIDE_WORDS.sub("", latin)).strip()
 

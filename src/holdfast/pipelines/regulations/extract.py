@@ -7,7 +7,6 @@ import hashlib
 import io
 import logging
 import re
-import unicodedata
 from dataclasses import dataclass
 
 import orjson
@@ -22,6 +21,7 @@ from holdfast.pipelines.regulations.content import ContentClass
 from holdfast.pipelines.regulations.dates import Period, date_in_url, read_date
 from holdfast.pipelines.regulations.sources import Source
 from holdfast.text_encodings import codec_named
+from holdfast.text_forms import normal_form
 
 _MOST_PDF_PAGES = 1_000
 _MOST_TEXT = 10_000_000
@@ -73,7 +73,7 @@ def extract(
 
 def normalised(text: str) -> str:
     """One form of Unicode, no soft hyphens, single spaces."""
-    composed = unicodedata.normalize("NFC", text.replace("\u00ad", ""))
+    composed = normal_form("NFC", text.replace("\u00ad", ""))
     return _BLANKS.sub(" ", composed).strip()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import urldefrag, urljoin, urlsplit
@@ -16,6 +16,10 @@ from holdfast.pipelines.regulations.dates import Period, read_date
 
 _DATE_ANCESTORS = 4
 _LONGEST_TITLE = 300
+_NOBODY = "\0"  # in no href: the parser replaces NULs
+
+#: Elements by their address, each with the only wanted link in it; None where there are several.
+Owners = Mapping[int, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +79,30 @@ class ListingPage:
         for node, url in self.links(selector):
             if url not in nodes and admission.admits(url):
                 nodes[url] = node
-        hrefs = {node.attributes.get("href") for node in nodes.values()}
+        owners = self._owners({node.attributes.get("href") for node in nodes.values()})
         return [
             Found(
                 url,
                 " ".join(node.text().split())[:_LONGEST_TITLE],
-                date_near(node, date, hrefs) if date else None,
+                date_near(node, date, owners) if date else None,
             )
             for url, node in nodes.items()
         ]
+
+    def _owners(self, hrefs: Set[str | None]) -> Owners:
+        """Every element is looked at twice at most: once for its first link, once for its second.
+        Looking for other links from each link on would take quadratic time."""
+        owners: dict[int, str | None] = {}
+        for link in self._tree.css("a[href]"):
+            href = link.attributes.get("href")
+            around: LexborNode | None = link if href in hrefs else None
+            while around is not None:
+                owner = owners.setdefault(around.mem_id, _NOBODY)
+                if owner is None or owner == href:
+                    break
+                owners[around.mem_id] = href if owner == _NOBODY else None
+                around = around.parent
+        return owners
 
     def links(self, selector: str) -> Iterator[tuple[LexborNode, str]]:
         """Absolute http(s) URLs without their fragments; a selector may also name what is
@@ -107,13 +126,13 @@ class ListingPage:
         return url if url.startswith(("http://", "https://")) else None
 
 
-def date_near(node: LexborNode, selector: str, hrefs: Set[str | None]) -> Period | None:
+def date_near(node: LexborNode, selector: str, owners: Owners) -> Period | None:
     """The date of the listing entry that the link belongs to: looked for further and further
     out, as far as no other entry's link is in sight."""
-    others = hrefs - {node.attributes.get("href")}
+    href = node.attributes.get("href")
     around: LexborNode | None = node
     for _ in range(_DATE_ANCESTORS):
-        if around is None or any(a.attributes.get("href") in others for a in around.css("a[href]")):
+        if around is None or owners.get(around.mem_id, href) != href:
             return None
         element = around.css_first(selector)
         if element is not None:
