@@ -12,7 +12,7 @@ async def _bad_job(server: ApiServer, owner: str, file_id: int, path: str) -> in
     """Over a stored file, with options that make opening it fail as nobody foresaw."""
     new = NewJob(
         "lengths", "bad", [NewStream("upload-{job}", "bad")], owner_id=owner, reference=path,
-        file_id=file_id, options={"_table": {"unforeseen": 1}},
+        file_id=file_id, options={"_table": {"encoding": 7}},
     )  # fmt: skip
     return await server.parts.store.jobs.create(new, owner)
 
