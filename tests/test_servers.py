@@ -16,7 +16,7 @@ from tests.command import HoldfastCommand
 from tests.postgres import PostgresError, PostgresServer
 from tests.proxy import Proxy
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(scope="module")

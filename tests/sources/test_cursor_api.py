@@ -96,11 +96,11 @@ async def test_a_token_that_is_absent_or_empty_is_the_end(
 
 
 @pytest.mark.parametrize("token", [{"a": 1}, [1], True, 1.5])
-async def test_a_token_that_is_none_is_an_error(
+async def test_a_value_that_is_not_a_token_is_an_error(
     client: HttpClient, world: World, token: Any
 ) -> None:
     world.on("/rows", json_answer({"items": [1], "next": token}))
-    with pytest.raises(DiscoveryError, match="no token"):
+    with pytest.raises(DiscoveryError, match="is not a token"):
         await walk(client, CursorApi(world.url("/rows"), NextToken()))
 
 
