@@ -193,6 +193,15 @@ class ApiServer:
         token = await self.parts.accounts.make_token(name, "test", None, "tester")
         return self.anybody(headers={"Authorization": f"Bearer {token.value}"})
 
+    async def signed_in(self, name: str, role: str = "operator") -> httpx2.AsyncClient:
+        """An account, and a client with a session, as a browser has."""
+        await self.parts.accounts.add_user(name, role, None, "tester")
+        client = self.anybody()
+        link = await self.parts.accounts.make_link(name, "tester")
+        reply = await client.post("/api/session/link", json={"token": link})
+        client.headers["X-CSRF-Token"] = reply.json()["csrfToken"]
+        return client
+
     async def work(self, job_id: int) -> None:
         """A worker's run until nothing of the job is left to do."""
         await self.parts.new_worker(job_id).run()

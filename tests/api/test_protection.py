@@ -46,7 +46,7 @@ class TestHosts:
         "host", ["localhost", "localhost:8000", "127.0.0.1:1", "[::1]:8000", "LocalHost.", "[::1]"]
     )
     async def test_loopback_names_are_answered(self, server: ApiServer, host: str) -> None:
-        ada = await server.person("ada", "admin")
+        ada = await server.signed_in("ada", "admin")
         reply = await ada.post(LOGIN_LINK, headers={"Host": host})
         assert reply.status_code == 201
         assert reply.json()["url"].startswith(f"http://{host}/login/")

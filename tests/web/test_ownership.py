@@ -120,6 +120,22 @@ def test_settings_are_the_admins(
     assert visitors["reader"].post(path, **fields).status_code == 403
 
 
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [("/settings/users", {"name": "eve", "role": "admin"}), ("/settings/users/root/link", {})],
+)
+def test_admins_token_cannot_make_a_login_link(
+    path: str, fields: dict[str, str], site: Site
+) -> None:
+    name = f"admin{len(path)}"
+    site.run(site.parts.accounts.add_user(name, "admin", None, "tester"))
+    token = site.run(site.parts.accounts.make_token(name, "test", None, "tester"))
+    headers = {"Authorization": f"Bearer {token.value}"}
+    reply = httpx2.post(f"{site.url}{path}", headers=headers, data=fields)
+    assert reply.status_code == 403 and "/login/" not in reply.text
+    assert "eve" not in [user.name for user in site.run(site.parts.console.people.users())]
+
+
 def test_token_of_another_cannot_be_revoked(
     site: Site, ada: str, visitors: dict[str, Visitor]
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 
 from holdfast.api import flags, kill_switches, users
+from holdfast.api.identity import require_session
 from holdfast.console.accounts import Role
 from holdfast.console.kill_switches import check_scope
 from holdfast.web.context import Visit, Visitor
@@ -50,6 +51,7 @@ async def set_switch(visit: AdminPost) -> Response:
 @router.post("/users")
 async def add_user(visit: AdminPost) -> Response:
     """A new user logs in with a one-time link, which is only shown once."""
+    require_session(visit.person, "create a login link")
     form = await fields(visit.request)
     name = form.get("name", "").strip()
     await visit.parts.accounts.add_user(name, form.get("role", ""), None, visit.person.name)
@@ -71,6 +73,7 @@ async def make_link(name: str, visit: AdminPost) -> Response:
 
 
 async def _show_link(visit: Visit, name: str) -> Response:
+    require_session(visit.person, "create a login link")
     token = await visit.parts.accounts.make_link(name, visit.person.name)
     url = users.link_of(visit.request, token)
     return await visit.page("secret.html", here="settings", name=name, secret=url, kind="link")
