@@ -61,7 +61,7 @@ async def test_options_that_cannot_be_kept_are_refused(server: ApiServer) -> Non
         assert made.status_code in (202, 400, 422), value  # what only a parser rounds is taken
 
 
-async def test_record_that_nests_too_deep_is_refused_with_its_line(server: ApiServer) -> None:
+async def test_record_that_nests_too_deep_is_an_error_with_its_line(server: ApiServer) -> None:
     ada = await server.person("ada")
     rows = '{"title": "fine"}\n' * 2000
     early = await upload(ada, f'{{"title": {DEEP}}}\n', "rows.jsonl")
@@ -70,7 +70,10 @@ async def test_record_that_nests_too_deep_is_refused_with_its_line(server: ApiSe
     await taken_in(ada, late["id"])
     await server.work(late["id"])
     job = (await ada.get(f"/api/jobs/{late['id']}")).json()
-    assert job["state"] == "FAILED" and "line 2,001 nests deeper" in job["error"]
+    counters = job["counters"]
+    assert (job["state"], counters["done"], counters["error"]) == ("DONE", 2000, 1)
+    (item,) = (await ada.get(f"/api/jobs/{late['id']}/items?status=ERROR")).json()["items"]
+    assert item["errorCode"] == "BAD_ROW" and "line 2,001 nests deeper" in item["errorMessage"]
 
 
 async def test_deepest_record_can_be_shown_and_exported(server: ApiServer) -> None:

@@ -20,6 +20,7 @@ from holdfast.pipeline import Pipeline
 from holdfast.store.idempotency import RequestKey
 
 MOST_JOBS = 1000
+_FASTEST = 1_000_000  # items per second
 #: The statuses that each kind can be applied to.
 _APPLICABLE = {"reprocess": FINAL, "skip": frozenset({ItemStatus.PENDING})}
 
@@ -38,6 +39,14 @@ class BulkRequest:
     format: str = "csv"
     with_input: bool = False
     reason: str = ""
+
+    def __post_init__(self) -> None:
+        rate = self.items_per_second
+        if rate is not None and not 0 < rate <= _FASTEST:
+            raise UserError(
+                f"a rate of {rate:,} items per second is out of range",
+                f"Give a number above 0 and up to {_FASTEST:,}.",
+            )
 
 
 @dataclass(frozen=True, slots=True)
