@@ -288,7 +288,7 @@ def _progress(cursor: Json | None) -> _Progress:
 
 
 def _lasting(error: SitemapError | ItemError) -> str:
-    """What is wrong with the sitemap itself; errors that waiting mends are the engine's."""
+    """What is wrong with the sitemap itself; errors that pass with time are the engine's."""
     if isinstance(error, ItemError) and error_code(error.code).retry is not RetryClass.NEVER:
         raise error
     return str(error)

@@ -33,7 +33,7 @@ _FEED_FIELDS = {
 
 
 class Markup:
-    """`feed` appends to `entries`; whoever feeds it takes them out."""
+    """`feed` appends to `entries`; the caller takes them out."""
 
     def __init__(self) -> None:
         self.kind: Kind | None = None
