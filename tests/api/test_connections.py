@@ -112,7 +112,9 @@ def test_a_head_has_a_time_limit(start: Start, sent: bytes) -> None:
 def test_the_second_head_of_a_connection_has_one_too(start: Start) -> None:
     api = start(head_timeout_seconds="1")
     client = api.connect(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-    assert client.recv(65536).startswith(b"HTTP/1.1 200 ")
+    answer = b""
+    while not answer.endswith(b"\r\n\r\nok\n"):
+        answer += client.recv(65536)
     client.sendall(HALF_A_HEAD)
     assert everything(client) == b""
 
