@@ -110,8 +110,8 @@ class Flag(StrEnum):
 
 
 CORE_FLAGS = (
-    FlagSpec(Flag.INGEST, "Uploads and new jobs over files.", "db_ingest_enabled"),
-    FlagSpec(Flag.PENDING, "The list of everything pending, over all jobs.", "pending_enabled"),
+    FlagSpec(Flag.INGEST, "Uploads, and new jobs from files.", "db_ingest_enabled"),
+    FlagSpec(Flag.PENDING, "The list of pending items of all jobs.", "pending_enabled"),
 )
 
 

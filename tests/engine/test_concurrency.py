@@ -267,7 +267,7 @@ def test_decisions_say_why() -> None:
     pace = ConcurrencyPace(concurrency_bounds())
     drive(pace, knee(25, 0.05), 3.0)
     decisions = pace.decisions()
-    assert decisions[0].why == "latency stays at 50 ms"
+    assert decisions[0].why == "latency is steady at 50 ms"
     assert any(
         d.why.endswith("is over 1.5 times the uncontended 50 ms") and d.now < d.was
         for d in decisions

@@ -152,7 +152,7 @@ def test_a_pipelines_own_code_follows_its_own_class() -> None:
 def test_not_found_is_looked_for_once_more_by_default() -> None:
     first = decide_not_found(POLICY, misses=1, rng=Random(1))
     second = decide_not_found(POLICY, misses=2, rng=Random(1))
-    assert (first.retry, first.why) == (True, "not found at look 1 of 2")
+    assert (first.retry, first.why) == (True, "not found on attempt 1 of 2")
     assert (second.retry, second.delay) == (False, 0.0)
 
 

@@ -176,7 +176,7 @@ class Ingest:
             "failed": 0 if error is None else 1,
             "error": error,
         }
-        await _end_slice(tx, stream, "released" if error is None else "put off", error)
+        await _end_slice(tx, stream, "released" if error is None else "postponed", error)
         await tx.run("release_stream", params)
 
     @verb

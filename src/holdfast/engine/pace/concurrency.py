@@ -165,7 +165,7 @@ class ConcurrencyPace:
             self._uncontended = 0.8 * self._uncontended + 0.2 * latency if steady else latency
         gradient = self._bounds.tolerance * self._uncontended / latency
         if gradient >= 1.0:
-            return self._grown(mean_seconds), f"latency stays at {duration(latency)}"
+            return self._grown(mean_seconds), f"latency is steady at {duration(latency)}"
         return self._congested(max(0.5, gradient)), (
             f"latency of {duration(latency)} is over {self._bounds.tolerance:g} times "
             f"the uncontended {duration(self._uncontended)}"
