@@ -93,7 +93,7 @@ class FlagSpec:
         """What values it can have, in words."""
         match self.kind:
             case FlagKind.BOOLEAN:
-                return "true or false"
+                return "on or off (in JSON: true or false)"
             case FlagKind.INTEGER:
                 return f"an integer from {self.minimum} to {self.maximum}"
             case FlagKind.PERCENTAGE:

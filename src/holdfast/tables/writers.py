@@ -72,13 +72,13 @@ def format_of(path: Path, explicit: str | None) -> str:
                 f"There is no export format {explicit!r}.", f"Choose one of: {', '.join(FORMATS)}."
             )
         return explicit
-    found = _SUFFIXES.get(path.suffix.lower())
-    if found is None:
+    format = _SUFFIXES.get(path.suffix.lower())
+    if format is None:
         raise UserError(
-            f"{path.name} does not show which format to write.",
-            f"End its name in {', '.join(_SUFFIXES)}, or use --format.",
+            f"The name {path.name} does not say which format to write.",
+            f"Use a name that ends in {', '.join(_SUFFIXES)}.",
         )
-    return found
+    return format
 
 
 @contextmanager
@@ -241,7 +241,7 @@ class XlsxWriter:
             )
         if self._sheets > 1:
             found.append(f"The rows fill {self._sheets} sheets.")
-        return found
+        return format
 
     def write(self, rows: Sequence[Mapping[str, Any]]) -> None:
         with _failures_named(self._name):
