@@ -68,7 +68,7 @@ async def test_job_keeps_what_it_was_given(store: Store) -> None:
 
 async def test_source_that_another_live_job_walks_is_refused(store: Store) -> None:
     await make_job(store, "site")
-    with pytest.raises(UserError, match="another job is walking site"):
+    with pytest.raises(UserError, match="another job is reading site"):
         await make_job(store, "site")
     assert len(await open_console(store).jobs.page(None, 10)) == 1
 

@@ -103,7 +103,7 @@ async def test_without_a_finished_item_nothing_is_opened(store: Store, seqs: lis
     held = await claim_one(store, job_id)
     await settle(store, held, only=[1])
     before = await rows_written(store, job_id)
-    with pytest.raises(UserError, match="open still, or not there"):
+    with pytest.raises(UserError, match="still open, or does not exist"):
         await Control(store, "tester", get_logger()).reprocess_items(job_id, seqs)
     assert await rows_written(store, job_id) == before
 

@@ -165,7 +165,7 @@ def test_link_that_was_used_asks_to_log_in(own_site: Site, admin: httpx2.Client)
         assert sign_in(client, link).headers["location"] == "/"
     with httpx2.Client() as client:
         reply = sign_in(client, link)
-    assert reply.status_code == 401 and "<form" in reply.text and "used already" in reply.text
+    assert reply.status_code == 401 and "<form" in reply.text and "already used" in reply.text
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

@@ -91,7 +91,7 @@ def _owner(person: Person, user_id: str) -> str | None:
     if user_id == "me":
         return person.name
     if person.scope is not None:
-        raise NotAllowed("only admins and readers see everybody's items", "Use userId=me.")
+        raise NotAllowed("only admins and readers can see other users' items", "Use userId=me.")
     return None
 
 

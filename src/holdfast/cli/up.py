@@ -149,7 +149,7 @@ async def _fill(store: Store, loaded: dict[str, Pipeline], settings: Settings, l
 
     path = (settings.data_dir / _LIST).resolve()
     write_shopping_list(path)
-    errors.print(f"A file that you can upload: {path}", markup=False)
+    errors.print(f"Sample file to upload: {path}", markup=False)
     control = Control(store, "admin", log)
     if not await open_console(store).jobs.page(None, 1):
         await _start_jobs(store, control, loaded, path)

@@ -65,7 +65,7 @@ class Accounts:
         if not _NAME.match(name):
             raise UserError(
                 f"{name!r} is not a user name",
-                "Up to 64 small letters, digits and . _ @ - , beginning with a letter or digit.",
+                "Use up to 64 lowercase letters, digits and . _ @ -; start with a letter or digit.",
             )
         hashed = None if password is None else await self._hash(password, name)
         await self._people.add_user(name, role_of(role), hashed, actor)
@@ -130,7 +130,7 @@ class Accounts:
         if not code:
             raise NotAllowed(
                 "the code of your second factor is missing",
-                "Six digits of your app, or a recovery code.",
+                "Enter the six digits from your app, or a recovery code.",
                 log_in=True,
             )
         subjects = _subjects(name, ip)
@@ -138,8 +138,8 @@ class Accounts:
         if not await self._second_factors.accept(name, code[:_LONGEST_CODE]):
             await self._people.fail_login(subjects, name, ip, "code")
             raise NotAllowed(
-                "the code is wrong, or was used already",
-                "Wait for the next one; a recovery code does as well.",
+                "the code is wrong or was already used",
+                "Wait for the next one, or use a recovery code.",
                 log_in=True,
             )
 
@@ -169,7 +169,7 @@ class Accounts:
         name = await self._people.use_login_link(_hashed(value))
         if name is None or (await self._people.user(name)).disabled:
             raise NotAllowed(
-                "this link was used already, or its time is over",
+                "this link was already used or has expired",
                 "`holdfast user link NAME` prints a new one.",
                 log_in=True,
             )
@@ -229,7 +229,7 @@ class Accounts:
 def _refuse_longer_life(seconds: float | None, seconds_left: float | None) -> None:
     if seconds_left is not None and (seconds is None or seconds > seconds_left):
         raise NotAllowed(
-            "a token cannot make one that lives longer than itself",
+            "a token cannot create one that is valid for longer than itself",
             f"Ask for at most {seconds_left // 86_400:.0f} days, or log in with a password.",
         )
 

@@ -139,7 +139,7 @@ class Operations:
     async def cancel(self, tx: Transaction, operation_id: int, actor: str) -> None:
         """What it did stays done."""
         if not await tx.take("cancel_operation", {"id": operation_id}):
-            raise UnfitState(f"operation {operation_id} has ended already")
+            raise UnfitState(f"operation {operation_id} has already ended")
         await add_audit(tx, actor, "operation.cancelled", None, str(operation_id))
 
     @verb("finish_operation")

@@ -32,7 +32,7 @@ def check_password(password: str, user_name: str = "") -> None:
     if is_common(password, user_name):
         raise UserError(
             "this password is too common",
-            "Take several words that do not belong together, or let a password manager make one.",
+            "Use several unrelated words, or let a password manager generate one.",
         )
 
 

@@ -81,7 +81,7 @@ class People:
     ) -> None:
         params = {"name": name, "role": role, "password_hash": password_hash}
         if not await tx.take("add_user", params):
-            raise UnfitState(f"there is a user {name!r} already", "Choose another name.")
+            raise UnfitState(f"the user {name!r} already exists", "Choose another name.")
         await add_audit(tx, actor, "user.added", None, name, {"role": role})
 
     @verb
@@ -112,7 +112,7 @@ class People:
             raise NotThere(f"there is no user {name!r}", "`holdfast user list` lists them.")
         is_admin = rows[0]["role"] == "admin" and not rows[0]["disabled"]
         if demoted and is_admin and not (await tx.fetch("other_admins", {"name": name}))[0][0]:
-            raise UnfitState(f"{name} is the only admin", "Make somebody else admin first.")
+            raise UnfitState(f"{name} is the only admin", "Make another user an admin first.")
         await tx.run("change_user", params)
         if disabled or password_hash:
             await tx.run("end_other_sessions", {"user_name": name, "hash": keep_session})
@@ -218,7 +218,7 @@ class People:
     async def revoke_token(self, tx: Transaction, token_id: int, actor: str) -> None:
         rows = await tx.take("revoke_token", {"id": token_id})
         if not rows:
-            raise NotThere(f"there is no live token {token_id}", "See the list of tokens.")
+            raise NotThere(f"there is no valid token {token_id}", "See the list of tokens.")
         for row in rows:
             detail = {"name": row["name"]}
             await add_audit(tx, actor, "token.revoked", None, row["user_name"], detail)

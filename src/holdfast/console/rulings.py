@@ -141,7 +141,7 @@ def _columns(ruling: Ruling) -> dict[str, Any]:
             orjson.dumps(each).decode() for each in (ruling.value, dict(ruling.changes))
         )
     except TypeError as error:
-        raise UserError(f"the decision cannot be kept as JSON: {error}") from None
+        raise UserError(f"the decision cannot be stored as JSON: {error}") from None
     if len(value) + len(changes) > _MOST_BYTES:
         raise UserError("the decision is too large", f"It may have {_MOST_BYTES:,} bytes.")
     return {

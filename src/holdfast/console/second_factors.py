@@ -74,7 +74,7 @@ class SecondFactors:
         self, tx: Transaction, user_name: str, secret: str, codes: Sequence[str]
     ) -> None:
         if not await tx.take("begin_second_factor", {"user_name": user_name, "secret": secret}):
-            raise UnfitState("you have a second factor already", "Remove it first.")
+            raise UnfitState("you already have a second factor", "Remove it first.")
         await tx.run("remove_recovery_codes", {"user_name": user_name})
         for code in codes:
             hash = {"user_name": user_name, "hash": _hashed(code)}

@@ -115,7 +115,8 @@ class Batches:
         fetched = await self._loader.fetch(unknown, self._ctx)
         if not isinstance(fetched, Mapping):
             raise ItemError(
-                "INVALID_RESULT", f"the loader's fetch gave {type(fetched).__name__}, not a mapping"
+                "INVALID_RESULT",
+                f"the loader's fetch returned {type(fetched).__name__}, not a mapping",
             )
         await self._keep(unknown, fetched)
         return {**cached, **{key: fetched.get(key) for key in unknown}}

@@ -204,6 +204,6 @@ def next_fire(cron: str, zone: str, now: datetime) -> datetime:
     except (CronSimError, StopIteration):
         raise UserError(
             f"{cron!r} is not a cron expression",
-            'Five fields: minute hour day month weekday, e.g. "0 6 * * *" for six every morning.',
+            'Five fields: minute hour day month weekday, e.g. "0 6 * * *" for 6 a.m. every day.',
         ) from None
     return fires_at.astimezone(ZoneInfo("UTC"))

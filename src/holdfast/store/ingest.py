@@ -142,7 +142,7 @@ class Ingest:
         advanced = await _advance(tx, stream, page, new_items, seconds)
         if not await _remember_cursor(tx, stream, page, new_items):
             raise DiscoveryError(
-                f"{stream.source} gave the same cursor twice: {page.next_cursor!r}"
+                f"{stream.source} returned the same cursor twice: {page.next_cursor!r}"
             )
         await _add_items(tx, stream.job_id, new_items)
         if note is not None:

@@ -116,7 +116,7 @@ def _number(name: str, value: Any) -> Any:
 def _url(url: str) -> str:
     if re.match(r"https?://[^/?#]*@", url):
         raise UserError(
-            "the URL of a site must not contain a user or password, because everybody can read it",
+            "the URL of a site must not contain a user or password, because every user can read it",
             "Set HOLDFAST_MEETINGS_API_KEY or HOLDFAST_MEETINGS_SERVICE_SECRET.",
         )
     if not re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", url):
