@@ -38,7 +38,7 @@ class Municipality:
     updated_at: Any = None
 
 
-FIELDS = tuple(one.name for one in fields(Municipality) if one.name not in ("id",))[:-2]
+FIELDS = tuple(field.name for field in fields(Municipality) if field.name not in ("id",))[:-2]
 _NUMBERS: Mapping[str, type] = {"pages": int, "latitude": float, "longitude": float}
 
 
