@@ -55,7 +55,7 @@ class PipelineError(UserError):
 
 
 class NotThere(UserError):
-    """It does not exist, or is not visible to the caller, who cannot tell which."""
+    """It does not exist, or is not visible to the caller, who cannot know which."""
 
 
 class UnfitState(UserError):

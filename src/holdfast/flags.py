@@ -30,7 +30,7 @@ class FlagKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FlagSpec:
-    """A flag. `default` is its value until somebody sets it; a boolean is on.
+    """A flag. `default` is its value until it is set; a boolean is on.
 
     `setting` names a field of the extension's options, a bool: off there is off, whatever the
     flag says. Only boolean flags have one.

@@ -1,4 +1,4 @@
-"""Rulings: a person's decision about an item, kept beside its outcome."""
+"""Rulings: a person's decision about an item, stored next to its outcome."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Ruled:
 
 
 class OutdatedRuling(UnfitState):
-    """Somebody else decided about the item meanwhile."""
+    """Another user has decided about the item in the meantime."""
 
     def __init__(self, seq: int, latest: Ruling | None) -> None:
         if latest is None:

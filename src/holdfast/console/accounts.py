@@ -23,7 +23,7 @@ _LONGEST_CODE = 100
 _NAME = re.compile(r"[a-z0-9][a-z0-9._@-]{0,63}\Z")
 #: Each check takes 64 MiB and a core for a moment; a crowd at the door waits here.
 _CHECKS_AT_ONCE = 2
-#: Of a password that nobody has, so that an unknown name takes as long as a wrong password.
+#: Of a random password, so that an unknown name takes as long as a wrong password.
 _NOBODYS = (
     "$argon2id$v=19$m=65536,t=3,p=4$Zrnu1PN+9kSfqFj56whtKg$10/bTu"
     "rK+g8MIygyrC9sQvsMjE3aeiuw63TIjegnzCs"
@@ -247,5 +247,5 @@ def role_of(text: str) -> Role:
 
 
 def _hashed(value: str) -> str:
-    """Enough for secrets of 192 bits and more, which nobody can guess; passwords get argon2."""
+    """Enough for secrets of 192 bits and more, which cannot be guessed; passwords get argon2."""
     return hashlib.sha256(value.encode()).hexdigest()

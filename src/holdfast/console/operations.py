@@ -181,7 +181,7 @@ class Operations:
     async def skip(
         self, tx: Transaction, hold: Hold, job_id: int, chunk: Chunk[FreeRanges], reason: str
     ) -> Hold:
-        """Skips the open items of a chunk that nobody works on."""
+        """Skips the open items of a chunk that are not being processed."""
         step = await skip(tx, job_id, chunk.items, reason)
         position = chunk.position_after(step.next)
         return await _step(tx, hold, position, step.skipped, step.left, hold.operation.result)

@@ -1,4 +1,4 @@
-"""What is accepted as a password: long enough, and not one that everybody tries first.
+"""What is accepted as a password: long enough, and not a common one.
 
 The list is made of what guesses begin with: well-known passwords, names, words, keyboard rows and
 years, put together as people put them together. It is checked without case and with the usual

@@ -1,6 +1,6 @@
 """Accounts, sessions, tokens, login links, and who tried to get in too often.
 
-Only hashes are kept of whatever lets somebody in.
+Of credentials, only hashes are stored.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from holdfast.store.rows import fields_of
 
 _SEEN_SECONDS = 60.0
 #: Failures that are free, and the longest block in seconds. A name alone is blocked late and
-#: shortly: else anybody could shut its owner out.
+#: shortly: otherwise anyone could lock its owner out.
 _IMPATIENCE = (5, 900.0)
 _PATIENCE = {"name": (20, 30.0)}
 
@@ -68,7 +68,7 @@ class People:
         return _user(rows[0])
 
     async def password_hash(self, name: str) -> str | None:
-        """None where nobody of that name may log in with a password."""
+        """None if no user of that name can log in with a password."""
         rows = await self._database.fetch("password_hash", {"name": name})
         if not rows or rows[0]["disabled"]:
             return None

@@ -83,7 +83,7 @@ class Upkeep:
         ]
 
     async def sweep(self, in_work: InWork = tuple) -> None:
-        """Expired leases, finished jobs that nobody ended, ranges of cancelled jobs, work without
+        """Expired leases, finished jobs that were not ended, ranges of cancelled jobs, work without
         a message. Does nothing while another process has the duty."""
         term = self._limits.sweep_seconds * _TERM_SWEEPS
         if not await self._store.workers.hold_duty("sweep", self._holder, term):

@@ -1,6 +1,6 @@
 """Structured logs: an event name with values, as JSON lines or for people to read.
 
-`log = get_logger()`, then `log.info("slice.claimed", items=200)`. Every event stands in
+`log = get_logger()`, then `log.info("slice.claimed", items=200)`. Every event is in
 EVENTS or in the manifest of an extension.
 """
 
@@ -212,7 +212,7 @@ def _take_in_libraries(threshold: int) -> None:
     for handler in [each for each in root.handlers if isinstance(each, _LibraryHandler)]:
         root.removeHandler(handler)
     root.addHandler(_LibraryHandler(threshold))
-    # It tells every failed reconnect with a trace; that the database is gone we say ourselves.
+    # It logs every failed reconnect with a traceback; we log that the database is gone ourselves.
     logging.getLogger("asyncpg.pool").setLevel(logging.ERROR)
     # The same for the broker: whatever they find, `messaging` says once and in our words.
     logging.getLogger("aiormq").setLevel(logging.CRITICAL)

@@ -1,4 +1,4 @@
-"""Adds to a job's counters: one row for each job and worker, so that nobody waits."""
+"""Adds to a job's counters: one row per job and worker, so that workers do not block each other."""
 
 from __future__ import annotations
 

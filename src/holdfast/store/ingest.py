@@ -89,7 +89,7 @@ class Ingest:
     async def lease_stream(
         self, tx: Transaction, job_id: int, worker: str, seconds: float
     ) -> StreamLease | None:
-        """Takes a stream of the job that has more pages and that nobody holds."""
+        """Takes a stream of the job that has more pages and is not leased."""
         token = self._new_token()
         free = await tx.fetch("leasable_stream", {"job_id": job_id})
         if not free:

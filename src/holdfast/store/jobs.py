@@ -136,7 +136,7 @@ class Jobs:
     async def skip(
         self, tx: Transaction, job_id: int, items: NamedItems | FreeRanges, actor: str, reason: str
     ) -> Skipped:
-        """Skips a chunk of open items that nobody works on; continue with its `next`."""
+        """Skips a chunk of open items that are not being processed; continue with its `next`."""
         step = await skip(tx, job_id, items, reason)
         if step.skipped:
             detail = {"items": step.skipped, "reason": reason}

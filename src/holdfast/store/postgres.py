@@ -261,7 +261,7 @@ async def _transacting(connection: Any, begin: str) -> AsyncIterator[None]:
         await connection.execute(begin)
         yield
         if await connection.execute("COMMIT;") != "COMMIT":
-            # The server's answer after an error that somebody swallowed, such as a `save`.
+            # The server's answer after an error that was swallowed, for example in a `save`.
             raise asyncpg.InFailedSQLTransactionError(
                 "a statement failed, so the whole transaction was rolled back"
             )

@@ -1,4 +1,4 @@
-"""SQLite: one writer at a time, readers beside it, each connection in a thread of its own."""
+"""SQLite: one writer at a time, concurrent readers, each connection in its own thread."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class _Connection:
         try:
             return await asyncio.shield(waiting)
         except asyncio.CancelledError:
-            # The statement runs to its end before anybody else may use the connection.
+            # The statement runs to its end before the connection is used again.
             await asyncio.wait([waiting])
             raise
 

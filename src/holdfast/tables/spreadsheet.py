@@ -112,7 +112,7 @@ class SpreadsheetReader:
             yield row if len(row) >= width else row + [""] * (width - len(row))
 
     def _waiting_child(self) -> Child:
-        """The child that told the header, or a new one that is past it."""
+        """The child that read the header, or a new one that is past it."""
         child, self._child = self._child, None
         if child is None:
             child = Child(self._path, self._options)

@@ -76,7 +76,7 @@ _RELATIONS = "{http://schemas.openxmlformats.org/officeDocument/2006/relationshi
 
 
 class Refusal(Exception):
-    """The workbook cannot be read; the parent tells the person."""
+    """The workbook cannot be read; the parent shows the reason."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
@@ -240,7 +240,7 @@ class Findings:
 
 
 def sheet_member(archive: zipfile.ZipFile, sheet: str) -> str:
-    """The name within the zip of a sheet's part; empty if it cannot be told."""
+    """The name within the zip of a sheet's part; empty if it is unknown."""
     try:
         workbook = ElementTree.fromstring(archive.read("xl/workbook.xml"))
         relations = ElementTree.fromstring(archive.read("xl/_rels/workbook.xml.rels"))

@@ -59,10 +59,10 @@ class ConcurrencyPace:
     the old one.
 
     The reference is the uncontended latency. It may fall, but it never follows a rise: a limit
-    that grows slowly would drag it along for ever. Instead, after enough congested rounds, the
+    that grows slowly would drag it along forever. Instead, after enough congested rounds, the
     limit is lowered to 0.4 for one round and the reference is measured again. Latency holds the
     limit below twice the provider's capacity, so 0.4 of it is not contended, and this does not
-    drift either; a provider that became slower for everybody gets its limit back.
+    drift either; a provider that became slower for all clients gets its limit back.
     """
 
     def __init__(self, bounds: ConcurrencyBounds) -> None:

@@ -1,4 +1,4 @@
-"""Municipalities, which everybody can read and an admin can edit, and their backfills."""
+"""Municipalities, which every user can read and an admin can edit, and their backfills."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ async def retry_failed(body: Failed, person: Operator, parts: PartsOf) -> Retrie
         try:
             decisions += (await order(stream.subdomain, _again(stream), person, parts)).decisions
         except (NotAllowed, UnfitState):
-            continue  # a stream of the municipality belongs to somebody else, or cannot be read
+            continue  # a stream of the municipality belongs to another owner, or cannot be read
     return Retried(streams=len(decisions), decisions=decisions)
 
 
