@@ -68,7 +68,7 @@ def up(
     listen(host, port).close()
     world_port = _prepare_demo(port + 1) if demo else None
     if demo:
-        references += [each for each in (_demo_file(), *demo_parts()) if each not in references]
+        references += [part for part in (_demo_file(), *demo_parts()) if part not in references]
     settings = settings_from_environment()
     loaded = load_all(references, settings)
     ensure_schema(settings)

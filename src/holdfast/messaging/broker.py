@@ -106,7 +106,7 @@ class Broker:
         except (BrokerGone, UserError) as error:
             return [f"the broker cannot be reached: {error}"] * len(messages)
         return await asyncio.gather(
-            *(self._send(exits.work, one.queue, _message(one)) for one in messages)
+            *(self._send(exits.work, message.queue, _message(message)) for message in messages)
         )
 
     async def consume(self, queue: str, prefetch: int) -> Consumer:

@@ -244,12 +244,12 @@ def _too_wide(path: Path, options: TableOptions) -> InputError:
 
 
 def _furthest_cell(path: Path, options: TableOptions) -> str | None:
-    """None where a second child cannot find it out in its time either."""
+    """None if a second child cannot find it in time either."""
     child = Child(path, options, task="furthest")
     try:
-        found: str | None = child.receive()["furthest"]
+        cell: str | None = child.receive()["furthest"]
     except InputError:
         return None
     finally:
         child.stop()
-    return found
+    return cell

@@ -42,7 +42,7 @@ async def choose(visit: Visitor, pipeline: PipelineName = "") -> Response:
         "new_job.html",
         here="jobs",
         pipelines=parts.new_jobs.startable,
-        planning=[each for each in parts.pipelines.values() if each.plans],
+        planning=[known for known in parts.pipelines.values() if known.plans],
         chosen=_chosen(visit, pipeline),
         files=await parts.console.files.page(visit.person.scope, _RECENT_FILES),
         ingest=await parts.flags.is_on(Flag.INGEST),
