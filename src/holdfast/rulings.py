@@ -57,11 +57,11 @@ class OutdatedRuling(UnfitState):
             message = f"there is no decision about row {seq}"
         else:
             message = (
-                f"{latest.author} decided about row {seq} meanwhile: {latest.kind}"
+                f"{latest.author} has decided about row {seq} since: {latest.kind}"
                 f" {dict(latest.changes) or ''}".rstrip()
             )
         version = latest.version if latest is not None else 0
-        super().__init__(message, f"Look at it, then decide with version {version}.")
+        super().__init__(message, f"Check that decision, then decide with version {version}.")
         self.latest = latest
 
 
