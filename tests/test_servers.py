@@ -63,7 +63,7 @@ class TestPostgresServer:
         own_server.start()
         assert own_server.execute("SELECT n FROM t", database="crashed") == "1"
 
-    async def test_database_is_dropped_while_somebody_is_connected(
+    async def test_database_is_dropped_while_a_client_is_connected(
         self, own_server: PostgresServer
     ) -> None:
         url = own_server.create_database(name="busy")

@@ -171,7 +171,7 @@ async def test_admins_routes_are_closed_to_others(server: ApiServer) -> None:
             assert reply.status_code == 403, route
 
 
-async def test_nobody_is_let_in_without_saying_who_they_are(server: ApiServer) -> None:
+async def test_every_route_requires_a_login(server: ApiServer) -> None:
     things = await _things(server)
     nobody = server.anybody()
     for route in sorted(OWN | OWNED | ADMINS):
@@ -211,7 +211,7 @@ async def test_lists_show_each_person_their_own(server: ApiServer) -> None:
     assert {entry["actor"] for entry in told} <= {"ben"}
 
 
-async def test_operation_on_anothers_job_finds_none(server: ApiServer) -> None:
+async def test_operation_on_another_users_job_finds_none(server: ApiServer) -> None:
     things = await _things(server)
     ben = await server.person("ben")
     for filter in ({"jobIds": [int(things["jobId"])]}, {"pipeline": "lengths"}):
@@ -219,7 +219,7 @@ async def test_operation_on_anothers_job_finds_none(server: ApiServer) -> None:
         assert (await ben.post("/api/operations", json=body)).status_code == 404
 
 
-async def test_anothers_file_makes_no_job(server: ApiServer) -> None:
+async def test_another_users_file_starts_no_job(server: ApiServer) -> None:
     things = await _things(server)
     ben = await server.person("ben")
     body = {"pipeline": "lengths", "fileId": int(things["file_id"])}
@@ -227,7 +227,7 @@ async def test_anothers_file_makes_no_job(server: ApiServer) -> None:
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_admin_sees_everybodys(database_url: str, tmp_path: Path) -> None:
+async def test_admin_sees_everything(database_url: str, tmp_path: Path) -> None:
     async with ApiServer(database_url, tmp_path) as server:
         things = await _things(server)
         admin = await server.person("root", "admin")

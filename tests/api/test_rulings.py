@@ -78,7 +78,7 @@ async def test_items_are_filtered_by_decision_and_by_decided_value(server: ApiSe
     assert wrong.status_code == 422
 
 
-async def test_second_person_is_told_what_the_first_decided(server: ApiServer) -> None:
+async def test_second_person_sees_what_the_first_decided(server: ApiServer) -> None:
     ada, root = await server.person("ada"), await server.person("root", "admin")
     job = await finished(server, ada, "oak")
     seen = await ada.get(place(job, 1))

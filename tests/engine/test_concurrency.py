@@ -114,7 +114,7 @@ def test_slow_first_connections_do_not_raise_the_yardstick() -> None:
     assert 40 <= limits[-1] <= 80
 
 
-def test_a_provider_that_became_slower_for_everybody_gets_its_limit_back() -> None:
+def test_a_provider_that_became_slower_for_all_gets_its_limit_back() -> None:
     pace = ConcurrencyPace(concurrency_bounds())
     limits = drive(pace, lambda _, now: 0.05 if now < 5 else 0.1, 60.0)
     assert min(limits[100:]) < 256

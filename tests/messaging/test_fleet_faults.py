@@ -140,7 +140,7 @@ async def test_relay_that_hears_no_notices_sends_by_looking(fleet: Fleet) -> Non
         assert proxy.cuts > 0
 
 
-async def test_database_that_goes_while_a_message_is_judged_leaves_it_to_nobody_else(
+async def test_message_waits_if_the_database_goes_while_it_is_judged(
     fleet: Fleet,
 ) -> None:
     """The worker holds the only place for such messages: it must not forget what it has taken."""

@@ -197,7 +197,7 @@ async def test_resuming_a_job_that_is_done_points_to_reprocess(store: Store) -> 
     assert await state_of(store, job_id) is JobState.DONE
 
 
-async def test_resume_goes_on_where_a_failed_discovery_stopped(store: Store) -> None:
+async def test_resume_continues_where_a_failed_discovery_stopped(store: Store) -> None:
     job_id = await make_job(store)
     stream = await lease_stream(store, job_id)
     await ingest(store, stream, records(2))

@@ -59,7 +59,7 @@ def test_page_of_another_users_job_does_not_exist(
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_nobody_orders_anothers_job_about(
+def test_users_cannot_control_another_users_job(
     order: str, job: str, visitors: dict[str, Visitor]
 ) -> None:
     reply = visitors["operator"].post(job + order, q="status:ERROR", kind="reprocess", format="csv")
@@ -87,7 +87,7 @@ def test_lists_have_only_ones_own(
     assert f"/jobs/{held}" not in text
 
 
-def test_nobody_starts_a_job_on_anothers_file(
+def test_users_cannot_start_a_job_on_another_users_file(
     site: Site, ada: str, visitors: dict[str, Visitor]
 ) -> None:
     token = site.run(site.parts.accounts.make_token(ada, "test", None, "tester"))
