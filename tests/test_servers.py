@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @pytest.fixture(scope="module")
 def own_server(postgres_server: PostgresServer) -> Iterator[PostgresServer]:
-    """A second server, which tests may stop; the session's is shared by everybody."""
+    """A second server, which tests may stop; the session's is shared by all tests."""
     with PostgresServer() as server:
         yield server
 

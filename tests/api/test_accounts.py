@@ -1,4 +1,4 @@
-"""Passwords, second factors, tokens and sessions, as somebody who wants in would try them."""
+"""Passwords, second factors, tokens and sessions, as an attacker would try them."""
 
 from __future__ import annotations
 

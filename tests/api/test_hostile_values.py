@@ -1,4 +1,4 @@
-"""Values that nobody means: refused in a sentence, never a server error or harm to others."""
+"""Hostile values: refused with a message, never a server error or harm to others."""
 
 from __future__ import annotations
 

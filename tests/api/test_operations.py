@@ -1,4 +1,4 @@
-"""Operations on everything that matches: looked at first, exact, stopped and gone on with."""
+"""Operations on everything that matches: previewed, exact, stopped and continued."""
 
 from __future__ import annotations
 

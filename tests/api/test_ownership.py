@@ -16,7 +16,7 @@ from holdfast.console.operations import NewOperation
 from tests.api.server import ApiServer, finished
 from tests.pictures import png
 
-#: Routes without anything of anybody's in them, or that show each person their own.
+#: Routes without user data, or that show each user their own.
 OPEN = {
     "GET /healthz", "GET /readyz", "GET /metrics", "POST /api/session", "POST /api/session/link",
 }  # fmt: skip
@@ -50,7 +50,7 @@ OWNED = {
     "GET /api/dead-letters/{letter_id}", "POST /api/dead-letters/{letter_id}/replay",
     "POST /api/dead-letters/{letter_id}/drop",
 }  # fmt: skip
-#: Routes for admins; anybody else gets 403.
+#: Routes for admins; others get 403.
 ADMINS = {
     "GET /api/users", "POST /api/users", "PATCH /api/users/{name}", "POST /api/users/{name}/link",
     "POST /api/gates/{name}/close", "POST /api/gates/{name}/open", "PUT /api/schedules/{name}",
@@ -177,7 +177,7 @@ async def test_every_route_requires_a_login(server: ApiServer) -> None:
     for route in sorted(OWN | OWNED | ADMINS):
         method, path, options = _filled(route, things)
         reply = await nobody.request(method, path, **options)
-        # A switched-off feature or pressure may be told before; nothing else.
+        # A switched-off feature or pressure may be reported first; nothing else.
         assert reply.status_code == 401, (route, reply.text)
 
 

@@ -1,4 +1,4 @@
-"""Rulings: decisions of people win in grid and export, and nobody overwrites another's unseen."""
+"""Rulings: decisions take precedence in grid and export, and are not overwritten unseen."""
 
 from __future__ import annotations
 

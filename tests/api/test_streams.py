@@ -1,4 +1,4 @@
-"""Streams over HTTP: what stopped goes on, what was walked is walked anew."""
+"""Streams over HTTP: continue one that stopped, read one again from the beginning."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def set_schema_version(desk: Desk, version: str) -> None:
 
 
 def findings(desk: Desk, env: dict[str, str], code: int) -> list[dict[str, str]]:
-    """What `doctor` finds wrong, each with a way to mend it."""
+    """What `doctor` finds wrong, each with a way to fix it."""
     done = desk.holdfast("doctor", "--json", env=env)
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr

@@ -54,7 +54,7 @@ def drive(
 
 
 def knee(capacity: int, seconds: float) -> Provider:
-    """Serves so many at once; beyond that requests queue, and latency grows with the queue."""
+    """Serves this many at once; beyond that requests queue, and latency grows with the queue."""
     return lambda in_flight, now: seconds * max(1.0, in_flight / capacity)
 
 
@@ -137,7 +137,7 @@ def test_items_that_take_no_time_stay_at_the_start() -> None:
 
 
 def warm(limit: int = 64) -> ConcurrencyPace:
-    """A controller that has seen calm rounds and stands at `limit`."""
+    """A controller that has seen calm rounds and is at `limit`."""
     pace = ConcurrencyPace(concurrency_bounds(maximum=limit, start=limit))
     for _ in range(5):
         pace.observe(limit, 0.1, 0, 0, 0, limit)

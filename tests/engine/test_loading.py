@@ -1,4 +1,4 @@
-"""Loaders: concurrent look-ups become one request; errors reach everybody who waits."""
+"""Loaders: concurrent look-ups become one request; errors reach all that wait."""
 
 from __future__ import annotations
 

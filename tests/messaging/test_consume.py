@@ -207,7 +207,7 @@ async def test_consumer_stopped_while_the_broker_is_gone_takes_nothing_when_it_i
         await consumer.stop()
         await proxy.accept()
         await log.wait_for("broker.back", 2)
-        await asyncio.sleep(1)  # for whoever would take up its queue again
+        await asyncio.sleep(1)  # for the next consumer of its queue
         await broker.publish([outgoing()])
         nearby = await next_of(await broker.consume("bulk", 1))
         assert nearby.delivery_count == 0

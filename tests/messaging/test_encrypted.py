@@ -15,7 +15,7 @@ from tests.proxy import Proxy
 
 
 class Encrypting(Proxy):
-    """Speaks TLS with whoever connects, and plainly with the server."""
+    """Speaks TLS with clients, and plainly with the server."""
 
     def __init__(self, url: str, certificate: Path, key: Path) -> None:
         super().__init__(url)
@@ -34,7 +34,7 @@ class Encrypting(Proxy):
 
 @pytest.fixture
 def certificate(tmp_path: Path) -> tuple[Path, Path]:
-    """A certificate for 127.0.0.1 that nobody else has signed, and its key."""
+    """A certificate for 127.0.0.1 that is self-signed, and its key."""
     paths = tmp_path / "certificate.pem", tmp_path / "key.pem"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
     command += ["-subj", "/CN=rabbit", "-addext", "subjectAltName=IP:127.0.0.1"]

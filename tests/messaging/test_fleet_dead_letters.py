@@ -1,4 +1,4 @@
-"""Messages that kill their workers, or that nobody can follow: set aside, shown, sent again."""
+"""Messages that kill their workers, or that no worker can process: set aside, shown, sent again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The broker, the relay or the database is not as the others think: the work goes on exactly."""
+"""The broker, the relay or the database is not as the others think: work continues exactly."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FEW_AT_ONCE = {"HOLDFAST_CONCURRENCY_MAX": "4"}
 
 
 class Cutter(Proxy):
-    """Ends a connection on which one of these words passes, so many times."""
+    """Ends a connection on which one of these words passes, this many times."""
 
     def __init__(self, url: str, *words: bytes, times: float = float("inf")) -> None:
         super().__init__(url)

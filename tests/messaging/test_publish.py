@@ -1,4 +1,4 @@
-"""Publishing: each message is confirmed, or the reason is told."""
+"""Publishing: each message is confirmed, or the reason is returned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signed messages: changed, unsigned or signed by somebody else, they name nobody (W12)."""
+"""Signed messages: changed, unsigned or signed with another key, they name no owner (W12)."""
 
 from __future__ import annotations
 

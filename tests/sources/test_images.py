@@ -1,4 +1,4 @@
-"""Images are told by their content, with their size; broken ones say what is wrong."""
+"""Images are recognized by content, with their size; broken ones say what is wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expired leases: nobody is charged at first, then what kills its worker is narrowed down."""
+"""Expired leases: no attempt is charged at first, then what kills its worker is narrowed down."""
 
 from __future__ import annotations
 

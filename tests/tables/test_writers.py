@@ -287,7 +287,7 @@ def test_successful_export_replaces_the_old_file(tmp_path: Path, format: str) ->
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_full_disk_is_a_clear_error(tmp_path: Path, format: str) -> None:
-    """A file-size limit stands for the full disk: the write fails in the same place."""
+    """A file-size limit simulates a full disk: the write fails in the same place."""
     program = (
         "import resource, signal, sys; from pathlib import Path\n"
         "from holdfast.errors import UserError; from holdfast.tables.writers import open_writer\n"

@@ -1,4 +1,4 @@
-"""From a file on somebody's desk to a file with the results."""
+"""From an uploaded file to a file with the results."""
 
 from __future__ import annotations
 

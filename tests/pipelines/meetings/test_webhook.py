@@ -43,7 +43,7 @@ async def client_of(town: Town, url: str) -> AsyncIterator[httpx2.AsyncClient]:
 
 @pytest.fixture
 async def unknown(store: Store) -> Town:
-    """A town that nobody registered."""
+    """A town that is not registered."""
     return Town(store, "http://127.0.0.1:1", webhook_secret=SECRET)
 
 
