@@ -129,7 +129,7 @@ class People:
     ) -> None:
         params = {"hash": hash, "user_name": user_name, "ip": ip, "seconds": seconds}
         await tx.run("add_session", params)
-        await add_audit(tx, user_name, "session.begun", None, how, {"ip": ip})
+        await add_audit(tx, user_name, "session.started", None, how, {"ip": ip})
 
     async def session(self, hash: str, idle_seconds: float) -> Known | None:
         """None once it is over, or was left alone for too long."""
@@ -156,7 +156,7 @@ class People:
         params = {"hash": hash, "user_name": user_name, "seconds": seconds}
         await tx.run("drop_login_links", {"user_name": user_name})
         await tx.run("add_login_link", params)
-        await add_audit(tx, actor, "link.made", None, user_name)
+        await add_audit(tx, actor, "link.created", None, user_name)
 
     async def link_owner(self, hash: str) -> str | None:
         rows = await self._database.fetch("link_owner", {"hash": hash})
