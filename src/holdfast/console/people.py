@@ -197,7 +197,7 @@ class People:
             "seconds": seconds or 0.0,
         }
         rows = await tx.take("add_token", params)
-        await add_audit(tx, actor, "token.made", None, user_name, {"name": name})
+        await add_audit(tx, actor, "token.created", None, user_name, {"name": name})
         return int(rows[0][0])
 
     async def token(self, hash: str) -> Known | None:
