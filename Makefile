@@ -41,7 +41,7 @@ test: .venv/dev .venv/datasette-0 .venv/datasette-1 ## Run every test, on SQLite
 test-fast: .venv/dev ## Run the tests that need no server
 	$(BIN)/pytest -m "not postgres and not rabbit and not browser and not tools and not datasette and not slow"
 
-chaos: .venv/dev ## Let workers, then every part of a fleet fail for some minutes, and run whole what `make test` samples
+chaos: .venv/dev ## Make workers and every part of a fleet fail for a few minutes, and run in full what `make test` samples
 	@tests/servers
 	$(BIN)/python -m tests.chaos.long_run
 	HYPOTHESIS_EXAMPLES=100 $(BIN)/pytest -n 4 --dist worksteal --whole -m sampled
