@@ -19,7 +19,7 @@ from holdfast.engine.control import Control
 from holdfast.engine.facilities import FacilityParts, JobFacilities
 from holdfast.engine.flag_values import FlagValues
 from holdfast.engine.gates import Gates
-from holdfast.engine.pace.backpressure import BacklogBounds, Backpressure
+from holdfast.engine.pace.backpressure import Backpressure
 from holdfast.engine.pace.concurrency import ConcurrencyBounds
 from holdfast.engine.pace.controllers import (
     ClaimBounds,
@@ -44,6 +44,7 @@ from holdfast.observe.metrics import Metrics
 from holdfast.observe.tracing import span
 from holdfast.pipeline import Facilities, Pipeline
 from holdfast.store import Store
+from holdfast.store.admission import BacklogBounds
 from holdfast.tasks import end_tasks
 
 _HEARTBEAT_SECONDS = 5.0
