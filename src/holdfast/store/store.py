@@ -10,6 +10,7 @@ from holdfast.clock import Clock, SystemClock, system_random
 from holdfast.pipeline import Fetch, Gate
 from holdfast.store.audit import Audit
 from holdfast.store.cache import Cache
+from holdfast.store.counters import CounterRows
 from holdfast.store.database import Database
 from holdfast.store.driver import Driver, Fault, Observe, no_fault, no_observe
 from holdfast.store.extension_folders import all_sql
@@ -52,6 +53,7 @@ class Store:
     audit: Audit
     cache: Cache
     flags: Flags
+    counter_rows: CounterRows
 
     @property
     def fetch(self) -> Fetch:
@@ -106,6 +108,7 @@ async def open_store(
         audit=Audit(database),
         cache=Cache(database),
         flags=Flags(database),
+        counter_rows=CounterRows(database),
     )
 
 
