@@ -11,6 +11,7 @@ from holdfast.pipeline import Fetch, Gate
 from holdfast.store.admission import NO_RULES, JobRules
 from holdfast.store.audit import Audit
 from holdfast.store.cache import Cache
+from holdfast.store.counters import CounterRows
 from holdfast.store.database import Database
 from holdfast.store.driver import Driver, Fault, Observe, no_fault, no_observe
 from holdfast.store.extension_folders import all_sql
@@ -53,6 +54,7 @@ class Store:
     audit: Audit
     cache: Cache
     flags: Flags
+    counter_rows: CounterRows
 
     @property
     def fetch(self) -> Fetch:
@@ -111,6 +113,7 @@ async def open_store(
         audit=Audit(database),
         cache=Cache(database),
         flags=Flags(database),
+        counter_rows=CounterRows(database),
     )
 
 
