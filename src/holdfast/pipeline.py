@@ -347,10 +347,12 @@ class Pipeline:
     loaders: Mapping[str, Loader] = {}  # what ctx.load(name, key) looks up in batches
     schema: Sequence[str] = ()  # statements that create missing tables that `save` writes
     slice_pages: int | None = None  # maximum number of pages in one slice of discovery
+    standing: bool = False  # workers open its standing job, which accepts records at any time
 
     def __init__(self) -> None:
         self.file: str | None = None  # the file it was loaded from
         self.extension: str | None = None  # name of its extension
+        self.enabled_by: str | None = None  # the flag without which it makes no jobs
         self.metrics: Any = None  # what the metrics part of its extension returned
         self.name = self.name or _snake_case(type(self).__name__)
         self._check_process()
