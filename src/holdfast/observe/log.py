@@ -24,7 +24,7 @@ SLICE_FIELDS = ("job_id", "pipeline", "worker")
 #: event -> (what happened, its fields)
 EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "job.created": ("A job was created and is running.", ("name",)),
-    "job.opened": ("A standing job was made.", ("by",)),
+    "job.opened": ("A standing job was created.", ("by",)),
     "job.ordered": ("A pipeline's plan started or resumed a job.", ("by",)),
     "job.paused": ("A person paused a job.", ("by",)),
     "job.resumed": ("A job was resumed.", ("by",)),
@@ -70,7 +70,7 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("message_id", "type"),
     ),
     "message.put_off": (
-        "A message asks for a job that cannot be made now; it is looked at again later.",
+        "A message requests a job that cannot be created now; it is tried again later.",
         ("message_id", "seconds", "reason"),
     ),
     "upkeep.failed": ("A periodic task failed; it will run again.", ("task", "error")),
