@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
-from fastapi.responses import FileResponse
+from fastapi.responses import Response, StreamingResponse
 from pydantic import Field
 
 from holdfast.api.cursors import Cursors
 from holdfast.api.dependencies import Parts
+from holdfast.api.downloads import Download, download_response
 from holdfast.api.flags import require_flag
 from holdfast.api.idempotency import IdempotentRoute, request_key
 from holdfast.api.identity import Operator, PartsOf, Someone, parts_of
@@ -66,7 +65,7 @@ class FileShape(Shape):
     id: int = Field(examples=[3])
     owner_id: str = Field(examples=["ada"])
     name: str = Field(examples=["products.csv"])
-    kind: str = Field(description="`upload`, `reference` to a file on the server, or `images`.")
+    kind: str = Field(description="`upload`, `import` from a folder or bucket, or `images`.")
     size: int
     sha256: str
     detected: dict[str, Any] = Field(
@@ -96,8 +95,7 @@ async def store(request: Request, person: Operator, parts: PartsOf) -> Previewed
     """CSV, TSV, XLSX or JSON lines, or an image (PNG, JPEG, WebP, GIF), recognized by content.
     Anything else is refused and not stored."""
     require_form(request)
-    limit = parts.options.max_upload_bytes
-    async with received_form(request, parts.library.folder, limit) as form:
+    async with received_form(request, parts.library.access) as form:
         table = table_options(form.fields)
         file = await parts.library.store(
             require_file(form), table, person.name, request_key(request)
@@ -146,16 +144,21 @@ async def show(
 @router.get(
     "/{image_id}/image",
     summary="Download a stored image",
-    response_class=FileResponse,
+    response_class=StreamingResponse,
     responses={200: {"content": {name: {} for name in MEDIA_TYPES}}},
 )
-async def image(image_id: Id, person: Someone, parts: PartsOf) -> FileResponse:
+async def image(image_id: Id, request: Request, person: Someone, parts: PartsOf) -> Response:
     file = await parts.console.files.file(image_id, person.scope)
-    if not is_image(file) or not await asyncio.to_thread(Path(file.path).is_file):
+    if not is_image(file):
         raise NotThere(f"file {image_id} is not an image", "GET /api/files lists the files.")
-    # A file is stored by its content, so it never changes.
-    headers = {"Cache-Control": "private, max-age=86400, immutable"}
-    return FileResponse(file.path, media_type=file.detected["media_type"], headers=headers)
+    download = Download(
+        file.key,
+        file.size,
+        file.sha256,
+        file.detected["media_type"],
+        cache="private, max-age=86400, immutable",  # a stored file never changes
+    )
+    return await download_response(parts.library.access.store, download, request)
 
 
 def require_form(request: Request) -> None:
