@@ -20,7 +20,7 @@ from holdfast.api.multipart import received_form, require_file
 from holdfast.api.problems import WrongType
 from holdfast.api.shapes import Id, Shape
 from holdfast.console.feature_flags import Flag
-from holdfast.console.file_library import HEADER_ROW, TABLE_OPTIONS, table_options
+from holdfast.console.file_library import HEADER_ROW, TABLE_OPTIONS, Preview, table_options
 from holdfast.console.files import StoredFile
 from holdfast.console.images import is_image
 from holdfast.console.person import Person
@@ -97,10 +97,10 @@ async def store(request: Request, person: Operator, parts: PartsOf) -> Previewed
     require_form(request)
     async with received_form(request, parts.library.access) as form:
         table = table_options(form.fields)
-        file = await parts.library.store(
+        file, preview = await parts.library.store(
             require_file(form), table, person.name, request_key(request)
         )
-    return await _previewed(file, table, parts)
+    return _shape(file, preview)
 
 
 @router.get("", summary="List the stored files")
@@ -169,6 +169,9 @@ def require_form(request: Request) -> None:
 
 
 async def _previewed(file: StoredFile, table: Mapping[str, Any], parts: Parts) -> PreviewedFile:
-    preview = await parts.library.preview(file, table)
+    return _shape(file, await parts.library.preview(file, table))
+
+
+def _shape(file: StoredFile, preview: Preview) -> PreviewedFile:
     fields = FileShape.model_validate(file).model_dump() | {"detected": preview.detected}
     return PreviewedFile(**fields, rows=preview.rows)

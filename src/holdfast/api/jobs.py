@@ -270,7 +270,7 @@ async def _job_request(request: Request, person: Person, parts: Parts) -> AsyncI
         async with received_form(request, parts.library.access) as form:
             body = _validated(_form_fields(form.fields))
             parts.new_jobs.startable_pipeline(body.pipeline)  # before anything is stored
-            file = await parts.library.store(require_file(form), body.table, person.name)
+            file, _ = await parts.library.store(require_file(form), body.table, person.name)
             yield _from_body(body.model_copy(update={"file_id": file.id}), request)
     else:
         raise WrongType(

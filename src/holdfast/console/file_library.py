@@ -62,26 +62,27 @@ class FileLibrary:
         owner: str,
         request: RequestKey | None = None,
         kind: str = UPLOAD,
-    ) -> StoredFile:
+    ) -> tuple[StoredFile, Preview]:
         """Keeps a file if it is an image, or a table with rows."""
         path = received.path.with_name(received.name)
         received.path.rename(path)
-        detected = await look(self._detect, path, table)
+        preview = await look(self._detect, path, table)
         await self._quotas.require(owner, files=1, bytes=received.size)
         complete = Received(received.name, path, received.size, received.sha256)
-        return await self._add(complete, kind, owner, detected, request)
+        file = await self._add(complete, kind, owner, preview.detected, request)
+        return file, await self.preview(file, {}) if is_image(file) else preview
 
     async def import_path(self, path: str, table: Mapping[str, Any], owner: str) -> StoredFile:
         """Copies a file of the server, from a folder that is open to the API."""
         async with self.access.local.passing() as folder:
             received = await asyncio.to_thread(self._imports.copy_path, path, folder)
-            return await self.store(received, table, owner, kind=IMPORT)
+            return (await self.store(received, table, owner, kind=IMPORT))[0]
 
     async def import_object(self, place: str, table: Mapping[str, Any], owner: str) -> StoredFile:
         """Copies an object, from a bucket that is open to the API."""
         async with self.access.local.passing() as folder:
             received = await self._imports.copy_object(place, owner, folder)
-            return await self.store(received, table, owner, kind=IMPORT)
+            return (await self.store(received, table, owner, kind=IMPORT))[0]
 
     def opened(self, file: StoredFile) -> AbstractAsyncContextManager[Path]:
         """A local copy, to be read only."""
@@ -163,13 +164,13 @@ class FileLibrary:
             await store.delete(key)
             raise
 
-    def _detect(self, path: Path, table: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _detect(self, path: Path, table: Mapping[str, Any]) -> Preview:
         image = image_in(path)
         if image is not None:
-            return detected_image(image)
+            return Preview(detected_image(image), [])
         preview = self._preview_table(path, table)
         _require_rows(path, preview.rows)
-        return preview.detected
+        return preview
 
     def _preview_table(self, path: Path, table: Mapping[str, Any]) -> Preview:
         with open_table(path, {**table, **self.table_limits}) as file:
