@@ -9,6 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.api.server import ApiServer, ended
 from tests.conftest import INCOMING
@@ -112,8 +113,10 @@ async def test_a_store_that_is_gone_answers_503_and_work_waits(
         assert (reply.status_code, reply.headers["retry-after"]) == (503, "5")
         assert "Signature" not in reply.text and "revoked" not in reply.text
         body = {"pipeline": "lengths", "fileId": stored}
-        job_id = (await ada.post("/api/jobs", json=body)).json()["id"]
-        await asyncio.sleep(0)
+        with capture_logs() as logged:
+            job_id = (await ada.post("/api/jobs", json=body)).json()["id"]
+            while not [entry for entry in logged if entry["event"] == "files.gone"]:
+                await asyncio.sleep(0.02)
         assert (await ada.get(f"/api/jobs/{job_id}")).json()["state"] == "RUNNING"
         server.parts.library.access = access_type(working, access.local, access.max_bytes)
         assert (await ended(server, ada, job_id))["counters"]["done"] == 2

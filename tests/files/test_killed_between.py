@@ -54,7 +54,7 @@ async def _keys(url: str, folder: Path, settings: dict[str, str], clear: bool) -
     try:
         if clear:
             leftovers = FileLeftovers(open_console(store), access, "test", structlog.get_logger())
-            await leftovers.clear(datetime.now(UTC) + timedelta(days=2), 0.01)
+            await leftovers.clear_store(datetime.now(UTC) + timedelta(days=2))
         return [info.key async for info in access.store.list("")]
     finally:
         await store.close()
@@ -68,7 +68,7 @@ def test_objects_and_rows_after_a_kill(
 
     doomed, client = hosts.api(HOLDFAST_FAULT="add_file/add_file")
     hosts.log_in()
-    client.headers.update(hosts._headers)
+    client.headers.update(hosts.headers)
     with pytest.raises(httpx2.TransportError):
         client.post("/api/files", files=ROWS)
     assert doomed.wait(30) == -signal.SIGKILL

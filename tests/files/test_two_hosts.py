@@ -44,7 +44,7 @@ class Hosts:
         self._folder = folder
         self._stack = ExitStack()
         self._started = 0
-        self._headers: dict[str, str] = {}
+        self.headers: dict[str, str] = {}
         (folder / "lengths.py").write_text(PIPELINE)
 
     def close(self) -> None:
@@ -55,7 +55,7 @@ class Hosts:
     def log_in(self) -> None:
         made = self._command.run("token", "create", "admin", "--name", "test")
         assert made.returncode == 0, made.stderr
-        self._headers = {"Authorization": f"Bearer {made.stdout.strip()}"}
+        self.headers = {"Authorization": f"Bearer {made.stdout.strip()}"}
 
     def worker(self) -> Child:
         return self._start("work", str(self._folder / "lengths.py"))
@@ -67,7 +67,7 @@ class Hosts:
             assert child.returncode is None, child.said()
             time.sleep(0.02)
             found = re.search(r"(http://\S+?)/ ", child.said())
-        client = httpx2.Client(base_url=found[1], headers=self._headers, timeout=30)
+        client = httpx2.Client(base_url=found[1], headers=self.headers, timeout=30)
         self._stack.callback(client.close)
         wait(lambda: client.get("/readyz").status_code == 200)
         return child, client
@@ -128,7 +128,7 @@ def is_written(client: httpx2.Client, export_id: int) -> bool:
 def test_no_host_is_special(hosts: Hosts) -> None:
     doomed, first = hosts.api()
     hosts.log_in()
-    first.headers.update(hosts._headers)
+    first.headers.update(hosts.headers)
     second_api, second = hosts.api()
     lost, _ = hosts.worker(), hosts.worker()
 

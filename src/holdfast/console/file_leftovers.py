@@ -32,9 +32,12 @@ class FileLeftovers:
         await self._access.local.clear(now)
         workers = self._console.store.workers
         if await workers.hold_duty(_DUTY, self._holder, term_seconds):
-            await self._access.store.drop_unfinished(now - UNTOUCHED)
-            for prefix in self._after:
-                await self._clear(prefix, now - UNTOUCHED)
+            await self.clear_store(now)
+
+    async def clear_store(self, now: datetime) -> None:
+        await self._access.store.drop_unfinished(now - UNTOUCHED)
+        for prefix in self._after:
+            await self._clear(prefix, now - UNTOUCHED)
 
     async def _clear(self, prefix: str, before: datetime) -> None:
         """Continues where the last round ended."""

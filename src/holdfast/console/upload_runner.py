@@ -6,7 +6,7 @@ import asyncio
 import os
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -72,7 +72,9 @@ class UploadRunner:
         del self._tasks[job_id], self._stops[job_id]
         error = None if done.cancelled() else done.exception()
         self._places.end(job_id, self._monotonic(), failed=error is not None)
-        if error is not None:
+        if isinstance(error, FilesGone):
+            self._parts.log.warning("files.gone", error=str(error))
+        elif error is not None:
             self._parts.log.error("intake.failed", job_id=job_id, exc_info=error)
 
     async def _ingest(self, job_id: int, pipeline: str) -> None:
@@ -105,11 +107,12 @@ class UploadRunner:
     async def _opened(self, job: Job) -> AsyncIterator[Path]:
         """A local copy of the job's file."""
         file = await self._parts.console.files.file(job.file_id or 0)
-        try:
-            async with self._parts.library.opened(file) as path:
-                yield path
-        except NotThere as gone:
-            raise NotThere(f"{file.name} is no longer in the file store") from gone
+        async with AsyncExitStack() as stack:
+            try:
+                path = await stack.enter_async_context(self._parts.library.opened(file))
+            except NotThere as gone:
+                raise NotThere(f"{file.name} is no longer in the file store") from gone
+            yield path
 
     def _open(self, path: Path, options: Mapping[str, Any]) -> TableFile:
         table = options.get("_table") or {}
