@@ -76,7 +76,7 @@ class Files:
 
     async def known_keys(self, keys: Sequence[str]) -> set[str]:
         """Those of some keys that a file or an export has."""
-        return {row[0] for row in await self._database.fetch("known_keys", {"keys": list(keys)})}
+        return {row[0] for row in await self._database.fetch("stored_keys", {"keys": list(keys)})}
 
     async def page(
         self, scope: str | None, limit: int, before: int | None = None

@@ -25,7 +25,7 @@ where    owner_id = :scope and id < :before
 order by id desc
 limit    :limit;
 
--- name: known_keys
+-- name: stored_keys
 -- Those of some keys that a file or an export has.
 select key
 from   files
