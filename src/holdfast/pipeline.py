@@ -351,10 +351,12 @@ class Pipeline:
     loaders: Mapping[str, Loader] = {}  # what ctx.load(name, key) looks up in batches
     schema: Sequence[str] = ()  # statements that create missing tables that `save` writes
     slice_pages: int | None = None  # maximum number of pages in one slice of discovery
+    standing: bool = False  # workers open its standing job, which accepts records at any time
 
     def __init__(self) -> None:
         self.file: str | None = None  # the file it was loaded from
         self.extension: str | None = None  # name of its extension
+        self.enabled_by: str | None = None  # the flag without which it makes no jobs
         self.metrics: Any = None  # what the metrics part of its extension returned
         self.name = self.name or _snake_case(type(self).__name__)
         self._check_process()
@@ -408,7 +410,7 @@ class Pipeline:
         return None
 
     def normalize(self, row: Json) -> Json:
-        """The row in canonical form. It is stored beside the row and passed to `process`."""
+        """The row in canonical form. It is stored next to the row and passed to `process`."""
         return row
 
     def process(self, row: Json, ctx: Context) -> Any:

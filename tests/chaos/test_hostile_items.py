@@ -17,7 +17,7 @@ from tests.store.checks import MAKE_DUE, execute_at
 
 HOSTILE = Path(__file__).with_name("hostile.py")
 SOME_ITEMS_FAILED = 3
-PATIENCE_SECONDS = 40.0
+PATIENCE_SECONDS = 180.0
 ONE_TRY = {"HOLDFAST_MAX_ATTEMPTS_ERROR": "1"}
 
 RAISED = [
@@ -86,7 +86,7 @@ def test_item_that_breaks_the_rules_is_an_error_and_its_neighbours_are_done(
     assert max(scene.witnessed().values()) == 1
 
 
-def test_wait_that_is_no_sensible_number_of_seconds_holds_up_only_its_item(scene: Scene) -> None:
+def test_wait_that_is_not_a_sensible_number_of_seconds_holds_up_only_its_item(scene: Scene) -> None:
     deeds = _among_innocents(WAITS)
     _take_in(scene, "unruly", deeds)
     worker = scene.start("work", HOSTILE, HOLDFAST_MAX_ATTEMPTS_ERROR="2")

@@ -26,7 +26,7 @@ from holdfast.store import Store, open_store
 from holdfast.tables.files import TableFile, content_key
 from tests.store.checks import assert_all_sound
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 180.0
 #: Nothing but what a test is about makes batches smaller.
 CALM = {
     "HOLDFAST_DB_P50_MS": "1000000",
@@ -81,7 +81,7 @@ async def test_decisions_about_ingest_batches_are_recorded_with_the_job(
 
 @asynccontextmanager
 async def busy_pool(store: Store, clock: FixedClock) -> AsyncIterator[None]:
-    """Somebody else uses the only connection, for a second each time by the store's clock."""
+    """Another task uses the only connection, for a second each time by the store's clock."""
 
     async def use() -> None:
         while True:

@@ -1,4 +1,4 @@
-"""A worker that is told to stop, at moments that a signal rarely hits."""
+"""A worker that is asked to stop, at moments that a signal rarely hits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from holdfast.settings import load_settings
 from holdfast.store import Store
 from tests.store.checks import filled_job
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 180.0
 
 
 class StopAtTurn(PollingTurns):

@@ -38,6 +38,9 @@ def test_commands_are_run_with_the_settings_of_the_extension(weather: Installed)
 
 def test_job_of_an_extension_is_run_by_its_name(weather: Installed) -> None:
     code, _, errors = weather.run("run", "weather", "--out", "readings.jsonl")
+    assert code == 1 and "holdfast flag set weather_enabled on" in errors
+    assert weather.run("flag", "set", "weather_enabled", "on")[0] == 0
+    code, _, errors = weather.run("run", "weather", "--out", "readings.jsonl")
     assert code == 0, errors
     code, output, errors = weather.run("items", "1", "--json")
     assert code == 0, errors
@@ -81,6 +84,15 @@ def test_broken_extension_is_named_and_other_commands_work(
     assert weather.run("run", "--help")[0] == 0
 
 
+@pytest.mark.parametrize("part", ["pipeline", "commands", "web"])
+def test_doctor_names_a_part_that_cannot_be_imported(weather: Installed, part: str) -> None:
+    (weather.package / f"{part}.py").write_text("1 / 0")
+    code, output, _ = weather.run("doctor", "--json")
+    assert code == 3
+    (wrong,) = [finding for finding in json.loads(output) if not finding["ok"]]
+    assert wrong["what"] == "extensions" and f"its {part}, {part}:" in wrong["text"]
+
+
 def test_extension_with_the_name_of_a_command_is_refused(weather: Installed) -> None:
     about = weather.package.parent / "weather_toy-1.0.dist-info" / "entry_points.txt"
     about.write_text(about.read_text().replace("weather =", "doctor ="))
@@ -97,6 +109,8 @@ def test_extension_with_the_name_of_a_command_is_refused(weather: Installed) -> 
 @pytest.fixture
 def served(weather: Installed) -> Iterator[httpx2.Client]:
     """An admin's browser, where the extension is served and a job of it was run."""
+    assert weather.run("migrate", "up")[0] == 0
+    assert weather.run("flag", "set", "weather_enabled", "on")[0] == 0
     assert weather.run("run", "weather")[0] == 0
     process = weather.start("api", "weather", "--port", "0")
     assert process.stderr is not None

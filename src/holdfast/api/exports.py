@@ -118,7 +118,7 @@ async def download(export_id: Id, request: Request, person: Someone, parts: Part
     export = await parts.console.exports.export(export_id, _scope(person))
     if export.state != "DONE":
         raise UnfitState(f"export {export_id} is {export.state}", "Try again when it is DONE.")
-    # Somebody who may no longer see the job must not read it from an old export either.
+    # A user who can no longer see the job must not read it from an old export either.
     job = await parts.console.jobs.job(export.job_id, person.scope)
     partial = "-partial" if export.partial else ""
     name = f"{job.name.rpartition('.')[0] or job.name}-{job.id}{partial}.{export.format}"

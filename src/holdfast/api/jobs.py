@@ -29,7 +29,7 @@ from holdfast.console.person import Person
 from holdfast.console.why import why_not_running
 from holdfast.engine.control import Caps
 from holdfast.errors import UserError, error_code
-from holdfast.model import Job, JobState
+from holdfast.model import Job, JobState, is_idle
 
 
 class _JobRoute(IdempotentRoute):
@@ -180,7 +180,7 @@ async def index(
     page_size: Annotated[int, Query(alias="pageSize", ge=1, le=200)] = 50,
     after: str | None = None,
 ) -> JobList:
-    """Newest first. You see your own jobs; admins and readers see everybody's."""
+    """Newest first. You see your own jobs; admins and readers see all."""
     filter = {
         "states": states_of(states),
         "pipelines": [name for name in pipelines.split(",") if name],
@@ -239,6 +239,7 @@ def job_shape(counted: CountedJob, person: Person, rates: Rates) -> JobShape:
     job, counters = counted.job, counted.counters
     fields = {name: getattr(job, name) for name in JobShape.model_fields if hasattr(job, name)}
     fields |= {
+        "idle": is_idle(job, counters),
         "columns": list(job.columns),
         "options": job.given_options,
         "read_as": list(job.read_as),

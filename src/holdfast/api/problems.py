@@ -15,13 +15,13 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from holdfast.console.feature_flags import SwitchedOff
 from holdfast.errors import (
     DatabaseGone,
     FilesGone,
     InputError,
     NotAllowed,
     NotThere,
+    SwitchedOff,
     Throttled,
     TooLarge,
     UnfitState,
@@ -158,7 +158,7 @@ async def _files_gone(request: Request, error: Exception) -> JSONResponse:
 
 
 async def _left(_: Request, error: Exception) -> JSONResponse:
-    """The client disconnected while sending its request; nobody reads this response."""
+    """The client disconnected while sending its request; this response is not read."""
     return answer(400, "the request is incomplete", "Send it again.")
 
 

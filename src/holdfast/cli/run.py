@@ -16,7 +16,6 @@ from holdfast.cli.run_job import JobRun, Request, open_table
 from holdfast.cli.run_planned import PlannedRun, run_planned
 from holdfast.engine.control import Caps
 from holdfast.errors import UserError
-from holdfast.model import Lane
 from holdfast.options import checked_options
 from holdfast.settings import Settings
 from holdfast.tables.types import NO_HEADER
@@ -38,9 +37,15 @@ def run(
         None, "--out", help="Write the results to this .csv, .xlsx or .jsonl file."
     ),
     new: bool = typer.Option(False, "--new", help="Start a new job instead of continuing one."),
-    encoding: str | None = typer.Option(None, "--encoding", help="Encoding of the input."),
-    delimiter: str | None = typer.Option(None, "--delimiter", help="Delimiter of the input."),
-    sheet: str | None = typer.Option(None, "--sheet", help="Sheet of the workbook."),
+    encoding: str | None = typer.Option(
+        None, "--encoding", help="Encoding of the input. Default: detected."
+    ),
+    delimiter: str | None = typer.Option(
+        None, "--delimiter", help="Delimiter of the input. Default: detected."
+    ),
+    sheet: str | None = typer.Option(
+        None, "--sheet", help="Sheet of the workbook. Default: the first."
+    ),
     no_header: bool = typer.Option(False, "--no-header", help="The first row is data."),
     header_row: int | None = typer.Option(
         None, "--header-row", min=1, help="Number of the row that names the columns."
@@ -52,12 +57,16 @@ def run(
         help="Column of the input to use as a field of the pipeline. Can be repeated.",
     ),
     option: list[str] = OPTION,
-    max_items: int | None = typer.Option(None, "--max-items", min=1, help="Stop after N items."),
+    max_items: int | None = typer.Option(
+        None, "--max-items", min=1, help="Stop after N new items."
+    ),
     max_per_source: int | None = typer.Option(
-        None, "--max-per-source", min=1, help="Stop each source after N items."
+        None, "--max-per-source", min=1, help="Stop each source after N new items."
     ),
     take_over: bool = typer.Option(
-        False, "--take-over", help="Even if another owner's job could continue on this source."
+        False,
+        "--take-over",
+        help="Start even if another owner's job could continue; its checkpoint is lost.",
     ),
     workers: int | None = typer.Option(
         None, "--workers", min=1, help="Number of worker processes."
@@ -92,13 +101,10 @@ def run(
         },
         columns=parse_columns(column),
         options=checked_options(recipe.name, recipe.options, parse_options(option)),
-        caps=Caps(
-            max_items or settings.max_urls_per_run,
-            max_per_source or settings.max_urls_per_source,
-        ),
+        caps=Caps(max_items, max_per_source),
         take_over=take_over,
     )
-    _check_request(request, settings)
+    _check_request(request)
     raise typer.Exit(_run(settings, request))
 
 
@@ -121,7 +127,7 @@ def _run(settings: Settings, request: Request) -> int:
     return code
 
 
-def _check_request(request: Request, settings: Settings) -> None:
+def _check_request(request: Request) -> None:
     pipeline = request.pipeline
     if request.input is None and not pipeline.discovers:
         raise UserError(
@@ -134,12 +140,6 @@ def _check_request(request: Request, settings: Settings) -> None:
             f"the pipeline {pipeline.name} plans its own jobs and accepts neither an input nor "
             "--out",
             "Omit them; `holdfast export JOB --out FILE` writes the results of a job.",
-        )
-    backfill = request.input is None and pipeline.lane in (Lane.UPLOAD, Lane.BACKFILL)
-    if backfill and not settings.backfill_enabled:
-        raise UserError(
-            f"{pipeline.name} is a backfill, and BACKFILL_ENABLED is false",
-            "Set BACKFILL_ENABLED=true to run it.",
         )
     if request.out is not None:
         _check_output(request.out, request.input)

@@ -19,6 +19,7 @@ from holdfast.engine.record.uploads import Upload, UploadParts
 from holdfast.errors import DatabaseGone, FilesGone, InputError, NotThere, TooLarge
 from holdfast.model import Job
 from holdfast.pipeline import Pipeline
+from holdfast.store.admission import require_table
 from holdfast.tables.files import TableFile, open_table
 from holdfast.tables.threads import INTAKES_AT_ONCE, take_in
 
@@ -115,7 +116,8 @@ class UploadRunner:
             yield path
 
     def _open(self, path: Path, options: Mapping[str, Any]) -> TableFile:
-        table = options.get("_table") or {}
+        require_table(options)
+        table = options.get("_table", {})
         return open_table(path, {**table, **self._parts.library.table_limits})
 
     async def _fail(self, job_id: int, name: str, message: str) -> None:

@@ -19,7 +19,7 @@ from holdfast.engine.control import Control
 from holdfast.engine.facilities import FacilityParts, JobFacilities
 from holdfast.engine.flag_values import FlagValues
 from holdfast.engine.gates import Gates
-from holdfast.engine.pace.backpressure import BacklogBounds, Backpressure
+from holdfast.engine.pace.backpressure import Backpressure
 from holdfast.engine.pace.concurrency import ConcurrencyBounds
 from holdfast.engine.pace.controllers import (
     ClaimBounds,
@@ -40,11 +40,12 @@ from holdfast.errors import DatabaseGone
 from holdfast.files import FileAccess
 from holdfast.flags import ServedFlag
 from holdfast.http import HttpClient, HttpOptions
-from holdfast.model import Job, JobState, Lane, Outcome, SliceKind
+from holdfast.model import Job, Lane, Outcome, SliceKind
 from holdfast.observe.metrics import Metrics
 from holdfast.observe.tracing import span
 from holdfast.pipeline import Facilities, Pipeline
 from holdfast.store import Store
+from holdfast.store.admission import BacklogBounds
 from holdfast.tasks import end_tasks
 
 _HEARTBEAT_SECONDS = 5.0
@@ -117,7 +118,8 @@ class Worker:
         self._options = options
         self._gates = _gates(parts, options)
         self._http = HttpClient(self._gates, options.http, parts.clock, parts.rng)
-        self._upkeep = _upkeep(parts, pipelines, options)
+        self._control = Control(parts.store, parts.owner, parts.log)
+        self._upkeep = _upkeep(parts, self._control, pipelines, options)
         self._flags = _flags(parts, pipelines, options)
         self._turns = turns or PollingTurns(parts.store, pipelines, options.may_run, parts.clock)
         self._walks = self._make_walks()
@@ -143,6 +145,7 @@ class Worker:
         """Works until stopped or, with `until_idle`, until nothing is left to do. Raises
         errors that waiting cannot fix."""
         await self._patiently(self._register)
+        await self._patiently(self._open_standing)
         upkeep = [asyncio.create_task(task) for task in self._upkeep_tasks()]
         self._log.info("worker.started", worker=self._name, pipelines=sorted(self._pipelines))
         try:
@@ -282,13 +285,13 @@ class Worker:
             raise
 
     async def _all_done(self) -> bool:
-        """Nothing of ours runs, and no job that we may work on is still RUNNING."""
+        """Nothing of ours runs, and no job that we may work on has anything left to do."""
         if self._tails or self._walks.job_ids:
             return False
+        unfinished = await self._store.reads.unfinished_jobs(list(self._pipelines))
         if self._options.only_job is not None:
-            job = await self._store.reads.job(self._options.only_job)
-            return job.state is not JobState.RUNNING
-        return not await self._store.reads.running_jobs(list(self._pipelines))
+            return self._options.only_job not in unfinished
+        return not unfinished
 
     async def _pause(self, seconds: float) -> None:
         waiting = asyncio.ensure_future(self._stop.wait())
@@ -413,6 +416,14 @@ class Worker:
             self._turns.listens,
         )
 
+    async def _open_standing(self) -> None:
+        """Makes the jobs that pipelines declare."""
+        if self._options.only_job is not None:
+            return
+        for pipeline in self._pipelines.values():
+            if pipeline.standing:
+                await self._control.open(pipeline, {})
+
     async def _heartbeat(self) -> None:
         if not await self._store.workers.see_worker(self._name):
             await self._register()
@@ -461,9 +472,11 @@ def _flags(
 
 
 def _upkeep(
-    parts: WorkerParts, pipelines: Mapping[str, Pipeline], options: WorkerOptions
+    parts: WorkerParts,
+    control: Control,
+    pipelines: Mapping[str, Pipeline],
+    options: WorkerOptions,
 ) -> Upkeep:
-    control = Control(parts.store, parts.owner, parts.log)
     limits = options.upkeep
     return Upkeep(parts.store, control, pipelines, limits, parts.name, parts.metrics, parts.log)
 

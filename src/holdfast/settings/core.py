@@ -158,7 +158,7 @@ class Settings(FileSettings):
         10**12,
     )
     max_bad_rows_share: float = setting(
-        0.1, "Most rows of one file that cannot be read, as a share; ten are always let pass.", 0, 1
+        0.1, "Most rows of one file that cannot be read, as a share; ten are always allowed.", 0, 1
     )
     max_workbook_bytes: int = setting(
         1_000_000_000,
@@ -169,14 +169,16 @@ class Settings(FileSettings):
     )
 
     backfill_enabled: bool = setting(
-        True, "`false` stops every backfill, like the kill switch.", aliased=True
+        True,
+        "`false` stops every backfill, like the kill switch, and refuses new ones.",
+        aliased=True,
     )
     max_urls_per_run: int | None = setting(
-        None, "Maximum number of new items in a job.", 1, 10**12, aliased=True, shown="no limit"
+        None, "Maximum number of new items in any job.", 1, 10**12, aliased=True, shown="no limit"
     )
     max_urls_per_source: int | None = setting(
         None,
-        "Maximum number of new items from one source in a job.",
+        "Maximum number of new items from one source in any job.",
         1,
         10**12,
         aliased=True,

@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from holdfast.pipeline import Row as Row
+from holdfast.store.admission import JobRules
 from holdfast.store.queries import Query
 
 Queries = Mapping[str, Query]
@@ -30,6 +31,7 @@ class Transaction(Protocol):
     """One transaction. `run`, `run_many`, `take` and `copy` write; `fetch` and `scan` read."""
 
     announces: bool
+    rules: JobRules  # what new jobs must obey
     waited_seconds: float  # for a connection, before it began
 
     async def fetch(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]: ...
@@ -45,7 +47,7 @@ class Transaction(Protocol):
     async def run(self, query: str, params: Mapping[str, Any]) -> None: ...
 
     async def run_many(self, query: str, rows: Sequence[Values]) -> None:
-        """Writes a batch with one statement; the rows' values stand in the query's order."""
+        """Writes a batch with one statement; the rows' values are in the query's order."""
         ...
 
     async def take_many(self, query: str, rows: Sequence[Values]) -> list[Row]:
@@ -95,4 +97,4 @@ def no_fault(verb: str, query: str) -> None:
 
 
 def no_observe(verb: str, seconds: float, waited: float) -> None:
-    """For stores whose latency nobody asks about."""
+    """For stores whose latency is not measured."""

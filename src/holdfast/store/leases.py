@@ -282,9 +282,11 @@ async def _cut_in_pieces(tx: Transaction, expired: _Range, seqs: list[int], expi
 
 
 async def _quarantine(tx: Transaction, expired: _Range, seq: int, expiries: int) -> None:
-    message = f"its worker died {expiries} times while it was in work, {LONE_EXPIRIES} times alone"
+    message = (
+        f"its worker died {expiries} times while processing it, {LONE_EXPIRIES} times on its own"
+    )
     item = {"job_id": expired.job_id, "seq": seq, "message": message}
     await tx.run("quarantine_item", {**item, "tries": expiries})
     await tx.run("add_dead_letter", {**item, "code": "CRASHED"})
-    await add_counts(tx, expired.job_id, "rescue", error=1)
+    await add_counts(tx, expired.job_id, error=1)
     await tx.run("drop_range", {"id": expired.id})

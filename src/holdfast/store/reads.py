@@ -18,7 +18,7 @@ from holdfast.store.rows import fields_of
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The counters beside what the rows say."""
+    """The counters, and the same counts from the rows."""
 
     counters: Counters
     items: int
@@ -83,12 +83,13 @@ class Reads:
         rows = await self._database.fetch("discovering_jobs", {"pipelines": list(pipelines)})
         return [(row["id"], row["lane"]) for row in rows]
 
-    async def running_jobs(self, pipelines: Sequence[str]) -> list[int]:
-        rows = await self._database.fetch("running_jobs", {"pipelines": list(pipelines)})
+    async def unfinished_jobs(self, pipelines: Sequence[str]) -> list[int]:
+        """Running jobs with something left to do."""
+        rows = await self._database.fetch("unfinished_jobs", {"pipelines": list(pipelines)})
         return [row[0] for row in rows]
 
     async def upload_jobs(self, pipelines: Sequence[str]) -> list[tuple[int, str, str]]:
-        """Jobs over stored files whose rows nobody ingests now: id, pipeline and owner."""
+        """Jobs over stored files whose rows are not being ingested: id, pipeline and owner."""
         rows = await self._database.fetch("upload_jobs", {"pipelines": list(pipelines)})
         return [(row["id"], row["pipeline"], row["owner_id"]) for row in rows]
 
@@ -168,5 +169,6 @@ def job_of(row: Row) -> Job:
             "lane": Lane(values["lane"]),
             "columns": tuple(orjson.loads(values["columns"])),
             "options": orjson.loads(values["options"]),
+            "standing": bool(values["standing"]),
         }
     )

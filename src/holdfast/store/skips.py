@@ -1,5 +1,5 @@
-"""Skips open items that nobody works on, a chunk at a time. A range is held while items of it are
-skipped, so that no worker claims them."""
+"""Skips open items that are not being processed, a chunk at a time. A range is held while items of
+it are skipped, so that no worker claims them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def skip(
     else:
         step = await _skip_in_next_range(tx, job_id, items, reason)
     if step.skipped:
-        await add_counts(tx, job_id, "skip", skipped=step.skipped)
+        await add_counts(tx, job_id, skipped=step.skipped)
     return step
 
 

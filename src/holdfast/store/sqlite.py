@@ -1,4 +1,4 @@
-"""SQLite: one writer at a time, readers beside it, each connection in a thread of its own."""
+"""SQLite: one writer at a time, concurrent readers, each connection in its own thread."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import orjson
 
 from holdfast.clock import Clock
 from holdfast.errors import DatabaseGone, UserError
+from holdfast.store.admission import NO_RULES, JobRules
 from holdfast.store.driver import Conflict, Fault, Observe, Queries, Row, Transaction, Values
 from holdfast.store.instants import sqlite_instant
 from holdfast.store.queries import Query, compile_query
@@ -25,14 +26,20 @@ _BUSY_SECONDS = 10
 
 
 async def open_sqlite(
-    path: Path, queries: Queries, announces: bool, clock: Clock, fault: Fault, observe: Observe
+    path: Path,
+    queries: Queries,
+    announces: bool,
+    rules: JobRules,
+    clock: Clock,
+    fault: Fault,
+    observe: Observe,
 ) -> SqliteDriver:
     writer = _Connection(path)
     readers = [_Connection(path, query_only=True) for _ in range(_READERS)]
     with _mapped_errors():
         for connection in (writer, *readers):
             await connection.open()
-    return SqliteDriver(writer, readers, queries, announces, clock, fault, observe)
+    return SqliteDriver(writer, readers, queries, announces, rules, clock, fault, observe)
 
 
 class SqliteDriver:
@@ -44,6 +51,7 @@ class SqliteDriver:
         readers: list[_Connection],
         queries: Queries,
         announces: bool,
+        rules: JobRules,
         clock: Clock,
         fault: Fault,
         observe: Observe,
@@ -56,6 +64,7 @@ class SqliteDriver:
         self._turn = asyncio.Lock()
         self.queries = queries
         self._announces = announces
+        self._rules = rules
         self._clock = clock
         self._fault = fault
         self._observe = observe
@@ -71,6 +80,7 @@ class SqliteDriver:
                     # Only now: another process may be the writer until here.
                     started = self._clock.monotonic()
                     tx = self._transaction(self._writer, verb, self._announces)
+                    tx.rules = self._rules
                     tx.waited_seconds = started - requested
                     yield tx
                     self._fault(verb, "commit")
@@ -130,7 +140,7 @@ class _Connection:
 
     def _open(self, _: Any) -> None:
         if not self._path.exists():
-            raise DatabaseGone(f"{self._path} is not there")
+            raise DatabaseGone(f"{self._path} does not exist")
         self._database = sqlite3.connect(
             self._path, timeout=_BUSY_SECONDS, isolation_level=None, cached_statements=256
         )
@@ -146,7 +156,7 @@ class _Connection:
         try:
             return await asyncio.shield(waiting)
         except asyncio.CancelledError:
-            # The statement runs to its end before anybody else may use the connection.
+            # The statement runs to its end before the connection is used again.
             await asyncio.wait([waiting])
             raise
 
@@ -167,6 +177,7 @@ class _SqliteTransaction:
         self, connection: _Connection, queries: Queries, verb: str, announces: bool, fault: Fault
     ) -> None:
         self.announces = announces
+        self.rules = NO_RULES
         self.waited_seconds = 0.0
         self._connection = connection
         self._queries = queries
@@ -251,7 +262,7 @@ class _mapped_errors:
         code = getattr(error, "sqlite_errorcode", None)
         if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
             raise UserError(
-                f"the database file is damaged or no database: {error}",
+                f"the database file is damaged or not a database: {error}",
                 "Restore it from a backup, or point HOLDFAST_DATABASE_URL at another file.",
             ) from error
         if code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
@@ -259,7 +270,7 @@ class _mapped_errors:
         if code == sqlite3.SQLITE_FULL:
             raise UserError(
                 "the disk is full; nothing was written",
-                "Make room on it, then give the same command again: it continues.",
+                "Free some space, then run the same command again to continue.",
             ) from error
         if code is not None and code & 0xFF in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR):
             raise DatabaseGone(str(error)) from error

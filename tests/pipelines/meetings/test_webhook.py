@@ -43,7 +43,7 @@ async def client_of(town: Town, url: str) -> AsyncIterator[httpx2.AsyncClient]:
 
 @pytest.fixture
 async def unknown(store: Store) -> Town:
-    """A town that nobody registered."""
+    """A town that is not registered."""
     return Town(store, "http://127.0.0.1:1", webhook_secret=SECRET)
 
 
@@ -82,6 +82,18 @@ async def test_new_municipality_is_created_and_its_full_backfill_started(
     ]
     (row,) = await unknown.fetch("select subdomain, name, pages, url from meetings_municipalities")
     assert row == ("alameda.ca", "Alameda", 547, "https://alameda.ca.civic.band")
+
+
+async def test_webhook_that_cannot_start_its_work_is_to_be_sent_again(
+    client: httpx2.AsyncClient, unknown: Town
+) -> None:
+    await unknown.control.switch("pipeline:meetings", True, "held")
+    reply = await client.put(PATH, json={"name": "Alameda"}, headers=GOOD)
+    assert reply.status_code == 503 and "kill switch" in reply.json()["error"]
+    assert await unknown.fetch("select subdomain from meetings_municipalities") == []
+    await unknown.control.switch("pipeline:meetings", False, "")
+    assert (await client.put(PATH, json={"name": "Alameda"}, headers=GOOD)).status_code == 201
+    assert len(await unknown.jobs()) == 2
 
 
 async def test_second_webhook_updates_and_starts_nothing_where_nothing_changed(
@@ -229,9 +241,7 @@ def test_api_serves_the_webhook_of_the_built_in_pipeline(
 
 
 @pytest.mark.parametrize("url", ["https://user:secret@site.example", "http://key@site.example/x"])
-async def test_url_with_a_password_is_refused_before_anybody_reads_it(
-    unknown: Town, url: str
-) -> None:
+async def test_url_with_a_password_is_refused_before_it_is_read(unknown: Town, url: str) -> None:
     with pytest.raises(UserError, match="must not contain a user or password"):
         await unknown.ask({"add": {"subdomain": "x.ca", "url": url}})
     assert not await unknown.fetch("select 1 from meetings_municipalities")

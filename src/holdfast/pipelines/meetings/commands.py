@@ -88,10 +88,10 @@ def list_municipalities(as_json: bool = JSON) -> None:
         print_json(municipalities)
         return
     rows = [
-        (one["subdomain"], one["name"], stream["document_type"], stream["mode"], stream["state"],
+        (row["subdomain"], row["name"], stream["document_type"], stream["mode"], stream["state"],
          stream["rows"], stream["expected"], stream["verified_at"], stream["error"])
-        for one in municipalities
-        for stream in one["streams"] or [_NO_STREAM]
+        for row in municipalities
+        for stream in row["streams"] or [_NO_STREAM]
     ]  # fmt: skip
     headers = ("municipality", "name", "type", "mode", "state", "rows", "expected", "verified",
                "error")  # fmt: skip
@@ -128,11 +128,6 @@ def backfill(
     rejected; 1: it failed; 130 or 143: stopped by Ctrl-C or SIGTERM.
     """
     settings = settings_from_environment()
-    if not settings.backfill_enabled and not dry_run:
-        raise UserError(
-            "BACKFILL_ENABLED is false: backfills are switched off",
-            "Set BACKFILL_ENABLED=true to run it.",
-        )
     request = {"backfill": subdomain, "mode": mode.value, "force": force, "dry_run": dry_run}
     run = PlannedRun(
         "meetings",

@@ -1,12 +1,12 @@
 """Files and exports are named by their keys in the file store.
 
-Revision ID: 0012
+Revision ID: 0013
 """
 
 from alembic import op
 
-revision = "0012"
-down_revision = "0011"
+revision = "0013"
+down_revision = "0012"
 branch_labels = None
 depends_on = None
 
