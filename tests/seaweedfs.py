@@ -13,7 +13,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import httpx2
+import obstore
+from obstore.exceptions import BaseError
+from obstore.store import S3Store
 
 from tests.folders import folder_of_a_server
 from tests.ports import free_port
@@ -121,19 +123,28 @@ class S3Server:
 
     def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + PATIENCE_SECONDS
-        with httpx2.Client(base_url=self.endpoint, timeout=5) as client:
-            while not self._answers(client):
-                running = self._process is not None and self._process.poll() is None
-                if not running or time.monotonic() > deadline:
-                    log = self._log.read_text(errors="replace")
-                    self.close()
-                    raise S3Error(f"SeaweedFS did not start:\n{log[-2000:]}")
-                time.sleep(0.02)
+        while not all(map(self._lists, self._buckets)):
+            running = self._process is not None and self._process.poll() is None
+            if not running or time.monotonic() > deadline:
+                log = self._log.read_text(errors="replace")
+                self.close()
+                raise S3Error(f"SeaweedFS did not start:\n{log[-2000:]}")
+            time.sleep(0.02)
 
-    def _answers(self, client: httpx2.Client) -> bool:
-        """Without a signature, a bucket that exists is forbidden, another is not found."""
-        with suppress(httpx2.TransportError):
-            return all(client.head(f"/{name}").status_code == 403 for name in self._buckets)
+    def _lists(self, bucket: str) -> bool:
+        """It creates its buckets after it has begun to answer."""
+        store = S3Store(
+            bucket,
+            endpoint=self.endpoint,
+            region="us-east-1",
+            access_key_id=ACCESS_KEY,
+            secret_access_key=SECRET_KEY,
+            client_options={"allow_http": True},
+            retry_config={"max_retries": 0},
+        )
+        with suppress(BaseError, FileNotFoundError):
+            obstore.list_with_delimiter(store)
+            return True
         return False
 
     def _sockets(self) -> list[Path]:

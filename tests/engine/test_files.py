@@ -36,6 +36,7 @@ async def test_a_pipeline_has_files_of_its_own(access: FileAccess) -> None:
     assert [info.key async for info in mine.list()] == ["a/b.txt"]
     assert [block async for block in mine.stream("a/b.txt", 1)] == [b"ak"]
     assert await others.find("a/b.txt") is None
+    assert await OwnFiles(access, "mine/a").find("b.txt") is None
     for key in ("../others/a", "/a", ""):
         with pytest.raises(UserError):
             await mine.put(key, b"")

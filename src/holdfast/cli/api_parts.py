@@ -127,7 +127,7 @@ def _runners(
 def _file_imports(settings: Settings) -> FileImports:
     return FileImports(
         settings.file_roots,
-        bucket_places(settings.file_buckets),
+        bucket_places(settings.file_buckets or ""),
         partial(open_bucket, settings),
         settings.max_upload_bytes,
     )

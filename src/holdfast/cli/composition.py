@@ -279,7 +279,7 @@ def file_access(settings: Settings) -> FileAccess:
 
 def _file_store(settings: Settings) -> FileStore:
     if settings.files_bucket:
-        return open_bucket(settings, settings.files_bucket, settings.files_prefix)
+        return open_bucket(settings, settings.files_bucket, settings.files_prefix or "")
     return FolderStore(settings.data_dir / "files")
 
 

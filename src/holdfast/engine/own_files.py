@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import quote
 
 from holdfast.engine.threads import blocking_context
 from holdfast.errors import Failed, FilesGone, GateWait, InputError, ItemError, NotThere, TooLarge
@@ -54,10 +55,11 @@ class OwnFiles:
     def __init__(self, files: FileAccess, pipeline: str) -> None:
         self._files = files
         self._store = files.store
-        self._prefix = f"{PIPELINES}{pipeline}/"
+        # Quoted, so that one pipeline's prefix is never within another's.
+        self._prefix = f"{PIPELINES}{quote(pipeline, safe='')}/"
 
     async def put(self, key: str, content: Content, *, if_absent: bool = False) -> Written | None:
-        # A copy, not a link: the pipeline may go on writing to its file.
+        # A copy, not a link: the pipeline may continue to write to its file.
         blocks = file_blocks(content) if isinstance(content, Path) else content
         with _for_items(key):
             written = await self._store.put(

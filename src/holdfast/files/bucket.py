@@ -139,7 +139,7 @@ class BucketStore:
             await obstore.delete_async(self._store, checked_key(key))
 
     async def drop_unfinished(self, before: datetime) -> None:
-        """A rule of the bucket does this: its service knows which uploads are still going on."""
+        """A rule of the bucket does this: its service knows which uploads are still in progress."""
 
     @contextmanager
     def _failures(self, key: str) -> Iterator[None]:

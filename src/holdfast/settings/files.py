@@ -9,15 +9,15 @@ from holdfast.settings.declared import setting
 
 @dataclass(frozen=True, slots=True)
 class FileSettings:
-    files_bucket: str = setting(
-        "",
+    files_bucket: str | None = setting(
+        None,
         "Bucket of an S3-compatible service in which uploads, exports and the files of pipelines"
         " are kept.",
         kind="bucket",
         shown="none: they are in `files` under `HOLDFAST_DATA_DIR`",
     )
-    files_prefix: str = setting(
-        "", "Where in the bucket they are, such as `holdfast/`.", kind="prefix", shown="none"
+    files_prefix: str | None = setting(
+        None, "Where in the bucket they are, such as `holdfast/`.", kind="prefix", shown="none"
     )
     s3_endpoint: str | None = setting(
         None, "Address of the service.", kind="endpoint", shown="that of Amazon S3"
@@ -37,8 +37,8 @@ class FileSettings:
         secret=True,
         shown="`AWS_SECRET_ACCESS_KEY`, or the role of the host",
     )
-    file_buckets: str = setting(
-        "",
+    file_buckets: str | None = setting(
+        None,
         "Buckets, or prefixes in them, whose files the API may use for jobs, separated by commas:"
         " `incoming,archive/2026/`. `{owner}` is the name of the person.",
         kind="bucket places",
