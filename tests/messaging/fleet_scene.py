@@ -7,6 +7,7 @@ import json
 import signal
 import urllib.request
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -29,6 +30,7 @@ def message(
     version: int = 1,
     message_id: str | None = None,
     key: str = "",
+    age: timedelta = timedelta(0),
 ) -> bytes:
     """What a producer in any language would send: plain JSON; signed, if there is a key."""
     header = {
@@ -36,7 +38,7 @@ def message(
         "correlation_id": "a-producer",
         "type": type_,
         "version": version,
-        "created_at": "2026-01-01T00:00:00Z",
+        "created_at": (datetime.now(UTC) - age).isoformat(),
         "attempt": 1,
         "max_attempts": 3,
     }

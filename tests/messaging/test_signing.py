@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
+import structlog
 
+from holdfast.engine.control import Control
 from holdfast.errors import NotAllowed
 from holdfast.messaging.envelope import parse
+from holdfast.messaging.job_starts import JobStarts
 from holdfast.messaging.signing import MessageTrust
+from holdfast.model import Page
+from holdfast.pipeline import Pipeline
 from tests.messaging.fleet_scene import message
 
 KEY = "a key that is shared"
@@ -43,3 +50,32 @@ def test_message_with_a_bad_signature_is_refused(payload: bytes, trust: MessageT
 
 def test_unsigned_message_without_an_owner_is_taken() -> None:
     _check(message("job.start", {"pipeline": "finding"}), MessageTrust(KEY))
+
+
+class Finding(Pipeline):
+    name = "finding"
+
+    async def discover(self, source: str, cursor: Any, ctx: Any) -> AsyncIterator[Page]:
+        yield Page([], end=True)
+
+    async def process(self, row: dict[str, Any], ctx: Any) -> Any:
+        return row
+
+
+async def test_copy_of_a_signed_message_starts_nothing_when_the_inbox_has_forgotten_it(
+    store: Any,
+) -> None:
+    log = structlog.get_logger()
+    pipelines: dict[str, Pipeline] = {"finding": Finding()}
+    starts = JobStarts(store, Control(store, "local", log), pipelines, log, MessageTrust(KEY))
+
+    async def start(**sent: Any) -> None:
+        payload = message("job.start", BODY, **sent)
+        parsed: Any = parse(payload, 100_000)
+        await starts.start(parsed, parsed.body, payload)
+
+    for age in (timedelta(days=14), timedelta(days=-1)):
+        with pytest.raises(NotAllowed, match="not recent"):
+            await start(key=KEY, age=age)
+    await start(key=KEY, age=timedelta(days=13))
+    assert (await store.reads.job(1)).owner_id == "ana"

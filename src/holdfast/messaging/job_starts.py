@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.engine.control import Control
 from holdfast.errors import UserError
 from holdfast.messaging.envelope import JobStart, Message
-from holdfast.messaging.signing import MessageTrust
+from holdfast.messaging.signing import MessageTrust, check_age
 from holdfast.observe.tracing import span
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
@@ -32,14 +32,16 @@ class JobStarts:
 
     async def start(self, message: Message, request: JobStart, payload: bytes) -> None:
         """Makes the job that a message asks for, in the transaction that records the message."""
-        self._trust.check(payload, message.header.signature, request.owner)
+        header = message.header
+        self._trust.check(payload, header.signature, request.owner)
+        if header.signature is not None:
+            check_age(header.created_at, await self._store.jobs.now())
         pipeline = self._pipelines.get(request.pipeline)
         if pipeline is None:
             known = ", ".join(sorted(self._pipelines))
             raise UserError(
                 f"there is no pipeline {request.pipeline!r} here", f"This worker has: {known}."
             )
-        header = message.header
         parent = message.tracing.traceparent
         with span("job.create", parent, pipeline=request.pipeline) as trace:
             new = await self._control.discovery_job(

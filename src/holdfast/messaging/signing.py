@@ -1,8 +1,9 @@
 """Signed messages: who knows the shared key made this one, as it is.
 
 The header's `signature` is the HMAC-SHA256 of the whole message as it is sent, computed while the
-signature itself is 64 zeros. So it needs no canonical form of JSON, in any language, and the inbox
-refuses the same message a second time by its id.
+signature itself is 64 zeros. So it needs no canonical form of JSON, in any language. The inbox
+refuses the same message a second time by its id; one that is older than the inbox remembers is
+refused for its age.
 """
 
 from __future__ import annotations
@@ -10,10 +11,16 @@ from __future__ import annotations
 import hashlib
 import hmac
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from holdfast.errors import NotAllowed
+from holdfast.store.messages import INBOX_SECONDS
 
 ZEROS = "0" * 64
+#: By how much a sender's clock may be ahead.
+_AHEAD = timedelta(minutes=5)
+#: Less than the inbox keeps, so that a message is too old before it is forgotten.
+_OLDEST = timedelta(seconds=INBOX_SECONDS) - 2 * _AHEAD
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,16 @@ class MessageTrust:
                 "only a signed message may name an owner",
                 "Sign it with HOLDFAST_MESSAGE_KEY, or leave `owner` out.",
             )
+
+
+def check_age(created_at: datetime, now: datetime) -> None:
+    """Of a signed message: whoever has a copy could send it again when the inbox has forgotten
+    it."""
+    if not now - _OLDEST <= created_at <= now + _AHEAD:
+        raise NotAllowed(
+            f"the signed message was created at {created_at.isoformat()}, which is not recent",
+            "Send a new one, signed again, within 13 days.",
+        )
 
 
 def sign(payload: bytes, key: str) -> bytes:

@@ -22,7 +22,8 @@ _FAILED_SECONDS = (0.5, 60.0)
 _DOUBLINGS = 6
 #: A job lets another of its owner go first for so long, where only one of them may be worked on.
 _GIVE_WAY_SECONDS = 1.0
-_INBOX_SECONDS = 14 * 86400.0
+#: How long the inbox refuses a message that was taken before.
+INBOX_SECONDS = 14 * 86400.0
 _SLICES = frozenset(SliceKind)
 
 
@@ -201,7 +202,7 @@ class Messages:
     @verb
     async def forget_messages(self, tx: Transaction) -> None:
         """The inbox need not remember what no broker keeps so long."""
-        await tx.run("forget_messages", {"ago": -_INBOX_SECONDS})
+        await tx.run("forget_messages", {"ago": -INBOX_SECONDS})
 
     @verb
     async def keep_dead(self, tx: Transaction, dead: DeadMessage) -> None:
