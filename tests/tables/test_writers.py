@@ -58,7 +58,9 @@ def test_format_is_given_by_name_or_by_option() -> None:
         format_of(Path("a.csv"), "pdf")
 
 
-@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠"])
+@pytest.mark.parametrize(
+    "start", ["=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠", "\ufeff"]
+)
 def test_csv_cells_that_look_like_formulas_are_neutralised(tmp_path: Path, start: str) -> None:
     path = tmp_path / "out.csv"
     export(path, [{"a": f"{start}cmd|' /C calc'!A0", start: "x"}])

@@ -28,8 +28,9 @@ UNFINISHED = ".holdfast-export-"
 FORMATS = ("csv", "xlsx", "jsonl")
 _SUFFIXES = {".csv": "csv", ".xlsx": "xlsx", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 
-#: What a spreadsheet takes for the beginning of a formula, in ASCII and in full-width forms.
-FORMULA_STARTS = frozenset("=+-@\t\r\n＝＋－＠")
+#: What a spreadsheet takes for the beginning of a formula, in ASCII and in full-width forms. At the
+#: beginning of the file, a byte order mark is taken away before the cell is read.
+FORMULA_STARTS = frozenset("=+-@\t\r\n＝＋－＠\ufeff")
 _PLAIN_NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)*(?:[eE][+-]?\d+)?\Z", re.ASCII)
 #: Where a cell begins for a program that separates cells by semicolons or tabs. It does not see the
 #: quotation marks of a cell that follows a comma, so quoting would not help; line breaks count too.
