@@ -12,6 +12,7 @@ import pytest
 
 from holdfast.errors import PipelineError
 from holdfast.extension import GROUP, Extension, FlagSpec, gathered, installed
+from holdfast.store.extension_folders import folder_of
 
 WEATHER = '''"""Weather."""
 from holdfast.extension import Extension
@@ -160,3 +161,9 @@ def test_listing_what_is_installed_imports_manifests_only() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert installed() and not result.stdout.strip()
+
+
+@pytest.mark.parametrize("package", ["", "no_such.package", "json.decoder"])
+def test_package_that_is_not_a_folder_is_named(package: str) -> None:
+    with pytest.raises(PipelineError, match="the extension toy says that its package is"):
+        folder_of("toy", package)

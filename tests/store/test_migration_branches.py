@@ -183,12 +183,23 @@ def test_revision_that_does_not_fit_its_file_is_refused(database_url: str, toy: 
         upgrade(database_url, branches=(*installed_branches(), toy))
 
 
-def test_failed_step_leaves_everything_as_it_was(database_url: str, toy: Branch) -> None:
-    add_migration(toy, 3, then='raise RuntimeError("half way")')
+@pytest.mark.parametrize("mistake", ['raise RuntimeError("oops")', 'op.execute("oops")', "oops("])
+def test_failed_step_is_named_and_leaves_everything_as_it_was(
+    database_url: str, toy: Branch, mistake: str
+) -> None:
+    add_migration(toy, 3, then=mistake)
     before = status(database_url)
-    with pytest.raises(RuntimeError, match="half way"):
+    with pytest.raises(SchemaError, match=r"the migration of (toy|an extension) failed: "):
         upgrade(database_url, branches=(*installed_branches(), toy))
     assert (tables(database_url), status(database_url)) == (set(), before)
+
+
+def test_folder_without_migrations_is_not_a_branch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "migrations").mkdir()
+    monkeypatch.setattr("holdfast.store.migrate.extension_folders", lambda: {"toy": tmp_path})
+    assert [branch.name for branch in installed_branches()] == [CORE]
 
 
 def test_process_that_is_killed_half_way_leaves_everything_as_it_was(

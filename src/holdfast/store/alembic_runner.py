@@ -18,7 +18,7 @@ from sqlalchemy import Connection, create_engine, inspect, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from holdfast.errors import DatabaseGone, PipelineError
+from holdfast.errors import DatabaseGone, HoldfastError, PipelineError, SchemaError
 from holdfast.store.migrate import Branch
 from holdfast.urls import sqlite_file
 
@@ -29,8 +29,11 @@ _INSERT = text("insert into alembic_version (version_num) values (:revision)")
 def upgrade(url: str, branches: Sequence[Branch], names: Iterable[str]) -> None:
     def action(connection: Connection) -> None:
         with _installed_only(connection, branches):
+            with _failures_of("an extension"):
+                config = _config(connection, branches)
             for name in names:
-                command.upgrade(_config(connection, branches), f"{name}@head")
+                with _failures_of(name):
+                    command.upgrade(config, f"{name}@head")
 
     _on_connection(url, action)
 
@@ -38,9 +41,28 @@ def upgrade(url: str, branches: Sequence[Branch], names: Iterable[str]) -> None:
 def downgrade(url: str, branches: Sequence[Branch], target: str) -> None:
     def action(connection: Connection) -> None:
         with _installed_only(connection, branches):
-            command.downgrade(_config(connection, branches), target)
+            with _failures_of("an extension"):
+                config = _config(connection, branches)
+            with _failures_of(target):
+                command.downgrade(config, target)
 
     _on_connection(url, action)
+
+
+@contextmanager
+def _failures_of(what: str) -> Iterator[None]:
+    """A mistake in a migration is not a database that is gone."""
+    try:
+        yield
+    except Exception as error:
+        gone = isinstance(error, DBAPIError) and error.connection_invalidated
+        if gone or isinstance(error, HoldfastError | OSError):
+            raise
+        reason = str(error).split("\n")[0]
+        raise SchemaError(
+            f"the migration of {what} failed: {type(error).__name__}: {reason}",
+            "Nothing was changed. Update the package that it belongs to, or uninstall it.",
+        ) from error
 
 
 def _config(connection: Connection, branches: Sequence[Branch]) -> Config:

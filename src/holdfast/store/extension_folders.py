@@ -7,6 +7,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from holdfast.errors import PipelineError
 from holdfast.extension import installed
 from holdfast.store.queries import CORE_FOLDERS, SqlFolder, extension_sql
 
@@ -14,7 +15,9 @@ from holdfast.store.queries import CORE_FOLDERS, SqlFolder, extension_sql
 @cache
 def extension_folders() -> Mapping[str, Path]:
     """Name -> the folder of its package, in order of name. Imports no part of an extension."""
-    return {name: _folder(extension.package) for name, extension in sorted(installed().items())}
+    return {
+        name: folder_of(name, extension.package) for name, extension in sorted(installed().items())
+    }
 
 
 def all_sql() -> tuple[SqlFolder, ...]:
@@ -22,7 +25,16 @@ def all_sql() -> tuple[SqlFolder, ...]:
     return (*CORE_FOLDERS, *extension_sql(extension_folders()))
 
 
-def _folder(package: str) -> Path:
-    spec = find_spec(package)
-    assert spec is not None and spec.submodule_search_locations, f"{package} is a package"
+def folder_of(name: str, package: str) -> Path:
+    try:
+        spec = find_spec(package)
+    except (ImportError, ValueError):  # of a parent that does not exist; of an empty name
+        spec = None
+    if spec is None or not spec.submodule_search_locations:
+        raise PipelineError(
+            f"the extension {name} says that its package is {package!r}, which is not a folder "
+            "with an __init__.py",
+            "Describe the extension in the __init__.py of its folder, with package=__name__; or "
+            "uninstall it.",
+        )
     return Path(next(iter(spec.submodule_search_locations)))

@@ -103,8 +103,8 @@ def _named(word: str, name: str) -> str:
 def installed_branches() -> tuple[Branch, ...]:
     """Core's first: what extensions write refers to its jobs."""
     folders = {name: path / "migrations" for name, path in extension_folders().items()}
-    extensions = (Branch(name, path) for name, path in folders.items() if path.is_dir())
-    return (Branch(CORE, _CORE_VERSIONS), *extensions)
+    extensions = (Branch(name, path) for name, path in folders.items())
+    return (Branch(CORE, _CORE_VERSIONS), *(each for each in extensions if each.revisions))
 
 
 def upgrade(
