@@ -14,6 +14,7 @@ DECLARED = [
     Option("most", int),
     Option("share", float),
     Option("loud", bool, default=False),
+    Option("word"),
 ]
 
 
@@ -36,7 +37,7 @@ def test_values_are_read_in_their_types(given: dict[str, Any], read: dict[str, A
     [
         {"other": 1}, {"mode": "old"}, {"most": "x"}, {"most": True}, {"most": "1e400"},
         {"most": float("inf")}, {"most": "9" * 30}, {"share": "nan"}, {"share": "inf"},
-        {"share": None}, {"loud": "perhaps"}, {"mode": 3},
+        {"share": None}, {"loud": "perhaps"}, {"mode": 3}, {"word": "a\0b"}, {"word": ["a"]},
     ],
 )  # fmt: skip
 def test_others_are_refused(given: dict[str, Any]) -> None:

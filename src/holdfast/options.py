@@ -112,7 +112,8 @@ def whole_options(
 def _parse(wanted: type, value: Any) -> Any:
     """None if it cannot be parsed."""
     if wanted is str:
-        return value if isinstance(value, str) else None
+        # A NUL fits into JSON, but not into the other columns that options end up in.
+        return value if isinstance(value, str) and "\0" not in value else None
     if wanted is bool:
         return value if isinstance(value, bool) else _TRUTHS.get(str(value).lower())
     if isinstance(value, bool) or not isinstance(value, str | int | float):

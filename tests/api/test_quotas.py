@@ -19,7 +19,7 @@ async def test_each_amount_has_a_limit(database_url: str, tmp_path: Path) -> Non
         file = {"file": ("more.csv", ROWS)}
         assert (await ada.post("/api/files", files=file)).status_code == 201
         refused = await ada.post("/api/files", files=file)
-        assert refused.status_code == 409 and "2 are allowed" in refused.json()["detail"]
+        assert refused.status_code == 409 and "limit per owner is 2" in refused.json()["detail"]
 
         path = f"/api/jobs/{job}/export?format=csv"
         for client in (ada, rita):
@@ -50,3 +50,25 @@ async def test_bytes_have_a_limit_and_nothing_is_left_behind(
             reply = await ada.post("/api/files", files={"file": (name, ROWS)})
             assert reply.status_code == status, reply.text
         assert len(await server.stored("uploads/")) == 1
+
+
+async def test_jobs_and_bulk_exports_are_counted_exactly_however_they_come(
+    database_url: str, tmp_path: Path
+) -> None:
+    limits = {"quota_exports": "4", "quota_jobs": "3"}
+    async with ApiServer(database_url, tmp_path, **limits) as server:
+        ada = await server.person("ada")
+        await ada.post("/api/files", files={"file": ("rows.csv", ROWS)})
+        request = {"pipeline": "lengths", "fileId": 1}
+        made = await asyncio.gather(*(ada.post("/api/jobs", json=request) for _ in range(10)))
+        assert sorted(reply.status_code for reply in made) == [202] * 3 + [409] * 7
+
+        ids = [reply.json()["id"] for reply in made if reply.status_code == 202]
+        export = {"kind": "export", "filter": {"jobIds": ids}}
+        await asyncio.gather(*(ada.post("/api/operations", json=export) for _ in range(3)))
+        while True:
+            operations = (await ada.get("/api/operations")).json()["operations"]
+            if {operation["state"] for operation in operations} == {"DONE"}:
+                break
+            await asyncio.sleep(0.05)
+        assert sum(len(operation["result"]) for operation in operations) == 4

@@ -45,7 +45,7 @@ class Demo(Pipeline):
 
     name = "demo"
 
-    def __init__(self, sources: Sources, conclusion: Conclusion | None = None) -> None:
+    def __init__(self, sources: Sources, conclusion: Conclusion | Exception | None = None) -> None:
         super().__init__()
         self._sources = sources
         self._conclusion = conclusion
@@ -60,6 +60,8 @@ class Demo(Pipeline):
 
     async def conclude(self, tx: Tx, job: Job, standing: Standing) -> Conclusion:
         assert self._conclusion is not None and job.id == standing.job_id
+        if isinstance(self._conclusion, Exception):
+            raise self._conclusion
         return self._conclusion
 
 
@@ -155,7 +157,7 @@ class Tend:
 class Concluding:
     """A job whose pipeline concludes, with nothing left to do, and what follows it."""
 
-    def __init__(self, job_id: int, sources: Sources, conclusion: Conclusion) -> None:
+    def __init__(self, job_id: int, sources: Sources, conclusion: Conclusion | Exception) -> None:
         self.job_id = job_id
         self._sources = sources
         self._conclusion = conclusion
@@ -182,11 +184,13 @@ class Concluding:
         elif isinstance(self._conclusion, Reopen):
             assert (ended, state) == (JobState.RUNNING, "RUNNING")
             assert '"again"' in cursor
+        elif isinstance(self._conclusion, Exception):
+            assert (ended, state) == (JobState.FAILED, "COMPLETE")
         else:
             assert (ended, state) == (JobState.FAILED, "FAILED")
 
 
-async def _concluding(store: Store, conclusion: Conclusion) -> Concluding:
+async def _concluding(store: Store, conclusion: Conclusion | Exception) -> Concluding:
     sources = await _sources(store)
     new = NewJob("demo", "concluded", [NewStream("rows {job}", "v1")], concludes=True)
     job_id = await store.jobs.create(new, "tester")
@@ -196,13 +200,16 @@ async def _concluding(store: Store, conclusion: Conclusion) -> Concluding:
     return Concluding(job_id, sources, conclusion)
 
 
-for _conclusion in (
-    Verified(2, 2, proven=True),
-    Reopen("again", 1.0),
-    Unproven("it cannot be", "again"),
+for _verb, _conclusion in (
+    ("complete", Verified(2, 2, proven=True)),
+    ("complete", Reopen("again", 1.0)),
+    ("complete", Unproven("it cannot be", "again")),
+    ("fail_conclusion", KeyError("a mistake in the pipeline")),
 ):
 
-    async def _prepare(store: Store, conclusion: Conclusion = _conclusion) -> Concluding:
+    async def _prepare(
+        store: Store, conclusion: Conclusion | Exception = _conclusion
+    ) -> Concluding:
         return await _concluding(store, conclusion)
 
     async def _act(store: Store, concluding: Concluding) -> None:
@@ -211,4 +218,4 @@ for _conclusion in (
     async def _check(store: Store, concluding: Concluding) -> None:
         await concluding.is_right(store)
 
-    SCENARIOS.append(Scenario("complete", _prepare, _act, _check))
+    SCENARIOS.append(Scenario(_verb, _prepare, _act, _check))

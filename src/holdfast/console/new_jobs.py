@@ -97,6 +97,7 @@ class NewJobs:
                 request=request.key,
                 by_admin=person.is_admin,
                 take_over=request.take_over,
+                most_open=self.console.quotas.limits.jobs,
             )
             return await control.start_discovery(
                 pipeline, request.options, caps=request.caps, origin=origin
@@ -109,7 +110,9 @@ class NewJobs:
             table=await self._plan(file, pipeline, request),
             options=request.options,
             caps=request.caps,
-            origin=Origin(request.ip, file.id, request.key),
+            origin=Origin(
+                request.ip, file.id, request.key, most_open=self.console.quotas.limits.jobs
+            ),
             images=file.kind == IMAGE_LIST,
         )
         return await control.start_upload(upload)

@@ -12,6 +12,7 @@ import orjson
 
 from holdfast.console.exports import NewExport, insert_export
 from holdfast.console.items import ItemFilter
+from holdfast.console.quotas import NO_LIMITS, Amounts, require_room
 from holdfast.errors import LeaseLost, NotThere, UnfitState
 from holdfast.model import ItemStatus
 from holdfast.store.audit import add_audit
@@ -81,8 +82,9 @@ class Hold:
 
 
 class Operations:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, limits: Amounts = NO_LIMITS) -> None:
         self._database = database
+        self._limits = limits
 
     @verb("add_operation")
     async def add(self, tx: Transaction, new: NewOperation) -> int:
@@ -162,7 +164,9 @@ class Operations:
     async def export(
         self, tx: Transaction, hold: Hold, position: Mapping[str, Any], new: NewExport
     ) -> Hold:
-        """Asks for one export."""
+        """Asks for one export. When the operation began, those of others that wait were not there
+        to be counted."""
+        await require_room(tx, self._limits, new.owner_id, exports=1, bytes=1)
         made = await insert_export(tx, new)
         return await _step(tx, hold, position, 1, 0, (*hold.operation.result, made))
 

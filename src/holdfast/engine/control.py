@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from itertools import chain
 from typing import Any, TypeVar
 
 from holdfast.engine.planning import PipelinePlanner
-from holdfast.errors import IllegalTransition, PipelineError, StreamOwned, UnfitState, UserError
+from holdfast.errors import (
+    HoldfastError,
+    IllegalTransition,
+    PipelineError,
+    StreamOwned,
+    UnfitState,
+    UserError,
+)
 from holdfast.model import FINAL, ItemStatus, Job, JobState, Lane
 from holdfast.observe.tracing import note, span
 from holdfast.options import whole_options
@@ -19,6 +27,7 @@ from holdfast.store.idempotency import RequestKey
 from holdfast.store.schedules import DueSchedule
 
 T = TypeVar("T")
+_LONGEST_ERROR = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +47,8 @@ NO_CAPS = Caps()
 class Origin:
     """Where a job came from, if over HTTP: the address, the stored file, the request's key.
 
-    An admin sees whose stream a job would take over, and may ask for that.
+    An admin sees whose stream a job would take over, and may ask for that. `most_open` limits the
+    unfinished jobs of the owner.
     """
 
     ip: str | None = None
@@ -46,6 +56,7 @@ class Origin:
     request: RequestKey | None = None
     by_admin: bool = False
     take_over: bool = False
+    most_open: int | None = None
 
 
 _NOT_OVER_HTTP = Origin(by_admin=True)
@@ -97,6 +108,7 @@ class Control:
             file_id=origin.file_id,
             request=origin.request,
             enabled_by=pipeline.enabled_by,
+            most_open=origin.most_open,
         )
         return await self._create(job, self._owner, only_first)
 
@@ -153,6 +165,7 @@ class Control:
             request=origin.request,
             takes_over=origin.take_over and origin.by_admin,
             enabled_by=pipeline.enabled_by,
+            most_open=origin.most_open,
         )
 
     async def open(
@@ -207,7 +220,15 @@ class Control:
         """Asks a pipeline that plans what to do, and does it."""
         await self.prepare(pipeline)
         planner = PipelinePlanner(pipeline, self._owner, actor or self._owner)
-        carried = await self._ordered(self._store.plans.plan(planner, request))
+        try:
+            carried = await self._ordered(self._store.plans.plan(planner, request))
+        except HoldfastError:
+            raise
+        except Exception as error:
+            detail = f"{type(error).__name__}: {error}"[:_LONGEST_ERROR]
+            raise PipelineError(
+                f"`plan` of the pipeline {pipeline.name} failed: {detail}", "Fix it."
+            ) from error
         self._log_ordered(planner, carried.job_ids)
         return carried
 
@@ -382,7 +403,11 @@ def options_of(pipeline: Pipeline, given: Mapping[str, Any]) -> dict[str, Any]:
 def _queries(pipeline: Pipeline, options: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The pipeline's sources and their fingerprints; its code may fail for these options."""
     try:
-        return [(s, pipeline.fingerprint(s, options)) for s in pipeline.sources(options)]
+        queries = [(s, pipeline.fingerprint(s, options)) for s in pipeline.sources(options)]
+        for text in chain.from_iterable(queries):
+            if not isinstance(text, str) or "\0" in text:
+                raise TypeError(f"a source or its fingerprint is {text!r}, not text")
+        return queries
     except UserError:
         raise
     except KeyError as error:

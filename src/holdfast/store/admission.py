@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import InputError, SwitchedOff, Throttled, UserError
+from holdfast.errors import InputError, SwitchedOff, Throttled, UnfitState, UserError
 from holdfast.model import Lane
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ async def admit(tx: Transaction, new: NewJob) -> NewJob:
     await _refuse_until_enabled(tx, new)
     await refuse_switched_off(tx, new.pipeline, [stream.source for stream in new.streams])
     await _refuse_while_pressed(tx, rules.backlog)
+    await _refuse_beyond_quota(tx, new)
     return _capped(new, rules)
 
 
@@ -105,6 +106,20 @@ async def _refuse_while_pressed(tx: Transaction, bounds: BacklogBounds) -> None:
     seconds = wait_for(bounds, int(backlog["items"]), float(backlog["seconds"]))
     if seconds is not None:
         raise Throttled("too many items are waiting already", seconds, "Try again later.")
+
+
+async def _refuse_beyond_quota(tx: Transaction, new: NewJob) -> None:
+    """One at a time for each owner: requests that come at once would all find room."""
+    if new.most_open is None:
+        return
+    await tx.fetch("hold_input", {"input": f"quota {new.owner_id}"})
+    count = int((await tx.fetch("count_open_jobs", {"owner_id": new.owner_id}))[0][0])
+    if count >= new.most_open:
+        raise UnfitState(
+            f"that would be {count + 1:,} unfinished jobs; the limit per owner is"
+            f" {new.most_open:,}",
+            "Ask an admin; HOLDFAST_QUOTA_JOBS sets the limit.",
+        )
 
 
 def require_table(options: Mapping[str, Any]) -> None:

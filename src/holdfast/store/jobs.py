@@ -59,6 +59,7 @@ class NewJob:
     standing: bool = False  # accepts records at any time and does not end
     takes_over: bool = False  # streams of other owners too, with their checkpoints
     enabled_by: str | None = None  # the flag without which the pipeline is off
+    most_open: int | None = None  # unfinished jobs that its owner may have, this one included
 
 
 class Jobs:
@@ -231,7 +232,10 @@ async def resume_job(
     reopening = {"job_id": job_id, "max_items": caps.get("max_per_source")}
     reopened = await tx.take("reopen_streams", reopening)
     state = await locked_state(tx, job_id)
-    if state in (JobState.DONE, JobState.FAILED) and not reopened:
+    concludes = (await tx.fetch("job_concludes", {"job_id": job_id}))[0][0]
+    # A FAILED job without a stream to continue is one that its pipeline could not conclude.
+    is_over = state is JobState.DONE or (state is JobState.FAILED and not concludes)
+    if is_over and not reopened:
         raise UnfitState(
             f"job {job_id} is {state} and has nothing left to do",
             "Use `holdfast reprocess` to process finished items again.",

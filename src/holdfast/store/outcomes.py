@@ -22,7 +22,7 @@ from holdfast.store.counters import add_counts
 from holdfast.store.database import Database, verb
 from holdfast.store.decisions import DecisionRow, add_decisions
 from holdfast.store.driver import Transaction, Values
-from holdfast.store.plans import Planner, conclude_streams, follow_up
+from holdfast.store.plans import ConclusionFailed, Planner, conclude_streams, follow_up
 
 _AGAIN_RANGE_ITEMS = 500
 _COLUMNS = Outcome._fields.index("delay")
@@ -80,7 +80,10 @@ class Outcomes:
         removes the last of them: its own look comes after its commit."""
         if await self._database.fetch("open_range_exists", {"job_id": job_id}):
             return None
-        return await self._complete(job_id, planner)
+        try:
+            return await self._complete(job_id, planner)
+        except ConclusionFailed as failure:
+            return await self._fail_conclusion(job_id, str(failure))
 
     @verb
     async def _complete(
@@ -91,7 +94,16 @@ class Outcomes:
             return None
         if await tx.fetch("open_range_exists", {"job_id": job_id}):
             return None
-        return await _end(tx, job_id, planner)
+        return await _end(tx, job_id, planner, self._database)
+
+    @verb
+    async def _fail_conclusion(self, tx: Transaction, job_id: int, error: str) -> JobState | None:
+        """Ends a job whose pipeline could not conclude it: every worker that tried again would fail
+        the same way. Its streams stay complete; `resume` asks the pipeline again."""
+        rows = await tx.fetch("job_state", {"job_id": job_id})
+        if not rows or rows[0]["state"] != JobState.RUNNING:
+            return None
+        return await _set_end(tx, job_id, "fail", error)
 
 
 async def _pass_fence(
@@ -234,9 +246,11 @@ async def _count(tx: Transaction, job_id: int, held: Sequence[Settlement]) -> No
     )
 
 
-async def _end(tx: Transaction, job_id: int, planner: Planner | None) -> JobState | None:
+async def _end(
+    tx: Transaction, job_id: int, planner: Planner | None, database: Database
+) -> JobState | None:
     concludes = (await tx.fetch("job_concludes", {"job_id": job_id}))[0][0]
-    if concludes and (planner is None or not await conclude_streams(tx, job_id, planner)):
+    if concludes and (planner is None or not await conclude_streams(tx, job_id, planner, database)):
         return None
     streams = await tx.fetch("stream_ends", {"job_id": job_id})
     states = {row[0] for row in streams}
@@ -244,10 +258,15 @@ async def _end(tx: Transaction, job_id: int, planner: Planner | None) -> JobStat
         return None
     verb = "fail" if StreamState.FAILED in states else "finish"
     errors = "; ".join(row[1] for row in streams if row[0] == StreamState.FAILED)
+    state = await _set_end(tx, job_id, verb, errors or None)
+    if concludes and planner is not None and state is JobState.DONE:
+        await follow_up(tx, job_id, planner, database)
+    return state
+
+
+async def _set_end(tx: Transaction, job_id: int, verb: str, error: str | None) -> JobState:
     state = next_job_state(verb, JobState.RUNNING)
-    await tx.run("set_job_state", {"job_id": job_id, "state": state, "error": errors or None})
+    await tx.run("set_job_state", {"job_id": job_id, "state": state, "error": error})
     detail = {"actor": "engine", "action": verb, "job_id": job_id, "subject": "", "detail": "{}"}
     await tx.run("add_audit", detail)
-    if concludes and planner is not None and state is JobState.DONE:
-        await follow_up(tx, job_id, planner)
     return state

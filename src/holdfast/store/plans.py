@@ -3,8 +3,8 @@ reads that it bases the decision on."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import orjson
 
-from holdfast.errors import SwitchedOff, Throttled
+from holdfast.errors import HoldfastError, SwitchedOff, Throttled, UserError
 from holdfast.model import JobState, SliceKind, Standing, StreamState
 from holdfast.pipeline import (
     Conclusion,
@@ -34,6 +34,10 @@ from holdfast.store.jobs import NewJob, create_job, resume_job
 from holdfast.store.reads import job_of
 from holdfast.store.rows import fields_of
 from holdfast.store.schedules import DueSchedule
+
+_LONGEST_ERROR = 1000
+#: What carrying out a wrong conclusion or plan raises.
+_WRONG = (UserError, AttributeError, TypeError, ValueError)
 
 
 class Planner(Protocol):
@@ -127,19 +131,41 @@ async def _start(tx: Transaction, planner: Planner, start: Start) -> int:
     return job_id
 
 
-async def conclude_streams(tx: Transaction, job_id: int, planner: Planner) -> bool:
+class ConclusionFailed(HoldfastError):
+    """The pipeline's own code raised at the end of a job; the transaction was rolled back."""
+
+
+@contextmanager
+def _failures_of(
+    method: str, database: Database, kinds: tuple[type[Exception], ...] = (Exception,)
+) -> Iterator[None]:
+    try:
+        yield
+    except kinds as error:
+        if database.driver.is_passing(error):
+            raise
+        detail = f"{type(error).__name__}: {error}"[:_LONGEST_ERROR]
+        raise ConclusionFailed(f"`{method}` of the pipeline failed: {detail}") from error
+
+
+async def conclude_streams(
+    tx: Transaction, job_id: int, planner: Planner, database: Database
+) -> bool:
     """Asks the pipeline about each complete stream; False if one has to be walked further."""
     job = job_of((await tx.fetch("job", {"job_id": job_id}))[0])
     complete = True
     for row in await tx.fetch("standings_of_job", {"job_id": job_id}):
         standing = _standing(row)
         if standing.state is StreamState.COMPLETE:
-            conclusion = await planner.pipeline.conclude(tx, job, standing)
-            complete = await _conclude(tx, job_id, standing.stream_id, conclusion) and complete
+            with _failures_of("conclude", database):
+                conclusion = await planner.pipeline.conclude(tx, job, standing)
+            with _failures_of("conclude", database, _WRONG):
+                ends = await _conclude(tx, job_id, standing.stream_id, conclusion)
+            complete = ends and complete
     return complete
 
 
-async def follow_up(tx: Transaction, job_id: int, planner: Planner) -> None:
+async def follow_up(tx: Transaction, job_id: int, planner: Planner, database: Database) -> None:
     """Starts what was requested while the job ran, in the transaction that ends it, so that no
     webhook is lost."""
     if not planner.pipeline.plans:
@@ -147,10 +173,12 @@ async def follow_up(tx: Transaction, job_id: int, planner: Planner) -> None:
     for row in await tx.fetch("standings_of_job", {"job_id": job_id}):
         standings = partial(_standings, tx, planner.pipeline.name)
         request = {"follow": _standing(row).source}
-        planned = await planner.pipeline.plan(tx, request, standings, await _now(tx))
+        now = await _now(tx)
+        with _failures_of("plan", database):
+            planned = await planner.pipeline.plan(tx, request, standings, now)
         # Refused before anything of the job is written. The request stays marked in the stream, for
         # the next plan.
-        with suppress(SwitchedOff, Throttled):
+        with _failures_of("plan", database, _WRONG), suppress(SwitchedOff, Throttled):
             await carry_out(tx, planner, planned)
 
 

@@ -333,6 +333,11 @@ where    pipeline = :pipeline and input_key = :input_key and owner_id = :owner_i
 order by id
 limit    1;
 
+-- name: count_open_jobs
+select count(*)
+from   jobs
+where  owner_id = :owner_id and state in ('QUEUED', 'RUNNING', 'PAUSED');
+
 -- name: standing_job
 -- The standing job of a pipeline and owner.
 select id
