@@ -2,7 +2,18 @@
 
 from holdfast.errors import Category, ErrorCode, Failed, NotFound, Retry, RetryClass, Skip
 from holdfast.loader import Loader
-from holdfast.model import Item, ItemStatus, Job, JobState, Lane, Outcome, Page, Record, Standing
+from holdfast.model import (
+    Item,
+    ItemStatus,
+    Job,
+    JobState,
+    Lane,
+    NothingYet,
+    Outcome,
+    Page,
+    Record,
+    Standing,
+)
 from holdfast.options import Option
 from holdfast.pipeline import (
     Act,
@@ -45,6 +56,7 @@ __all__ = [
     "Loader",
     "Mark",
     "NotFound",
+    "NothingYet",
     "Option",
     "Outcome",
     "Page",

@@ -127,6 +127,15 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
+class NothingYet:
+    """Yielded by `discover` instead of a page: the source has no more records now and has not
+    ended. It is asked again, from the same cursor, after `after` seconds."""
+
+    after: float = 1.0
+    waiting_for: str = "new records"
+
+
+@dataclass(frozen=True, slots=True)
 class Standing:
     """The state of a stream, as a pipeline's `plan` and `conclude` see it."""
 

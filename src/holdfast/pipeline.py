@@ -22,7 +22,7 @@ from holdfast.errors import ErrorCode, Failed, PipelineError, RetryClass
 from holdfast.file_store import place_named
 from holdfast.flags import FlagValue
 from holdfast.loader import CacheHandle, Loader
-from holdfast.model import ItemStatus, Job, Json, Lane, Page, Standing
+from holdfast.model import ItemStatus, Job, Json, Lane, NothingYet, Page, Standing
 from holdfast.options import Option
 from holdfast.rulings import Ruled
 
@@ -234,12 +234,31 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """An order: start a new job on one stream, as a new generation if it was read before."""
+    """An order: start a new job on one source or several, as a new generation of each that was
+    read before. What is not given comes from the pipeline; without caps, there are none."""
 
-    source: str
+    source: str | Sequence[str]
     mode: str
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    lane: Lane | None = None
+    max_items: int | None = None
+    max_items_per_source: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.sources:
+            raise PipelineError(f"the order to start {self.name!r} names no source")
+        if self.lane is Lane.UPLOAD:
+            raise PipelineError(
+                f"the order to start {self.name!r} has the lane UPLOAD",
+                "That is for the rows of files; choose SENTINEL, EVENT or BACKFILL.",
+            )
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Each once, in order."""
+        given = (self.source,) if isinstance(self.source, str) else self.source
+        return tuple(dict.fromkeys(given))
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,6 +366,7 @@ class Pipeline:
     loaders: Mapping[str, Loader] = {}  # what ctx.load(name, key) looks up in batches
     schema: Sequence[str] = ()  # statements that create missing tables that `save` writes
     slice_pages: int | None = None  # maximum number of pages in one slice of discovery
+    follows: bool = False  # its sources never end: no error makes it give one up
 
     def __init__(self) -> None:
         self.file: str | None = None  # the file it was loaded from
@@ -395,7 +415,7 @@ class Pipeline:
         """Identifies the query behind the cursor: a stored cursor is refused if this changed."""
         return source
 
-    def discover(self, source: str, cursor: Any, ctx: Context) -> AsyncIterator[Page]:
+    def discover(self, source: str, cursor: Any, ctx: Context) -> AsyncIterator[Page | NothingYet]:
         """Yields the pages of a source from `cursor` (None: from the beginning)."""
         raise NotImplementedError
 

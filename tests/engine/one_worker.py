@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
 
 import structlog
 
@@ -46,3 +48,27 @@ def facilities_of(
     flags = FlagValues(store, {flag.name: ServedFlag(flag) for flag in flags_of}, SystemClock())
     parts = FacilityParts(store, None, lambda name: None, flags.get, timeout, 1000, log)  # type: ignore[arg-type]
     return JobFacilities(parts, made, Job(1, made.name, made.name, JobState.RUNNING))
+
+
+@asynccontextmanager
+async def working(store: Store, *made: Pipeline, **settings: str) -> AsyncIterator[None]:
+    """A worker that works until the end of the block."""
+    parts = WorkerParts(
+        store, "one", "tester", SystemClock(), random.Random(1), Metrics(), structlog.get_logger()
+    )
+    options = worker_options(load_settings(settings), None, until_idle=False)
+    worker = Worker(parts, {pipeline.name: pipeline for pipeline in made}, options)
+    running = asyncio.create_task(worker.run())
+    try:
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            yield
+    finally:
+        worker.stop()
+        await running
+
+
+async def until(condition: Callable[[], Awaitable[Any]]) -> Any:
+    """Waits for a condition; its caller limits the time."""
+    while not (value := await condition()):
+        await asyncio.sleep(0.01)
+    return value

@@ -383,11 +383,18 @@ async def _return_leases(store: Store, job_id: int) -> None:
     await store.leases.return_leases("doomed")
 
 
+async def _lose_worker(store: Store, job_id: int) -> None:
+    if not await fetch(store, "select 1 from workers where name = 'doomed'"):
+        await store.workers.add_worker("doomed", "host", 1, [])
+    await store.workers.free_lost("doomed", 0.0)
+
+
 SCENARIOS.append(Scenario("claim", _fresh, _claim_some, drains))
 for expired in EXPIRED:
     SCENARIOS.append(Scenario("claim", expired, _claim_some, drains))
     SCENARIOS.append(Scenario("rescue", expired, _rescue, drains))
     SCENARIOS.append(Scenario("return_leases", expired, _return_leases, drains))
+    SCENARIOS.append(Scenario("free_lost", expired, _lose_worker, drains))
 
 
 async def _held(store: Store) -> Any:

@@ -246,6 +246,7 @@ def worker_options(settings: Settings, only_job: int | None, until_idle: bool) -
             files=settings.data_dir / "files",
         ),
         threads=settings.threads,
+        discover_concurrency=settings.discover_concurrency,
         discover=discover_limits(settings),
         claim=_claim_bounds(settings),
         concurrency=ConcurrencyBounds(

@@ -14,6 +14,7 @@ from typing import Any
 from holdfast.console import Console
 from holdfast.console.file_library import FileLibrary
 from holdfast.engine.fair_places import TRIES, FairPlaces
+from holdfast.engine.lost_workers import this_machine
 from holdfast.engine.record.uploads import Upload, UploadParts
 from holdfast.errors import DatabaseGone, InputError, NotAllowed, NotThere
 from holdfast.model import Job
@@ -78,7 +79,9 @@ class UploadRunner:
         parts, store = self._parts, self._store
         name = parts.new_name()
         # Registered as a worker, so that its lease is free at once when this process is gone.
-        await store.workers.add_worker(name, socket.gethostname(), os.getpid(), [])
+        await store.workers.add_worker(
+            name, socket.gethostname(), os.getpid(), [], machine=this_machine()
+        )
         try:
             job = await store.reads.job(job_id)
             try:

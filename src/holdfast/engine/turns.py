@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,8 +12,13 @@ from holdfast.model import SliceKind
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
 
-#: Discovery slices that one worker walks at once.
-WALKS = 4
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """How many more streams a worker can walk, and how many of them may be slow ones."""
+
+    free: int
+    slow: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,13 +40,13 @@ class Turns(Protocol):
     #: whether it listens to messages; others then send them for this worker's pipelines
     listens: bool
 
-    async def next(self, seconds: float, walking: Collection[int]) -> Turn | None:
-        """The next turn, after at most `seconds`. `walking` are the jobs whose discovery is in
-        progress in this worker."""
+    async def next(self, seconds: float, places: Places) -> Turn | None:
+        """The next turn, after at most `seconds`; discovery only if there is a place for it."""
         ...
 
     async def others_wait(self, turn: Turn) -> bool:
-        """Whether another job needs the worker, now that the slice's time is up."""
+        """Whether another job, or another stream, needs the worker, now that the slice's time is
+        up."""
         ...
 
     async def ended(self, turn: Turn, worked: bool) -> None:
@@ -65,14 +70,17 @@ class PollingTurns:
         self._may_run = may_run
         self._clock = clock
         self._served: dict[int, float] = {}
+        self._walked: dict[int, float] = {}
 
-    async def next(self, seconds: float, walking: Collection[int]) -> Turn | None:
-        turn = await self._next_walk(walking) or await self._next_slice()
+    async def next(self, seconds: float, places: Places) -> Turn | None:
+        turn = await self._next_walk(places) or await self._next_slice()
         if turn is None:
             await asyncio.sleep(seconds)
         return turn
 
     async def others_wait(self, turn: Turn) -> bool:
+        if turn.kind is SliceKind.DISCOVER:
+            return bool(await self._discovering_jobs(slow=False))
         return any(job_id != turn.job_id for job_id in await self._runnable())
 
     async def ended(self, turn: Turn, worked: bool) -> None:
@@ -81,21 +89,28 @@ class PollingTurns:
     async def close(self) -> None:
         """Holds nothing."""
 
-    async def _next_walk(self, walking: Collection[int]) -> Turn | None:
-        if not self._discovering or len(walking) >= WALKS:
+    async def _next_walk(self, places: Places) -> Turn | None:
+        if not self._discovering or not places.free:
             return None
-        for job_id, lane in await self._store.reads.discovering_jobs(self._discovering):
-            if job_id not in walking and self._may_run(job_id, lane):
-                return Turn(SliceKind.DISCOVER, job_id)
-        return None
+        waiting = await self._discovering_jobs(slow=places.slow > 0)
+        if not waiting:
+            return None
+        return Turn(SliceKind.DISCOVER, self._least_served(self._walked, waiting))
+
+    async def _discovering_jobs(self, slow: bool) -> list[int]:
+        jobs = await self._store.reads.discovering_jobs(self._discovering, slow)
+        return [job_id for job_id, lane in jobs if self._may_run(job_id, lane)]
 
     async def _next_slice(self) -> Turn | None:
         runnable = await self._runnable()
         if not runnable:
             return None
-        chosen = min(runnable, key=lambda job_id: (self._served.get(job_id, 0.0), job_id))
-        self._served[chosen] = self._clock.monotonic()
-        return Turn(SliceKind.PROCESS, chosen)
+        return Turn(SliceKind.PROCESS, self._least_served(self._served, runnable))
+
+    def _least_served(self, served: dict[int, float], job_ids: list[int]) -> int:
+        chosen = min(job_ids, key=lambda job_id: (served.get(job_id, 0.0), job_id))
+        served[chosen] = self._clock.monotonic()
+        return chosen
 
     async def _runnable(self) -> list[int]:
         jobs = await self._store.reads.runnable_jobs(self._names)

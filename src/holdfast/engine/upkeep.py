@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from cronsim import CronSim, CronSimError
 
 from holdfast.engine.control import Control
+from holdfast.engine.lost_workers import LostWorkers
 from holdfast.engine.planning import planner_at_end
 from holdfast.errors import DatabaseGone, UserError
 from holdfast.observe.metrics import Metrics, QueueReading
@@ -36,6 +37,10 @@ async def every(seconds: float, action: Callable[[], Awaitable[None]], log: Any,
         await asyncio.sleep(seconds)
 
 
+#: Workers give a sign of life, and look for those that do not, this many times within the time
+#: after which one counts as lost, and at least this often.
+_HEARTBEATS = 5
+_HEARTBEAT_SECONDS = 2.0
 #: A process that stops sweeping loses the duty to another after this many sweeps.
 _TERM_SWEEPS = 3
 #: Chunks of expired cache entries that one sweep removes.
@@ -49,6 +54,10 @@ class UpkeepLimits:
     message_lost_seconds: float
     announces: bool
 
+    @property
+    def heartbeat_seconds(self) -> float:
+        return min(_HEARTBEAT_SECONDS, self.worker_lost_seconds / _HEARTBEATS)
+
 
 class Upkeep:
     def __init__(
@@ -61,7 +70,7 @@ class Upkeep:
         metrics: Metrics,
         log: Any,
     ) -> None:
-        """`holder` names the process: only one at a time sweeps."""
+        """`holder` names the process: only one at a time sweeps. All look for lost workers."""
         self._store = store
         self._control = control
         self._pipelines = pipelines
@@ -70,6 +79,7 @@ class Upkeep:
         self._metrics = metrics
         self._log = log
         self._tending = asyncio.Lock()
+        self._lost = LostWorkers(store, holder, limits.worker_lost_seconds, log)
 
     def loops(self, in_work: InWork = tuple) -> list[Coroutine[Any, Any, None]]:
         """The periodic tasks."""
@@ -80,6 +90,7 @@ class Upkeep:
             every(seconds, self.read_queue, self._log, "queue"),
             every(seconds, self.conclude, self._log, "conclude"),
             every(seconds, self.tend, self._log, "tend"),
+            every(self._limits.heartbeat_seconds, self._lost.free, self._log, "lost workers"),
         ]
 
     async def sweep(self, in_work: InWork = tuple) -> None:

@@ -19,6 +19,7 @@ from holdfast.engine.control import Control
 from holdfast.engine.facilities import FacilityParts, JobFacilities
 from holdfast.engine.flag_values import FlagValues
 from holdfast.engine.gates import Gates
+from holdfast.engine.lost_workers import this_machine
 from holdfast.engine.pace.backpressure import BacklogBounds, Backpressure
 from holdfast.engine.pace.concurrency import ConcurrencyBounds
 from holdfast.engine.pace.controllers import (
@@ -35,7 +36,7 @@ from holdfast.engine.record.slice import ProcessingSlice, SliceParts, WorkLimits
 from holdfast.engine.threads import Threads
 from holdfast.engine.turns import PollingTurns, Turn, Turns
 from holdfast.engine.upkeep import Upkeep, UpkeepLimits, every
-from holdfast.engine.walks import Walks
+from holdfast.engine.walks import WalkLimits, Walks
 from holdfast.errors import DatabaseGone
 from holdfast.flags import ServedFlag
 from holdfast.http import HttpClient, HttpOptions
@@ -46,7 +47,6 @@ from holdfast.pipeline import Facilities, Pipeline
 from holdfast.store import Store
 from holdfast.tasks import end_tasks
 
-_HEARTBEAT_SECONDS = 5.0
 _IDLE_SECONDS = (0.05, 0.5)
 _TURN_TAIL_SECONDS = 0.5
 _GATE_SECONDS = 2.0
@@ -73,6 +73,7 @@ class WorkerOptions:
     drain_seconds: float
     backfill_enabled: bool
     threads: int
+    discover_concurrency: int  # streams that one worker walks at once
     flags: Callable[[Iterable[str]], Mapping[str, ServedFlag]]  # of these extensions
     only_job: int | None = None
     until_idle: bool = False
@@ -199,7 +200,7 @@ class Worker:
 
     async def _next_turn(self, seconds: float) -> Turn | None:
         """None also when the worker is stopped in the meantime."""
-        turn = asyncio.ensure_future(self._turns.next(seconds, self._walks.job_ids))
+        turn = asyncio.ensure_future(self._turns.next(seconds, self._walks.places))
         stopped = asyncio.ensure_future(self._stop.wait())
         await asyncio.wait([turn, stopped], return_when=asyncio.FIRST_COMPLETED)
         stopped.cancel()
@@ -210,15 +211,16 @@ class Worker:
 
     async def _take(self, turn: Turn) -> bool:
         """Follows a turn; False if nothing could be claimed."""
-        if turn.kind is SliceKind.DISCOVER:
-            self._walks.start(turn)
-            return True
         try:
-            execute = await self._execute_for(turn.job_id)
+            if turn.kind is SliceKind.DISCOVER:
+                worked = await self._walks.start(turn)
+            else:
+                execute = await self._execute_for(turn.job_id)
         except BaseException:
             await self._turns.ended(turn, worked=False)
             raise
-        worked = await self._work_slice(turn, execute)
+        if turn.kind is SliceKind.PROCESS:
+            worked = await self._work_slice(turn, execute)
         if not worked:
             await self._pause(_IDLE_SECONDS[0])
         return worked
@@ -280,7 +282,7 @@ class Worker:
 
     async def _all_done(self) -> bool:
         """Nothing of ours runs, and no job that we may work on is still RUNNING."""
-        if self._tails or self._walks.job_ids:
+        if self._tails or self._walks.any:
             return False
         if self._options.only_job is not None:
             job = await self._store.reads.job(self._options.only_job)
@@ -325,9 +327,9 @@ class Worker:
         )
         backpressure = Backpressure(self._store, options.backlog, self._clock, self._metrics)
         access = SourceAccess(self._http, self._gates.passing, self._facilities, backpressure)
-        seconds = options.work.slice_seconds
-        discovery = Discovery(parts, access, self._name, seconds)
-        return Walks(parts, discovery, self._pipelines, self._turns, seconds)
+        discovery = Discovery(parts, access, self._name, options.work.slice_seconds)
+        limits = WalkLimits(options.work.slice_seconds, options.discover_concurrency)
+        return Walks(parts, discovery, self._pipelines, self._turns, limits)
 
     def _facilities(self, pipeline: Pipeline, job: Job) -> Facilities:
         parts = FacilityParts(
@@ -381,7 +383,7 @@ class Worker:
 
     def _upkeep_tasks(self) -> list[Coroutine[Any, Any, None]]:
         return [
-            every(_HEARTBEAT_SECONDS, self._heartbeat, self._log, "heartbeat"),
+            every(self._options.upkeep.heartbeat_seconds, self._heartbeat, self._log, "heartbeat"),
             every(_GATE_SECONDS, self._gates.keep, self._log, "gates"),
             *self._upkeep.loops(self._in_work),
         ]
@@ -403,6 +405,7 @@ class Worker:
             os.getpid(),
             sorted(self._pipelines),
             self._turns.listens,
+            this_machine(),
         )
 
     async def _heartbeat(self) -> None:

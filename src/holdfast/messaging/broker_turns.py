@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from holdfast.clock import Clock
 from holdfast.engine.patience import never, patiently
-from holdfast.engine.turns import WALKS, MayRun, Turn
+from holdfast.engine.turns import MayRun, Places, Turn
 from holdfast.errors import BadEnvelope, DatabaseGone, UserError
 from holdfast.messaging.broker import Broker
 from holdfast.messaging.consumer import Consumer
@@ -28,9 +28,7 @@ from holdfast.tasks import end_tasks
 
 T = TypeVar("T")
 
-#: One message of each kind of work at a time: the others are free for an idle worker.
-_PREFETCH = {"interactive": 1, "discover": WALKS, "bulk": 1}
-_ORDER = tuple(_PREFETCH)
+_ORDER = ("interactive", "discover", "bulk")
 _REVERSED_EVERY = 4
 _IDLE_SECONDS = 1.0
 _ELSEWHERE_SECONDS = 2.0
@@ -45,6 +43,7 @@ class TurnLimits:
     owner_slices: int | None
     max_message_bytes: int
     lost_seconds: float
+    discover_concurrency: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +82,14 @@ class BrokerTurns:
         self._pumps: list[asyncio.Task[None]] = []
 
     async def open(self) -> None:
-        for queue, prefetch in _PREFETCH.items():
+        for queue in _ORDER:
+            # One message at a time of items: the others are free for an idle worker.
+            prefetch = self._limits.discover_concurrency if queue == "discover" else 1
             consumer = await self._parts.broker.consume(queue, prefetch)
             self._consumers.append(consumer)
             self._pumps.append(asyncio.create_task(self._pump(queue, consumer)))
 
-    async def next(self, seconds: float, walking: Collection[int]) -> Turn | None:
+    async def next(self, seconds: float, places: Places) -> Turn | None:
         delivery = await self._next_delivery(seconds)
         if delivery is None:
             return None
@@ -98,7 +99,7 @@ class BrokerTurns:
                 await delivery.reject_to_dead(message.code, message.reason)
                 self._count("unknown", "dead")
                 return None
-            return await self._follow(delivery, message, walking)
+            return await self._follow(delivery, message)
         except asyncio.CancelledError:
             await self._hand_back(delivery, message)
             raise
@@ -154,20 +155,16 @@ class BrokerTurns:
         except BadEnvelope as error:
             return error
 
-    async def _follow(
-        self, delivery: Delivery, message: Message, walking: Collection[int]
-    ) -> Turn | None:
+    async def _follow(self, delivery: Delivery, message: Message) -> Turn | None:
         if isinstance(message.body, JobStart):
             await self._start_job(delivery, message, message.body)
             return None
         assert isinstance(message.body, SliceBody)
-        return await self._begin(delivery, message, message.body, walking)
+        return await self._begin(delivery, message, message.body)
 
     # Slices.
 
-    async def _begin(
-        self, delivery: Delivery, message: Message, body: SliceBody, walking: Collection[int]
-    ) -> Turn | None:
+    async def _begin(self, delivery: Delivery, message: Message, body: SliceBody) -> Turn | None:
         header, job_id, kind = message.header, body.job_id, body.kind
         job = await self._patiently(partial(self._begin_turn, message, body))
         if job is None or job.state is not JobState.RUNNING or job.switch:
@@ -178,9 +175,6 @@ class BrokerTurns:
             return None
         if not self._may_run(job_id, job.lane):
             await self._end(delivery, job_id, kind, _ELSEWHERE_SECONDS)
-            return None
-        if kind is SliceKind.DISCOVER and job_id in walking:
-            await self._obsolete(delivery, header.type)
             return None
         turn = Turn(kind, job_id, message.tracing.traceparent)
         self._open[turn] = delivery

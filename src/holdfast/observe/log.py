@@ -75,6 +75,10 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "worker.stopping": ("A worker is stopping and takes no more items.", ("worker",)),
     "worker.stopped": ("A worker stopped as requested.", ("worker",)),
     "worker.died": ("A worker process died.", ("worker", "exit_code")),
+    "worker.lost": (
+        "A worker is gone; what it held was freed.",
+        ("worker", "jobs"),
+    ),
     "process.died": ("A process of `holdfast up` died; it is restarted.", ("process", "exit_code")),
     "database.gone": ("The database cannot be reached.", ("error",)),
     "broker.gone": (

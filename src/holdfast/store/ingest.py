@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
@@ -19,6 +18,7 @@ from holdfast.store.database import Database, verb
 from holdfast.store.decisions import DecisionRow, add_decisions
 from holdfast.store.driver import Row, Transaction
 from holdfast.store.rows import fields_of
+from holdfast.store.stream_history import PagePlace, add_page, begin_slice, end_slice
 
 
 @dataclass(slots=True)
@@ -38,6 +38,7 @@ class StreamLease:
     items_count: int
     max_items: int | None
     failures: int
+    overruns: int  # walks that ended before its source gave a page
     token: str
     slice_id: int
 
@@ -87,11 +88,12 @@ class Ingest:
 
     @verb
     async def lease_stream(
-        self, tx: Transaction, job_id: int, worker: str, seconds: float
+        self, tx: Transaction, job_id: int, worker: str, seconds: float, slow: bool = True
     ) -> StreamLease | None:
-        """Takes a stream of the job that has more pages and that nobody holds."""
+        """Takes a stream of the job that has more pages and that nobody holds; one whose source
+        overran its last walk only if `slow`."""
         token = self._new_token()
-        free = await tx.fetch("leasable_stream", {"job_id": job_id})
+        free = await tx.fetch("leasable_stream", {"job_id": job_id, "slow": int(slow)})
         if not free:
             return None
         stream_id = free[0]["id"]
@@ -99,9 +101,7 @@ class Ingest:
         rows = await tx.take("lease_stream", hold)
         if not rows:
             return None
-        new_slice = {"stream_id": stream_id, "worker": worker}
-        await tx.run("end_lost_slices", new_slice)
-        slice_id = (await tx.take("add_slice", new_slice))[0][0]
+        slice_id = await begin_slice(tx, stream_id, worker)
         return _stream_lease(rows[0], token, slice_id)
 
     async def ingest(
@@ -140,10 +140,8 @@ class Ingest:
         room = await _room(tx, stream)
         new_items = await _select(tx, stream.job_id, first_seq, page, room, dedupe)
         advanced = await _advance(tx, stream, page, new_items, seconds)
-        if not await _remember_cursor(tx, stream, page, new_items):
-            raise DiscoveryError(
-                f"{stream.source} gave the same cursor twice: {page.next_cursor!r}"
-            )
+        if not page.end and new_items.consumed == page.records_count:
+            await _remember_cursor(tx, stream, page, new_items)
         await _add_items(tx, stream.job_id, new_items)
         if note is not None:
             await note(tx)
@@ -153,7 +151,7 @@ class Ingest:
         await add_counts(tx, stream.job_id, worker, **counts)
         await add_decisions(tx, stream.job_id, worker, decisions)
         if advanced is not StreamState.RUNNING:
-            await _end_slice(tx, stream, advanced.lower())
+            await end_slice(tx, stream.slice_id, advanced.lower())
             await _end_discovery(tx, stream.job_id)
         return Ingested(new_items.count, new_items.known, advanced, tx.waited_seconds)
 
@@ -166,23 +164,32 @@ class Ingest:
 
     @verb
     async def release_stream(
-        self, tx: Transaction, stream: StreamLease, delay: float = 0.0, error: str | None = None
+        self,
+        tx: Transaction,
+        stream: StreamLease,
+        delay: float = 0.0,
+        error: str | None = None,
+        waiting_for: str | None = None,
     ) -> None:
-        """Ends a slice; with `error`, after a failure that may pass by waiting."""
+        """Ends a slice; with `error`, after a failure that may pass by waiting. `waiting_for` says
+        what the stream waits for in other cases."""
         params = {
             "id": stream.id,
             "token": stream.token,
             "delay": delay,
-            "failed": 0 if error is None else 1,
+            "failures": stream.failures if error is None else stream.failures + 1,
             "error": error,
+            "waiting_for": waiting_for,
+            "overruns": stream.overruns,
         }
-        await _end_slice(tx, stream, "released" if error is None else "put off", error)
+        ended = "released" if error is None else "put off"
+        await end_slice(tx, stream.slice_id, ended, error)
         await tx.run("release_stream", params)
 
     @verb
     async def fail_stream(self, tx: Transaction, stream: StreamLease, error: str) -> None:
         """Ends discovery with an error; the cursor stays where it is."""
-        await _end_slice(tx, stream, "failed", error)
+        await end_slice(tx, stream.slice_id, "failed", error)
         await tx.run("fail_stream", {"id": stream.id, "token": stream.token, "error": error})
         await _end_discovery(tx, stream.job_id)
 
@@ -388,6 +395,7 @@ async def _advance(
         "error": error,
         "seconds": seconds,
         "expected_count": page.expected_count,
+        "overruns": stream.overruns,
     }
     if await tx.take("advance_stream", params):
         return state
@@ -422,19 +430,10 @@ def _cursor_after(
 
 async def _remember_cursor(
     tx: Transaction, stream: StreamLease, page: IngestPage, new_items: _NewItems
-) -> bool:
-    if page.end or new_items.consumed < page.records_count:
-        return True
-    written = orjson.dumps(page.next_cursor, option=orjson.OPT_SORT_KEYS)
-    params = {
-        "stream_id": stream.id,
-        "generation": stream.generation,
-        "cursor_hash": hashlib.sha256(written).hexdigest(),
-        "number": stream.pages_count + 1,
-        "records": new_items.consumed,
-        "items": new_items.count,
-    }
-    return bool(await tx.take("add_stream_page", params))
+) -> None:
+    place = PagePlace(stream.id, stream.generation, stream.pages_count + 1)
+    if not await add_page(tx, place, page.next_cursor, new_items.consumed, new_items.count):
+        raise DiscoveryError(f"{stream.source} gave the same cursor twice: {page.next_cursor!r}")
 
 
 async def _add_items(tx: Transaction, job_id: int, new_items: _NewItems) -> None:
@@ -468,12 +467,6 @@ async def _end_discovery(tx: Transaction, job_id: int) -> None:
     would see the other's stream still running."""
     await tx.fetch("hold_job", {"job_id": job_id})
     await tx.run("discover_job", {"job_id": job_id})
-
-
-async def _end_slice(
-    tx: Transaction, stream: StreamLease, ended: str, error: str | None = None
-) -> None:
-    await tx.run("end_slice", {"id": stream.slice_id, "ended": ended, "error": error})
 
 
 def _stream_lease(row: Row, token: str, slice_id: int) -> StreamLease:

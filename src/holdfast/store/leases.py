@@ -124,13 +124,18 @@ class Leases:
     @verb
     async def return_leases(self, tx: Transaction, worker: str) -> list[int]:
         """Frees what a dead worker held, as if its leases had expired."""
-        held = [_range(row) for row in await tx.fetch("leases_of_worker", {"worker": worker})]
-        walks = await tx.take("drop_streams_of_worker", {"worker": worker})
-        await announce_all(tx, [row["job_id"] for row in walks], SliceKind.DISCOVER)
-        await tx.run("drop_slots", {"worker": worker})
-        freed = await _expire_all(tx, held)
-        await announce_all(tx, freed, SliceKind.PROCESS)
-        return freed
+        return await return_held(tx, worker)
+
+
+async def return_held(tx: Transaction, worker: str) -> list[int]:
+    """Frees a worker's ranges, streams and places at gates; returns the jobs of its ranges."""
+    held = [_range(row) for row in await tx.fetch("leases_of_worker", {"worker": worker})]
+    walks = await tx.take("drop_streams_of_worker", {"worker": worker})
+    await announce_all(tx, [row["job_id"] for row in walks], SliceKind.DISCOVER)
+    await tx.run("drop_slots", {"worker": worker})
+    freed = await _expire_all(tx, held)
+    await announce_all(tx, freed, SliceKind.PROCESS)
+    return freed
 
 
 async def _free_ranges(tx: Transaction, job_id: int, limit: int, in_work: InWork) -> list[_Range]:

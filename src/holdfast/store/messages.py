@@ -109,7 +109,7 @@ class Messages:
     ) -> TurnJob | None:
         """A message was taken: the next may be sent. One is wanted at once when there is more
         than the `room` of the worker that follows this one, and the job's owner may have another
-        worker."""
+        worker; or when another stream of the job is free."""
         # A message may arrive before the relay that sent it has committed. To close the turn then
         # would find nothing to close, and leave it open for ever. Waited for apart: a lock held
         # by the transaction would make relays pass the job over.
@@ -132,10 +132,9 @@ class Messages:
         if not rows:
             return None
         job = TurnJob(JobState(rows[0][0]), *rows[0][1:])
-        if kind is SliceKind.PROCESS and job.state is JobState.RUNNING and not job.switch:
-            span = (await tx.fetch("claimable_span", {"job_id": job_id}))[0][0]
-            if span > room and await _owner_may_have_more(tx, job_id, owner_slices):
-                await announce(tx, job_id, kind)
+        works = job.state is JobState.RUNNING and not job.switch
+        if works and await _wants_more(tx, job_id, kind, room, owner_slices):
+            await announce(tx, job_id, kind)
         return job
 
     @verb(relaxed=True)
@@ -226,6 +225,15 @@ class Messages:
 
 _DUE = {SliceKind.PROCESS: "next_range_due", SliceKind.DISCOVER: "next_stream_due"}
 _SILENT = (("silent_jobs", SliceKind.PROCESS), ("silent_walks", SliceKind.DISCOVER))
+
+
+async def _wants_more(
+    tx: Transaction, job_id: int, kind: SliceKind, room: int, owner_slices: int | None
+) -> bool:
+    if kind is SliceKind.DISCOVER:
+        return bool((await tx.fetch("free_streams", {"job_id": job_id}))[0][0] > 1)
+    span = (await tx.fetch("claimable_span", {"job_id": job_id}))[0][0]
+    return bool(span > room) and await _owner_may_have_more(tx, job_id, owner_slices)
 
 
 async def _owner_may_have_more(tx: Transaction, job_id: int, owner_slices: int | None) -> bool:

@@ -118,8 +118,9 @@ async def carry_out(tx: Transaction, planner: Planner, planned: Planned) -> list
 
 async def _start(tx: Transaction, planner: Planner, start: Start) -> int:
     job_id = await create_job(tx, planner.make_job(start), planner.actor)
-    stream = {"pipeline": planner.pipeline.name, "source": start.source, "mode": start.mode}
-    await tx.run("clear_marks", stream)
+    for source in start.sources:
+        stream = {"pipeline": planner.pipeline.name, "source": source, "mode": start.mode}
+        await tx.run("clear_marks", stream)
     return job_id
 
 

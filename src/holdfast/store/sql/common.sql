@@ -365,7 +365,7 @@ set    job_id = :job_id, state = 'RUNNING', generation = generation + 1, cursor 
        fingerprint = :fingerprint, token = null, worker = null, expires_at = null,
        available_at = @now, pages_count = 0, records_count = 0, items_count = 0,
        max_items = :max_items, expected_count = null, failures = 0, error = null,
-       updated_at = @now
+       waiting_for = null, overruns = 0, updated_at = @now
 where  pipeline = :pipeline and source = :source and mode = :mode
        and not exists (select 1 from jobs j
                        where j.id = streams.job_id and j.state in ('QUEUED', 'RUNNING', 'PAUSED')
@@ -373,12 +373,13 @@ where  pipeline = :pipeline and source = :source and mode = :mode
 returning id;
 
 -- name: leasable_stream
--- A stream with pages to fetch that nobody holds.
+-- A stream with pages to fetch that nobody holds; one whose source is slow, only where asked for.
 select   s.id
 from     streams s
          join jobs j on j.id = s.job_id
 where    s.job_id = :job_id and s.state = 'RUNNING' and s.available_at <= @now
          and (s.worker is null or s.expires_at <= @now)
+         and (:slow = 1 or s.overruns = 0)
          and j.state = 'RUNNING'
          and not exists (select 1 from kill_switches k
                          where k.scope in ('all', 'pipeline:' || j.pipeline,
@@ -392,7 +393,7 @@ update streams
 set    token = :token, worker = :worker, expires_at = @after(:seconds)
 where  id = :id and state = 'RUNNING' and (worker is null or expires_at <= @now)
 returning id, pipeline, source, mode, job_id, generation, cursor, fingerprint, pages_count,
-          records_count, items_count, max_items, failures;
+          records_count, items_count, max_items, failures, overruns;
 
 -- name: advance_stream
 -- The fence of ingest: the cursor moves with the rows, only for the lease's holder, only once.
@@ -400,6 +401,7 @@ update streams
 set    cursor = :cursor, pages_count = pages_count + 1,
        records_count = records_count + :records, items_count = items_count + :items,
        state = :state, error = cast(:error as text), expires_at = @after(:seconds), failures = 0,
+       waiting_for = null, overruns = :overruns,
        expected_count = coalesce(cast(:expected_count as bigint), expected_count),
        full_completed_at = case when :state = 'COMPLETE'
                                      and exists (select 1 from jobs j
@@ -423,6 +425,14 @@ values (:stream_id, :generation, :cursor_hash, :number, :records, :items, @now)
 on conflict (stream_id, generation, cursor_hash) do nothing
 returning number;
 
+-- name: prune_stream_pages
+-- Keeps the latest pages of this pass, and those whose number is a power of two: whatever the length
+-- of a loop of cursors, one of these is in it and comes again.
+delete from stream_pages
+where  stream_id = :stream_id
+       and (generation < :generation
+            or number <= :before and (number & (number - 1)) <> 0);
+
 -- name: renew_stream
 -- The lease of a stream whose next page takes long.
 update streams
@@ -434,20 +444,21 @@ returning id;
 -- The slice ended; the stream continues later.
 update streams
 set    token = null, worker = null, expires_at = null, available_at = @after(:delay),
-       failures = failures + :failed, error = cast(:error as text), updated_at = @now
+       failures = :failures, error = cast(:error as text),
+       waiting_for = cast(:waiting_for as text), overruns = :overruns, updated_at = @now
 where  id = :id and token = :token;
 
 -- name: fail_stream
 update streams
 set    state = 'FAILED', token = null, worker = null, expires_at = null, error = :error,
-       updated_at = @now
+       waiting_for = null, updated_at = @now
 where  id = :id and token = :token;
 
 -- name: reopen_streams
 -- Streams that failed or stopped at a cap continue from their cursors.
 update streams
-set    state = 'RUNNING', failures = 0, error = null, available_at = @now,
-       token = null, worker = null, expires_at = null,
+set    state = 'RUNNING', failures = 0, error = null, waiting_for = null, overruns = 0,
+       available_at = @now, token = null, worker = null, expires_at = null,
        max_items = coalesce(cast(:max_items as bigint), max_items), updated_at = @now
 where  job_id = :job_id and state in ('FAILED', 'CAPPED')
 returning id;
@@ -498,6 +509,7 @@ from   jobs j
 where  j.state = 'RUNNING' and j.pipeline in (@each(:pipelines, text))
        and j.reference is null and s.state = 'RUNNING' and s.available_at <= @now
        and (s.worker is null or s.expires_at <= @now)
+       and (:slow = 1 or s.overruns = 0)
        and not exists (select 1 from kill_switches k
                        where k.scope in ('all', 'pipeline:' || j.pipeline, 'source:' || s.source));
 
@@ -581,13 +593,28 @@ where  scope = :scope
 returning scope;
 
 -- name: add_worker
-insert into workers (name, host, pid, pipelines, listens, started_at, seen_at)
-values (:name, :host, :pid, :pipelines, :listens, @now, @now);
+insert into workers (name, host, machine, pid, pipelines, listens, started_at, seen_at)
+values (:name, :host, :machine, :pid, :pipelines, :listens, @now, @now);
 
 -- name: see_worker
+-- One that was taken for lost is not.
 update workers
-set    seen_at = @now
+set    seen_at = @now, stopped_at = null
 where  name = :name
+returning name;
+
+-- name: lost_workers
+-- Workers that were not seen for too long, beside the one that looks.
+select   name
+from     workers
+where    stopped_at is null and name <> :observer and seen_at <= @after(:ago)
+order by name;
+
+-- name: lose_worker
+-- Compare and set: of two processes that see it lost, one frees what it held.
+update workers
+set    stopped_at = @now
+where  name = :name and stopped_at is null and seen_at <= @after(:ago)
 returning name;
 
 -- name: stop_worker

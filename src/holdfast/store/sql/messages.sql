@@ -78,6 +78,15 @@ from   (select hi, lo from ranges
               and (worker is null or expires_at <= @now)
         order by available_at, id limit 16) free;
 
+-- name: free_streams
+-- How many streams of a job could be walked now.
+select count(*)
+from   streams s
+       join jobs j on j.id = s.job_id
+where  s.job_id = :job_id and s.state = 'RUNNING' and s.available_at <= @now
+       and (s.worker is null or s.expires_at <= @now) and j.lane <> 'UPLOAD'
+       and not exists (select 1 from kill_switches k where k.scope = 'source:' || s.source);
+
 -- name: hasten_owner
 -- Its owner may have another worker now: what was put off until then is sent at once.
 update outbox

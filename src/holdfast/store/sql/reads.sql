@@ -68,7 +68,7 @@ from   ranges r
 where  r.job_id = :job_id and r.again = 1 and o.status = 'PENDING';
 
 -- name: live_workers
-select   name, host, pid, pipelines, started_at, seen_at
+select   name, host, machine, pid, pipelines, started_at, seen_at
 from     workers
 where    stopped_at is null and seen_at > @after(-1.0 * :lost_seconds)
 order by name;
