@@ -15,26 +15,18 @@ from holdfast.model import (
     Standing,
 )
 from holdfast.options import Option
-from holdfast.pipeline import (
+from holdfast.orders import (
     Act,
-    Backoff,
     Conclusion,
-    Context,
-    Dedupe,
-    Done,
-    Gate,
     Mark,
-    Pipeline,
     Planned,
     Reopen,
     Resume,
-    Settled,
     Start,
-    Tx,
     Unproven,
     Verified,
-    pipeline,
 )
+from holdfast.pipeline import Backoff, Context, Dedupe, Done, Gate, Pipeline, Settled, Tx, pipeline
 from holdfast.rulings import Ruled, Ruling, RulingKind
 
 __all__ = [

@@ -12,7 +12,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,6 +24,7 @@ from holdfast.flags import FlagValue
 from holdfast.loader import CacheHandle, Loader
 from holdfast.model import ItemStatus, Job, Json, Lane, NothingYet, Page, Standing
 from holdfast.options import Option
+from holdfast.orders import Conclusion, Planned
 from holdfast.rulings import Ruled
 
 
@@ -32,13 +33,24 @@ class Gate:
     """A shared limit on one domain or provider, held across all workers.
 
     Requests start at least `spacing` seconds apart, plus up to `jitter` more, with at most
-    `concurrency` in flight (0: no limit).
+    `concurrency` in flight (0: no limit). A budget allows `requests`, and `units` of what they
+    cost, in `period` seconds (0: no limit).
     """
 
     name: str
     spacing: float = 0.0
     jitter: float = 0.0
     concurrency: int = 0
+    requests: int = 0
+    units: float = 0.0
+    period: float = 60.0
+
+    def __post_init__(self) -> None:
+        limits = (self.spacing, self.jitter, self.concurrency, self.requests, self.units)
+        if min(limits) < 0 or self.period <= 0:
+            raise PipelineError(
+                f"{self} is not a gate", "Limits are at least 0; the period is above 0."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +103,9 @@ class Http(Protocol):
 
     async def request(self, method: str, url: str, **options: Any) -> Any: ...
 
-    async def throttled(self, reply: Any, reason: str) -> Any: ...
+    async def throttled(self, reply: Any, reason: str, at_least: float = 0.0) -> Any: ...
+
+    def unavailable(self, reply: Any, reason: str) -> Any: ...
 
 
 class Row(Sequence[Any], ABC):
@@ -162,7 +176,7 @@ class Context:
         seq: int,
         attempt: int,
         http: Http,
-        gates: Callable[[str], Any],
+        gates: Callable[[str, float], Any],
         log: Any,
         facilities: Facilities,
         files: Path | None = None,
@@ -190,9 +204,10 @@ class Context:
             raise Failed("STORAGE_ERROR", "the image of this row is not stored on this host")
         return path
 
-    def gate(self, name: str) -> Any:
-        """`async with ctx.gate("provider"):` passes a gate for work that does not use ctx.http."""
-        return self._gates(name)
+    def gate(self, name: str, cost: float = 0.0) -> Any:
+        """`async with ctx.gate("provider"):` passes a gate for work that does not use ctx.http.
+        `cost` is what it uses of the units of the gate's budget."""
+        return self._gates(name, cost)
 
     def read(self, query: str, params: Mapping[str, Any] | None = None) -> Any:
         """`rows = await ctx.read(...)`: reads the pipeline's own tables, by a named query of its
@@ -231,103 +246,6 @@ class Settled:
     attempts: int = 1
     effects: Any = None  # of Done(result, effects=...)
 
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """An order: start a new job on one source or several, as a new generation of each that was
-    read before. What is not given comes from the pipeline; without caps, there are none."""
-
-    source: str | Sequence[str]
-    mode: str
-    name: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-    lane: Lane | None = None
-    max_items: int | None = None
-    max_items_per_source: int | None = None
-
-    def __post_init__(self) -> None:
-        if not self.sources:
-            raise PipelineError(f"the order to start {self.name!r} names no source")
-        if self.lane is Lane.UPLOAD:
-            raise PipelineError(
-                f"the order to start {self.name!r} has the lane UPLOAD",
-                "That is for the rows of files; choose SENTINEL, EVENT or BACKFILL.",
-            )
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """Each once, in order."""
-        given = (self.source,) if isinstance(self.source, str) else self.source
-        return tuple(dict.fromkeys(given))
-
-
-@dataclass(frozen=True, slots=True)
-class Resume:
-    """An order: continue the job from the cursors of its streams."""
-
-    job_id: int
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """An order: request another job on the stream. Cleared by the Start that fulfils it."""
-
-    stream_id: int
-    force_full: bool = False
-    rerun: bool = False
-
-
-Order = Start | Resume | Mark
-
-
-@dataclass(frozen=True, slots=True)
-class Act:
-    """A change to the pipeline's own rows, for the audit log."""
-
-    action: str
-    subject: str
-    detail: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """What a pipeline decides on a request: orders, an answer for the caller, and further entries
-    for the audit log."""
-
-    orders: Sequence[Order] = ()
-    answer: Any = None
-    acts: Sequence[Act] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Verified:
-    """The stream was read completely and counted."""
-
-    expected_count: int | None
-    actual_count: int | None
-    proven: bool  # whether the counts prove that nothing is missing
-
-
-@dataclass(frozen=True, slots=True)
-class Reopen:
-    """Not complete yet: continue reading the stream from this cursor after `delay` seconds."""
-
-    cursor: Any
-    delay: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Unproven:
-    """The stream ended, but its records cannot be right: the job fails with this error.
-
-    A resume continues from `cursor`.
-    """
-
-    error: str
-    cursor: Any
-
-
-Conclusion = Verified | Reopen | Unproven
 
 #: What a pipeline can set a backoff for.
 BACKOFF_KINDS = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -23,12 +24,13 @@ from holdfast.settings import load_settings
 from holdfast.store import Store
 
 _PATIENCE_SECONDS = 60
+_NUMBERS = itertools.count(1)  # a worker's name is never used again
 
 
 async def work(store: Store, made: Pipeline, **settings: str) -> None:
     parts = WorkerParts(
         store,
-        name="one",
+        name=f"one {next(_NUMBERS)}",
         owner="tester",
         clock=SystemClock(),
         rng=random.Random(1),
@@ -54,7 +56,13 @@ def facilities_of(
 async def working(store: Store, *made: Pipeline, **settings: str) -> AsyncIterator[None]:
     """A worker that works until the end of the block."""
     parts = WorkerParts(
-        store, "one", "tester", SystemClock(), random.Random(1), Metrics(), structlog.get_logger()
+        store,
+        f"one {next(_NUMBERS)}",
+        "tester",
+        SystemClock(),
+        random.Random(1),
+        Metrics(),
+        structlog.get_logger(),
     )
     options = worker_options(load_settings(settings), None, until_idle=False)
     worker = Worker(parts, {pipeline.name: pipeline for pipeline in made}, options)

@@ -46,7 +46,7 @@ def test_every_metric_can_be_read_by_a_prometheus_parser() -> None:
     metrics.ingest_rows.labels("prices").inc(256)
     metrics.database_seconds.labels("settle").observe(0.01)
     metrics.pool_wait_seconds.observe(0.02)
-    metrics.gate_wait_seconds.observe(1.5)
+    metrics.gate_passed("api.example.org", 1.5)
     metrics.broker_queue_depth.labels("holdfast.bulk").set(4)
     metrics.messages.labels("slice.process", "done").inc()
     metrics.page_seconds.labels("items").observe(0.01)

@@ -28,7 +28,7 @@ class FacilityParts:
 
     store: Store
     http: Http
-    gates: Callable[[str], Any]
+    gates: Callable[[str, float], Any]
     flag: Callable[[str], Awaitable[FlagValue]]
     timeout_seconds: float
     max_value_bytes: int

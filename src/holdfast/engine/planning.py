@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from holdfast.model import Job, Lane
-from holdfast.pipeline import Pipeline, Start
+from holdfast.orders import Start
+from holdfast.pipeline import Pipeline
 from holdfast.store import NewJob, NewStream
 
 

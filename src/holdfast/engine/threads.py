@@ -47,8 +47,11 @@ class BlockingHttp:
     def request(self, method: str, url: str, **options: Any) -> Any:
         return self._wait(self._http.request(method, url, **options))
 
-    def throttled(self, reply: Any, reason: str) -> Any:
-        return self._wait(self._http.throttled(reply, reason))
+    def throttled(self, reply: Any, reason: str, at_least: float = 0.0) -> Any:
+        return self._wait(self._http.throttled(reply, reason, at_least))
+
+    def unavailable(self, reply: Any, reason: str) -> Any:
+        return self._http.unavailable(reply, reason)
 
     def _wait(self, call: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(call, self._loop).result()
@@ -57,9 +60,13 @@ class BlockingHttp:
 @contextmanager
 def blocking_gate(
     gate: AbstractAsyncContextManager[Any], loop: asyncio.AbstractEventLoop
-) -> Iterator[None]:
-    asyncio.run_coroutine_threadsafe(gate.__aenter__(), loop).result()
+) -> Iterator[Any]:
+    passage = asyncio.run_coroutine_threadsafe(gate.__aenter__(), loop).result()
     try:
-        yield
-    finally:
+        yield passage
+    except BaseException as error:
+        left = gate.__aexit__(type(error), error, error.__traceback__)
+        asyncio.run_coroutine_threadsafe(left, loop).result()
+        raise
+    else:
         asyncio.run_coroutine_threadsafe(gate.__aexit__(None, None, None), loop).result()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from holdfast.clock import Clock
-from holdfast.model import SliceKind
+from holdfast.engine.pace.lanes import LaneTurns
+from holdfast.model import Lane, SliceKind
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
 
@@ -57,7 +58,8 @@ class Turns(Protocol):
 
 
 class PollingTurns:
-    """Polls the database; jobs in turn, the least recently served first."""
+    """Polls the database; lanes by their weight, jobs of a lane in turn, the least recently served
+    first."""
 
     listens = False
 
@@ -68,9 +70,8 @@ class PollingTurns:
         self._names = list(pipelines)
         self._discovering = [name for name, pipeline in pipelines.items() if pipeline.discovers]
         self._may_run = may_run
-        self._clock = clock
-        self._served: dict[int, float] = {}
-        self._walked: dict[int, float] = {}
+        self._slices = _JobTurns(clock)
+        self._walks = _JobTurns(clock)
 
     async def next(self, seconds: float, places: Places) -> Turn | None:
         turn = await self._next_walk(places) or await self._next_slice()
@@ -81,7 +82,7 @@ class PollingTurns:
     async def others_wait(self, turn: Turn) -> bool:
         if turn.kind is SliceKind.DISCOVER:
             return bool(await self._discovering_jobs(slow=False))
-        return any(job_id != turn.job_id for job_id in await self._runnable())
+        return any(job_id != turn.job_id for job_id, _ in await self._runnable())
 
     async def ended(self, turn: Turn, worked: bool) -> None:
         """Nothing to announce: polling finds what is left."""
@@ -95,23 +96,34 @@ class PollingTurns:
         waiting = await self._discovering_jobs(slow=places.slow > 0)
         if not waiting:
             return None
-        return Turn(SliceKind.DISCOVER, self._least_served(self._walked, waiting))
+        return Turn(SliceKind.DISCOVER, self._walks.choose(waiting))
 
-    async def _discovering_jobs(self, slow: bool) -> list[int]:
+    async def _discovering_jobs(self, slow: bool) -> list[tuple[int, Lane]]:
         jobs = await self._store.reads.discovering_jobs(self._discovering, slow)
-        return [job_id for job_id, lane in jobs if self._may_run(job_id, lane)]
+        return [(job_id, Lane(lane)) for job_id, lane in jobs if self._may_run(job_id, lane)]
 
     async def _next_slice(self) -> Turn | None:
         runnable = await self._runnable()
         if not runnable:
             return None
-        return Turn(SliceKind.PROCESS, self._least_served(self._served, runnable))
+        return Turn(SliceKind.PROCESS, self._slices.choose(runnable))
 
-    def _least_served(self, served: dict[int, float], job_ids: list[int]) -> int:
-        chosen = min(job_ids, key=lambda job_id: (served.get(job_id, 0.0), job_id))
-        served[chosen] = self._clock.monotonic()
-        return chosen
-
-    async def _runnable(self) -> list[int]:
+    async def _runnable(self) -> list[tuple[int, Lane]]:
         jobs = await self._store.reads.runnable_jobs(self._names)
-        return [job_id for job_id, _, lane in jobs if self._may_run(job_id, lane)]
+        return [(job_id, Lane(lane)) for job_id, _, lane in jobs if self._may_run(job_id, lane)]
+
+
+class _JobTurns:
+    """Whose turn it is among jobs."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lanes = LaneTurns()
+        self._served: dict[int, float] = {}
+
+    def choose(self, jobs: Sequence[tuple[int, Lane]]) -> int:
+        lanes = self._lanes.choose([lane for _, lane in jobs])
+        eligible = [job_id for job_id, lane in jobs if lane in lanes]
+        chosen = min(eligible, key=lambda job_id: (self._served.get(job_id, 0.0), job_id))
+        self._served[chosen] = self._clock.monotonic()
+        return chosen

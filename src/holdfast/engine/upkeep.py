@@ -109,6 +109,7 @@ class Upkeep:
         await self._store.workers.forget_workers()
         await self._store.samples.take_samples()
         await self._prune_cache()
+        await self._store.gates.forget_passes()
         announced = await self._announce() if self._limits.announces else []
         if rescued or cancelled or announced:
             self._log.info("sweep.acted", rescued=rescued, cancelled=cancelled, announced=announced)

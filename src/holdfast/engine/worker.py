@@ -18,7 +18,7 @@ from holdfast.clock import Clock
 from holdfast.engine.control import Control
 from holdfast.engine.facilities import FacilityParts, JobFacilities
 from holdfast.engine.flag_values import FlagValues
-from holdfast.engine.gates import Gates
+from holdfast.engine.gates import GateLimits, Gates
 from holdfast.engine.lost_workers import this_machine
 from holdfast.engine.pace.backpressure import BacklogBounds, Backpressure
 from holdfast.engine.pace.concurrency import ConcurrencyBounds
@@ -30,7 +30,13 @@ from holdfast.engine.pace.controllers import (
 from holdfast.engine.pace.pipeline_pace import PipelinePace
 from holdfast.engine.pace.retry import RetryPolicy
 from holdfast.engine.patience import patiently
-from holdfast.engine.record.discover import DiscoverLimits, Discovery, SourceAccess, WalkParts
+from holdfast.engine.record.discover import (
+    DiscoverLimits,
+    Discovery,
+    Reach,
+    SourceAccess,
+    WalkParts,
+)
 from holdfast.engine.record.execute import Execute, ExecuteLimits, ExecuteParts
 from holdfast.engine.record.slice import ProcessingSlice, SliceParts, WorkLimits
 from holdfast.engine.threads import Threads
@@ -115,6 +121,7 @@ class Worker:
         self._options = options
         self._gates = _gates(parts, options)
         self._http = HttpClient(self._gates, options.http, parts.clock, parts.rng)
+        self._reaches = {lane: self._make_reach(lane) for lane in Lane}
         self._upkeep = _upkeep(parts, pipelines, options)
         self._flags = _flags(parts, pipelines, options)
         self._turns = turns or PollingTurns(parts.store, pipelines, options.may_run, parts.clock)
@@ -326,16 +333,21 @@ class Worker:
             self._store, options.discover, self._clock, self._rng, self._metrics, self._log
         )
         backpressure = Backpressure(self._store, options.backlog, self._clock, self._metrics)
-        access = SourceAccess(self._http, self._gates.passing, self._facilities, backpressure)
+        access = SourceAccess(self._reaches.__getitem__, self._facilities, backpressure)
         discovery = Discovery(parts, access, self._name, options.work.slice_seconds)
         limits = WalkLimits(options.work.slice_seconds, options.discover_concurrency)
         return Walks(parts, discovery, self._pipelines, self._turns, limits)
 
+    def _make_reach(self, lane: Lane) -> Reach:
+        gates = self._gates.of(lane)
+        return Reach(self._http.through(gates), gates.passing)
+
     def _facilities(self, pipeline: Pipeline, job: Job) -> Facilities:
+        reach = self._reaches[job.lane]
         parts = FacilityParts(
             self._store,
-            self._http,
-            self._gates.passing,
+            reach.http,
+            reach.gates,
             self._flags.get,
             self._options.execute.timeout_seconds,
             self._options.execute.max_result_bytes,
@@ -358,7 +370,9 @@ class Worker:
         pipeline = self._pipelines[job.pipeline]
         spacing = self._pace_for(pipeline).spacing
         log = self._log.bind(job_id=job.id, pipeline=pipeline.name)
-        return Execute(self._execute_parts, pipeline, job, spacing, log)
+        reach = self._reaches[job.lane]
+        parts = replace(self._execute_parts, http=reach.http, gates=reach.gates)
+        return Execute(parts, pipeline, job, spacing, log)
 
     def _pace_for(self, pipeline: Pipeline) -> PipelinePace:
         if pipeline.name not in self._paces:
@@ -441,9 +455,9 @@ def _gates(parts: WorkerParts, options: WorkerOptions) -> Gates:
     return Gates(
         parts.store,
         parts.name,
-        options.gate_max_wait_seconds,
+        GateLimits(options.gate_max_wait_seconds, options.concurrency),
         parts.clock,
-        parts.metrics.gate_wait_seconds.observe,
+        parts.metrics,
         parts.log,
     )
 

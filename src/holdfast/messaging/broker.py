@@ -37,7 +37,7 @@ AGAIN_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A message to send. `queue` is the short name of a work queue: interactive, bulk, discover."""
+    """A message to send. `queue` is the short name of a work queue: see topology.py."""
 
     queue: str
     message_id: str

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from holdfast.clock import Clock
+from holdfast.engine.pace.lanes import LaneTurns
 from holdfast.engine.patience import never, patiently
 from holdfast.engine.turns import MayRun, Places, Turn
 from holdfast.errors import BadEnvelope, DatabaseGone, UserError
@@ -20,7 +21,8 @@ from holdfast.messaging.consumer import Consumer
 from holdfast.messaging.delivery import Delivery
 from holdfast.messaging.envelope import JobStart, Message, SliceBody, parse
 from holdfast.messaging.job_starts import JobStarts
-from holdfast.model import JobState, SliceKind
+from holdfast.messaging.topology import DISCOVER_QUEUES, PROCESS_QUEUES, WORK_QUEUES
+from holdfast.model import JobState, Lane, SliceKind
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store, TurnJob
@@ -28,8 +30,6 @@ from holdfast.tasks import end_tasks
 
 T = TypeVar("T")
 
-_ORDER = ("interactive", "discover", "bulk")
-_REVERSED_EVERY = 4
 _IDLE_SECONDS = 1.0
 _ELSEWHERE_SECONDS = 2.0
 _PATIENCE_SECONDS = 30.0
@@ -74,23 +74,25 @@ class BrokerTurns:
         self._limits = limits
         self._pipelines = pipelines
         self._may_run = may_run
-        self._waiting: dict[str, deque[Delivery]] = {queue: deque() for queue in _ORDER}
+        self._waiting: dict[str, deque[Delivery]] = {queue: deque() for queue in WORK_QUEUES}
         self._arrived = asyncio.Event()
-        self._picks = 0
+        self._walk_lanes = LaneTurns()
+        self._slice_lanes = LaneTurns()
         self._open: dict[Turn, Delivery] = {}
         self._consumers: list[Consumer] = []
         self._pumps: list[asyncio.Task[None]] = []
 
     async def open(self) -> None:
-        for queue in _ORDER:
+        for queue in WORK_QUEUES:
             # One message at a time of items: the others are free for an idle worker.
-            prefetch = self._limits.discover_concurrency if queue == "discover" else 1
+            walks = queue in DISCOVER_QUEUES.values()
+            prefetch = self._limits.discover_concurrency if walks else 1
             consumer = await self._parts.broker.consume(queue, prefetch)
             self._consumers.append(consumer)
             self._pumps.append(asyncio.create_task(self._pump(queue, consumer)))
 
     async def next(self, seconds: float, places: Places) -> Turn | None:
-        delivery = await self._next_delivery(seconds)
+        delivery = await self._next_delivery(seconds, places)
         if delivery is None:
             return None
         message = self._decode(delivery)
@@ -120,7 +122,7 @@ class BrokerTurns:
         stops = [consumer.stop(self._hand_back_unread) for consumer in self._consumers]
         await asyncio.gather(*stops)
         left = [delivery for waiting in self._waiting.values() for delivery in waiting]
-        self._waiting = {queue: deque() for queue in _ORDER}
+        self._waiting = {queue: deque() for queue in WORK_QUEUES}
         await asyncio.gather(
             *(self._hand_back_unread(delivery) for delivery in left if not delivery.is_lost)
         )
@@ -132,22 +134,28 @@ class BrokerTurns:
             self._waiting[queue].append(delivery)
             self._arrived.set()
 
-    async def _next_delivery(self, seconds: float) -> Delivery | None:
-        if not any(self._waiting.values()):
+    async def _next_delivery(self, seconds: float, places: Places) -> Delivery | None:
+        delivery = self._pick(places)
+        if delivery is None:
             self._arrived.clear()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._arrived.wait(), seconds)
-        while queue := self._pick():
+            delivery = self._pick(places)
+        return delivery
+
+    def _pick(self, places: Places) -> Delivery | None:
+        """A walk if there is a place for it, which takes no time here; else a slice of items."""
+        walk = self._pick_of(DISCOVER_QUEUES, self._walk_lanes) if places.free else None
+        return walk or self._pick_of(PROCESS_QUEUES, self._slice_lanes)
+
+    def _pick_of(self, queues: Mapping[Lane, str], turns: LaneTurns) -> Delivery | None:
+        while lanes := [lane for lane, queue in queues.items() if self._waiting[queue]]:
+            chosen = turns.choose(lanes)
+            queue = next(queues[lane] for lane in lanes if lane in chosen)
             delivery = self._waiting[queue].popleft()
             if not delivery.is_lost:
                 return delivery
         return None
-
-    def _pick(self) -> str | None:
-        """Interactive work first, but bulk work must not starve."""
-        self._picks += 1
-        order = _ORDER if self._picks % _REVERSED_EVERY else _ORDER[::-1]
-        return next((queue for queue in order if self._waiting[queue]), None)
 
     def _decode(self, delivery: Delivery) -> Message | BadEnvelope:
         try:

@@ -13,7 +13,7 @@ from holdfast.engine.patience import patiently
 from holdfast.errors import BrokerGone, DatabaseGone
 from holdfast.messaging.broker import Broker, Outgoing
 from holdfast.messaging.envelope import SliceDiscover, SliceProcess, Tracing, compose, dump
-from holdfast.messaging.topology import DELIVERY_LIMIT
+from holdfast.messaging.topology import DELIVERY_LIMIT, DISCOVER_QUEUES, PROCESS_QUEUES
 from holdfast.model import Lane, SliceKind
 from holdfast.observe.metrics import Metrics
 from holdfast.store import OutboxRow, Store
@@ -113,6 +113,5 @@ def _outgoing(row: OutboxRow) -> Outgoing:
 
 def _queue_of(row: OutboxRow) -> str:
     """Work that people wait for goes before backfills that run for days."""
-    if row.kind == SliceKind.DISCOVER:
-        return "discover"
-    return "bulk" if row.lane is Lane.BACKFILL else "interactive"
+    queues = DISCOVER_QUEUES if row.kind == SliceKind.DISCOVER else PROCESS_QUEUES
+    return queues[row.lane or Lane.UPLOAD]

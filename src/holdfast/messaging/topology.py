@@ -12,8 +12,22 @@ from aio_pika.exceptions import ChannelClosed, ChannelPreconditionFailed
 from aiormq.exceptions import ChannelAccessRefused
 
 from holdfast.errors import UserError
+from holdfast.model import Lane
 
-WORK_QUEUES = ("interactive", "bulk", "discover")
+#: The queue of a lane, for slices of processing and of discovery.
+PROCESS_QUEUES = {
+    Lane.SENTINEL: "urgent",
+    Lane.UPLOAD: "interactive",
+    Lane.EVENT: "interactive",
+    Lane.BACKFILL: "bulk",
+}
+DISCOVER_QUEUES = {
+    Lane.SENTINEL: "discover-urgent",
+    Lane.UPLOAD: "discover",
+    Lane.EVENT: "discover",
+    Lane.BACKFILL: "discover-bulk",
+}
+WORK_QUEUES = tuple(dict.fromkeys([*PROCESS_QUEUES.values(), *DISCOVER_QUEUES.values()]))
 DEAD_QUEUE = "dead"
 QUEUES = (*WORK_QUEUES, DEAD_QUEUE)
 

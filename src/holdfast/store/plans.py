@@ -12,16 +12,8 @@ from typing import Any, Protocol
 import orjson
 
 from holdfast.model import JobState, SliceKind, Standing, StreamState
-from holdfast.pipeline import (
-    Conclusion,
-    Mark,
-    Pipeline,
-    Planned,
-    Resume,
-    Start,
-    Unproven,
-    Verified,
-)
+from holdfast.orders import Conclusion, Mark, Planned, Resume, Start, Unproven, Verified
+from holdfast.pipeline import Pipeline
 from holdfast.store.announcements import announce
 from holdfast.store.audit import add_audit
 from holdfast.store.database import Database, verb

@@ -38,7 +38,7 @@ from holdfast.errors import (
     UserError,
     error_code,
 )
-from holdfast.model import Job, NothingYet, StreamState
+from holdfast.model import Job, Lane, NothingYet, StreamState
 from holdfast.observe.metrics import Metrics
 from holdfast.observe.tracing import span
 from holdfast.pipeline import Context, Facilities, Http, Pipeline
@@ -114,11 +114,18 @@ class WalkTime:
 
 
 @dataclass(frozen=True, slots=True)
+class Reach:
+    """What leaves the process for work of one lane."""
+
+    http: Http
+    gates: Callable[[str, float], Any]
+
+
+@dataclass(frozen=True, slots=True)
 class SourceAccess:
     """What a pipeline's `discover` uses, and what holds it back."""
 
-    http: Http
-    gates: Callable[[str], Any]
+    reach: Callable[[Lane], Reach]
     facilities: Callable[[Pipeline, Job], Facilities]
     backpressure: Backpressure
 
@@ -185,12 +192,13 @@ class Discovery:
 
     def _context(self, stream: LeasedStream) -> Context:
         access = self._access
+        reach = access.reach(stream.job.lane)
         return Context(
             stream.job,
             0,
             stream.lease.failures + 1,
-            access.http,
-            access.gates,
+            reach.http,
+            reach.gates,
             self._parts.log,
             access.facilities(stream.pipeline, stream.job),
         )

@@ -84,12 +84,6 @@ select   scope, actor, reason, since
 from     kill_switches
 order by scope;
 
--- name: gates
-select   name, spacing, jitter, concurrency, next_at, closed_until, reason,
-         case when closed_until > @now then 1 else 0 end as closed
-from     gates
-order by name;
-
 -- name: schedules
 select   name, reference, cron, zone, options, enabled, next_at, last_at, last_job_id, error
 from     schedules

@@ -1,0 +1,44 @@
+"""The order of lanes: urgent first, by weight, and nobody starves."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+
+from holdfast.engine.pace.lanes import LaneTurns
+from holdfast.model import Lane
+
+ALL = tuple(Lane)
+
+
+def taken(turns: LaneTurns, waiting: Collection[Lane], count: int) -> Counter[str]:
+    """How many of the turns each class got, by the names of its lanes."""
+    return Counter("+".join(sorted(turns.choose(waiting))) for _ in range(count))
+
+
+def test_turns_are_shared_by_weight_while_all_wait() -> None:
+    assert taken(LaneTurns(), ALL, 130) == {"SENTINEL": 80, "EVENT+UPLOAD": 40, "BACKFILL": 10}
+
+
+def test_most_urgent_is_first_and_the_last_waits_a_bounded_time() -> None:
+    turns = LaneTurns()
+    order = ["+".join(sorted(turns.choose(ALL))) for _ in range(13)]
+    assert order[:2] == ["SENTINEL", "EVENT+UPLOAD"]
+    assert "BACKFILL" in order
+
+
+def test_lane_alone_gets_every_turn() -> None:
+    assert taken(LaneTurns(), [Lane.BACKFILL], 5) == {"BACKFILL": 5}
+    assert taken(LaneTurns(), [Lane.EVENT, Lane.UPLOAD], 5) == {"EVENT+UPLOAD": 5}
+
+
+def test_urgent_work_that_arrives_is_next_however_long_others_worked() -> None:
+    turns = LaneTurns()
+    taken(turns, [Lane.BACKFILL, Lane.UPLOAD], 57)
+    assert turns.choose([Lane.BACKFILL, Lane.SENTINEL, Lane.UPLOAD]) == {Lane.SENTINEL}
+
+
+def test_lane_that_had_nothing_to_do_saves_no_turns_up() -> None:
+    turns = LaneTurns()
+    taken(turns, [Lane.SENTINEL, Lane.UPLOAD], 120)
+    assert taken(turns, ALL, 13)["BACKFILL"] <= 2
