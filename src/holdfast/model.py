@@ -244,6 +244,7 @@ class Job:
     trace: str | None = None  # the `traceparent` of its creation
     ip: str | None = None  # of the client that requested it over HTTP
     file_id: int | None = None
+    standing: bool = False  # accepts records at any time and does not end
 
     @property
     def given_options(self) -> dict[str, Any]:
@@ -253,17 +254,20 @@ class Job:
     @property
     def column_names(self) -> Mapping[str, str]:
         """What the pipeline calls the columns of the job's file, where it differs."""
-        return self.table.get("names") or {}
+        names = self.table.get("names")
+        return names if isinstance(names, Mapping) else {}
 
     @property
     def read_as(self) -> Sequence[str]:
         """What was detected and assumed about the job's file, in sentences."""
-        return self.table.get("read_as") or ()
+        read_as = self.table.get("read_as")
+        return read_as if isinstance(read_as, list | tuple) else ()
 
     @property
     def table(self) -> Mapping[str, Any]:
-        """How the job's file is read."""
-        return self.options.get("_table") or {}
+        """How the job's file is read. Stored options may be anybody's: an odd value is none."""
+        table = self.options.get("_table")
+        return table if isinstance(table, Mapping) else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +290,11 @@ class Counters:
     @property
     def open(self) -> int:
         return self.accepted - self.finished
+
+
+def is_idle(job: Job, counters: Counters) -> bool:
+    """Not stored: a standing job with nothing open. Shown as IDLE."""
+    return job.standing and job.state is JobState.RUNNING and counters.open == 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -285,10 +285,12 @@ class Pipeline:
     schema: Sequence[str] = ()  # statements that create missing tables that `save` writes
     slice_pages: int | None = None  # maximum number of pages in one slice of discovery
     follows: bool = False  # its sources never end: no error makes it give one up
+    standing: bool = False  # workers open its standing job, which accepts records at any time
 
     def __init__(self) -> None:
         self.file: str | None = None  # the file it was loaded from
         self.extension: str | None = None  # name of its extension
+        self.enabled_by: str | None = None  # the flag without which it makes no jobs
         self.metrics: Any = None  # what the metrics part of its extension returned
         self.name = self.name or _snake_case(type(self).__name__)
         self._check_process()

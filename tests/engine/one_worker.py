@@ -23,7 +23,7 @@ from holdfast.pipeline import Pipeline
 from holdfast.settings import load_settings
 from holdfast.store import Store
 
-_PATIENCE_SECONDS = 60
+_PATIENCE_SECONDS = 180
 _NUMBERS = itertools.count(1)  # a worker's name is never used again
 
 

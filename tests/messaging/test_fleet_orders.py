@@ -9,6 +9,7 @@ import pytest
 from tests.chaos.scene import DEEDS, wait_until
 from tests.messaging.fleet_scene import Fleet, message, stop
 from tests.postgres import PostgresServer
+from tests.store.checks import execute_at
 
 #: Wants an option that an order may lack.
 PICKY = """
@@ -94,3 +95,17 @@ def test_order_for_a_pipeline_of_another_worker_comes_to_it(fleet: Fleet, picky:
     wait_until(lambda: fleet.fetch(done)[0][0] == 3, "each was followed")
     stop(relay, *workers)
     assert fleet.dead_letters() == []
+
+
+def test_order_that_is_switched_off_waits_and_is_no_dead_letter(fleet: Fleet, picky: Path) -> None:
+    fleet.order("kill-switch", "on", "--pipeline", "picky")
+    worker = fleet.start_listener(picky)
+    fleet.send("interactive", order(site="here"))
+    waiting = "select count(*) from outbox where kind = 'message'"
+    wait_until(lambda: fleet.fetch(waiting)[0][0] == 1, "the order waits")
+    assert fleet.fetch("select count(*) from dead_letters")[0][0] == 0
+    fleet.order("kill-switch", "off", "--pipeline", "picky")
+    execute_at(fleet.url, "update outbox set available_at = now()")
+    relay = fleet.start_relay()
+    fleet.wait_done(1)
+    stop(relay, worker)

@@ -24,6 +24,7 @@ from holdfast.cli import (
     schedules,
     serve,
     settings,
+    standing,
     timers,
     up,
     work,
@@ -64,6 +65,7 @@ def _options(
 #: In the order in which `holdfast --help` lists the commands.
 MODULES = (
     run,
+    standing,
     jobs,
     items,
     export,

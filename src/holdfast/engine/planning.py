@@ -38,6 +38,7 @@ class PipelinePlanner:
             options={**start.options, "_file": pipeline.file},
             max_items=start.max_items,
             concludes=pipeline.concludes,
+            enabled_by=pipeline.enabled_by,
             takes_over=True,  # whose a stream is, the plan has decided
         )
 

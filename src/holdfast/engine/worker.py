@@ -20,14 +20,14 @@ from holdfast.engine.facilities import FacilityParts, JobFacilities
 from holdfast.engine.flag_values import FlagValues
 from holdfast.engine.gates import GateLimits, Gates
 from holdfast.engine.lost_workers import this_machine
-from holdfast.engine.pace.backpressure import BacklogBounds, Backpressure
+from holdfast.engine.pace.backpressure import Backpressure
 from holdfast.engine.pace.concurrency import ConcurrencyBounds
 from holdfast.engine.pace.controllers import (
     ClaimBounds,
     SpacingBounds,
     pressure,
 )
-from holdfast.engine.pace.pipeline_pace import PipelinePace
+from holdfast.engine.pace.pipeline_pace import PipelinePace, concurrency_of
 from holdfast.engine.pace.retry import RetryPolicy
 from holdfast.engine.patience import patiently
 from holdfast.engine.record.discover import (
@@ -46,11 +46,12 @@ from holdfast.engine.walks import WalkLimits, Walks
 from holdfast.errors import DatabaseGone
 from holdfast.flags import ServedFlag
 from holdfast.http import HttpClient, HttpOptions
-from holdfast.model import Job, JobState, Lane, Outcome, SliceKind
+from holdfast.model import Job, Lane, Outcome, SliceKind
 from holdfast.observe.metrics import Metrics
 from holdfast.observe.tracing import span
 from holdfast.pipeline import Facilities, Pipeline
 from holdfast.store import Store
+from holdfast.store.admission import BacklogBounds
 from holdfast.tasks import end_tasks
 
 _IDLE_SECONDS = (0.05, 0.5)
@@ -122,7 +123,8 @@ class Worker:
         self._gates = _gates(parts, options)
         self._http = HttpClient(self._gates, options.http, parts.clock, parts.rng)
         self._reaches = {lane: self._make_reach(lane) for lane in Lane}
-        self._upkeep = _upkeep(parts, pipelines, options)
+        self._control = Control(parts.store, parts.owner, parts.log)
+        self._upkeep = _upkeep(parts, self._control, pipelines, options)
         self._flags = _flags(parts, pipelines, options)
         self._turns = turns or PollingTurns(parts.store, pipelines, options.may_run, parts.clock)
         self._walks = self._make_walks()
@@ -148,6 +150,7 @@ class Worker:
         """Works until stopped or, with `until_idle`, until nothing is left to do. Raises
         errors that waiting cannot fix."""
         await self._patiently(self._register)
+        await self._patiently(self._open_standing)
         upkeep = [asyncio.create_task(task) for task in self._upkeep_tasks()]
         self._log.info("worker.started", worker=self._name, pipelines=sorted(self._pipelines))
         try:
@@ -288,13 +291,13 @@ class Worker:
             raise
 
     async def _all_done(self) -> bool:
-        """Nothing of ours runs, and no job that we may work on is still RUNNING."""
+        """Nothing of ours runs, and no job that we may work on has anything left to do."""
         if self._tails or self._walks.any:
             return False
+        unfinished = await self._store.reads.unfinished_jobs(list(self._pipelines))
         if self._options.only_job is not None:
-            job = await self._store.reads.job(self._options.only_job)
-            return job.state is not JobState.RUNNING
-        return not await self._store.reads.running_jobs(list(self._pipelines))
+            return self._options.only_job not in unfinished
+        return not unfinished
 
     async def _pause(self, seconds: float) -> None:
         waiting = asyncio.ensure_future(self._stop.wait())
@@ -379,7 +382,7 @@ class Worker:
             self._paces[pipeline.name] = PipelinePace(
                 pipeline,
                 self._options.claim,
-                _concurrency_of(pipeline, self._options.concurrency, self._options.threads),
+                concurrency_of(pipeline, self._options.concurrency, self._options.threads),
                 self._options.spacing,
                 self._metrics,
             )
@@ -421,6 +424,14 @@ class Worker:
             self._turns.listens,
             this_machine(),
         )
+
+    async def _open_standing(self) -> None:
+        """Makes the jobs that pipelines declare."""
+        if self._options.only_job is not None:
+            return
+        for pipeline in self._pipelines.values():
+            if pipeline.standing:
+                await self._control.open(pipeline, {})
 
     async def _heartbeat(self) -> None:
         if not await self._store.workers.see_worker(self._name):
@@ -470,19 +481,10 @@ def _flags(
 
 
 def _upkeep(
-    parts: WorkerParts, pipelines: Mapping[str, Pipeline], options: WorkerOptions
+    parts: WorkerParts,
+    control: Control,
+    pipelines: Mapping[str, Pipeline],
+    options: WorkerOptions,
 ) -> Upkeep:
-    control = Control(parts.store, parts.owner, parts.log)
     limits = options.upkeep
     return Upkeep(parts.store, control, pipelines, limits, parts.name, parts.metrics, parts.log)
-
-
-def _concurrency_of(
-    pipeline: Pipeline, bounds: ConcurrencyBounds, threads: int
-) -> ConcurrencyBounds:
-    """Not more plain `def` items at once than threads: an item must not time out in a queue."""
-    maximum = pipeline.max_concurrency or bounds.maximum
-    if pipeline.threaded:
-        maximum = min(maximum, threads)
-    minimum = min(maximum, max(bounds.minimum, pipeline.min_concurrency))
-    return replace(bounds, minimum=minimum, maximum=maximum)

@@ -24,6 +24,7 @@ SLICE_FIELDS = ("job_id", "pipeline", "worker")
 #: event -> (what happened, its fields)
 EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "job.created": ("A job was created and is running.", ("name",)),
+    "job.opened": ("A standing job was made.", ("by",)),
     "job.ordered": ("A pipeline's plan started or resumed a job.", ("by",)),
     "job.paused": ("A person paused a job.", ("by",)),
     "job.resumed": ("A job was resumed.", ("by",)),
@@ -67,6 +68,10 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "message.repeated": (
         "A message arrived again and was not processed twice.",
         ("message_id", "type"),
+    ),
+    "message.put_off": (
+        "A message asks for a job that cannot be made now; it is looked at again later.",
+        ("message_id", "seconds", "reason"),
     ),
     "upkeep.failed": ("A periodic task failed; it will run again.", ("task", "error")),
     "schedule.fired": ("A schedule started a job.", ("schedule", "job_id")),

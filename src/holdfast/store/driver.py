@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from holdfast.pipeline import Row as Row
+from holdfast.store.admission import JobRules
 from holdfast.store.queries import Query
 
 Queries = Mapping[str, Query]
@@ -30,6 +31,7 @@ class Transaction(Protocol):
     """One transaction. `run`, `run_many`, `take` and `copy` write; `fetch` and `scan` read."""
 
     announces: bool
+    rules: JobRules  # what new jobs must obey
     waited_seconds: float  # for a connection, before it began
 
     async def fetch(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]: ...

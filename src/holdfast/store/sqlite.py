@@ -15,6 +15,7 @@ import orjson
 
 from holdfast.clock import Clock
 from holdfast.errors import DatabaseGone, UserError
+from holdfast.store.admission import NO_RULES, JobRules
 from holdfast.store.driver import Conflict, Fault, Observe, Queries, Row, Transaction, Values
 from holdfast.store.instants import sqlite_instant
 from holdfast.store.queries import Query, compile_query
@@ -25,14 +26,20 @@ _BUSY_SECONDS = 10
 
 
 async def open_sqlite(
-    path: Path, queries: Queries, announces: bool, clock: Clock, fault: Fault, observe: Observe
+    path: Path,
+    queries: Queries,
+    announces: bool,
+    rules: JobRules,
+    clock: Clock,
+    fault: Fault,
+    observe: Observe,
 ) -> SqliteDriver:
     writer = _Connection(path)
     readers = [_Connection(path, query_only=True) for _ in range(_READERS)]
     with _mapped_errors():
         for connection in (writer, *readers):
             await connection.open()
-    return SqliteDriver(writer, readers, queries, announces, clock, fault, observe)
+    return SqliteDriver(writer, readers, queries, announces, rules, clock, fault, observe)
 
 
 class SqliteDriver:
@@ -44,6 +51,7 @@ class SqliteDriver:
         readers: list[_Connection],
         queries: Queries,
         announces: bool,
+        rules: JobRules,
         clock: Clock,
         fault: Fault,
         observe: Observe,
@@ -56,6 +64,7 @@ class SqliteDriver:
         self._turn = asyncio.Lock()
         self.queries = queries
         self._announces = announces
+        self._rules = rules
         self._clock = clock
         self._fault = fault
         self._observe = observe
@@ -71,6 +80,7 @@ class SqliteDriver:
                     # Only now: another process may be the writer until here.
                     started = self._clock.monotonic()
                     tx = self._transaction(self._writer, verb, self._announces)
+                    tx.rules = self._rules
                     tx.waited_seconds = started - requested
                     yield tx
                     self._fault(verb, "commit")
@@ -167,6 +177,7 @@ class _SqliteTransaction:
         self, connection: _Connection, queries: Queries, verb: str, announces: bool, fault: Fault
     ) -> None:
         self.announces = announces
+        self.rules = NO_RULES
         self.waited_seconds = 0.0
         self._connection = connection
         self._queries = queries

@@ -1,12 +1,12 @@
 """What a stream waits for, how slow its source is, and on which machine a worker runs.
 
-Revision ID: 0012
+Revision ID: 0013
 """
 
 from alembic import op
 
-revision = "0012"
-down_revision = "0011"
+revision = "0013"
+down_revision = "0012"
 branch_labels = None
 depends_on = None
 

@@ -1,12 +1,12 @@
 """Budgets of gates, what workers may have in flight, and what passed in each minute.
 
-Revision ID: 0013
+Revision ID: 0014
 """
 
 from alembic import op
 
-revision = "0013"
-down_revision = "0012"
+revision = "0014"
+down_revision = "0013"
 branch_labels = None
 depends_on = None
 
