@@ -141,6 +141,19 @@ class Tx(Protocol):
     async def take_many(self, query: str, rows: Sequence[Sequence[Any]]) -> list[Row]:
         """Runs a named query for a batch and returns all resulting rows."""
 
+    async def send(
+        self,
+        exchange: str,
+        routing_key: str,
+        body: Any,
+        *,
+        headers: Mapping[str, str | int | float | bool] | None = None,
+        message_id: str | None = None,
+    ) -> str:
+        """Sends a message to an exchange of the broker, if this transaction is committed: at least
+        once, with the same id each time, which is returned. Bytes and text are sent as they are,
+        anything else as JSON."""
+
 
 class Fetch(Protocol):
     """Reads with a named query. Given to the commands, pages and sample data of an extension, whose

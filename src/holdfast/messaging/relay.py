@@ -96,6 +96,10 @@ class Relay:
 
 
 def _outgoing(row: OutboxRow) -> Outgoing:
+    if row.payload is not None and row.exchange is not None:
+        key = row.routing_key or ""
+        payload = bytes(row.payload)
+        return Outgoing(key, row.message_id, payload, row.headers, row.exchange)
     if row.payload is not None:
         return Outgoing(row.queue or "interactive", row.message_id, bytes(row.payload))
     body = SliceProcess if row.kind == SliceKind.PROCESS else SliceDiscover

@@ -60,6 +60,10 @@ class Transaction(Protocol):
 
     async def execute_many(self, sql: str, rows: Sequence[Mapping[str, Any]]) -> None: ...
 
+    async def send(self, exchange: str, routing_key: str, body: Any, **options: Any) -> str:
+        """See sending.py."""
+        ...
+
 
 class Driver(Protocol):
     dialect: str

@@ -27,13 +27,17 @@ _SLICES = frozenset(SliceKind)
 
 
 class OutboxRow(NamedTuple):
-    """A message to be sent. A slice has no payload: the relay writes its envelope."""
+    """A message to be sent. A slice has no payload: the relay writes its envelope. With an
+    `exchange`, it is for others."""
 
     id: int
     message_id: str
     job_id: int
     kind: str
     queue: str | None
+    exchange: str | None
+    routing_key: str | None
+    headers: Mapping[str, Any]
     payload: bytes | None
     trace: str | None
     lane: Lane | None
@@ -274,7 +278,8 @@ async def _put_off(tx: Transaction, rows: Sequence[OutboxRow], why: Mapping[int,
 def _outbox_row(row: Row) -> OutboxRow:
     fields = fields_of(row)
     lane = None if fields["lane"] is None else Lane(fields["lane"])
-    return OutboxRow(**fields | {"lane": lane})
+    headers = orjson.loads(fields["headers"] or "{}")
+    return OutboxRow(**fields | {"lane": lane, "headers": headers})
 
 
 def _dead_row(dead: DeadMessage) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from holdfast.errors import DatabaseGone, UserError
 from holdfast.store.admission import NO_RULES, JobRules
 from holdfast.store.driver import Conflict, Fault, Observe, Queries, Row, Transaction, Values
 from holdfast.store.queries import Query, compile_query
+from holdfast.store.sending import send_message
 
 # Batches always go through the index. The planner cannot know how many outcomes a range has, and
 # its guess of a hash join over the whole table costs three quarters of the throughput.
@@ -253,6 +254,9 @@ class _PostgresTransaction:
     async def _fetch(self, query: Query, params: Mapping[str, Any] | None) -> list[Row]:
         rows: list[Row] = await self._connection.fetch(query.sql, *_arguments(query, params))
         return rows
+
+    async def send(self, exchange: str, routing_key: str, body: Any, **options: Any) -> str:
+        return await send_message(self, exchange, routing_key, body, **options)
 
 
 def _arguments(query: Query, params: Mapping[str, Any] | None) -> list[Any]:

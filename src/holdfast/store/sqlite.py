@@ -19,6 +19,7 @@ from holdfast.store.admission import NO_RULES, JobRules
 from holdfast.store.driver import Conflict, Fault, Observe, Queries, Row, Transaction, Values
 from holdfast.store.instants import sqlite_instant
 from holdfast.store.queries import Query, compile_query
+from holdfast.store.sending import send_message
 
 T = TypeVar("T")
 _READERS = 2
@@ -238,6 +239,9 @@ class _SqliteTransaction:
         compiled = compile_query("sqlite", sql)
         arguments = [_arguments(compiled, row) for row in rows]
         await self._connection.call(lambda database: database.executemany(compiled.sql, arguments))
+
+    async def send(self, exchange: str, routing_key: str, body: Any, **options: Any) -> str:
+        return await send_message(self, exchange, routing_key, body, **options)
 
 
 def _arguments(query: Query, params: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -80,6 +80,18 @@ select pg_notify('holdfast_outbox', '')
 from   added
 where  cast(:delay as double precision) <= 0;
 
+-- name: send_message
+-- A message for an exchange of others, in order with the other such messages.
+with added as (
+    insert into outbox (message_id, job_id, kind, exchange, routing_key, headers, payload,
+                        available_at, failures, created_at)
+    values (coalesce(cast(:message_id as text), @uuid), 0, 'message', :exchange, :routing_key,
+            :headers, :payload, @now, 0, @now)
+    returning message_id
+)
+select message_id, pg_notify('holdfast_outbox', '')
+from   added;
+
 -- name: lock_due_jobs
 -- The jobs whose due messages this relay takes now; one lock for each keeps their order.
 with due as materialized (
