@@ -58,7 +58,9 @@ class Walks:
     async def start(self, turn: Turn) -> bool:
         """Leases a stream of the turn's job and walks it in the background; False if there is
         nothing to walk, and the turn is over."""
-        leased = await self._lease(turn.job_id, self.places.slow > 0)
+        leased = None
+        if self.places.free:  # a message may come where none is expected
+            leased = await self._lease(turn.job_id, self.places.slow > 0)
         if leased is None:
             await self._turns.ended(turn, worked=False)
             return False
