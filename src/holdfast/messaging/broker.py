@@ -20,7 +20,7 @@ from structlog.typing import FilteringBoundLogger
 
 from holdfast.clock import system_random
 from holdfast.errors import BrokerGone, UserError
-from holdfast.messaging.consumer import Consumer
+from holdfast.messaging.consumer import Consumer, QueuePlace, WorkQueue
 from holdfast.messaging.delivery import COUNT_HEADER
 from holdfast.messaging.link import (
     Link,
@@ -151,14 +151,16 @@ class Broker:
         return None
 
     async def consume(self, queue: str, prefetch: int) -> Consumer:
-        """Deliveries of a queue, at most `prefetch` unacknowledged at once."""
+        """Deliveries of one of our queues, at most `prefetch` unacknowledged at once."""
+        return await self.read(WorkQueue(self.topology, queue), prefetch)
+
+    async def read(self, place: QueuePlace, prefetch: int) -> Consumer:
+        """The same for any queue."""
         async with self._opening_consuming:
             if not self._consuming_opened:
                 await self._consuming.open()
                 self._consuming_opened = True
-        consumer = Consumer(
-            self._consuming, self.topology, queue, prefetch, self._set_aside, self._log
-        )
+        consumer = Consumer(self._consuming, place, prefetch, self._set_aside, self._log)
         self._consumers.append(consumer)
         return consumer
 

@@ -13,7 +13,12 @@ from holdfast.engine.patience import patiently
 from holdfast.errors import BrokerGone, DatabaseGone
 from holdfast.messaging.broker import Broker, Outgoing
 from holdfast.messaging.envelope import SliceDiscover, SliceProcess, Tracing, compose, dump
-from holdfast.messaging.topology import DELIVERY_LIMIT, DISCOVER_QUEUES, PROCESS_QUEUES
+from holdfast.messaging.topology import (
+    DELIVERY_LIMIT,
+    DISCOVER_QUEUES,
+    PROCESS_QUEUES,
+    WORK_QUEUES,
+)
 from holdfast.model import Lane, SliceKind
 from holdfast.observe.metrics import Metrics
 from holdfast.store import OutboxRow, Store
@@ -101,7 +106,10 @@ def _outgoing(row: OutboxRow) -> Outgoing:
         payload = bytes(row.payload)
         return Outgoing(key, row.message_id, payload, row.headers, row.exchange)
     if row.payload is not None:
-        return Outgoing(row.queue or "interactive", row.message_id, bytes(row.payload))
+        queue = row.queue or "interactive"
+        # A dead letter of somebody else's queue goes back there, past the exchanges.
+        exchange = None if queue in WORK_QUEUES else ""
+        return Outgoing(queue, row.message_id, bytes(row.payload), exchange=exchange)
     body = SliceProcess if row.kind == SliceKind.PROCESS else SliceDiscover
     message = compose(
         body(job_id=row.job_id),

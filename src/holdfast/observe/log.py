@@ -80,6 +80,10 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "worker.stopping": ("A worker is stopping and takes no more items.", ("worker",)),
     "worker.stopped": ("A worker stopped as requested.", ("worker",)),
     "worker.died": ("A worker process died.", ("worker", "exit_code")),
+    "message.failed": (
+        "A message of another program could not be taken; it is tried again.",
+        ("queue", "error", "seconds"),
+    ),
     "worker.lost": (
         "A worker is gone; what it held was freed.",
         ("worker", "jobs"),

@@ -138,11 +138,11 @@ class Ingest:
         decisions: Sequence[DecisionRow],
     ) -> Ingested:
         room = await _room(tx, stream)
-        new_items = await _select(tx, stream.job_id, first_seq, page, room, dedupe)
+        new_items = await select_items(tx, stream.job_id, first_seq, page, room, dedupe)
         advanced = await _advance(tx, stream, page, new_items, seconds)
         if not page.end and new_items.consumed == page.records_count:
             await _remember_cursor(tx, stream, page, new_items)
-        await _add_items(tx, stream.job_id, new_items)
+        await add_items(tx, stream.job_id, new_items)
         if note is not None:
             await note(tx)
         if new_items.count:
@@ -244,7 +244,7 @@ async def _room(tx: Transaction, stream: StreamLease) -> int | None:
     return max(0, min(rooms)) if rooms else None
 
 
-async def _select(
+async def select_items(
     tx: Transaction,
     job_id: int,
     first_seq: int,
@@ -436,7 +436,7 @@ async def _remember_cursor(
         raise DiscoveryError(f"{stream.source} gave the same cursor twice: {page.next_cursor!r}")
 
 
-async def _add_items(tx: Transaction, job_id: int, new_items: _NewItems) -> None:
+async def add_items(tx: Transaction, job_id: int, new_items: _NewItems) -> None:
     if not new_items.count:
         return
     seqs: Sequence[int] = range(new_items.first_seq, new_items.first_seq + len(new_items.inputs))

@@ -13,6 +13,7 @@ from holdfast.model import JobState, Lane, SliceKind
 from holdfast.store.announcements import announce
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Row, Transaction
+from holdfast.store.ingest import NewItem
 from holdfast.store.jobs import NewJob, create_job
 from holdfast.store.rows import fields_of
 
@@ -192,6 +193,26 @@ class Messages:
         if not await tx.take("take_message", {"message_id": message_id, "type": kind}):
             return None
         return await create_job(tx, new, f"message:{message_id}")
+
+    @verb
+    async def accept_records(
+        self,
+        tx: Transaction,
+        message_id: str | None,
+        kind: str,
+        fill: Callable[[Transaction], Awaitable[Sequence[NewItem]]],
+        add: Callable[[Transaction, Sequence[NewItem]], Awaitable[Any]],
+    ) -> bool:
+        """Adds what a message contains, once: False when it was taken before. Without an id, that
+        is not known."""
+        if message_id is not None:
+            inbox = {"message_id": message_id, "type": kind}
+            if not await tx.take("take_message", inbox):
+                return False
+        items = await fill(tx)
+        if items:
+            await add(tx, items)
+        return True
 
     @verb
     async def send_again(

@@ -42,11 +42,11 @@ async def discovered_pages(
 def _ingest_page(pipeline: Pipeline, page: Page, skip: int, max_input_bytes: int) -> IngestPage:
     if not page.end and page.next_cursor is None:
         raise DiscoveryError("a page has neither a next cursor nor an end signal")
-    items = [_new_item(pipeline, record, max_input_bytes) for record in page.records[skip:]]
+    items = [new_item(pipeline, record, max_input_bytes) for record in page.records[skip:]]
     return IngestPage(items, page.next_cursor, page.end, page.expected_count, notes=page.notes)
 
 
-def _new_item(pipeline: Pipeline, record: Record, max_input_bytes: int) -> NewItem:
+def new_item(pipeline: Pipeline, record: Record, max_input_bytes: int) -> NewItem:
     try:
         encoded = orjson.dumps(record.input)
     except (TypeError, ValueError) as error:
