@@ -193,7 +193,7 @@ class Broker:
             return self._exits
 
     async def _declare_again(self, exits: _Exits) -> None:
-        """After a message that no queue accepted: somebody deleted a queue or its binding."""
+        """After a message that no queue accepted: the queue or its binding was deleted."""
         if self._unrouted:
             self._unrouted = False
             async with loss_is_broker_gone():

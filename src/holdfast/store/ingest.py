@@ -182,7 +182,7 @@ class Ingest:
             "waiting_for": waiting_for,
             "overruns": stream.overruns,
         }
-        ended = "released" if error is None else "put off"
+        ended = "released" if error is None else "postponed"
         await end_slice(tx, stream.slice_id, ended, error)
         await tx.run("release_stream", params)
 
@@ -433,7 +433,9 @@ async def _remember_cursor(
 ) -> None:
     place = PagePlace(stream.id, stream.generation, stream.pages_count + 1)
     if not await add_page(tx, place, page.next_cursor, new_items.consumed, new_items.count):
-        raise DiscoveryError(f"{stream.source} gave the same cursor twice: {page.next_cursor!r}")
+        raise DiscoveryError(
+            f"{stream.source} returned the same cursor twice: {page.next_cursor!r}"
+        )
 
 
 async def add_items(tx: Transaction, job_id: int, new_items: _NewItems) -> None:

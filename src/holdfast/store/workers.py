@@ -28,7 +28,7 @@ class Workers:
         listens: bool = False,
         machine: str = "",
     ) -> None:
-        """`listens`: the worker hears messages, so that they may be sent for it. Processes with the
+        """`listens`: the worker receives messages, so that they may be sent for it. Processes with the
         same `machine` see each other's process ids."""
         params = {
             "listens": int(listens),
