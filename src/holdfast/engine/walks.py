@@ -1,4 +1,4 @@
-"""The streams that a worker walks, in addition to the items it processes: one walk for each stream."""
+"""The streams that a worker walks, in addition to the items it processes: one walk for each."""
 
 from __future__ import annotations
 

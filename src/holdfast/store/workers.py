@@ -28,8 +28,8 @@ class Workers:
         listens: bool = False,
         machine: str = "",
     ) -> None:
-        """`listens`: the worker receives messages, so that they may be sent for it. Processes with the
-        same `machine` see each other's process ids."""
+        """`listens`: the worker receives messages, so that they may be sent for it. Processes with
+        the same `machine` see each other's process ids."""
         params = {
             "listens": int(listens),
             "machine": machine,
