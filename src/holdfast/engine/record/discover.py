@@ -60,6 +60,8 @@ class WalkEnd(StrEnum):
 
 T = TypeVar("T")
 
+_LEAST_WAIT_SECONDS = 0.02  # between two looks at a source that has nothing yet
+
 _FINAL = (WalkEnd.COMPLETE, WalkEnd.CAPPED, WalkEnd.FAILED)
 
 
@@ -368,7 +370,7 @@ class _Walk:
     async def _wait_for_records(self, nothing: NothingYet) -> WalkEnd:
         self._lease.failures = 0  # the source answered
         self._lease.overruns = 0
-        return await self._wait(max(0.0, nothing.after), nothing.waiting_for)
+        return await self._wait(max(_LEAST_WAIT_SECONDS, nothing.after), nothing.waiting_for)
 
     async def _give_place_up(self) -> WalkEnd:
         self._lease.overruns += 1
