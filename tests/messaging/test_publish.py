@@ -8,6 +8,7 @@ import pytest
 from aio_pika.abc import AbstractChannel
 
 from holdfast.messaging.broker import Broker, Outgoing
+from holdfast.messaging.topology import WORK_QUEUES
 from tests.messaging.conftest import LogBook, OpenBroker, next_of, outgoing, until
 from tests.proxy import Proxy
 from tests.rabbitmq import RabbitServer
@@ -29,9 +30,8 @@ async def test_a_batch_is_confirmed_as_a_whole(broker: Broker) -> None:
 
 
 async def test_a_queue_of_each_kind_gets_its_own(broker: Broker) -> None:
-    words = ["interactive", "bulk", "discover"]
-    await broker.publish([outgoing(word) for word in words])
-    assert [await broker.depth(word) for word in words] == [1, 1, 1]
+    await broker.publish([outgoing(word) for word in WORK_QUEUES])
+    assert [await broker.depth(word) for word in WORK_QUEUES] == [1] * 6
 
 
 async def test_message_for_another_exchange_arrives_and_a_missing_one_fails_alone(
