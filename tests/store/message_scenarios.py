@@ -10,7 +10,8 @@ from uuid import uuid4
 from holdfast.console import open_console
 from holdfast.errors import UserError
 from holdfast.model import Lane, SliceKind
-from holdfast.store import DeadMessage, NewJob, NewStream, OutboxRow, Store
+from holdfast.store import DeadMessage, NewItem, NewJob, NewStream, OutboxRow, Store
+from holdfast.store.standing_records import add_records
 from tests.store.checks import execute, fetch, filled_job
 from tests.store.scenarios import SCENARIOS, Scenario, drain, scenario
 from tests.store.upkeep_scenarios import simple_scenario
@@ -161,6 +162,29 @@ class AcceptJobOnASourceWalkedBefore:
 
     act = AcceptJob.act
     check = AcceptJob.check
+
+
+@scenario("accept_records")
+class AcceptRecords:
+    async def prepare(store: Store) -> str:
+        message_id = str(uuid4())
+        new = NewJob(message_id, "standing", [], lane=Lane.EVENT, standing=True)
+        await store.jobs.open(new, "tester")
+        return message_id
+
+    async def act(store: Store, message_id: str) -> None:
+        async def fill(tx: Any) -> list[NewItem]:
+            return [NewItem('{"n": 1}')]
+
+        async def add(tx: Any, items: Sequence[NewItem]) -> None:
+            await add_records(tx, message_id, "local", items, None)
+
+        await store.messages.accept_records(message_id, "orders", fill, add)
+
+    async def check(store: Store, message_id: str) -> None:
+        jobs = await fetch(store, "select id from jobs where pipeline = :p", p=message_id)
+        assert (await store.reads.counters(jobs[0][0])).accepted == 1
+        assert (await store.reads.verify(jobs[0][0])).problems == []
 
 
 @scenario("send_again")
