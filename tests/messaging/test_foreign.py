@@ -7,10 +7,12 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+import aio_pika
 import pytest
 import structlog
 from aio_pika import Message
-from aio_pika.abc import AbstractChannel
+from aio_pika.abc import AbstractConnection
+from aio_pika.exceptions import ChannelNotFoundEntity
 
 from holdfast import Pipeline, Record
 from holdfast.cli.broker_composition import accepting
@@ -46,8 +48,10 @@ async def take_orders(tx: Any, message: Incoming) -> Sequence[Record]:
 class Desk:
     """The standing job of a pipeline, and a queue whose messages fill it."""
 
-    def __init__(self, store: Store, broker: Broker, admin: AbstractChannel, prefix: str) -> None:
-        self.store, self.broker, self.admin = store, broker, admin
+    def __init__(
+        self, store: Store, broker: Broker, connection: AbstractConnection, prefix: str
+    ) -> None:
+        self.store, self.broker, self.connection = store, broker, connection
         self.queue, self.exchange = f"theirs-{prefix}", f"shop-{prefix}"
 
     async def open(self) -> int:
@@ -64,45 +68,46 @@ class Desk:
         log = structlog.get_logger()
         reader = ForeignConsumer(spec, consumer, accept, Metrics(), system_random(), log)
         task = asyncio.create_task(reader.run())
-        await until(self._bound)
+        await until(self._is_read)
         try:
             yield
         finally:
             await end_tasks([task])
             await consumer.close()
 
-    async def _bound(self) -> bool:
-        return await self.admin_knows(self.queue)
-
-    async def admin_knows(self, queue: str) -> bool:
-        channel = await self.admin.connection.channel()  # type: ignore[attr-defined]
+    async def _is_read(self) -> bool:
         try:
-            declared = await channel.declare_queue(queue, passive=True)
-            return bool(declared.declaration_result.consumer_count)
-        except Exception:
+            return bool((await self._declared()).consumer_count)
+        except ChannelNotFoundEntity:
             return False
 
+    async def _declared(self) -> Any:
+        async with self.connection.channel() as channel:
+            return (await channel.declare_queue(self.queue, passive=True)).declaration_result
+
     async def send(self, body: bytes, message_id: str | None = None) -> None:
-        exchange = await self.admin.get_exchange(self.exchange, ensure=False)
-        await exchange.publish(Message(body, message_id=message_id), "orders.new")
+        async with self.connection.channel() as channel:
+            exchange = await channel.get_exchange(self.exchange, ensure=False)
+            await exchange.publish(Message(body, message_id=message_id), "orders.new")
 
     async def inputs(self, job_id: int) -> list[str]:
         sql = "select input from items where job_id = :job order by seq"
         return [str(row[0]) for row in await fetch(self.store, sql, job=job_id)]
 
     async def waiting(self) -> int:
-        queue = await self.admin.declare_queue(self.queue, passive=True)
-        return queue.declaration_result.message_count or 0
+        return (await self._declared()).message_count or 0
 
 
 @pytest.fixture
 async def desk(
-    store: Store, broker: Broker, admin: AbstractChannel, queue_prefix: str
+    store: Store, broker: Broker, broker_url: str, queue_prefix: str
 ) -> AsyncIterator[Desk]:
-    desk = Desk(store, broker, admin, queue_prefix)
-    yield desk
-    await admin.queue_delete(desk.queue)
-    await admin.exchange_delete(desk.exchange)
+    async with await aio_pika.connect(broker_url) as connection:
+        desk = Desk(store, broker, connection, queue_prefix)
+        yield desk
+        async with connection.channel() as channel:
+            await channel.queue_delete(desk.queue)
+            await channel.exchange_delete(desk.exchange)
 
 
 def _when(condition: Callable[[], Any], expected: Any) -> Callable[[], Any]:
@@ -169,9 +174,10 @@ async def test_message_that_fails_is_tried_again_and_leaves_nothing_half_done(de
 
 async def test_queue_of_others_is_read_as_it_is(desk: Desk) -> None:
     job_id = await desk.open()
-    await desk.admin.declare_exchange(desk.exchange, "topic")
-    queue = await desk.admin.declare_queue(desk.queue, durable=True)
-    await queue.bind(desk.exchange, "#")
+    async with desk.connection.channel() as channel:
+        await channel.declare_exchange(desk.exchange, "topic", durable=True)
+        queue = await channel.declare_queue(desk.queue, durable=True)
+        await queue.bind(desk.exchange, "#")
     await desk.send(b'{"orders": [7]}')
     async with desk.reading(declares=False, prefetch=1):
         await until(_when(lambda: desk.inputs(job_id), ['{"n":7}']))
