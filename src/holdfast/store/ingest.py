@@ -18,7 +18,13 @@ from holdfast.store.database import Database, verb
 from holdfast.store.decisions import DecisionRow, add_decisions
 from holdfast.store.driver import Row, Transaction
 from holdfast.store.rows import fields_of
-from holdfast.store.stream_history import PagePlace, add_page, begin_slice, end_slice
+from holdfast.store.stream_history import (
+    PagePlace,
+    add_page,
+    begin_slice,
+    end_slice,
+    release_slice,
+)
 
 
 @dataclass(slots=True)
@@ -182,8 +188,10 @@ class Ingest:
             "waiting_for": waiting_for,
             "overruns": stream.overruns,
         }
-        ended = "released" if error is None else "postponed"
-        await end_slice(tx, stream.slice_id, ended, error)
+        if error is None:
+            await release_slice(tx, stream.slice_id)
+        else:
+            await end_slice(tx, stream.slice_id, "postponed", error)
         await tx.run("release_stream", params)
 
     @verb

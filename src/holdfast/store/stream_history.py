@@ -16,7 +16,7 @@ from holdfast.store.driver import Transaction
 #: latest slices of a stream.
 PAGES_KEPT = 1000
 SLICES_KEPT = 500
-#: Pruned now and then, not with every row.
+#: Pages are pruned now and then, not with each.
 _PRUNED_EVERY = 100
 
 
@@ -47,14 +47,15 @@ async def add_page(
 async def begin_slice(tx: Transaction, stream_id: int, worker: str) -> int:
     new_slice = {"stream_id": stream_id, "worker": worker}
     await tx.run("end_lost_slices", new_slice)
-    slice_id = int((await tx.take("add_slice", new_slice))[0][0])
-    if slice_id % _PRUNED_EVERY == 0:
-        await tx.run("prune_slices", {"stream_id": stream_id, "kept": SLICES_KEPT})
-    return slice_id
+    await tx.run("prune_slices", {"stream_id": stream_id, "kept": SLICES_KEPT})
+    return int((await tx.take("add_slice", new_slice))[0][0])
 
 
 async def end_slice(tx: Transaction, slice_id: int, ended: str, error: str | None = None) -> None:
-    """One that was only released, without a page, leaves no trace."""
-    if ended == "released" and await tx.take("drop_empty_slice", {"id": slice_id}):
-        return
     await tx.run("end_slice", {"id": slice_id, "ended": ended, "error": error})
+
+
+async def release_slice(tx: Transaction, slice_id: int) -> None:
+    """One that found nothing leaves no trace."""
+    if not await tx.take("drop_empty_slice", {"id": slice_id}):
+        await end_slice(tx, slice_id, "released")
