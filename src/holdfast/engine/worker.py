@@ -44,6 +44,7 @@ from holdfast.engine.turns import PollingTurns, Turn, Turns
 from holdfast.engine.upkeep import Upkeep, UpkeepLimits, every
 from holdfast.engine.walks import WalkLimits, Walks
 from holdfast.errors import DatabaseGone
+from holdfast.files import FileAccess
 from holdfast.flags import ServedFlag
 from holdfast.http import HttpClient, HttpOptions
 from holdfast.model import Job, Lane, Outcome, SliceKind
@@ -57,6 +58,7 @@ from holdfast.tasks import end_tasks
 _IDLE_SECONDS = (0.05, 0.5)
 _TURN_TAIL_SECONDS = 0.5
 _GATE_SECONDS = 2.0
+_CLEAR_SECONDS = 600.0
 _EXECUTES = 32
 _PRESSURE_SECONDS = 1.0
 T = TypeVar("T")
@@ -68,6 +70,7 @@ class WorkerOptions:
 
     work: WorkLimits
     execute: ExecuteLimits
+    files: FileAccess
     discover: DiscoverLimits
     claim: ClaimBounds
     concurrency: ConcurrencyBounds
@@ -352,6 +355,7 @@ class Worker:
             reach.http,
             reach.gates,
             self._flags.get,
+            self._options.files,
             self._options.execute.timeout_seconds,
             self._options.execute.max_result_bytes,
             self._log,
@@ -402,8 +406,12 @@ class Worker:
         return [
             every(self._options.upkeep.heartbeat_seconds, self._heartbeat, self._log, "heartbeat"),
             every(_GATE_SECONDS, self._gates.keep, self._log, "gates"),
+            every(_CLEAR_SECONDS, self._clear_copies, self._log, "local copies"),
             *self._upkeep.loops(self._in_work),
         ]
+
+    async def _clear_copies(self) -> None:
+        await self._options.files.local.clear(self._clock.now())
 
     def _in_work(self) -> set[int]:
         """The ranges that the worker must not take from itself when their leases expire."""

@@ -1,12 +1,12 @@
 """Messages that pipelines send to exchanges of others.
 
-Revision ID: 0015
+Revision ID: 0016
 """
 
 from alembic import op
 
-revision = "0015"
-down_revision = "0014"
+revision = "0016"
+down_revision = "0015"
 branch_labels = None
 depends_on = None
 

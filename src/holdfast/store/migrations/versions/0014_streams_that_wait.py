@@ -1,12 +1,12 @@
 """What a stream waits for, how slow its source is, and on which machine a worker runs.
 
-Revision ID: 0013
+Revision ID: 0014
 """
 
 from alembic import op
 
-revision = "0013"
-down_revision = "0012"
+revision = "0014"
+down_revision = "0013"
 branch_labels = None
 depends_on = None
 
