@@ -44,12 +44,14 @@ from holdfast.observe.metrics import Metrics
 from holdfast.observe.tracing import span
 from holdfast.pipeline import Facilities, Pipeline
 from holdfast.store import Store
+from holdfast.store.driver import WORK_CHANNEL
 from holdfast.tasks import end_tasks
 
 _HEARTBEAT_SECONDS = 5.0
 _IDLE_SECONDS = (0.05, 0.5)
 _TURN_TAIL_SECONDS = 0.5
 _GATE_SECONDS = 2.0
+_LISTEN_AGAIN_SECONDS = 1.0
 _EXECUTES = 32
 _PRESSURE_SECONDS = 1.0
 T = TypeVar("T")
@@ -222,7 +224,7 @@ class Worker:
             raise
         worked = await self._work_slice(turn, execute)
         if not worked:
-            await self._pause(_IDLE_SECONDS[0])
+            await self._turns.rest(_IDLE_SECONDS[0])
         return worked
 
     async def _work_slice(self, turn: Turn, execute: Execute) -> bool:
@@ -385,8 +387,19 @@ class Worker:
         return [
             every(_HEARTBEAT_SECONDS, self._heartbeat, self._log, "heartbeat"),
             every(_GATE_SECONDS, self._gates.keep, self._log, "gates"),
+            every(_LISTEN_AGAIN_SECONDS, self._listen, self._log, "listen"),
             *self._upkeep.loops(self._in_work),
         ]
+
+    async def _listen(self) -> None:
+        """Hears of new items within milliseconds; what is not heard is found by looking."""
+        await self._store.database.driver.listen(WORK_CHANNEL, self._hear)
+
+    def _hear(self, text: str) -> None:
+        job_id = int(text) if text.isdecimal() else None
+        if self._slice is not None:
+            self._slice.hear(job_id)
+        self._turns.hear(job_id)
 
     def _in_work(self) -> set[int]:
         """The ranges that the worker must not take from itself when their leases expire."""
