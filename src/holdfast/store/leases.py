@@ -20,6 +20,15 @@ _CANDIDATES = (16, 256)
 _PIECES = 8
 
 
+#: While a transaction is held open, ranges that were ended stay in the index, and a look that
+#: starts with the oldest passes over all of them. A queue whose oldest range has just come is
+#: looked at from there on, and from the beginning only now and then.
+_RECENT_SECONDS = 5.0
+_ANY_AGE_SECONDS = 1e9
+_RECENT_LOOKS = 32
+_EMPTY_LOOK_COSTS = 4
+
+
 class Claimed(NamedTuple):
     lease: Lease
     # seq, input, tries, attempts, misses: the fields of model.Item. By position, as `scan` reads
@@ -37,6 +46,7 @@ class _Range(NamedTuple):
     expiries: int
     lone_expiries: int
     item_bytes: int
+    recent: bool = False  # due since a moment ago
 
     @property
     def span(self) -> int:
@@ -46,6 +56,8 @@ class _Range(NamedTuple):
     def alone(self) -> bool:
         return self.expiries >= ALONE_AFTER
 
+
+_COLUMNS = _Range._fields[:-1]
 
 #: The ranges that this process works on. Called once expired leases were read, not before: while an
 #: item blocks the process, its own leases expire in the middle of a transaction.
@@ -60,6 +72,7 @@ class Leases:
         self._database = database
         self._new_token = new_token
         self._owner_slices = owner_slices
+        self._recent_looks: dict[int, int] = {}  # by job, how many are left
 
     @verb(relaxed=True)
     async def claim(
@@ -71,17 +84,35 @@ class Leases:
         max_bytes: int,
         seconds: float,
         in_work: InWork = tuple,
+        standing: bool = False,
     ) -> list[Claimed]:
-        """Leases up to `size` items of a job, and reads them."""
+        """Leases up to `size` items of a job, and reads them. A claim of a standing job may pass
+        over old ranges a few times."""
         if await self._owner_has_enough(tx, job_id, worker):
             return []
         choice = _Choice(size, max_bytes)
         # One first: a claim at the same time passes over every range that is locked here.
-        choice.add(await _free_ranges(tx, job_id, 1, in_work))
+        window = self._window(job_id) if standing else _ANY_AGE_SECONDS
+        choice.add(await _free_ranges(tx, job_id, 1, in_work, window))
         if not choice.full:
-            choice.add(await _free_ranges(tx, job_id, choice.candidates, in_work))
+            free = await _free_ranges(tx, job_id, choice.candidates, in_work, window)
+            choice.add(free)
+        if standing:
+            self._note_look(job_id, window, choice)
         hold = {"token": self._new_token(), "worker": worker, "seconds": seconds}
         return await _read_items(tx, await _lease(tx, choice.parts, hold))
+
+    def _window(self, job_id: int) -> float:
+        recent = self._recent_looks.get(job_id, 0) > 0
+        return _RECENT_SECONDS if recent else _ANY_AGE_SECONDS
+
+    def _note_look(self, job_id: int, window: float, choice: _Choice) -> None:
+        if window == _ANY_AGE_SECONDS:
+            parts = choice.parts.values()
+            is_recent = bool(parts) and all(part.free.recent for part in parts)
+            self._recent_looks[job_id] = _RECENT_LOOKS if is_recent else 0
+        else:
+            self._recent_looks[job_id] -= 1 if choice.parts else _EMPTY_LOOK_COSTS
 
     async def _owner_has_enough(self, tx: Transaction, job_id: int, worker: str) -> bool:
         if self._owner_slices is None:
@@ -138,20 +169,23 @@ class Leases:
         return freed
 
 
-async def _free_ranges(tx: Transaction, job_id: int, limit: int, in_work: InWork) -> list[_Range]:
+async def _free_ranges(
+    tx: Transaction, job_id: int, limit: int, in_work: InWork, window: float
+) -> list[_Range]:
     """The job's claimable ranges, after those whose lease expired were freed or cut."""
-    params = {"job_id": job_id, "limit": limit}
+    params = {"job_id": job_id, "limit": limit, "window": window}
     rows = await tx.fetch("claimable_ranges", params)
     ours = in_work()
     expired = [_range(row) for row in rows if row["expired"] and row["id"] not in ours]
     if expired:
         await _expire_all(tx, expired)
         rows = await tx.fetch("claimable_ranges", params)
-    return [_range(row) for row in rows if not row["expired"]]
+    free = [row for row in rows if not row["expired"]]
+    return [_range(row)._replace(recent=bool(row["recent"])) for row in free]
 
 
 def _range(row: Row) -> _Range:
-    return _Range(**{name: row[name] for name in _Range._fields})
+    return _Range(**{name: row[name] for name in _COLUMNS})
 
 
 class _Part(NamedTuple):

@@ -225,6 +225,7 @@ class ProcessingSlice:
             self._limits.max_claim_bytes,
             self._pace.lease_seconds(),
             self._parts.in_work,
+            self._execute.job.standing,
         )
         items = sum(len(claimed.rows) for claimed in claims)
         if not claims or (self._execute.job.standing and items < size // _FAR_FROM_FULL):

@@ -79,11 +79,13 @@ returning id;
 id, job_id, lo, hi, again, settled, expiries, lone_expiries, item_bytes
 
 -- name: claimable_ranges
--- Free ranges that are due, and leases that expired, of a job that may run.
-select   @range_columns, case when worker is null then 0 else 1 end as expired
+-- Free ranges that are due, and leases that expired, of a job that may run; none that was due
+-- longer ago than the window.
+select   @range_columns, case when worker is null then 0 else 1 end as expired,
+         case when available_at >= @after(-5.0) then 1 else 0 end as recent
 from     ranges
 where    job_id = :job_id
-         and available_at <= @now
+         and available_at <= @now and available_at >= @after(-1.0 * :window)
          and (worker is null or expires_at <= @now)
          and exists (select 1 from jobs j
                      where j.id = :job_id and j.state = 'RUNNING'
