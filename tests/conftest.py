@@ -22,6 +22,7 @@ from uuid import uuid4
 import aio_pika
 import pytest
 
+from tests import sampling
 from tests.chaos.children import Children
 from tests.command import HoldfastCommand
 from tests.fleet import FLEET, broker_settings, forget_queues, running_relay
@@ -34,16 +35,26 @@ on_each_database = pytest.fixture(
 )
 
 
-def pytest_configure() -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    sampling.add_options(parser)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return sampling.describe(config)
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """The tester's own settings must not reach the tests."""
+    sampling.choose_seed(config)
     for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
         del os.environ[name]
     work_in_memory()
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Before -m deselects: whatever asks for a server by name needs it."""
+    sampling.keep_sample(config, items)
     for item in items:
         names = getattr(item, "fixturenames", ())
         if "postgres_server" in names:

@@ -26,7 +26,7 @@ on_sqlite_and_fleet = pytest.mark.parametrize("database_url", ["sqlite", _FLEET]
 
 QUEUES = ("interactive", "bulk", "discover", "dead")
 EXCHANGES = ("work", "dead")
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 180.0
 
 #: Lost messages are noticed within a test's patience.
 HASTE = {"HOLDFAST_MESSAGE_LOST_SECONDS": "2", "HOLDFAST_RELAY_POLL_SECONDS": "0.05"}

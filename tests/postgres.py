@@ -18,7 +18,7 @@ from tests.ports import free_port
 from tests.watchdog import Watchdog
 
 SUPERUSER = "holdfast"
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 180.0
 POSTGRES_MISSING = (
     "PostgreSQL's server programs are not on this machine. "
     "Run `make test`, which installs them, or `apt-get install postgresql`."

@@ -8,6 +8,7 @@ HoldfastError
 │   ├── NotThere           something that does not exist or is not visible to the caller
 │   ├── UnfitState         an action that is not allowed in the current state
 │   │   └── StreamOwned    the job of another owner could continue from the stream's checkpoint
+│   ├── SwitchedOff        a flag, a kill switch or a setting is in the way; it may be changed
 │   ├── NotAllowed         missing permission, or not logged in
 │   ├── Throttled          too many requests; try again later
 │   └── SchemaError        the database schema does not match this version
@@ -76,6 +77,10 @@ class StreamOwned(UnfitState):
             "from its checkpoint",
             "Say that you take it over (`takeOver`, or --take-over), or cancel that job.",
         )
+
+
+class SwitchedOff(UserError):
+    """A flag, a kill switch or a setting is in the way."""
 
 
 class NotAllowed(UserError):

@@ -64,6 +64,7 @@ class Extension:
     demo: str | None = None  # a DemoPart: what `holdfast up --demo` adds
     events: Events = field(default_factory=lambda: MappingProxyType({}))  # log events: NAME.verb
     flags: tuple[FlagSpec, ...] = ()
+    starts_off: bool = False  # no jobs until an admin switches on the flag NAME_enabled
 
     def __post_init__(self) -> None:
         if not _NAME.match(self.name) or self.name == CORE:
@@ -94,6 +95,17 @@ class Extension:
                     f"Name it {self.name}_SOMETHING.",
                 )
 
+    @property
+    def enabled_by(self) -> str | None:
+        """The flag that switches it on, if it is off at first."""
+        return f"{self.name}_enabled" if self.starts_off else None
+
+    @property
+    def all_flags(self) -> tuple[FlagSpec, ...]:
+        if self.enabled_by is None:
+            return self.flags
+        return (FlagSpec(self.enabled_by, f"New jobs of {self.name}.", default=False), *self.flags)
+
     def load(self, part: str) -> Any:
         """Imports a part; None if the extension does not have it."""
         reference = getattr(self, part)
@@ -118,6 +130,7 @@ class Extension:
                 f"{self.pipeline} must be a Pipeline whose name is {self.name!r}.",
             )
         made.extension = self.name
+        made.enabled_by = self.enabled_by
         return made
 
     def _broken(self, what: str, error: Exception) -> PipelineError:

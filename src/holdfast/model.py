@@ -245,17 +245,20 @@ class Job:
     @property
     def column_names(self) -> Mapping[str, str]:
         """What the pipeline calls the columns of the job's file, where it differs."""
-        return self.table.get("names") or {}
+        names = self.table.get("names")
+        return names if isinstance(names, Mapping) else {}
 
     @property
     def read_as(self) -> Sequence[str]:
         """What was detected and assumed about the job's file, in sentences."""
-        return self.table.get("read_as") or ()
+        read_as = self.table.get("read_as")
+        return read_as if isinstance(read_as, list | tuple) else ()
 
     @property
     def table(self) -> Mapping[str, Any]:
-        """How the job's file is read."""
-        return self.options.get("_table") or {}
+        """How the job's file is read. Stored options may be anybody's: an odd value is none."""
+        table = self.options.get("_table")
+        return table if isinstance(table, Mapping) else {}
 
 
 @dataclass(frozen=True, slots=True)

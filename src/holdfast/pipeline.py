@@ -352,6 +352,7 @@ class Pipeline:
     def __init__(self) -> None:
         self.file: str | None = None  # the file it was loaded from
         self.extension: str | None = None  # name of its extension
+        self.enabled_by: str | None = None  # the flag without which it makes no jobs
         self.metrics: Any = None  # what the metrics part of its extension returned
         self.name = self.name or _snake_case(type(self).__name__)
         self._check_process()

@@ -81,6 +81,7 @@ def test_server_killed_in_mid_ingest_goes_on_where_it_stood(
     assert shown.returncode == 0, shown.stdout
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("point", ["create/committed", "answer_request/answer_request"])
 def test_server_killed_before_its_answer_makes_no_second_job(
     point: str, holdfast_command: HoldfastCommand, pipeline_file: Path, client: httpx2.Client
@@ -104,6 +105,7 @@ def test_server_killed_before_its_answer_makes_no_second_job(
     assert [answer.json()["id"] for answer in answers] == made * 2
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("point", "path"),
     [

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
+
+import orjson
+import pytest
 
 from holdfast.store import NewJob, NewStream
 from tests.api.server import ApiServer, taken_in, upload
+from tests.store.checks import execute
 
 
 async def _bad_job(server: ApiServer, owner: str, file_id: int, path: str) -> int:
@@ -29,3 +34,22 @@ async def test_unforeseen_errors_end_the_job_and_others_are_taken_in(server: Api
             await asyncio.sleep(0.05)
         assert job["state"] == "FAILED"
         assert "cannot be ingested" in job["error"]
+
+
+@pytest.mark.parametrize("table", [7, ["names"], {"names": 7}])
+async def test_job_with_odd_stored_options_fails_in_words_and_is_shown(
+    server: ApiServer, table: Any
+) -> None:
+    """As another version of the program may have stored them."""
+    ada = await server.person("ada")
+    file = (await ada.post("/api/files", files={"file": ("a.csv", b"title\noak\n")})).json()
+    path = str(next((server.folder / ".holdfast" / "files").glob("*/*/a.csv")))
+    job_id = await _bad_job(server, "ada", file["id"], path)
+    options = orjson.dumps({"_table": table}).decode()
+    store = server.parts.store
+    await execute(store, "update jobs set options = :o where id = :id", o=options, id=job_id)
+    assert (await ada.get(f"/jobs/{job_id}")).status_code == 200
+    while (job := (await ada.get(f"/api/jobs/{job_id}")).json())["state"] == "RUNNING":
+        await asyncio.sleep(0.02)
+    assert job["state"] == "FAILED"
+    assert "do not name columns" in job["error"]

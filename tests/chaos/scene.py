@@ -21,7 +21,7 @@ from tests.chaos.children import Child, Children
 from tests.command import HoldfastCommand
 
 DEEDS = Path(__file__).with_name("deeds.py")
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 180.0
 
 #: Short times, so that a test sees several leases, sweeps and retries in a second.
 HASTE = {

@@ -17,7 +17,7 @@ from tests.store.checks import MAKE_DUE, execute_at
 
 HOSTILE = Path(__file__).with_name("hostile.py")
 SOME_ITEMS_FAILED = 3
-PATIENCE_SECONDS = 40.0
+PATIENCE_SECONDS = 180.0
 ONE_TRY = {"HOLDFAST_MAX_ATTEMPTS_ERROR": "1"}
 
 RAISED = [

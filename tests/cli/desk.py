@@ -132,7 +132,7 @@ class Desk:
         return lambda: len(self.started()) > len(before)
 
 
-def wait_until(condition: Callable[[], Any], seconds: float = 30) -> Any:
+def wait_until(condition: Callable[[], Any], seconds: float = 180) -> Any:
     """Asks again and again; the time is only so long that a hang becomes a failure."""
     give_up_at = time.monotonic() + seconds
     while not (found := condition()):

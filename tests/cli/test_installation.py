@@ -70,7 +70,7 @@ def test_backfills_do_not_run_where_they_are_disabled(desk: Desk) -> None:
         "run", "counting.py", env={"BACKFILL_ENABLED": "false"}
     )
     assert desk.json("jobs") == []
-    assert "numbers is a backfill" in desk.fail(
+    assert "backfills of numbers are switched off" in desk.fail(
         "run", "counting.py", env={"HOLDFAST_BACKFILL_ENABLED": "false"}
     )
     desk.succeed("run", "counting.py", "--max-items", "5", "--no-work")

@@ -20,7 +20,7 @@ from holdfast.pipeline import Pipeline
 from holdfast.settings import load_settings
 from holdfast.store import Store
 
-_PATIENCE_SECONDS = 60
+_PATIENCE_SECONDS = 180
 
 
 async def work(store: Store, made: Pipeline, **settings: str) -> None:

@@ -26,7 +26,7 @@ from holdfast.store import Store, open_store
 from holdfast.tables.files import TableFile, content_key
 from tests.store.checks import assert_all_sound
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 180.0
 #: Nothing but what a test is about makes batches smaller.
 CALM = {
     "HOLDFAST_DB_P50_MS": "1000000",

@@ -18,7 +18,7 @@ from holdfast.settings import load_settings
 from holdfast.store import Store
 from tests.store.checks import filled_job
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 180.0
 
 
 class StopAtTurn(PollingTurns):

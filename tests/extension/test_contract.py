@@ -132,7 +132,7 @@ def test_metrics_events_and_flags_begin_with_its_name(subject: Subject) -> None:
     assert [
         event for event in subject.extension.events if not event.startswith(f"{subject.name}.")
     ] == []
-    names = [flag.name for flag in subject.extension.flags]
+    names = [flag.name for flag in subject.extension.all_flags]
     assert [name for name in names if not name.startswith(f"{subject.name}_")] == []
 
 
@@ -233,7 +233,7 @@ def test_commands_are_documented_and_explain_themselves(subject: Subject) -> Non
 
 @each_extension
 def test_flags_are_documented(subject: Subject) -> None:
-    flags = [flag.name for flag in subject.extension.flags]
+    flags = [flag.name for flag in subject.extension.all_flags]
     assert [name for name in flags if f"`{name}`" not in subject.docs] == []
 
 

@@ -38,6 +38,9 @@ def test_commands_are_run_with_the_settings_of_the_extension(weather: Installed)
 
 def test_job_of_an_extension_is_run_by_its_name(weather: Installed) -> None:
     code, _, errors = weather.run("run", "weather", "--out", "readings.jsonl")
+    assert code == 1 and "holdfast flag set weather_enabled on" in errors
+    assert weather.run("flag", "set", "weather_enabled", "on")[0] == 0
+    code, _, errors = weather.run("run", "weather", "--out", "readings.jsonl")
     assert code == 0, errors
     code, output, errors = weather.run("items", "1", "--json")
     assert code == 0, errors
@@ -97,6 +100,8 @@ def test_extension_with_the_name_of_a_command_is_refused(weather: Installed) -> 
 @pytest.fixture
 def served(weather: Installed) -> Iterator[httpx2.Client]:
     """An admin's browser, where the extension is served and a job of it was run."""
+    assert weather.run("migrate", "up")[0] == 0
+    assert weather.run("flag", "set", "weather_enabled", "on")[0] == 0
     assert weather.run("run", "weather")[0] == 0
     process = weather.start("api", "weather", "--port", "0")
     assert process.stderr is not None

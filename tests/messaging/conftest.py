@@ -21,7 +21,7 @@ from tests.fleet import broker_settings, forget_queues
 from tests.messaging.fleet_scene import Fleet
 from tests.rabbitmq import RabbitServer
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 180.0
 
 
 class LogBook:

@@ -75,7 +75,7 @@ class Fleet(Scene):
         rows = self.fetch(f"select state from jobs where id = {job_id}")
         return str(rows[0][0]) if rows else "gone"
 
-    def wait_done(self, *job_ids: int, seconds: float = 60) -> None:
+    def wait_done(self, *job_ids: int, seconds: float = 180) -> None:
         for job_id in job_ids:
             wait_until(lambda j=job_id: self.state(j) == "DONE", f"job {job_id} is done", seconds)
 

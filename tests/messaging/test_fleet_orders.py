@@ -9,6 +9,7 @@ import pytest
 from tests.chaos.scene import DEEDS, wait_until
 from tests.messaging.fleet_scene import Fleet, message, stop
 from tests.postgres import PostgresServer
+from tests.store.checks import execute_at
 
 #: Wants an option that an order may lack.
 PICKY = """
@@ -118,4 +119,18 @@ def test_records_of_a_message_are_stored_once_and_worked_off(fleet: Fleet) -> No
     assert (letter["code"], "no standing job" in letter["message"]) == ("REFUSED", True)
     done = "select sum(accepted), sum(known), sum(done) from counters"
     wait_until(lambda: fleet.fetch(done) == [(2, 1, 2)])
+    stop(relay, worker)
+
+
+def test_order_that_is_switched_off_waits_and_is_no_dead_letter(fleet: Fleet, picky: Path) -> None:
+    fleet.order("kill-switch", "on", "--pipeline", "picky")
+    worker = fleet.start_listener(picky)
+    fleet.send("interactive", order(site="here"))
+    waiting = "select count(*) from outbox where kind = 'message'"
+    wait_until(lambda: fleet.fetch(waiting)[0][0] == 1, "the order waits")
+    assert fleet.fetch("select count(*) from dead_letters")[0][0] == 0
+    fleet.order("kill-switch", "off", "--pipeline", "picky")
+    execute_at(fleet.url, "update outbox set available_at = now()")
+    relay = fleet.start_relay()
+    fleet.wait_done(1)
     stop(relay, worker)

@@ -16,7 +16,7 @@ from typing import Any
 from holdfast.store import Store, open_store
 from tests.store.checks import fetch
 
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 180.0
 Action = Callable[[Store], Awaitable[Any]]
 
 

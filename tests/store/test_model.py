@@ -24,7 +24,7 @@ def test_store_keeps_its_promises_whatever_happens_in_whatever_order(database_ur
         run_state_machine_as_test(
             lambda: StoreMachine(loop, store),
             settings=settings(
-                max_examples=EXAMPLES or 30,
+                max_examples=EXAMPLES or 8,
                 stateful_step_count=50,
                 deadline=None,
                 derandomize=not EXAMPLES,

@@ -71,8 +71,7 @@ async def add(
 
 
 def adding_of(parts: Parts) -> Adding:
-    backpressure = parts.new_jobs.backpressure
-    return Adding(parts.store, parts.pipelines, backpressure, MAX_INPUT_BYTES, parts.log)
+    return Adding(parts.store, parts.pipelines, MAX_INPUT_BYTES, parts.log)
 
 
 def _rows(body: bytes, request: Request) -> list[Any]:

@@ -15,12 +15,12 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from holdfast.console.feature_flags import SwitchedOff
 from holdfast.errors import (
     DatabaseGone,
     InputError,
     NotAllowed,
     NotThere,
+    SwitchedOff,
     Throttled,
     UnfitState,
     UserError,

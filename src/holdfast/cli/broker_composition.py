@@ -53,8 +53,7 @@ async def broker_turns(
     async with opened_broker(settings, log) as broker:
         control = Control(store, settings.owner, log)
         trust = MessageTrust(settings.message_key, settings.message_signatures)
-        # Not held back: to refuse a message would lose it, and the queue holds what waits.
-        adding = Adding(store, pipelines, None, settings.max_input_bytes, log)
+        adding = Adding(store, pipelines, settings.max_input_bytes, log)
         parts = TurnParts(
             store,
             broker,

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 import uvloop
 
 from holdfast.cli.served_flags import served_flags
-from holdfast.engine.pace.backpressure import BacklogBounds
 from holdfast.engine.pace.concurrency import ConcurrencyBounds
 from holdfast.engine.pace.controllers import ClaimBounds, IngestBounds, SpacingBounds
 from holdfast.engine.pace.retry import RetryPolicy
@@ -33,6 +32,7 @@ from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Backoff, Gate, Pipeline
 from holdfast.settings import Settings, load_settings
 from holdfast.store import Store, open_store
+from holdfast.store.admission import BacklogBounds, JobRules
 from holdfast.store.driver import Fault, no_fault
 from holdfast.store.migrate import compare, require_current, status, upgrade
 from holdfast.urls import sqlite_file
@@ -100,6 +100,7 @@ async def opened_store(
             settings.http_concurrency,
         ),
         announces=settings.broker_url is not None if announces is None else announces,
+        rules=job_rules(settings),
         owner_slices=settings.owner_slices,
         fault=_fault(),
         observe=observe,
@@ -276,6 +277,16 @@ def upkeep_limits(settings: Settings) -> UpkeepLimits:
         worker_lost_seconds=settings.worker_lost_seconds,
         message_lost_seconds=settings.message_lost_seconds,
         announces=settings.broker_url is not None,
+    )
+
+
+def job_rules(settings: Settings) -> JobRules:
+    """What every new job must obey."""
+    return JobRules(
+        backfill_enabled=settings.backfill_enabled,
+        max_items=settings.max_urls_per_run,
+        max_items_per_source=settings.max_urls_per_source,
+        backlog=backlog_bounds(settings),
     )
 
 

@@ -16,7 +16,6 @@ from holdfast.cli.run_job import JobRun, Request, open_table
 from holdfast.cli.run_planned import PlannedRun, run_planned
 from holdfast.engine.control import Caps
 from holdfast.errors import UserError
-from holdfast.model import Lane
 from holdfast.options import checked_options
 from holdfast.settings import Settings
 from holdfast.tables.types import NO_HEADER
@@ -92,13 +91,10 @@ def run(
         },
         columns=parse_columns(column),
         options=checked_options(recipe.name, recipe.options, parse_options(option)),
-        caps=Caps(
-            max_items or settings.max_urls_per_run,
-            max_per_source or settings.max_urls_per_source,
-        ),
+        caps=Caps(max_items, max_per_source),
         take_over=take_over,
     )
-    _check_request(request, settings)
+    _check_request(request)
     raise typer.Exit(_run(settings, request))
 
 
@@ -121,7 +117,7 @@ def _run(settings: Settings, request: Request) -> int:
     return code
 
 
-def _check_request(request: Request, settings: Settings) -> None:
+def _check_request(request: Request) -> None:
     pipeline = request.pipeline
     if request.input is None and not pipeline.discovers:
         raise UserError(
@@ -134,12 +130,6 @@ def _check_request(request: Request, settings: Settings) -> None:
             f"the pipeline {pipeline.name} plans its own jobs and accepts neither an input nor "
             "--out",
             "Omit them; `holdfast export JOB --out FILE` writes the results of a job.",
-        )
-    backfill = request.input is None and pipeline.lane in (Lane.UPLOAD, Lane.BACKFILL)
-    if backfill and not settings.backfill_enabled:
-        raise UserError(
-            f"{pipeline.name} is a backfill, and BACKFILL_ENABLED is false",
-            "Set BACKFILL_ENABLED=true to run it.",
         )
     if request.out is not None:
         _check_output(request.out, request.input)

@@ -178,7 +178,10 @@ class JobRun:
         self._check_options(job)
         self._read_as_before(job)
         control = Control(store, self._settings.owner, self._log)
-        cap = self._request.caps.max_items
+        caps = self._request.caps.or_else(
+            self._settings.max_urls_per_run, self._settings.max_urls_per_source
+        )
+        cap = caps.max_items
         if job.state is JobState.PAUSED:
             raise UserError(
                 f"job {job_id} on this input is paused",
@@ -186,7 +189,7 @@ class JobRun:
             )
         cap_raised = cap is not None and (job.max_items or cap) < cap
         if job.state is JobState.FAILED or cap_raised:
-            await control.resume(job_id, self._request.caps)
+            await control.resume(job_id, caps)
         if job.state is JobState.DONE and not cap_raised:
             errors.print(f"Job {job_id} is already done; use --new to start another one.")
         else:

@@ -17,9 +17,9 @@ def served_flags(settings: Settings, extensions: Iterable[str]) -> dict[str, Ser
     served = [_served(spec, settings, fields) for spec in CORE_FLAGS]
     for name in extensions:
         extension = installed()[name]
-        if extension.flags:
+        if extension.all_flags:
             fields = {each.field: each for each in Group(extension).settings}
-            served += [_served(spec, settings.of(name), fields) for spec in extension.flags]
+            served += [_served(spec, settings.of(name), fields) for spec in extension.all_flags]
     return {flag.spec.name: flag for flag in served}
 
 

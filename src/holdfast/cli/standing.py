@@ -80,7 +80,7 @@ def add(
         accepted = known = 0
         async with opened_store(settings) as store:
             job = await store.reads.job(job_id)
-            adding = Adding(store, {}, None, settings.max_input_bytes, structlog.get_logger())
+            adding = Adding(store, {}, settings.max_input_bytes, structlog.get_logger())
             for rows in batches:
                 enqueued = await adding.add(job, Records(rows, key))
                 accepted, known = accepted + enqueued.accepted, known + enqueued.known

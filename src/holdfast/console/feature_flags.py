@@ -8,13 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from holdfast.console import Console
-from holdfast.errors import NotThere, UserError
+from holdfast.errors import NotThere, SwitchedOff
 from holdfast.flags import Flag as Flag
 from holdfast.flags import FlagKind, FlagValue, ServedFlag
-
-
-class SwitchedOff(UserError):
-    """The feature is switched off by a flag."""
 
 
 @dataclass(frozen=True, slots=True)

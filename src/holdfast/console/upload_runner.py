@@ -18,6 +18,7 @@ from holdfast.engine.record.uploads import Upload, UploadParts
 from holdfast.errors import DatabaseGone, InputError, NotAllowed, NotThere
 from holdfast.model import Job
 from holdfast.pipeline import Pipeline
+from holdfast.store.admission import require_table
 from holdfast.tables.files import TableFile, open_table
 from holdfast.tables.threads import INTAKES_AT_ONCE, take_in
 
@@ -107,7 +108,8 @@ class UploadRunner:
             await self._parts.library.require_in_place(file)
 
     def _open(self, reference: str | None, options: Mapping[str, Any]) -> TableFile:
-        table = options.get("_table") or {}
+        require_table(options)
+        table = options.get("_table", {})
         return open_table(Path(reference or ""), {**table, **self._parts.library.limits.table})
 
     async def _fail(self, job_id: int, name: str, message: str) -> None:

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from holdfast.engine.pace.backpressure import Backpressure
-from holdfast.errors import Throttled, UnfitState, UserError
+from holdfast.errors import UnfitState, UserError
 from holdfast.model import Job, JobState
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
@@ -33,27 +32,26 @@ class Records:
 class Adding:
     store: Store
     pipelines: Mapping[str, Pipeline]
-    backpressure: Backpressure | None
     max_input_bytes: int
     log: Any
 
     async def add(self, job: Job, records: Records, request: RequestKey | None = None) -> Enqueued:
         """Returns after the commit."""
-        addition = await self.addition(job, records)
+        addition = self.addition(job, records)
         enqueued = await self.store.additions.enqueue(addition, request)
         self._log(enqueued)
         return enqueued
 
     async def add_once(self, job: Job, records: Records, message_id: str, kind: str) -> None:
         """The records of a message, in the transaction that records the message."""
-        addition = await self.addition(job, records)
+        addition = self.addition(job, records)
         enqueued = await self.store.messages.accept_items(message_id, kind, addition)
         if enqueued is None:
             self.log.info("message.repeated", message_id=message_id, type=kind)
         else:
             self._log(enqueued)
 
-    async def addition(self, job: Job, records: Records) -> Addition:
+    def addition(self, job: Job, records: Records) -> Addition:
         """Refuses what the job cannot accept now."""
         if not job.standing or job.state is JobState.CANCELLED:
             state = f"is {job.state}" if job.standing else "is not a standing job"
@@ -61,9 +59,6 @@ class Adding:
                 f"job {job.id} {state} and accepts no records",
                 f"Open a standing job: holdfast open {job.pipeline}",
             )
-        seconds = None if self.backpressure is None else await self.backpressure.wait_seconds()
-        if seconds is not None:
-            raise Throttled("too many items are waiting already", seconds, "Try again later.")
         if records.run_at is not None and records.run_at.tzinfo is None:
             raise UserError("the time to run at has no time zone")
         key = self._key(job, records)

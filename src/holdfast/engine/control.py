@@ -27,6 +27,10 @@ class Caps:
     max_items: int | None = None
     max_items_per_source: int | None = None
 
+    def or_else(self, max_items: int | None, max_items_per_source: int | None) -> Caps:
+        """These, and the others where there are none."""
+        return Caps(self.max_items or max_items, self.max_items_per_source or max_items_per_source)
+
 
 NO_CAPS = Caps()
 
@@ -92,6 +96,7 @@ class Control:
             ip=origin.ip,
             file_id=origin.file_id,
             request=origin.request,
+            enabled_by=pipeline.enabled_by,
         )
         return await self._create(job, self._owner, only_first)
 
@@ -147,6 +152,7 @@ class Control:
             ip=origin.ip,
             request=origin.request,
             takes_over=origin.take_over and origin.by_admin,
+            enabled_by=pipeline.enabled_by,
         )
 
     async def open(
@@ -166,6 +172,7 @@ class Control:
             columns=pipeline.columns,
             options={**options, "_file": pipeline.file, **_dedupe_option(pipeline)},
             ip=origin.ip,
+            enabled_by=pipeline.enabled_by,
             standing=True,
         )
         with span("job.open", pipeline=new.pipeline) as trace:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from holdfast.engine.control import refuse_planning
 from holdfast.engine.worker import Worker
-from holdfast.errors import UnfitState
+from holdfast.errors import SwitchedOff
 from holdfast.model import Job, Outcome
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
@@ -19,24 +19,39 @@ async def dry_run(
     store: Store, worker: Worker, pipeline: Pipeline, job: Job, texts: Sequence[str]
 ) -> list[Outcome]:
     refuse_planning(pipeline)
-    await _require_no_switch(store, pipeline.name)
+    scopes = _scopes(pipeline, job)
+    await _require_no_switch(store, scopes)
     subject, detail = pipeline.name, {"rows": len(texts)}
     await store.audit.add(job.owner_id, "dry_run", None, subject, detail)
     trying = asyncio.create_task(worker.try_out(job, texts))
     try:
         while not (await asyncio.wait([trying], timeout=_LOOK_SECONDS))[0]:
-            await _require_no_switch(store, pipeline.name)
+            await _require_no_switch(store, scopes)
         return trying.result()
     finally:
         trying.cancel()
         await asyncio.wait([trying])
 
 
-async def _require_no_switch(store: Store, pipeline: str) -> None:
-    scopes = ("all", f"pipeline:{pipeline}")
+def _scopes(pipeline: Pipeline, job: Job) -> set[str]:
+    """What stops it: a dry run may reach every source and gate of its pipeline."""
+    names = {gate.name for gate in pipeline.gates} | set(_sources(pipeline, job))
+    return {"all", f"pipeline:{pipeline.name}"} | {f"source:{name}" for name in names}
+
+
+def _sources(pipeline: Pipeline, job: Job) -> Sequence[str]:
+    if not pipeline.discovers:
+        return ()
+    try:
+        return pipeline.sources(job.given_options)
+    except Exception:  # the user's code; the options for discovery need not be given here
+        return ()
+
+
+async def _require_no_switch(store: Store, scopes: set[str]) -> None:
     for switch in await store.reads.kill_switches():
         if switch["scope"] in scopes:
-            raise UnfitState(
+            raise SwitchedOff(
                 f"the kill switch {switch['scope']} is on: {switch['reason'] or 'no reason given'}",
                 "An admin switches it off again: holdfast kill-switch off.",
             )

@@ -30,6 +30,7 @@ class PipelinePlanner:
             columns=pipeline.columns,
             options={**start.options, "_file": pipeline.file},
             concludes=pipeline.concludes,
+            enabled_by=pipeline.enabled_by,
             takes_over=True,  # whose a stream is, the plan has decided
         )
 

@@ -19,7 +19,7 @@ from holdfast.engine.control import Control
 from holdfast.engine.facilities import FacilityParts, JobFacilities
 from holdfast.engine.flag_values import FlagValues
 from holdfast.engine.gates import Gates
-from holdfast.engine.pace.backpressure import BacklogBounds, Backpressure
+from holdfast.engine.pace.backpressure import Backpressure
 from holdfast.engine.pace.concurrency import ConcurrencyBounds
 from holdfast.engine.pace.controllers import (
     ClaimBounds,
@@ -36,7 +36,7 @@ from holdfast.engine.threads import Threads
 from holdfast.engine.turns import PollingTurns, Turn, Turns
 from holdfast.engine.upkeep import Upkeep, UpkeepLimits, every
 from holdfast.engine.walks import Walks
-from holdfast.errors import DatabaseGone
+from holdfast.errors import DatabaseGone, SwitchedOff, Throttled
 from holdfast.flags import ServedFlag
 from holdfast.http import HttpClient, HttpOptions
 from holdfast.model import Job, Lane, Outcome, SliceKind
@@ -44,6 +44,7 @@ from holdfast.observe.metrics import Metrics
 from holdfast.observe.tracing import span
 from holdfast.pipeline import Facilities, Pipeline
 from holdfast.store import Store
+from holdfast.store.admission import BacklogBounds
 from holdfast.store.driver import WORK_CHANNEL
 from holdfast.tasks import end_tasks
 
@@ -426,7 +427,10 @@ class Worker:
             return
         for pipeline in self._pipelines.values():
             if pipeline.standing:
-                await self._control.open(pipeline, {})
+                try:
+                    await self._control.open(pipeline, {})
+                except (SwitchedOff, Throttled) as error:
+                    self._log.error("upkeep.failed", task="open", error=error.message)
 
     async def _heartbeat(self) -> None:
         if not await self._store.workers.see_worker(self._name):

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from holdfast.clock import Clock
 from holdfast.engine.patience import never, patiently
 from holdfast.engine.turns import WALKS, MayRun, Turn
-from holdfast.errors import BadEnvelope, DatabaseGone, UserError
+from holdfast.errors import BadEnvelope, DatabaseGone, SwitchedOff, Throttled, UserError
 from holdfast.messaging.broker import Broker
 from holdfast.messaging.consumer import Consumer
 from holdfast.messaging.delivery import Delivery
@@ -35,6 +35,7 @@ _ORDER = tuple(_PREFETCH)
 _REVERSED_EVERY = 4
 _IDLE_SECONDS = 1.0
 _ELSEWHERE_SECONDS = 2.0
+_REFUSED_SECONDS = 30.0  # until a message is looked at again whose job cannot be made now
 _PATIENCE_SECONDS = 30.0
 
 
@@ -292,13 +293,16 @@ class BrokerTurns:
                     partial(self._parts.item_adds.add, message, request, delivery.body)
                 )
             elif await self._patiently(partial(self._is_elsewhere, request.pipeline)):
-                await self._patiently(partial(self._send_on, delivery, message))
+                await self._patiently(partial(self._send_on, delivery, message, _ELSEWHERE_SECONDS))
                 await delivery.ack()
                 return
             else:
                 await self._patiently(
                     partial(self._parts.job_starts.start, message, request, delivery.body)
                 )
+        except (SwitchedOff, Throttled) as refused:
+            await self._put_off(delivery, message, refused)
+            return
         except Exception as error:
             # Including the unforeseen: a worker that died of it would pass it to the next one.
             text = error.message if isinstance(error, UserError) else ""
@@ -314,9 +318,22 @@ class BrokerTurns:
             return False
         return pipeline in await self._messages.listened_pipelines(self._limits.lost_seconds)
 
-    async def _send_on(self, delivery: Delivery, message: Message) -> None:
+    async def _put_off(self, delivery: Delivery, message: Message, refused: UserError) -> None:
+        """The job cannot be made now, but may be later: the message waits in the outbox."""
+        seconds = refused.seconds if isinstance(refused, Throttled) else _REFUSED_SECONDS
+        self._parts.log.warning(
+            "message.put_off",
+            message_id=message.header.message_id,
+            seconds=seconds,
+            reason=refused.message,
+        )
+        await self._patiently(partial(self._send_on, delivery, message, seconds))
+        await delivery.ack()
+        self._count(message.header.type, "put_off")
+
+    async def _send_on(self, delivery: Delivery, message: Message, seconds: float) -> None:
         await self._messages.send_again(
-            message.header.message_id, delivery.queue, delivery.body, _ELSEWHERE_SECONDS
+            message.header.message_id, delivery.queue, delivery.body, seconds
         )
 
     def _count(self, type_: str, outcome: str) -> None:

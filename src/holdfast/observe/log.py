@@ -70,6 +70,10 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
         "A message arrived again and was not processed twice.",
         ("message_id", "type"),
     ),
+    "message.put_off": (
+        "A message asks for a job that cannot be made now; it is looked at again later.",
+        ("message_id", "seconds", "reason"),
+    ),
     "upkeep.failed": ("A periodic task failed; it will run again.", ("task", "error")),
     "schedule.fired": ("A schedule started a job.", ("schedule", "job_id")),
     "schedule.failed": ("A schedule could not start a job.", ("schedule", "error")),

@@ -168,14 +168,16 @@ class Settings:
     )
 
     backfill_enabled: bool = setting(
-        True, "`false` stops every backfill, like the kill switch.", aliased=True
+        True,
+        "`false` stops every backfill, like the kill switch, and refuses new ones.",
+        aliased=True,
     )
     max_urls_per_run: int | None = setting(
-        None, "Maximum number of new items in a job.", 1, 10**12, aliased=True, shown="no limit"
+        None, "Maximum number of new items in any job.", 1, 10**12, aliased=True, shown="no limit"
     )
     max_urls_per_source: int | None = setting(
         None,
-        "Maximum number of new items from one source in a job.",
+        "Maximum number of new items from one source in any job.",
         1,
         10**12,
         aliased=True,

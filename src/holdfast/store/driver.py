@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from holdfast.pipeline import Row as Row
+from holdfast.store.admission import JobRules
 from holdfast.store.queries import Query
 
 Queries = Mapping[str, Query]
@@ -34,6 +35,7 @@ class Transaction(Protocol):
     """One transaction. `run`, `run_many`, `take` and `copy` write; `fetch` and `scan` read."""
 
     announces: bool
+    rules: JobRules  # what new jobs must obey
     waited_seconds: float  # for a connection, before it began
     writes_together: bool  # whether one statement can write several tables
 

@@ -18,6 +18,7 @@ from holdfast.errors import NotThere, UnfitState, UserError
 from holdfast.json_depth import DEEPEST, is_too_deep
 from holdfast.model import SliceKind
 from holdfast.pipeline import Dedupe
+from holdfast.store.admission import admit_records
 from holdfast.store.announcements import announce
 from holdfast.store.counters import add_counts
 from holdfast.store.database import Database, verb
@@ -73,6 +74,7 @@ class Additions:
     async def enqueue(
         self, tx: Transaction, addition: Addition, request: RequestKey | None = None
     ) -> Enqueued:
+        await admit_records(tx, addition.pipeline)
         enqueued = await enqueue(tx, addition)
         await note_made(tx, request, enqueued.job_id)
         return enqueued

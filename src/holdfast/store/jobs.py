@@ -11,6 +11,7 @@ import orjson
 
 from holdfast.errors import StreamOwned, UnfitState, UserError
 from holdfast.model import JobState, Lane, SliceKind
+from holdfast.store.admission import admit, cap_of_job, cap_of_source
 from holdfast.store.announcements import announce
 from holdfast.store.audit import add_audit
 from holdfast.store.chunks import (
@@ -57,6 +58,7 @@ class NewJob:
     request: RequestKey | None = None
     standing: bool = False  # accepts records at any time and does not end
     takes_over: bool = False  # streams of other owners too, with their checkpoints
+    enabled_by: str | None = None  # the flag without which the pipeline is off
 
 
 class Jobs:
@@ -75,9 +77,7 @@ class Jobs:
             live = await tx.fetch("live_job_by_input", {"pipeline": new.pipeline, **key})
             if live:
                 return int(live[0]["id"])
-        job_id = await create_job(tx, new, actor)
-        await note_made(tx, new.request, job_id)
-        return job_id
+        return await create_job(tx, new, actor)
 
     @verb
     async def open(self, tx: Transaction, new: NewJob, actor: str) -> tuple[int, bool]:
@@ -104,8 +104,11 @@ class Jobs:
         max_per_source: int | None = None,
     ) -> JobState:
         """Continues: after a pause, after a failed discovery, or past a cap that was raised."""
+        if max_per_source is not None:
+            cap_of_source(tx.rules, max_per_source)
         if max_items is not None:
-            await tx.run("set_job_cap", {"job_id": job_id, "max_items": max_items})
+            cap = cap_of_job(tx.rules, max_items)
+            await tx.run("set_job_cap", {"job_id": job_id, "max_items": cap})
         caps = {"max_items": max_items, "max_per_source": max_per_source}
         return await resume_job(tx, job_id, actor, caps)
 
@@ -208,12 +211,15 @@ class Jobs:
 
 
 async def create_job(tx: Transaction, new: NewJob, actor: str) -> int:
-    """A job with its streams, started."""
+    """A job with its streams, started. Every way to a new job ends here, so that all of them obey
+    the same rules, and a request that is sent again makes no second job."""
+    new = await admit(tx, new)
     job_id = await _add_job(tx, new)
     for stream in new.streams:
         await _add_stream(tx, new, job_id, stream)
     await move(tx, job_id, "start", actor, {"pipeline": new.pipeline, "name": new.name})
     await announce(tx, job_id, SliceKind.DISCOVER)
+    await note_made(tx, new.request, job_id)
     return job_id
 
 

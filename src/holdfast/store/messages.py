@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from holdfast.model import JobState, Lane, SliceKind
+from holdfast.store.admission import admit_records
 from holdfast.store.announcements import announce
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Row, Transaction
@@ -198,6 +199,7 @@ class Messages:
         """Adds the records of a message, once: None when they were added before."""
         if not await tx.take("take_message", {"message_id": message_id, "type": kind}):
             return None
+        await admit_records(tx, addition.pipeline)
         return await enqueue(tx, addition)
 
     @verb

@@ -4,6 +4,7 @@ reads that it bases the decision on."""
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -11,6 +12,7 @@ from typing import Any, Protocol
 
 import orjson
 
+from holdfast.errors import SwitchedOff, Throttled
 from holdfast.model import JobState, SliceKind, Standing, StreamState
 from holdfast.pipeline import (
     Conclusion,
@@ -22,6 +24,7 @@ from holdfast.pipeline import (
     Unproven,
     Verified,
 )
+from holdfast.store.admission import admit_again
 from holdfast.store.announcements import announce
 from holdfast.store.audit import add_audit
 from holdfast.store.database import Database, verb
@@ -107,6 +110,7 @@ async def carry_out(tx: Transaction, planner: Planner, planned: Planned) -> list
         if isinstance(order, Start):
             job_ids.append(await _start(tx, planner, order))
         elif isinstance(order, Resume):
+            await admit_again(tx, order.job_id)
             await resume_job(tx, order.job_id, planner.actor)
             job_ids.append(order.job_id)
         elif isinstance(order, Mark):
@@ -144,7 +148,10 @@ async def follow_up(tx: Transaction, job_id: int, planner: Planner) -> None:
         standings = partial(_standings, tx, planner.pipeline.name)
         request = {"follow": _standing(row).source}
         planned = await planner.pipeline.plan(tx, request, standings, await _now(tx))
-        await carry_out(tx, planner, planned)
+        # Refused before anything of the job is written. The request stays marked in the stream, for
+        # the next plan.
+        with suppress(SwitchedOff, Throttled):
+            await carry_out(tx, planner, planned)
 
 
 async def _conclude(tx: Transaction, job_id: int, stream_id: int, conclusion: Conclusion) -> bool:

@@ -13,6 +13,7 @@ import asyncpg
 
 from holdfast.clock import Clock
 from holdfast.errors import DatabaseGone, UserError
+from holdfast.store.admission import NO_RULES, JobRules
 from holdfast.store.driver import Conflict, Fault, Observe, Queries, Row, Transaction, Values
 from holdfast.store.queries import Query, compile_query
 
@@ -64,6 +65,7 @@ async def open_postgres(
     queries: Queries,
     pool_size: int,
     announces: bool,
+    rules: JobRules,
     clock: Clock,
     fault: Fault,
     observe: Observe,
@@ -79,7 +81,7 @@ async def open_postgres(
             connection_class=_Connection,
             max_inactive_connection_lifetime=60,
         )
-    return PostgresDriver(pool, queries, announces, clock, fault, observe)
+    return PostgresDriver(pool, queries, announces, rules, clock, fault, observe)
 
 
 class _Connection(asyncpg.Connection):  # type: ignore[misc]
@@ -110,6 +112,7 @@ class PostgresDriver:
         pool: Any,
         queries: Queries,
         announces: bool,
+        rules: JobRules,
         clock: Clock,
         fault: Fault,
         observe: Observe,
@@ -117,6 +120,7 @@ class PostgresDriver:
         self._pool = pool
         self.queries = queries
         self._announces = announces
+        self._rules = rules
         self._clock = clock
         self._fault = fault
         self._observe = observe
@@ -129,6 +133,7 @@ class PostgresDriver:
                 started = self._clock.monotonic()
                 async with _transacting(connection, _BEGIN_RELAXED if relaxed else _BEGIN):
                     tx = self._transaction(connection, verb, self._announces)
+                    tx.rules = self._rules
                     tx.waited_seconds = started - requested
                     yield tx
                     self._fault(verb, "commit")
@@ -195,6 +200,7 @@ class _PostgresTransaction:
         self, connection: Any, queries: Queries, verb: str, announces: bool, fault: Fault
     ) -> None:
         self.announces = announces
+        self.rules = NO_RULES
         self.waited_seconds = 0.0
         self._connection = connection
         self._queries = queries

@@ -16,6 +16,7 @@ import orjson
 
 from holdfast.clock import Clock
 from holdfast.errors import DatabaseGone, UserError
+from holdfast.store.admission import NO_RULES, JobRules
 from holdfast.store.driver import (
     WORK_CHANNEL,
     Conflict,
@@ -36,14 +37,22 @@ _WATCH_SECONDS = 0.004
 
 
 async def open_sqlite(
-    path: Path, queries: Queries, announces: bool, clock: Clock, fault: Fault, observe: Observe
+    path: Path,
+    queries: Queries,
+    announces: bool,
+    rules: JobRules,
+    clock: Clock,
+    fault: Fault,
+    observe: Observe,
 ) -> SqliteDriver:
     writer = _Connection(path)
     readers = [_Connection(path, query_only=True) for _ in range(_READERS)]
     with _mapped_errors():
         for connection in (writer, *readers):
             await connection.open()
-    return SqliteDriver(path, writer, readers, queries, announces, clock, fault, observe)
+    return SqliteDriver(
+        path, writer, readers, queries, announces, rules, clock, fault, observe
+    )
 
 
 class SqliteDriver:
@@ -56,6 +65,7 @@ class SqliteDriver:
         readers: list[_Connection],
         queries: Queries,
         announces: bool,
+        rules: JobRules,
         clock: Clock,
         fault: Fault,
         observe: Observe,
@@ -69,6 +79,7 @@ class SqliteDriver:
         self._turn = asyncio.Lock()
         self.queries = queries
         self._announces = announces
+        self._rules = rules
         self._clock = clock
         self._fault = fault
         self._observe = observe
@@ -84,6 +95,7 @@ class SqliteDriver:
                     # Only now: another process may be the writer until here.
                     started = self._clock.monotonic()
                     tx = self._transaction(self._writer, verb, self._announces)
+                    tx.rules = self._rules
                     tx.waited_seconds = started - requested
                     yield tx
                     self._fault(verb, "commit")
@@ -205,6 +217,7 @@ class _SqliteTransaction:
         self, connection: _Connection, queries: Queries, verb: str, announces: bool, fault: Fault
     ) -> None:
         self.announces = announces
+        self.rules = NO_RULES
         self.waited_seconds = 0.0
         self._connection = connection
         self._queries = queries

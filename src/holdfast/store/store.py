@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from holdfast.clock import Clock, SystemClock, system_random
 from holdfast.pipeline import Fetch, Gate
+from holdfast.store.admission import NO_RULES, JobRules
 from holdfast.store.audit import Audit
 from holdfast.store.cache import Cache
 from holdfast.store.counters import CounterRows
@@ -72,6 +73,7 @@ async def open_store(
     pool_size: int = 6,
     default_gate: Gate = _DEFAULT_GATE,
     announces: bool = False,
+    rules: JobRules = NO_RULES,
     owner_slices: int | None = None,
     clock: Clock | None = None,
     rng: random.Random | None = None,
@@ -79,8 +81,9 @@ async def open_store(
     observe: Observe = no_observe,
     sql: tuple[SqlFolder, ...] | None = None,
 ) -> Store:
-    """`announces`: work is announced in the outbox, for workers that hear messages. `sql`: the
-    folders of named queries; by default core's and those of every installed extension."""
+    """`announces`: work is announced in the outbox, for workers that hear messages. `rules`: what
+    new jobs must obey. `sql`: the folders of named queries; by default core's and those of every
+    installed extension."""
     clock = clock or SystemClock()
     rng = rng or system_random()
     folders = all_sql() if sql is None else sql
@@ -88,10 +91,12 @@ async def open_store(
     file = sqlite_file(url)
     if file is not None:
         queries = load_queries("sqlite", folders)
-        driver = await open_sqlite(file, queries, announces, clock, fault, observe)
+        driver = await open_sqlite(file, queries, announces, rules, clock, fault, observe)
     else:
         queries = load_queries("postgres", folders)
-        driver = await open_postgres(url, queries, pool_size, announces, clock, fault, observe)
+        driver = await open_postgres(
+            url, queries, pool_size, announces, rules, clock, fault, observe
+        )
     database = Database(driver, rng)
     return Store(
         database=database,

@@ -15,4 +15,5 @@ EXTENSION = Extension(
     demo="demo:DEMO",
     events={"weather.read": ("A station was read.", ("station",))},
     flags=(FlagSpec("weather_radar", "Radar images.", "radar_enabled"),),
+    starts_off=True,
 )

@@ -31,7 +31,7 @@ TABLES = ("agendas", "minutes")
 each_generation = pytest.mark.parametrize(
     "datasette", [0, 1], ids=["datasette-0.65", "datasette-1.0"], indirect=True
 )
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 180.0
 MISSING = (
     "There is no {path}. Run `make test`, which installs it from requirements/{name}.txt, or name "
     "another Datasette in {variable}."

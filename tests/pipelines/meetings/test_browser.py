@@ -102,12 +102,12 @@ def test_backfill_that_ends_says_so_by_itself(
 ) -> None:
     """Its last change is the last event that comes."""
     control = site.parts.control(root)
-    site.run(control.switch("pipeline:meetings", True, "held"))
+    site.run(control.switch("source:127.0.0.1", True, "held"))
     page = open_as(root, TOWN)
     page.get_by_role("button", name="Update now").click()
     expect(page.locator("#standing .badge").first).to_have_text("running")
     page.evaluate("window.stayed = true")
-    site.run(control.switch("pipeline:meetings", False, ""))
+    site.run(control.switch("source:127.0.0.1", False, ""))
     expect(page.locator("#standing .badge").first).to_have_text("verified", timeout=30_000)
     assert page.evaluate("window.stayed")
 

@@ -84,6 +84,18 @@ async def test_new_municipality_is_created_and_its_full_backfill_started(
     assert row == ("alameda.ca", "Alameda", 547, "https://alameda.ca.civic.band")
 
 
+async def test_webhook_that_cannot_start_its_work_is_to_be_sent_again(
+    client: httpx2.AsyncClient, unknown: Town
+) -> None:
+    await unknown.control.switch("pipeline:meetings", True, "held")
+    reply = await client.put(PATH, json={"name": "Alameda"}, headers=GOOD)
+    assert reply.status_code == 503 and "kill switch" in reply.json()["error"]
+    assert await unknown.fetch("select subdomain from meetings_municipalities") == []
+    await unknown.control.switch("pipeline:meetings", False, "")
+    assert (await client.put(PATH, json={"name": "Alameda"}, headers=GOOD)).status_code == 201
+    assert len(await unknown.jobs()) == 2
+
+
 async def test_second_webhook_updates_and_starts_nothing_where_nothing_changed(
     client: httpx2.AsyncClient, unknown: Town
 ) -> None:

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from holdfast.clock import Clock
 from holdfast.observe.metrics import Metrics
 from holdfast.store import Store
+from holdfast.store.admission import BacklogBounds, wait_for
 
 _READ_SECONDS = 1.0
-_SHORTEST_SECONDS = 5
-_LONGEST_SECONDS = 300
-
-
-@dataclass(frozen=True, slots=True)
-class BacklogBounds:
-    """None means no limit."""
-
-    items: int | None
-    seconds: float | None
 
 
 class Backpressure:
@@ -32,7 +21,7 @@ class Backpressure:
 
     async def wait_seconds(self) -> int | None:
         """Seconds to wait before bringing more; None while there is room. Read once a second."""
-        if self._bounds == BacklogBounds(None, None):
+        if self._bounds.none:
             return None
         if self._clock.monotonic() >= self._read_at + _READ_SECONDS:
             self._read_at = self._clock.monotonic()
@@ -40,15 +29,3 @@ class Backpressure:
             self._wait = wait_for(self._bounds, items, seconds)
             self._metrics.backpressure.set(int(self._wait is not None))
         return self._wait
-
-
-def wait_for(bounds: BacklogBounds, items: int, seconds: float) -> int | None:
-    """The further above the limit, the longer."""
-    shares = [
-        present / bound
-        for present, bound in ((items, bounds.items), (seconds, bounds.seconds))
-        if bound is not None and present > bound
-    ]
-    if not shares:
-        return None
-    return min(_LONGEST_SECONDS, round(_SHORTEST_SECONDS * max(shares)))

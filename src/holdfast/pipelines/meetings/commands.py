@@ -128,11 +128,6 @@ def backfill(
     rejected; 1: it failed; 130 or 143: stopped by Ctrl-C or SIGTERM.
     """
     settings = settings_from_environment()
-    if not settings.backfill_enabled and not dry_run:
-        raise UserError(
-            "BACKFILL_ENABLED is false: backfills are switched off",
-            "Set BACKFILL_ENABLED=true to run it.",
-        )
     request = {"backfill": subdomain, "mode": mode.value, "force": force, "dry_run": dry_run}
     run = PlannedRun(
         "meetings",

@@ -327,7 +327,7 @@ where  j.state = 'CANCELLED';
 
 -- name: job_controls
 -- The jobs that a worker works on: their states and whether they may run.
-select j.id, j.state,
+select j.id, j.state, j.pipeline, j.lane,
        (select k.scope from kill_switches k
         where k.scope in ('all', 'pipeline:' || j.pipeline) limit 1) as kill_switch
 from   jobs j
@@ -599,6 +599,12 @@ set    closed_until = case when :seconds > 0 then @after(:seconds) end,
        reason = cast(:reason as text), updated_at = @now
 where  name = :name
 returning name;
+
+-- name: switches_over_job
+-- Of the kill switches, those that cover a pipeline or one of the sources.
+select scope, reason
+from   kill_switches
+where  scope in ('all', 'pipeline:' || cast(:pipeline as text)) or scope in (@each(:sources, text));
 
 -- name: set_kill_switch
 insert into kill_switches (scope, actor, reason, since)

@@ -10,3 +10,8 @@ insert into flags (name, value, actor, at)
 values (:name, :value, :actor, @now)
 on conflict (name) do update
 set value = excluded.value, actor = excluded.actor, at = excluded.at;
+
+-- name: flag_value
+select value
+from   flags
+where  name = :name;

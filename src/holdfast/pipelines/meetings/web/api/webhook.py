@@ -16,7 +16,7 @@ from fastapi.responses import JSONResponse
 from holdfast.api.dependencies import Parts
 from holdfast.api.identity import PartsOf
 from holdfast.api.signatures import HEADER, wrong_signature
-from holdfast.errors import UserError
+from holdfast.errors import SwitchedOff, Throttled, UserError
 from holdfast.model import Json
 from holdfast.pipelines.meetings.municipalities import FIELDS
 from holdfast.pipelines.meetings.pipeline import Meetings
@@ -43,6 +43,8 @@ async def update(subdomain: str, request: Request, parts: PartsOf) -> JSONRespon
         planned = await control.request(
             pipeline, {"webhook": {**fields, "subdomain": subdomain}}, "webhook"
         )
+    except (SwitchedOff, Throttled) as error:
+        return _error(503, error.message)  # nothing was kept: the site has to send it again
     except UserError as error:
         return _error(400, error.message)
     status = 201 if planned.answer["action"] == "created" else 200

@@ -1,0 +1,165 @@
+"""What every new job must obey, whichever way it was asked for: a command, the API, a page, a
+schedule, a message or a plan. Checked in the transaction that makes the job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import InputError, SwitchedOff, Throttled, UserError
+from holdfast.model import Lane
+
+if TYPE_CHECKING:
+    from holdfast.store.driver import Transaction
+    from holdfast.store.jobs import NewJob
+
+_SHORTEST_SECONDS = 5
+_LONGEST_SECONDS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogBounds:
+    """How much may wait to be processed; None means no limit."""
+
+    items: int | None = None
+    seconds: float | None = None
+
+    @property
+    def none(self) -> bool:
+        return self.items is None and self.seconds is None
+
+
+@dataclass(frozen=True, slots=True)
+class JobRules:
+    """Values, not settings: the composition root reads those. None means no limit."""
+
+    backfill_enabled: bool = True
+    max_items: int | None = None
+    max_items_per_source: int | None = None
+    backlog: BacklogBounds = BacklogBounds()
+
+
+NO_RULES = JobRules()
+
+
+async def admit(tx: Transaction, new: NewJob) -> NewJob:
+    """The job with the caps that it gets, or the reason why it cannot be made now."""
+    rules = tx.rules
+    require_table(new.options)
+    _refuse_backfill(rules, new.pipeline, new.lane)
+    await _refuse_until_enabled(tx, new)
+    await refuse_switched_off(tx, new.pipeline, [stream.source for stream in new.streams])
+    await _refuse_while_pressed(tx, rules.backlog)
+    return _capped(new, rules)
+
+
+async def admit_records(tx: Transaction, pipeline: str) -> None:
+    """Whether a standing job of the pipeline may be given records now. An application's own
+    transaction does not ask: what it commits must not be lost."""
+    await refuse_switched_off(tx, pipeline, ())
+    await _refuse_while_pressed(tx, tx.rules.backlog)
+
+
+async def admit_again(tx: Transaction, job_id: int) -> None:
+    """Whether a plan may let one of its jobs continue now."""
+    for row in await tx.fetch("job_controls", {"job_ids": [job_id]}):
+        _refuse_backfill(tx.rules, row["pipeline"], row["lane"])
+        await refuse_switched_off(tx, row["pipeline"], ())
+
+
+def _refuse_backfill(rules: JobRules, pipeline: str, lane: str) -> None:
+    if lane == Lane.BACKFILL and not rules.backfill_enabled:
+        raise SwitchedOff(
+            f"BACKFILL_ENABLED is false: backfills of {pipeline} are switched off",
+            "Set BACKFILL_ENABLED=true where the jobs are made and where they run.",
+        )
+
+
+async def refuse_switched_off(tx: Transaction, pipeline: str, sources: Sequence[str]) -> None:
+    """A job is refused if no source of it may be read; one with some others begins with those."""
+    rows = await tx.fetch(
+        "switches_over_job",
+        {"pipeline": pipeline, "sources": [f"source:{name}" for name in sources]},
+    )
+    reasons = {row["scope"]: row["reason"] for row in rows}
+    covering = [scope for scope in ("all", f"pipeline:{pipeline}") if scope in reasons]
+    off = [f"source:{name}" for name in sources if f"source:{name}" in reasons]
+    if sources and len(off) == len(sources):
+        covering += off
+    if covering:
+        raise SwitchedOff(
+            f"the kill switch {covering[0]} is on: {reasons[covering[0]] or 'no reason given'}",
+            "An admin switches it off again: holdfast kill-switch off.",
+        )
+
+
+async def _refuse_until_enabled(tx: Transaction, new: NewJob) -> None:
+    if new.enabled_by is None:
+        return
+    rows = await tx.fetch("flag_value", {"name": new.enabled_by})
+    if not rows or rows[0]["value"] != "true":
+        raise SwitchedOff(
+            f"the pipeline {new.pipeline} is off until an admin switches it on",
+            f"Switch it on with: holdfast flag set {new.enabled_by} on",
+        )
+
+
+async def _refuse_while_pressed(tx: Transaction, bounds: BacklogBounds) -> None:
+    if bounds.none:
+        return
+    backlog = (await tx.fetch("backlog"))[0]
+    seconds = wait_for(bounds, int(backlog["items"]), float(backlog["seconds"]))
+    if seconds is not None:
+        raise Throttled("too many items are waiting already", seconds, "Try again later.")
+
+
+def require_table(options: Mapping[str, Any]) -> None:
+    """How a job's file is read is stored with its options; anything could be written there."""
+    table = options.get("_table", {})
+    names = table.get("names") or {} if isinstance(table, Mapping) else None
+    if not isinstance(names, Mapping) or not all(isinstance(name, str) for name in names.values()):
+        raise InputError(
+            "the options that say how the file is read do not name columns",
+            'Give an object such as {"names": {"Column": "field"}}, or leave them out.',
+        )
+
+
+def wait_for(bounds: BacklogBounds, items: int, seconds: float) -> int | None:
+    """Seconds to wait: the further above a limit, the longer. None while there is room."""
+    shares = [
+        present / bound
+        for present, bound in ((items, bounds.items), (seconds, bounds.seconds))
+        if bound is not None and present > bound
+    ]
+    if not shares:
+        return None
+    return min(_LONGEST_SECONDS, round(_SHORTEST_SECONDS * max(shares)))
+
+
+def _capped(new: NewJob, rules: JobRules) -> NewJob:
+    """A standing job does not end, so it has no cap."""
+    if new.standing:
+        return new
+    streams = [
+        replace(stream, max_items=cap_of_source(rules, stream.max_items)) for stream in new.streams
+    ]
+    return replace(new, max_items=cap_of_job(rules, new.max_items), streams=streams)
+
+
+def cap_of_job(rules: JobRules, wanted: int | None) -> int | None:
+    return _cap(wanted, rules.max_items, "items in a job", "MAX_URLS_PER_RUN")
+
+
+def cap_of_source(rules: JobRules, wanted: int | None) -> int | None:
+    return _cap(wanted, rules.max_items_per_source, "items from a source", "MAX_URLS_PER_SOURCE")
+
+
+def _cap(wanted: int | None, limit: int | None, what: str, setting: str) -> int | None:
+    """What is wanted, if it is within the limit; else the limit itself."""
+    if wanted is not None and limit is not None and wanted > limit:
+        raise UserError(
+            f"{wanted:,} {what} are more than the limit of {limit:,}",
+            f"Ask for fewer; {setting} sets the limit.",
+        )
+    return limit if wanted is None else wanted
