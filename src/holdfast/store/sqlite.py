@@ -50,9 +50,7 @@ async def open_sqlite(
     with _mapped_errors():
         for connection in (writer, *readers):
             await connection.open()
-    return SqliteDriver(
-        path, writer, readers, queries, announces, rules, clock, fault, observe
-    )
+    return SqliteDriver(path, writer, readers, queries, announces, rules, clock, fault, observe)
 
 
 class SqliteDriver:
