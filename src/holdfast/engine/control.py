@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
 from holdfast.engine.planning import PipelinePlanner
-from holdfast.errors import IllegalTransition, PipelineError, StreamOwned, UnfitState, UserError
+from holdfast.errors import (
+    IllegalTransition,
+    PipelineError,
+    StreamOwned,
+    SwitchedOff,
+    Throttled,
+    UnfitState,
+    UserError,
+)
 from holdfast.model import FINAL, ItemStatus, Job, JobState, Lane
 from holdfast.observe.tracing import note, span
 from holdfast.options import whole_options
@@ -180,6 +188,15 @@ class Control:
         if is_new:
             self._log.info("job.opened", job_id=job_id, pipeline=new.pipeline, by=self._owner)
         return job_id, is_new
+
+    async def open_declared(self, pipelines: Iterable[Pipeline]) -> None:
+        """The standing jobs that pipelines declare; one that cannot be made now is logged."""
+        for pipeline in pipelines:
+            if pipeline.standing:
+                try:
+                    await self.open(pipeline, {})
+                except (SwitchedOff, Throttled) as error:
+                    self._log.error("upkeep.failed", task="open", error=error.message)
 
     async def force_full(
         self, pipeline: Pipeline, job: Job, source: str, origin: Origin = _NOT_OVER_HTTP

@@ -36,7 +36,7 @@ from holdfast.engine.threads import Threads
 from holdfast.engine.turns import PollingTurns, Turn, Turns
 from holdfast.engine.upkeep import Upkeep, UpkeepLimits, every
 from holdfast.engine.walks import Walks
-from holdfast.errors import DatabaseGone, SwitchedOff, Throttled
+from holdfast.errors import DatabaseGone
 from holdfast.flags import ServedFlag
 from holdfast.http import HttpClient, HttpOptions
 from holdfast.model import Job, Lane, Outcome, SliceKind
@@ -393,7 +393,10 @@ class Worker:
         ]
 
     async def _listen(self) -> None:
-        """Hears of new items within milliseconds; what is not heard is found by looking."""
+        """Hears of new items within milliseconds; what is not heard is found by looking. A worker
+        for one job, perhaps one of many in a server, needs no connection of its own for it."""
+        if self._options.only_job is not None:
+            await asyncio.Event().wait()
         await self._store.database.driver.listen(WORK_CHANNEL, self._hear)
 
     def _hear(self, text: str) -> None:
@@ -422,15 +425,8 @@ class Worker:
         )
 
     async def _open_standing(self) -> None:
-        """Makes the jobs that pipelines declare."""
-        if self._options.only_job is not None:
-            return
-        for pipeline in self._pipelines.values():
-            if pipeline.standing:
-                try:
-                    await self._control.open(pipeline, {})
-                except (SwitchedOff, Throttled) as error:
-                    self._log.error("upkeep.failed", task="open", error=error.message)
+        if self._options.only_job is None:
+            await self._control.open_declared(self._pipelines.values())
 
     async def _heartbeat(self) -> None:
         if not await self._store.workers.see_worker(self._name):

@@ -228,7 +228,7 @@ class ProcessingSlice:
             self._execute.job.standing,
         )
         items = sum(len(claimed.rows) for claimed in claims)
-        if not claims or (self._execute.job.standing and items < size // _FAR_FROM_FULL):
+        if not claims or (self._execute.job.standing and self._took_all(claims, items, size)):
             self._exhausted = not self._heard
         if claims and not self.claimed_any:
             # Not before: where a claim takes longer than a slice, each turn would only give back
@@ -243,6 +243,12 @@ class ProcessingSlice:
                 self._alone = (held, claimed.rows)
             else:
                 self._make_ready(held, claimed.rows)
+
+    def _took_all(self, claims: Sequence[Claimed], items: int, size: int) -> bool:
+        """Far from full in both measures: there was no more."""
+        size_bytes = sum(len(row[1]) for claimed in claims for row in claimed.rows)
+        most_bytes = self._limits.max_claim_bytes // _FAR_FROM_FULL
+        return items < size // _FAR_FROM_FULL and size_bytes < most_bytes
 
     def _linger(self, claims: Sequence[Claimed]) -> None:
         if claims and self._execute.job.standing:
