@@ -91,14 +91,17 @@ class Leases:
         if await self._owner_has_enough(tx, job_id, worker):
             return []
         choice = _Choice(size, max_bytes)
-        # One first: a claim at the same time passes over every range that is locked here.
-        window = self._window(job_id) if standing else _ANY_AGE_SECONDS
-        choice.add(await _free_ranges(tx, job_id, 1, in_work, window))
-        if not choice.full:
-            free = await _free_ranges(tx, job_id, choice.candidates, in_work, window)
-            choice.add(free)
         if standing:
+            window = self._window(job_id)
+            few, many = _CANDIDATES
+            limit = min(many, max(few, size))
+            choice.add(await _free_ranges(tx, job_id, limit, in_work, window))
             self._note_look(job_id, window, choice)
+        else:
+            # One first: a claim at the same time passes over every range that is locked here.
+            choice.add(await _free_ranges(tx, job_id, 1, in_work))
+            if not choice.full:
+                choice.add(await _free_ranges(tx, job_id, choice.candidates, in_work))
         hold = {"token": self._new_token(), "worker": worker, "seconds": seconds}
         return await _read_items(tx, await _lease(tx, choice.parts, hold))
 
@@ -170,7 +173,7 @@ class Leases:
 
 
 async def _free_ranges(
-    tx: Transaction, job_id: int, limit: int, in_work: InWork, window: float
+    tx: Transaction, job_id: int, limit: int, in_work: InWork, window: float = _ANY_AGE_SECONDS
 ) -> list[_Range]:
     """The job's claimable ranges, after those whose lease expired were freed or cut."""
     params = {"job_id": job_id, "limit": limit, "window": window}
