@@ -56,7 +56,7 @@ class PipelineError(UserError):
 
 
 class NotThere(UserError):
-    """It does not exist, or is not visible to the caller, who cannot tell which."""
+    """It does not exist, or is not visible to the caller, who cannot know which."""
 
 
 class UnfitState(UserError):
@@ -64,18 +64,18 @@ class UnfitState(UserError):
 
 
 class StreamOwned(UnfitState):
-    """A new job would throw another owner's checkpoint away. Whose it is, only `named` says."""
+    """A new job would discard another owner's checkpoint. Only `named` says whose."""
 
     def __init__(self, source: str, pipeline: str, job_id: int, owner_id: str) -> None:
         super().__init__(
-            f"{source} of {pipeline} belongs to a job of somebody else, which can still go on "
+            f"{source} of {pipeline} belongs to another owner's job, which can still continue "
             "from its checkpoint",
-            "Ask an admin, who may take it over.",
+            "Ask an admin to take it over.",
         )
         self.named = UnfitState(
-            f"{source} of {pipeline} belongs to job {job_id} of {owner_id}, which can still go on "
-            "from its checkpoint",
-            "Say that you take it over (`takeOver`, or --take-over), or cancel that job.",
+            f"{source} of {pipeline} belongs to job {job_id} of {owner_id}, which can still "
+            "continue from its checkpoint",
+            "Take it over explicitly (`takeOver` or --take-over), or cancel that job.",
         )
 
 

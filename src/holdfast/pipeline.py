@@ -406,7 +406,7 @@ class Pipeline:
         return None
 
     def normalize(self, row: Json) -> Json:
-        """The row in canonical form. It is stored beside the row and passed to `process`."""
+        """The row in canonical form. It is stored next to the row and passed to `process`."""
         return row
 
     def process(self, row: Json, ctx: Context) -> Any:

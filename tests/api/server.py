@@ -182,7 +182,7 @@ class ApiServer:
         await self._stack.aclose()
 
     def anybody(self, **options: Any) -> httpx2.AsyncClient:
-        """Somebody who is not logged in; closed with the server."""
+        """A client that is not logged in; closed with the server."""
         client = httpx2.AsyncClient(base_url=self.url, timeout=30, **options)
         self._stack.push_async_callback(client.aclose)
         return client

@@ -1,4 +1,4 @@
-"""Intake of uploads: files that fail end with a sentence and keep nobody else's out (V3)."""
+"""Intake of uploads: files that fail end with a message and do not block those of others (V3)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.store.checks import execute
 
 
 async def _bad_job(server: ApiServer, owner: str, file_id: int, path: str) -> int:
-    """Over a stored file, with options that make opening it fail as nobody foresaw."""
+    """Over a stored file, with options that make opening it fail unexpectedly."""
     new = NewJob(
         "lengths", "bad", [NewStream("upload-{job}", "bad")], owner_id=owner, reference=path,
         file_id=file_id, options={"_table": {"encoding": 7}},

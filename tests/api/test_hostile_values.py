@@ -1,4 +1,4 @@
-"""Values that nobody means: refused in a sentence, never a server error or harm to others."""
+"""Hostile values: refused with a message, never a server error or harm to others."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def test_early_times_are_times(server: ApiServer) -> None:
         assert len((await ada.get(path)).json()["items"]) == 1
 
 
-async def test_what_is_no_time_zone_is_refused(server: ApiServer) -> None:
+async def test_what_is_not_a_time_zone_is_refused(server: ApiServer) -> None:
     admin = await server.person("root", "admin")
     for zone in ("America", "a" * 100, "../../etc/passwd", "/etc/passwd", ""):
         body = {"pipeline": "shelves", "cron": "0 6 * * *", "zone": zone}
@@ -113,7 +113,7 @@ def as_json(body: dict[str, Any]) -> str:
     return json.dumps(body)  # writes a lone surrogate, which other writers refuse
 
 
-async def test_notations_that_are_no_files_encodings_are_refused(server: ApiServer) -> None:
+async def test_codecs_that_are_not_text_encodings_are_refused(server: ApiServer) -> None:
     ada = await server.person("ada")
     for encoding in (
         "unicode_escape", "raw_unicode_escape", "utf-7", "idna", "punycode", "undefined"

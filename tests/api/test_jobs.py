@@ -70,7 +70,7 @@ NO_TABLES = [
 ]
 
 
-async def test_file_that_is_no_table_is_refused_by_its_content(server: ApiServer) -> None:
+async def test_file_that_is_not_a_table_is_refused_by_its_content(server: ApiServer) -> None:
     ada = await server.person("ada")
     form = {"pipeline": "lengths"}
     for name, content, words in NO_TABLES:
@@ -223,7 +223,9 @@ async def test_only_a_form_may_be_as_large_as_an_upload(server: ApiServer, path:
         assert f"{server.parts.options.max_body_bytes:,}" in reply.json()["detail"]
 
 
-async def test_pressure_is_told_with_the_time_to_wait(database_url: str, tmp_path: Path) -> None:
+async def test_pressure_is_reported_with_the_time_to_wait(
+    database_url: str, tmp_path: Path
+) -> None:
     async with ApiServer(database_url, tmp_path, backlog_max_items="1") as server:
         ada = await server.person("ada")
         first = await upload(ada, ROWS)

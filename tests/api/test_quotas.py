@@ -1,4 +1,4 @@
-"""Quotas: how much one owner may have, and what they are told beyond it (V9)."""
+"""Quotas: how much one owner may have, and the error beyond it (V9)."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from tests.store.checks import MAKE_DUE, execute_at
 
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
-#: Named like a module of Python, which it must not stand in for.
+#: Named like a module of Python, which it must not shadow.
 NUMBERS = """
     from holdfast import Option, Page, Pipeline, Record
 

@@ -79,7 +79,7 @@ async def test_decisions_about_ingest_batches_are_recorded_with_the_job(
 
 @asynccontextmanager
 async def busy_pool(store: Store, clock: FixedClock) -> AsyncIterator[None]:
-    """Somebody else uses the only connection, for a second each time by the store's clock."""
+    """Another task uses the only connection, for a second each time by the store's clock."""
 
     async def use() -> None:
         while True:

@@ -78,7 +78,7 @@ def create_app(parts: Parts) -> FastAPI:
         title="Holdfast",
         version=__version__,
         description=_DESCRIPTION,
-        openapi_url=None,  # FastAPI would serve it to anybody
+        openapi_url=None,  # FastAPI would serve it to anyone
         docs_url=None,  # its page would load scripts from another host
         redoc_url=None,
         responses=RESPONSES,

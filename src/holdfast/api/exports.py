@@ -121,7 +121,7 @@ async def download(export_id: Id, person: Someone, parts: PartsOf) -> FileRespon
     path = parts.runners.exports.path(export)
     if not await asyncio.to_thread(path.is_file):
         raise NotThere(f"the file of export {export_id} is gone", "Request a new export.")
-    # Somebody who may no longer see the job must not read it from an old export either.
+    # A user who can no longer see the job must not read it from an old export either.
     job = await parts.console.jobs.job(export.job_id, person.scope)
     partial = "-partial" if export.partial else ""
     name = f"{job.name.rpartition('.')[0] or job.name}-{job.id}{partial}.{export.format}"

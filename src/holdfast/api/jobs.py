@@ -175,7 +175,7 @@ async def index(
     page_size: Annotated[int, Query(alias="pageSize", ge=1, le=200)] = 50,
     after: str | None = None,
 ) -> JobList:
-    """Newest first. You see your own jobs; admins and readers see everybody's."""
+    """Newest first. You see your own jobs; admins and readers see all."""
     filter = {
         "states": states_of(states),
         "pipelines": [name for name in pipelines.split(",") if name],

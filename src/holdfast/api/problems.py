@@ -151,7 +151,7 @@ async def _gone(request: Request, error: Exception) -> JSONResponse:
 
 
 async def _left(_: Request, error: Exception) -> JSONResponse:
-    """The client disconnected while sending its request; nobody reads this response."""
+    """The client disconnected while sending its request; this response is not read."""
     return answer(400, "the request is incomplete", "Send it again.")
 
 

@@ -52,7 +52,7 @@ def run_async(main: Coroutine[Any, Any, T]) -> T:
 
 
 def ensure_schema(settings: Settings) -> None:
-    """Creates or upgrades the schema where that surprises nobody: an SQLite file, or an empty
+    """Creates or upgrades the schema where that is safe: an SQLite file, or an empty
     database. On a server, only `holdfast migrate up` upgrades it."""
     url = settings.database_url
     schema = status(url)

@@ -14,6 +14,7 @@ from holdfast.cli.arguments import JSON
 from holdfast.cli.composition import opened_store, run_async
 from holdfast.cli.output import console, print_json, text_cell
 from holdfast.errors import DatabaseGone, UserError
+from holdfast.extension import PARTS, installed
 from holdfast.model import Finding
 from holdfast.observe.log import configure
 from holdfast.settings import Settings, every_setting, installed_groups, load_settings
@@ -60,6 +61,7 @@ def _check() -> Iterator[Finding]:
         yield Finding("settings", False, error.message, error.hint)
         return
     yield Finding("settings", True, "all names and values are valid")
+    yield _checked("extensions", _extensions, settings)
     yield from _check_database(settings)
     yield from _check_broker(settings)
 
@@ -99,6 +101,15 @@ def _checked(name: str, check: Callable[[Settings], Finding], settings: Settings
         return Finding(
             name, False, str(error), "Fix it, or set HOLDFAST_DATA_DIR to another folder."
         )
+
+
+def _extensions(settings: Settings) -> Finding:
+    """Imports every part; other commands import only those that they need."""
+    for name, extension in installed().items():
+        for part in PARTS:
+            extension.load(part)
+        extension.make(settings.of(name) if extension.options else None)
+    return Finding("extensions", True, ", ".join(installed()) or "none installed")
 
 
 def _folder(settings: Settings) -> Finding:

@@ -68,7 +68,7 @@ def up(
     listen(host, port).close()
     world_port = _prepare_demo(port + 1) if demo else None
     if demo:
-        references += [each for each in (_demo_file(), *demo_parts()) if each not in references]
+        references += [part for part in (_demo_file(), *demo_parts()) if part not in references]
     settings = settings_from_environment()
     loaded = load_all(references, settings)
     ensure_schema(settings)
@@ -149,7 +149,7 @@ async def _fill(store: Store, loaded: dict[str, Pipeline], settings: Settings, l
 
     path = (settings.data_dir / _LIST).resolve()
     write_shopping_list(path)
-    errors.print(f"A file that you can upload: {path}", markup=False)
+    errors.print(f"Sample file to upload: {path}", markup=False)
     control = Control(store, "admin", log)
     if not await open_console(store).jobs.page(None, 1):
         await _start_jobs(store, control, loaded, path)

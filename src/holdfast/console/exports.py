@@ -61,7 +61,7 @@ class Written:
 
 
 class Exports:
-    """A scope is an owner's name; None means everybody's."""
+    """A scope is an owner's name; None means all owners."""
 
     def __init__(self, database: Database, limits: Amounts = NO_LIMITS) -> None:
         self._database = database

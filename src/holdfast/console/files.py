@@ -44,7 +44,7 @@ class StoredFile:
 
 
 class Files:
-    """A scope is an owner's name; None means everybody's."""
+    """A scope is an owner's name; None means all owners."""
 
     def __init__(self, database: Database, limits: Amounts = NO_LIMITS) -> None:
         self._database = database

@@ -38,7 +38,7 @@ _NO_JOB = 0
 
 @dataclass(frozen=True, slots=True)
 class JobRequest:
-    """A job as somebody asks for it. Without files and path, the pipeline discovers its records."""
+    """A requested job. Without files and path, the pipeline discovers its records."""
 
     pipeline: str
     file_ids: Sequence[int] = ()  # one table, or images

@@ -290,7 +290,7 @@ class Control:
         if not step.opened:
             name = f"item {seqs[0]}" if len(seqs) == 1 else f"these {len(seqs)} items"
             raise UnfitState(
-                f"{name} of job {job_id}: open still, or not there",
+                f"{name} of job {job_id}: still open, or does not exist",
                 "Only finished items can be reprocessed; see `holdfast items`.",
             )
         return step.opened

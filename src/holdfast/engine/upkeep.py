@@ -83,7 +83,7 @@ class Upkeep:
         ]
 
     async def sweep(self, in_work: InWork = tuple) -> None:
-        """Expired leases, finished jobs that nobody ended, ranges of cancelled jobs, work without
+        """Expired leases, finished jobs that were not ended, ranges of cancelled jobs, work without
         a message. Does nothing while another process has the duty."""
         term = self._limits.sweep_seconds * _TERM_SWEEPS
         if not await self._store.workers.hold_duty("sweep", self._holder, term):
@@ -205,6 +205,6 @@ def next_fire(cron: str, zone: str, now: datetime) -> datetime:
     except (CronSimError, StopIteration):
         raise UserError(
             f"{cron!r} is not a cron expression",
-            'Five fields: minute hour day month weekday, e.g. "0 6 * * *" for six every morning.',
+            'Five fields: minute hour day month weekday, e.g. "0 6 * * *" for 6 a.m. every day.',
         ) from None
     return fires_at.astimezone(ZoneInfo("UTC"))

@@ -157,7 +157,7 @@ class Settings:
         10**12,
     )
     max_bad_rows_share: float = setting(
-        0.1, "Most rows of one file that cannot be read, as a share; ten are always let pass.", 0, 1
+        0.1, "Most rows of one file that cannot be read, as a share; ten are always allowed.", 0, 1
     )
     max_workbook_bytes: int = setting(
         1_000_000_000,

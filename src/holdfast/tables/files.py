@@ -81,8 +81,8 @@ class TableFile:
         """The rows after the first `cursor`. Each batch has at most as many rows as
         `page_rows` says before it, and ends with the row that reaches `max_page_bytes`.
         `bad_rows` of the rows before could not be read."""
-        found = self._reader.records(cursor, bad_rows)
-        with _failures_named(self.path), closing(found) as records:
+        rows = self._reader.records(cursor, bad_rows)
+        with _failures_named(self.path), closing(rows) as records:
             position, end = cursor, False
             while not end:
                 batch = _take(records, position, max(1, page_rows()), max_page_bytes)
