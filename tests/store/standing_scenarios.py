@@ -35,6 +35,24 @@ class Open:
         assert sorted(rows) == [(0, "CANCELLED"), (1, "RUNNING")]
 
 
+@scenario("open")
+class OpenForARequest:
+    async def prepare(store: Store) -> RequestKey:
+        request = RequestKey("ada", str(await store.jobs.now()))
+        assert await open_console(store).idempotency.begin_request(*request[:2], "same") is None
+        return request
+
+    async def act(store: Store, request: RequestKey) -> None:
+        with suppress(UserError):
+            new = NewJob(request.key, request.key, [], standing=True, request=request)
+            await store.jobs.open(new, "tester")
+
+    async def check(store: Store, request: RequestKey) -> None:
+        made = await fetch(store, "select id from jobs where pipeline = :p", p=request.key)
+        answered = await open_console(store).idempotency.begin_request(*request[:2], "same")
+        assert answered is not None and [row[0] for row in made] == [answered.made]
+
+
 @scenario("fold")
 class Fold:
     async def prepare(store: Store) -> int:
