@@ -183,22 +183,22 @@ counted as (
 select (select count(*) from candidates), job.id,
        (select pg_notify('holdfast_work', cast(job.id as text))
         where  job.id is not null and cast(:run_at as text) is null
-               and (select count(*) from (@fresh_backlog) r) < 64)
+               and (select count(*) from (@arrivals) r) < 8)
 from   (select 1) one
        left join job on true;
 
--- fragment: fresh_backlog
+-- fragment: arrivals
 select 1
 from   ranges
-where  job_id = job.id and worker is null and available_at between @after(-5.0) and @now
-limit  64
+where  job_id = job.id and available_at between @after(-0.02) and @now
+limit  8
 
 -- name: notify_work
--- Wakes workers when this transaction commits. Not while much waits already: they do not sleep
--- then, and commits that give notice come one after the other.
+-- Wakes workers when this transaction commits. Not while records come fast: workers look by
+-- themselves then, and commits that give notice come one after the other.
 select pg_notify('holdfast_work', cast(job.id as text))
 from   (select cast(:job_id as bigint) as id) job
-where  (select count(*) from (@fresh_backlog) r) < 64;
+where  (select count(*) from (@arrivals) r) < 8;
 
 -- name: settle_rest
 -- The same fence for the last settlements of leases, which end their ranges. In the order of their
