@@ -11,7 +11,7 @@ from holdfast.console import open_console
 from holdfast.errors import UserError
 from holdfast.model import Lane, SliceKind
 from holdfast.store import DeadMessage, NewItem, NewJob, NewStream, OutboxRow, Store
-from holdfast.store.standing_records import add_records
+from holdfast.store.enqueue import Addition
 from tests.store.checks import execute, fetch, filled_job
 from tests.store.scenarios import SCENARIOS, Scenario, drain, scenario
 from tests.store.upkeep_scenarios import simple_scenario
@@ -176,10 +176,8 @@ class AcceptRecords:
         async def fill(tx: Any) -> list[NewItem]:
             return [NewItem('{"n": 1}')]
 
-        async def add(tx: Any, items: Sequence[NewItem]) -> None:
-            await add_records(tx, message_id, "local", items, None)
-
-        await store.messages.accept_records(message_id, "orders", fill, add)
+        addition = Addition(message_id, "local", ())
+        await store.messages.accept_records(message_id, "orders", addition, fill)
 
     async def check(store: Store, message_id: str) -> None:
         jobs = await fetch(store, "select id from jobs where pipeline = :p", p=message_id)

@@ -9,6 +9,7 @@ from typing import Any
 
 from holdfast.clock import SystemClock, system_random
 from holdfast.consumers import QueueConsumer
+from holdfast.engine.adding import Adding
 from holdfast.engine.control import Control
 from holdfast.engine.record.pages import new_item
 from holdfast.engine.worker import WorkerOptions
@@ -18,6 +19,7 @@ from holdfast.messaging.broker import Broker, open_broker
 from holdfast.messaging.broker_turns import BrokerTurns, TurnLimits, TurnParts
 from holdfast.messaging.dead import keep_dead_messages
 from holdfast.messaging.foreign import Accept, Fill, ForeignConsumer, ForeignQueue
+from holdfast.messaging.item_adds import ItemAdds
 from holdfast.messaging.job_starts import JobStarts
 from holdfast.messaging.signing import MessageTrust
 from holdfast.messaging.topology import DEAD_QUEUE, QUEUES
@@ -26,8 +28,7 @@ from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline, Tx
 from holdfast.settings import Settings
 from holdfast.store import NewItem, Store
-from holdfast.store.driver import Transaction
-from holdfast.store.standing_records import add_records
+from holdfast.store.enqueue import Addition
 from holdfast.tasks import end_tasks
 
 
@@ -58,16 +59,13 @@ async def broker_turns(
 ) -> AsyncIterator[tuple[BrokerTurns, Broker]]:
     async with opened_broker(settings, log) as broker:
         control = Control(store, settings.owner, log)
+        trust = MessageTrust(settings.message_key, settings.message_signatures)
+        adding = Adding(store, pipelines, settings.max_input_bytes, log)
         parts = TurnParts(
             store,
             broker,
-            JobStarts(
-                store,
-                control,
-                pipelines,
-                log,
-                MessageTrust(settings.message_key, settings.message_signatures),
-            ),
+            JobStarts(store, control, pipelines, log, trust),
+            ItemAdds(adding, trust),
             SystemClock(),
             system_random(),
             metrics,
@@ -134,10 +132,8 @@ def accepting(settings: Settings, store: Store, pipeline: Pipeline, spec: QueueC
             records = await fill(tx) or ()
             return [new_item(pipeline, record, settings.max_input_bytes) for record in records]
 
-        async def add(tx: Transaction, items: Sequence[NewItem]) -> None:
-            await add_records(tx, pipeline.name, owner, items, pipeline.dedupe)
-
-        return await store.messages.accept_records(message_id, queue, items, add)
+        addition = Addition(pipeline.name, owner, ())
+        return await store.messages.accept_records(message_id, queue, addition, items)
 
     return accept
 

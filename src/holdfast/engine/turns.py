@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -45,6 +46,14 @@ class Turns(Protocol):
         """The next turn, after at most `seconds`; discovery only if there is a place for it."""
         ...
 
+    def hear(self, job_id: int | None) -> None:
+        """A job has new items; None: perhaps one has."""
+        ...
+
+    async def rest(self, seconds: float) -> None:
+        """Waits, but not longer than until there is news."""
+        ...
+
     async def others_wait(self, turn: Turn) -> bool:
         """Whether another job, or another stream, needs the worker, now that the slice's time is
         up."""
@@ -58,8 +67,8 @@ class Turns(Protocol):
 
 
 class PollingTurns:
-    """Polls the database; lanes by their weight, jobs of a lane in turn, the least recently served
-    first."""
+    """Looks into the database, at once after news and otherwise now and then; lanes by weight, jobs
+    of a lane in turn, the least recently served first."""
 
     listens = False
 
@@ -72,12 +81,27 @@ class PollingTurns:
         self._may_run = may_run
         self._slices = _JobTurns(clock)
         self._walks = _JobTurns(clock)
+        self._news = asyncio.Event()
+        self._heard: dict[int, None] = {}
+        self._may_skip = True
+        self._ours: set[int] = set()  # jobs that were ours to run when last looked at
 
     async def next(self, seconds: float, places: Places) -> Turn | None:
-        turn = await self._next_walk(places) or await self._next_slice()
+        self._news.clear()
+        turn = self._next_heard() or await self._next_walk(places) or await self._next_slice()
         if turn is None:
-            await asyncio.sleep(seconds)
+            await self.rest(seconds)
         return turn
+
+    def hear(self, job_id: int | None) -> None:
+        if job_id in self._ours:
+            self._heard[job_id] = None
+        self._news.set()
+
+    async def rest(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._news.wait()
 
     async def others_wait(self, turn: Turn) -> bool:
         if turn.kind is SliceKind.DISCOVER:
@@ -89,6 +113,14 @@ class PollingTurns:
 
     async def close(self) -> None:
         """Holds nothing."""
+
+    def _next_heard(self) -> Turn | None:
+        """A job with new items needs no look; every other time there is one, for other work."""
+        self._may_skip = not self._may_skip
+        if self._may_skip or not self._heard:
+            self._heard.clear()
+            return None
+        return Turn(SliceKind.PROCESS, self._heard.popitem()[0])
 
     async def _next_walk(self, places: Places) -> Turn | None:
         if not self._discovering or not places.free:
@@ -110,7 +142,9 @@ class PollingTurns:
 
     async def _runnable(self) -> list[tuple[int, Lane]]:
         jobs = await self._store.reads.runnable_jobs(self._names)
-        return [(job_id, Lane(lane)) for job_id, _, lane in jobs if self._may_run(job_id, lane)]
+        runnable = [(job_id, Lane(lane)) for job_id, _, lane in jobs if self._may_run(job_id, lane)]
+        self._ours.update(job_id for job_id, _ in runnable)
+        return runnable
 
 
 class _JobTurns:

@@ -17,8 +17,6 @@ import psutil
 from holdfast.clock import Clock
 from holdfast.engine.control import Control
 from holdfast.engine.facilities import FacilityParts, JobFacilities
-from holdfast.engine.flag_values import FlagValues
-from holdfast.engine.gates import GateLimits, Gates
 from holdfast.engine.lost_workers import this_machine
 from holdfast.engine.pace.backpressure import Backpressure
 from holdfast.engine.pace.concurrency import ConcurrencyBounds
@@ -41,8 +39,9 @@ from holdfast.engine.record.execute import Execute, ExecuteLimits, ExecuteParts
 from holdfast.engine.record.slice import ProcessingSlice, SliceParts, WorkLimits
 from holdfast.engine.threads import Threads
 from holdfast.engine.turns import PollingTurns, Turn, Turns
-from holdfast.engine.upkeep import Upkeep, UpkeepLimits, every
+from holdfast.engine.upkeep import UpkeepLimits, every
 from holdfast.engine.walks import WalkLimits, Walks
+from holdfast.engine.worker_setup import make_flags, make_gates, make_upkeep
 from holdfast.errors import DatabaseGone
 from holdfast.files import FileAccess
 from holdfast.flags import ServedFlag
@@ -53,12 +52,14 @@ from holdfast.observe.tracing import span
 from holdfast.pipeline import Facilities, Pipeline
 from holdfast.store import Store
 from holdfast.store.admission import BacklogBounds
+from holdfast.store.driver import WORK_CHANNEL
 from holdfast.tasks import end_tasks
 
 _IDLE_SECONDS = (0.05, 0.5)
 _TURN_TAIL_SECONDS = 0.5
 _GATE_SECONDS = 2.0
 _CLEAR_SECONDS = 600.0
+_LISTEN_AGAIN_SECONDS = 1.0
 _EXECUTES = 32
 _PRESSURE_SECONDS = 1.0
 T = TypeVar("T")
@@ -123,12 +124,12 @@ class Worker:
         self._log = parts.log
         self._pipelines = pipelines
         self._options = options
-        self._gates = _gates(parts, options)
+        self._gates = make_gates(parts, options)
         self._http = HttpClient(self._gates, options.http, parts.clock, parts.rng)
         self._reaches = {lane: self._make_reach(lane) for lane in Lane}
         self._control = Control(parts.store, parts.owner, parts.log)
-        self._upkeep = _upkeep(parts, self._control, pipelines, options)
-        self._flags = _flags(parts, pipelines, options)
+        self._upkeep = make_upkeep(parts, self._control, pipelines, options)
+        self._flags = make_flags(parts, pipelines, options)
         self._turns = turns or PollingTurns(parts.store, pipelines, options.may_run, parts.clock)
         self._walks = self._make_walks()
         self._execute_parts = self._make_execute_parts()
@@ -235,7 +236,7 @@ class Worker:
         if turn.kind is SliceKind.PROCESS:
             worked = await self._work_slice(turn, execute)
         if not worked:
-            await self._pause(_IDLE_SECONDS[0])
+            await self._turns.rest(_IDLE_SECONDS[0])
         return worked
 
     async def _work_slice(self, turn: Turn, execute: Execute) -> bool:
@@ -407,11 +408,25 @@ class Worker:
             every(self._options.upkeep.heartbeat_seconds, self._heartbeat, self._log, "heartbeat"),
             every(_GATE_SECONDS, self._gates.keep, self._log, "gates"),
             every(_CLEAR_SECONDS, self._clear_copies, self._log, "local copies"),
+            every(_LISTEN_AGAIN_SECONDS, self._listen, self._log, "listen"),
             *self._upkeep.loops(self._in_work),
         ]
 
     async def _clear_copies(self) -> None:
         await self._options.files.local.clear(self._clock.now())
+
+    async def _listen(self) -> None:
+        """Hears of new items within milliseconds; what is not heard is found by looking. A worker
+        for one job, perhaps one of many in a server, needs no connection of its own for it."""
+        if self._options.only_job is not None:
+            await asyncio.Event().wait()
+        await self._store.database.driver.listen(WORK_CHANNEL, self._hear)
+
+    def _hear(self, text: str) -> None:
+        job_id = int(text) if text.isdecimal() else None
+        if self._slice is not None:
+            self._slice.hear(job_id)
+        self._turns.hear(job_id)
 
     def _in_work(self) -> set[int]:
         """The ranges that the worker must not take from itself when their leases expire."""
@@ -434,12 +449,8 @@ class Worker:
         )
 
     async def _open_standing(self) -> None:
-        """Makes the jobs that pipelines declare."""
-        if self._options.only_job is not None:
-            return
-        for pipeline in self._pipelines.values():
-            if pipeline.standing:
-                await self._control.open(pipeline, {})
+        if self._options.only_job is None:
+            await self._control.open_declared(self._pipelines.values())
 
     async def _heartbeat(self) -> None:
         if not await self._store.workers.see_worker(self._name):
@@ -468,31 +479,3 @@ class Worker:
         except (TimeoutError, DatabaseGone) as error:
             self._log.warning("database.gone", error=str(error))
         self._log.info("worker.stopped", worker=self._name)
-
-
-def _gates(parts: WorkerParts, options: WorkerOptions) -> Gates:
-    return Gates(
-        parts.store,
-        parts.name,
-        GateLimits(options.gate_max_wait_seconds, options.concurrency),
-        parts.clock,
-        parts.metrics,
-        parts.log,
-    )
-
-
-def _flags(
-    parts: WorkerParts, pipelines: Mapping[str, Pipeline], options: WorkerOptions
-) -> FlagValues:
-    extensions = [made.extension for made in pipelines.values() if made.extension is not None]
-    return FlagValues(parts.store, options.flags(extensions), parts.clock)
-
-
-def _upkeep(
-    parts: WorkerParts,
-    control: Control,
-    pipelines: Mapping[str, Pipeline],
-    options: WorkerOptions,
-) -> Upkeep:
-    limits = options.upkeep
-    return Upkeep(parts.store, control, pipelines, limits, parts.name, parts.metrics, parts.log)

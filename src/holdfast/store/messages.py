@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
 import orjson
 
 from holdfast.model import JobState, Lane, SliceKind
+from holdfast.store.admission import admit_records
 from holdfast.store.announcements import announce
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Row, Transaction
+from holdfast.store.enqueue import Addition, Enqueued, enqueue
 from holdfast.store.ingest import NewItem
 from holdfast.store.jobs import NewJob, create_job
 from holdfast.store.rows import fields_of
@@ -102,7 +104,7 @@ class Messages:
 
     async def listen(self, heard: Callable[[], None]) -> None:
         """Calls `heard` when something was put into the outbox, if the database notifies."""
-        await self._database.driver.listen("holdfast_outbox", heard)
+        await self._database.driver.listen("holdfast_outbox", lambda _: heard())
 
     async def begin_turn(
         self,
@@ -200,19 +202,30 @@ class Messages:
         tx: Transaction,
         message_id: str | None,
         kind: str,
+        addition: Addition,
         fill: Callable[[Transaction], Awaitable[Sequence[NewItem]]],
-        add: Callable[[Transaction, Sequence[NewItem]], Awaitable[Any]],
     ) -> bool:
-        """Adds what a message contains, once: False when it was taken before. Without an id, that
-        is not known."""
+        """Adds the items that `fill` makes of a message, once: False when it was taken before.
+        Without an id, that is not known."""
         if message_id is not None:
             inbox = {"message_id": message_id, "type": kind}
             if not await tx.take("take_message", inbox):
                 return False
         items = await fill(tx)
         if items:
-            await add(tx, items)
+            await admit_records(tx, addition.pipeline)
+            await enqueue(tx, replace(addition, items=items))
         return True
+
+    @verb
+    async def accept_items(
+        self, tx: Transaction, message_id: str, kind: str, addition: Addition
+    ) -> Enqueued | None:
+        """Adds the records of a message, once: None when they were added before."""
+        if not await tx.take("take_message", {"message_id": message_id, "type": kind}):
+            return None
+        await admit_records(tx, addition.pipeline)
+        return await enqueue(tx, addition)
 
     @verb
     async def send_again(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 
@@ -13,6 +12,7 @@ from holdfast.json_depth import DEEPEST, is_too_deep
 from holdfast.model import NothingYet, Page, Record
 from holdfast.pipeline import Context, Pipeline
 from holdfast.store import IngestPage, NewItem, StreamLease
+from holdfast.store.enqueue import content_hash
 from holdfast.store.storable import storable_key
 
 #: A page, or that there is none now.
@@ -62,7 +62,3 @@ def new_item(pipeline: Pipeline, record: Record, max_input_bytes: int) -> NewIte
     key = record.key or (pipeline.key(record.input) if pipeline.dedupe else None)
     key = storable_key(key)
     return NewItem(text, key, content_hash(encoded) if key else "")
-
-
-def content_hash(text: bytes) -> str:
-    return hashlib.sha256(text).hexdigest()[:32]
