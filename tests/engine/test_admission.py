@@ -26,7 +26,8 @@ from holdfast.messaging.job_starts import JobStarts
 from holdfast.messaging.signing import MessageTrust
 from holdfast.model import JobState, Lane, Page, Record
 from holdfast.options import Option
-from holdfast.pipeline import Pipeline, Planned, Start, Verified
+from holdfast.orders import Planned, Start, Verified
+from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings, load_settings
 from holdfast.store import IngestPage, NewJob, NewStream
 from tests.messaging.fleet_scene import message
