@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.console import scenarios as console_scenarios
 from tests.store import (
+    deletion_scenarios,
     facility_scenarios,
     message_scenarios,
     planning_scenarios,
@@ -15,6 +16,7 @@ __all__ = [
     "SCENARIOS",
     "Scenario",
     "console_scenarios",
+    "deletion_scenarios",
     "facility_scenarios",
     "message_scenarios",
     "planning_scenarios",

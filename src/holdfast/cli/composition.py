@@ -8,11 +8,16 @@ import signal
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import uvloop
 
 from holdfast.cli.served_flags import served_flags
+from holdfast.console import Console
+from holdfast.console.deletion import Deletions
+from holdfast.console.files import StoredFile
+from holdfast.engine.deletion import Deleter
 from holdfast.engine.pace.concurrency import ConcurrencyBounds
 from holdfast.engine.pace.controllers import ClaimBounds, IngestBounds, SpacingBounds
 from holdfast.engine.pace.retry import RetryPolicy
@@ -20,6 +25,7 @@ from holdfast.engine.record.discover import DiscoverLimits
 from holdfast.engine.record.execute import ExecuteLimits
 from holdfast.engine.record.settle import FlushLimits
 from holdfast.engine.record.slice import WorkLimits
+from holdfast.engine.retention import Retention
 from holdfast.engine.upkeep import UpkeepLimits
 from holdfast.engine.worker import WorkerOptions
 from holdfast.errors import DatabaseGone, PipelineError, UserError
@@ -33,8 +39,10 @@ from holdfast.pipeline import Backoff, Gate, Pipeline
 from holdfast.settings import Settings, load_settings
 from holdfast.store import Store, open_store
 from holdfast.store.admission import BacklogBounds, JobRules
+from holdfast.store.deletion import JobExport
 from holdfast.store.driver import Fault, no_fault
 from holdfast.store.migrate import compare, require_current, status, upgrade
+from holdfast.store.retention import Policies
 from holdfast.urls import sqlite_file
 
 T = TypeVar("T")
@@ -266,8 +274,51 @@ def worker_options(settings: Settings, only_job: int | None, until_idle: bool) -
         drain_seconds=settings.drain_seconds,
         backfill_enabled=settings.backfill_enabled,
         flags=partial(served_flags, settings),
+        remove_export=partial(remove_export, settings),
+        remove_file=_remove_path,
+        policies=policies_of(settings),
         only_job=only_job,
         until_idle=until_idle,
+    )
+
+
+async def remove_export(settings: Settings, export: JobExport) -> None:
+    path = settings.data_dir / "files" / "exports" / f"{export.id}.{export.format}"
+    await asyncio.to_thread(path.unlink, missing_ok=True)
+
+
+def deleter_of(settings: Settings, store: Store, log: Any) -> Deleter:
+    return Deleter(store, partial(remove_export, settings), log)
+
+
+def deletions_of(settings: Settings, console: Console, log: Any) -> Deletions:
+    return Deletions(console, deleter_of(settings, console.store, log), _remove_file, log)
+
+
+async def _remove_file(file: StoredFile) -> None:
+    await _remove_path(file.path)
+
+
+async def _remove_path(path: str) -> None:
+    await asyncio.to_thread(Path(path).unlink, missing_ok=True)
+
+
+def retention_of(settings: Settings, store: Store, log: Any) -> Retention:
+    deleter = deleter_of(settings, store, log)
+    return Retention(store, deleter, _remove_path, policies_of(settings), log)
+
+
+def policies_of(settings: Settings) -> Policies:
+    return Policies(
+        jobs_days=settings.retain_jobs_days,
+        jobs_count=settings.retain_jobs_count,
+        attempts_days=settings.retain_attempts_days,
+        decisions_days=settings.retain_decisions_days,
+        samples_days=settings.retain_samples_days,
+        inbox_days=settings.retain_inbox_days,
+        audit_days=settings.retain_audit_days,
+        files_days=settings.retain_files_days,
+        exports_days=settings.retain_exports_days,
     )
 
 

@@ -16,6 +16,7 @@ import psutil
 
 from holdfast.clock import Clock
 from holdfast.engine.control import Control
+from holdfast.engine.deletion import Deleter, RemoveExport
 from holdfast.engine.facilities import FacilityParts, JobFacilities
 from holdfast.engine.flag_values import FlagValues
 from holdfast.engine.gates import Gates
@@ -32,11 +33,12 @@ from holdfast.engine.patience import patiently
 from holdfast.engine.record.discover import DiscoverLimits, Discovery, SourceAccess, WalkParts
 from holdfast.engine.record.execute import Execute, ExecuteLimits, ExecuteParts
 from holdfast.engine.record.slice import ProcessingSlice, SliceParts, WorkLimits
+from holdfast.engine.retention import RemoveFile, Retention
 from holdfast.engine.threads import Threads
 from holdfast.engine.turns import PollingTurns, Turn, Turns
 from holdfast.engine.upkeep import Upkeep, UpkeepLimits, every
 from holdfast.engine.walks import Walks
-from holdfast.errors import DatabaseGone
+from holdfast.errors import DatabaseGone, NotThere
 from holdfast.flags import ServedFlag
 from holdfast.http import HttpClient, HttpOptions
 from holdfast.model import Job, JobState, Lane, Outcome, SliceKind
@@ -45,6 +47,7 @@ from holdfast.observe.tracing import span
 from holdfast.pipeline import Facilities, Pipeline
 from holdfast.store import Store
 from holdfast.store.admission import BacklogBounds
+from holdfast.store.retention import Policies
 from holdfast.tasks import end_tasks
 
 _HEARTBEAT_SECONDS = 5.0
@@ -75,6 +78,9 @@ class WorkerOptions:
     backfill_enabled: bool
     threads: int
     flags: Callable[[Iterable[str]], Mapping[str, ServedFlag]]  # of these extensions
+    remove_export: RemoveExport
+    remove_file: RemoveFile
+    policies: Policies
     only_job: int | None = None
     until_idle: bool = False
 
@@ -216,6 +222,9 @@ class Worker:
             return True
         try:
             execute = await self._execute_for(turn.job_id)
+        except NotThere:  # deleted since the turn was given
+            await self._turns.ended(turn, worked=False)
+            return False
         except BaseException:
             await self._turns.ended(turn, worked=False)
             raise
@@ -284,7 +293,10 @@ class Worker:
         if self._tails or self._walks.job_ids:
             return False
         if self._options.only_job is not None:
-            job = await self._store.reads.job(self._options.only_job)
+            try:
+                job = await self._store.reads.job(self._options.only_job)
+            except NotThere:
+                return True
             return job.state is not JobState.RUNNING
         return not await self._store.reads.running_jobs(list(self._pipelines))
 
@@ -458,7 +470,12 @@ def _upkeep(
 ) -> Upkeep:
     control = Control(parts.store, parts.owner, parts.log)
     limits = options.upkeep
-    return Upkeep(parts.store, control, pipelines, limits, parts.name, parts.metrics, parts.log)
+    deleter = Deleter(parts.store, options.remove_export, parts.log)
+    retention = Retention(parts.store, deleter, options.remove_file, options.policies, parts.log)
+    return Upkeep(
+        parts.store, control, pipelines, limits, parts.name, parts.metrics, parts.log, deleter,
+        retention,
+    )  # fmt: skip
 
 
 def _concurrency_of(

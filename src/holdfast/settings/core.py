@@ -208,6 +208,66 @@ class Settings:
         10_000,
         shown="no limit",
     )
+    retain_jobs_days: float | None = setting(
+        None,
+        "Jobs that ended longer ago are deleted, except the last on each source.",
+        0.001,
+        36_500,
+        shown="no limit",
+    )
+    retain_jobs_count: int | None = setting(
+        None,
+        "Of the jobs that ended, the newest so many of each owner are kept.",
+        1,
+        10**12,
+        shown="no limit",
+    )
+    retain_attempts_days: float | None = setting(
+        None,
+        "Earlier tries of items are deleted this long after their job ended.",
+        0.001,
+        36_500,
+        shown="no limit",
+    )
+    retain_decisions_days: float | None = setting(
+        90,
+        "What the controllers changed is deleted after this time.",
+        0.001,
+        36_500,
+    )
+    retain_samples_days: float | None = setting(
+        14,
+        "Figures for the charts of jobs are deleted after this time.",
+        0.001,
+        36_500,
+    )
+    retain_inbox_days: float | None = setting(
+        14,
+        "Messages that were taken are remembered this long.",
+        0.001,
+        36_500,
+    )
+    retain_audit_days: float | None = setting(
+        None,
+        "Entries of the audit log are deleted after this time, and it says so.",
+        0.001,
+        36_500,
+        shown="no limit",
+    )
+    retain_files_days: float | None = setting(
+        None,
+        "Stored files that no job is made of are deleted after this time.",
+        0.001,
+        36_500,
+        shown="no limit",
+    )
+    retain_exports_days: float | None = setting(
+        None,
+        "Exports are deleted this long after they were written.",
+        0.001,
+        36_500,
+        shown="no limit",
+    )
     backlog_max_items: int | None = setting(
         None,
         "With more open items than this, sources wait and uploads are refused.",

@@ -12,6 +12,7 @@ from holdfast.store.admission import NO_RULES, JobRules
 from holdfast.store.audit import Audit
 from holdfast.store.cache import Cache
 from holdfast.store.database import Database
+from holdfast.store.deletion import Deletion
 from holdfast.store.driver import Driver, Fault, Observe, no_fault, no_observe
 from holdfast.store.extension_folders import all_sql
 from holdfast.store.flags import Flags
@@ -25,6 +26,7 @@ from holdfast.store.plans import Plans
 from holdfast.store.postgres import open_postgres
 from holdfast.store.queries import SqlFolder, load_queries
 from holdfast.store.reads import Reads
+from holdfast.store.retention import RetentionRows
 from holdfast.store.samples import Samples
 from holdfast.store.schedules import Schedules
 from holdfast.store.sqlite import open_sqlite
@@ -53,6 +55,8 @@ class Store:
     audit: Audit
     cache: Cache
     flags: Flags
+    deletion: Deletion
+    retention: RetentionRows
 
     @property
     def fetch(self) -> Fetch:
@@ -111,6 +115,8 @@ async def open_store(
         audit=Audit(database),
         cache=Cache(database),
         flags=Flags(database),
+        deletion=Deletion(database),
+        retention=RetentionRows(database),
     )
 
 
