@@ -17,7 +17,7 @@ from holdfast.model import ItemStatus
 from holdfast.store import Store, open_store
 from holdfast.store.deletion import JobExport
 from holdfast.store.retention import Policies
-from tests.store.checks import assert_all_sound, fetch, finished_job
+from tests.store.checks import assert_all_sound, execute, fetch, finished_job
 from tests.store.deletion_scenarios import age, rich_job, stored_file, superseded_pass, traces_of
 
 
@@ -68,7 +68,7 @@ async def test_nothing_goes_without_a_policy(store: Store) -> None:
 async def test_old_jobs_go_and_the_last_one_on_each_source_stays(store: Store) -> None:
     old, young = [await finished_job(store, ItemStatus.DONE) for _ in range(2)]
     uploads = "update jobs set reference = 'a.csv' where id in (:a, :b)"
-    await store.database.write("test", lambda tx: tx.execute(uploads, {"a": old, "b": young}))
+    await execute(store, uploads, a=old, b=young)
     walked = await finished_job(store, ItemStatus.DONE)  # holds the position of its source
     await age(store, "jobs", "finished_at", "id in (:a, :b)", a=old, b=walked)
     keeper = Keeper(store, jobs_days=5)
@@ -86,8 +86,7 @@ async def test_newest_jobs_of_each_owner_are_kept(store: Store) -> None:
         for job_id in job_ids:
             await age(store, "jobs", "finished_at", "id = :j", j=job_id)
             change = "update jobs set reference = 'a.csv', owner_id = :o where id = :j"
-            params = {"o": owner, "j": job_id}
-            await store.database.write("test", lambda tx, p=params: tx.execute(change, p))
+            await execute(store, change, o=owner, j=job_id)
     keeper = Keeper(store, jobs_count=2)
     assert await keeper.preview() == {"jobs, by number": 1}
     await keeper.apply()
@@ -105,7 +104,7 @@ async def test_rows_of_many_kinds_go_by_age(store: Store) -> None:
     old, used = await stored_file(store), await stored_file(store)
     await age(store, "files", "created_at", "true")
     use = "update jobs set file_id = :f"
-    await store.database.write("test", lambda tx: tx.execute(use, {"f": used.id}))
+    await execute(store, use, f=used.id)
     keeper = Keeper(store, attempts_days=5, decisions_days=5, exports_days=5, files_days=5)
     assert await keeper.preview() == {"attempts": 2, "decisions": 1, "files": 1, "exports": 1}
     await keeper.apply()
@@ -130,7 +129,7 @@ async def test_items_of_a_pass_go_when_a_later_one_is_verified(store: Store) -> 
     later = (await jobs(store))[-1]
     unverified = await superseded_pass(store, "village")
     undo = "update streams set verified_at = null where source = 'village'"
-    await store.database.write("test", lambda tx: tx.execute(undo, {}))
+    await execute(store, undo)
     keeper = Keeper(store)
     assert await keeper.preview() == {"items of earlier passes": 1}
     await keeper.apply()
