@@ -1,9 +1,11 @@
 """A sample of what is exhaustive, chosen by a seed that changes every day.
 
-Two things are sampled. Above the store, a test that could run on each database runs on one of
-them: store and console run on both. And `@pytest.mark.sampled(3)` runs three variants of a test
-that has many. `--whole` runs everything, as `make chaos` does, and so does naming a test by its
-id. `--seed 20261116` repeats the sample of a day.
+Three things are sampled. Above the store, a test that could run on each database runs on one of
+them: store and console run on both. `@pytest.mark.sampled(3)` runs three variants of a test that
+has many. Of the folders whose tests start processes and servers, a share of the tests runs.
+
+`--whole` runs everything, and so does naming a file or a test. `--seed 20261116` repeats the
+sample of a day. `make chaos` runs the whole suite.
 """
 
 from __future__ import annotations
@@ -17,6 +19,17 @@ import pytest
 
 #: Folders whose tests go through the store, so that one database a day is enough for each.
 ABOVE_THE_STORE = ("api", "chaos", "cli", "engine", "extension", "messaging", "pipelines", "web")
+
+#: The share of a folder's tests that runs on one day.
+SHARES = {
+    "tests/api/": 0.7,
+    "tests/chaos/": 0.4,
+    "tests/cli/": 0.5,
+    "tests/extension/": 0.6,
+    "tests/messaging/": 0.5,
+    "tests/ops/": 0.5,
+    "tests/pipelines/meetings/": 0.5,
+}
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -39,15 +52,27 @@ def describe(config: pytest.Config) -> str:
 def keep_sample(config: pytest.Config, items: list[pytest.Item]) -> None:
     if _runs_whole(config):
         return
-    kept = _one_of_each(items, config.option.seed, _beside_database, lambda _: 1)
-    kept = _one_of_each(kept, config.option.seed, _function, _sample_size)
+    seed = config.option.seed
+    kept = [item for item in items if Random(f"{seed} {_path(item)}").random() < _share(item)]
+    kept = _one_of_each(kept, seed, _beside_database, lambda _: 1)
+    kept = _one_of_each(kept, seed, _function, _sample_size)
+    kept.sort(key=_length, reverse=True)
     chosen = set(kept)
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = kept
 
 
 def _runs_whole(config: pytest.Config) -> bool:
-    return bool(config.option.whole) or any("::" in argument for argument in config.args)
+    return bool(config.option.whole) or any(".py" in argument for argument in config.args)
+
+
+def _share(item: pytest.Item) -> float:
+    return next((share for start, share in SHARES.items() if item.nodeid.startswith(start)), 1.0)
+
+
+def _length(item: pytest.Item) -> bool:
+    """Slow tests come first, so that no process is left alone with one at the end."""
+    return item.get_closest_marker("slow") is not None
 
 
 def _one_of_each(

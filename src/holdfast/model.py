@@ -238,6 +238,7 @@ class Job:
     ip: str | None = None  # of the client that requested it over HTTP
     file_id: int | None = None
     pruned_at: datetime | None = None  # its items are gone: a later pass was verified
+    standing: bool = False  # accepts records at any time and does not end
 
     @property
     def given_options(self) -> dict[str, Any]:
@@ -283,6 +284,11 @@ class Counters:
     @property
     def open(self) -> int:
         return self.accepted - self.finished
+
+
+def is_idle(job: Job, counters: Counters) -> bool:
+    """Not stored: a standing job with nothing open. Shown as IDLE."""
+    return job.standing and job.state is JobState.RUNNING and counters.open == 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -347,6 +347,7 @@ class Pipeline:
     loaders: Mapping[str, Loader] = {}  # what ctx.load(name, key) looks up in batches
     schema: Sequence[str] = ()  # statements that create missing tables that `save` writes
     slice_pages: int | None = None  # maximum number of pages in one slice of discovery
+    standing: bool = False  # workers open its standing job, which accepts records at any time
 
     def __init__(self) -> None:
         self.file: str | None = None  # the file it was loaded from

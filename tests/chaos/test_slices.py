@@ -46,7 +46,7 @@ def test_item_that_takes_too_long_is_stopped_and_its_neighbours_are_not(scene: S
 def test_order_to_stop_starts_nothing_more_until_it_is_taken_back(
     scene: Scene, stop: list[str], go: list[str]
 ) -> None:
-    job_id = scene.take_in(["sleep:0.02"] * 300, "saving")
+    job_id = scene.take_in(["sleep:0.1"] * 300, "saving")
     worker = scene.start("work", DEEDS, HOLDFAST_CONCURRENCY_MAX="4")
     scene.wait_for_starts(50)
     ordered = scene.run(*stop)

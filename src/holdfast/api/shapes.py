@@ -49,6 +49,8 @@ class JobShape(Shape):
                 "pipeline": "prices",
                 "name": "products.csv",
                 "state": "RUNNING",
+                "standing": False,
+                "idle": False,
                 "ownerId": "ada",
                 "lane": "UPLOAD",
                 "mode": None,
@@ -80,6 +82,8 @@ class JobShape(Shape):
     pipeline: str
     name: str
     state: str
+    standing: bool = Field(description="Accepts records at any time and does not end.")
+    idle: bool = Field(description="A standing job that is running and has no open items.")
     owner_id: str
     lane: str
     mode: str | None

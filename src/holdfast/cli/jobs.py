@@ -19,7 +19,7 @@ from holdfast.cli.output import (
 )
 from holdfast.console import open_console
 from holdfast.console.why import why_not_running
-from holdfast.model import Job
+from holdfast.model import Counters, Job, is_idle
 from holdfast.observe.tracing import parse
 from holdfast.settings import Settings
 from holdfast.store import Store
@@ -48,8 +48,8 @@ def jobs(
             ("job", "pipeline", "name", "state", "accepted", "done", "not found", "error", "open",
              "created"),
             [
-                (job.id, job.pipeline, job.name, job.state, c.accepted, c.done, c.not_found,
-                 c.error, c.open, job.created_at)
+                (job.id, job.pipeline, job.name, _shown_state(job, c), c.accepted, c.done,
+                 c.not_found, c.error, c.open, job.created_at)
                 for job, c in rows
             ],
             "No jobs yet. Start one: holdfast run PIPELINE.py INPUT.csv --out RESULTS.xlsx",
@@ -100,7 +100,7 @@ async def _job_details(
     return details
 
 
-def _job_json(job: Job, counters: Any) -> dict[str, Any]:
+def _job_json(job: Job, counters: Counters) -> dict[str, Any]:
     names = ("id", "pipeline", "name", "state", "owner_id", "mode", "lane", "max_items", "error",
              "created_at", "started_at", "finished_at", "updated_at", "discovered_at")  # fmt: skip
     counts = {name: getattr(counters, name) for name in
@@ -108,13 +108,19 @@ def _job_json(job: Job, counters: Any) -> dict[str, Any]:
                "throttled", "known")}  # fmt: skip
     ids = parse(job.trace)
     fields = {name: getattr(job, name) for name in names}
+    fields |= {"standing": job.standing, "idle": is_idle(job, counters)}
     return fields | {"trace_id": ids and ids.trace_id, "counters": counts}
+
+
+def _shown_state(job: Job, counters: Counters) -> str:
+    return "IDLE" if is_idle(job, counters) else str(job.state)
 
 
 def _print_job(details: dict[str, Any]) -> None:
     counts = details["counters"]
+    state = "IDLE" if details["idle"] else details["state"]
     console.print(
-        f"[bold]Job {details['id']}[/] {cell(details['state'])} · {cell(details['pipeline'])} · "
+        f"[bold]Job {details['id']}[/] {cell(state)} · {cell(details['pipeline'])} · "
         f"{cell(details['name'])}"
     )
     console.print(" · ".join(f"{n.replace('_', ' ')} {c:,}" for n, c in counts.items()))

@@ -26,6 +26,7 @@ from holdfast.cli import (
     schedules,
     serve,
     settings,
+    standing,
     timers,
     up,
     work,
@@ -66,6 +67,7 @@ def _options(
 #: In the order in which `holdfast --help` lists the commands.
 MODULES = (
     run,
+    standing,
     jobs,
     items,
     export,

@@ -72,7 +72,7 @@ class _Run:
                 return 0
             await reap_dead_workers(store, self._settings.worker_lost_seconds * 10)
             self._foreground.catch_signals()
-            if await store.reads.running_jobs([self._pipeline.name]):
+            if await store.reads.unfinished_jobs([self._pipeline.name]):
                 work = self._foreground.work(store, [self._run.reference], self._run.workers)
                 await self._foreground.show_while(self._show(store), work)
             return await self._foreground.patiently(

@@ -61,7 +61,7 @@ def work(
     ),
     job: int | None = typer.Option(None, "--job", help="Work on this job only."),
     until_idle: bool = typer.Option(
-        False, "--until-idle", help="Exit when these pipelines have no running job left."
+        False, "--until-idle", help="Exit when no job of these pipelines has anything left to do."
     ),
     health_port: int | None = HEALTH_PORT,
     name: str | None = typer.Option(None, "--name", hidden=True),

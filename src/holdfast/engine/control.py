@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -154,6 +154,32 @@ class Control:
             takes_over=origin.take_over and origin.by_admin,
             enabled_by=pipeline.enabled_by,
         )
+
+    async def open(
+        self, pipeline: Pipeline, options: Mapping[str, Any], origin: Origin = _NOT_OVER_HTTP
+    ) -> tuple[int, bool]:
+        """The standing job of the pipeline and owner, and whether it was made now."""
+        refuse_planning(pipeline)
+        options = options_of(pipeline, options)
+        await self.prepare(pipeline)
+        queries = _queries(pipeline, options) if pipeline.discovers else []
+        new = NewJob(
+            pipeline=pipeline.name,
+            name=pipeline.name,
+            streams=[NewStream(source, fingerprint) for source, fingerprint in queries],
+            owner_id=self._owner,
+            lane=Lane.EVENT if pipeline.lane is Lane.UPLOAD else pipeline.lane,
+            columns=pipeline.columns,
+            options={**options, "_file": pipeline.file, **_dedupe_option(pipeline)},
+            ip=origin.ip,
+            standing=True,
+            enabled_by=pipeline.enabled_by,
+        )
+        with span("job.open", pipeline=new.pipeline) as trace:
+            job_id, is_new = await self._store.jobs.open(replace(new, trace=trace), self._owner)
+        if is_new:
+            self._log.info("job.opened", job_id=job_id, pipeline=new.pipeline, by=self._owner)
+        return job_id, is_new
 
     async def force_full(
         self, pipeline: Pipeline, job: Job, source: str, origin: Origin = _NOT_OVER_HTTP
@@ -334,6 +360,11 @@ def refuse_planning(pipeline: Pipeline) -> None:
             f"jobs of the pipeline {pipeline.name} are started by its plan only",
             "Use its own pages and routes, a schedule, or `holdfast run`.",
         )
+
+
+def _dedupe_option(pipeline: Pipeline) -> dict[str, Any]:
+    """For applications, which add records without having the pipeline."""
+    return {} if pipeline.dedupe is None else {"_dedupe": asdict(pipeline.dedupe)}
 
 
 def discovery_key(pipeline: Pipeline, options: Mapping[str, Any]) -> str:

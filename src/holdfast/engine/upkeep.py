@@ -106,6 +106,7 @@ class Upkeep:
             await self._store.jobs.drop_ranges(job_id)
         await self._store.workers.forget_workers()
         await self._store.samples.take_samples()
+        await self._store.counter_rows.fold()
         await self._prune_cache()
         announced = await self._announce() if self._limits.announces else []
         if rescued or cancelled or announced:

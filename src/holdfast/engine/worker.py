@@ -41,7 +41,7 @@ from holdfast.engine.walks import Walks
 from holdfast.errors import DatabaseGone, NotThere
 from holdfast.flags import ServedFlag
 from holdfast.http import HttpClient, HttpOptions
-from holdfast.model import Job, JobState, Lane, Outcome, SliceKind
+from holdfast.model import Job, Lane, Outcome, SliceKind
 from holdfast.observe.metrics import Metrics
 from holdfast.observe.tracing import span
 from holdfast.pipeline import Facilities, Pipeline
@@ -121,7 +121,8 @@ class Worker:
         self._options = options
         self._gates = _gates(parts, options)
         self._http = HttpClient(self._gates, options.http, parts.clock, parts.rng)
-        self._upkeep = _upkeep(parts, pipelines, options)
+        self._control = Control(parts.store, parts.owner, parts.log)
+        self._upkeep = _upkeep(parts, self._control, pipelines, options)
         self._flags = _flags(parts, pipelines, options)
         self._turns = turns or PollingTurns(parts.store, pipelines, options.may_run, parts.clock)
         self._walks = self._make_walks()
@@ -147,6 +148,7 @@ class Worker:
         """Works until stopped or, with `until_idle`, until nothing is left to do. Raises
         errors that waiting cannot fix."""
         await self._patiently(self._register)
+        await self._patiently(self._open_standing)
         upkeep = [asyncio.create_task(task) for task in self._upkeep_tasks()]
         self._log.info("worker.started", worker=self._name, pipelines=sorted(self._pipelines))
         try:
@@ -289,16 +291,13 @@ class Worker:
             raise
 
     async def _all_done(self) -> bool:
-        """Nothing of ours runs, and no job that we may work on is still RUNNING."""
+        """Nothing of ours runs, and no job that we may work on has anything left to do."""
         if self._tails or self._walks.job_ids:
             return False
+        unfinished = await self._store.reads.unfinished_jobs(list(self._pipelines))
         if self._options.only_job is not None:
-            try:
-                job = await self._store.reads.job(self._options.only_job)
-            except NotThere:
-                return True
-            return job.state is not JobState.RUNNING
-        return not await self._store.reads.running_jobs(list(self._pipelines))
+            return self._options.only_job not in unfinished
+        return not unfinished
 
     async def _pause(self, seconds: float) -> None:
         waiting = asyncio.ensure_future(self._stop.wait())
@@ -418,6 +417,14 @@ class Worker:
             self._turns.listens,
         )
 
+    async def _open_standing(self) -> None:
+        """Makes the jobs that pipelines declare."""
+        if self._options.only_job is not None:
+            return
+        for pipeline in self._pipelines.values():
+            if pipeline.standing:
+                await self._control.open(pipeline, {})
+
     async def _heartbeat(self) -> None:
         if not await self._store.workers.see_worker(self._name):
             await self._register()
@@ -466,9 +473,11 @@ def _flags(
 
 
 def _upkeep(
-    parts: WorkerParts, pipelines: Mapping[str, Pipeline], options: WorkerOptions
+    parts: WorkerParts,
+    control: Control,
+    pipelines: Mapping[str, Pipeline],
+    options: WorkerOptions,
 ) -> Upkeep:
-    control = Control(parts.store, parts.owner, parts.log)
     limits = options.upkeep
     deleter = Deleter(parts.store, options.remove_export, parts.log)
     retention = Retention(parts.store, deleter, options.remove_file, options.policies, parts.log)

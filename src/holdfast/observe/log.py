@@ -24,6 +24,7 @@ SLICE_FIELDS = ("job_id", "pipeline", "worker")
 #: event -> (what happened, its fields)
 EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "job.created": ("A job was created and is running.", ("name",)),
+    "job.opened": ("A standing job was made.", ("by",)),
     "job.ordered": ("A pipeline's plan started or resumed a job.", ("by",)),
     "job.paused": ("A person paused a job.", ("by",)),
     "job.resumed": ("A job was resumed.", ("by",)),

@@ -131,6 +131,8 @@ def wait_for(bounds: BacklogBounds, items: int, seconds: float) -> int | None:
 
 
 def _capped(new: NewJob, rules: JobRules) -> NewJob:
+    if new.standing:  # it does not end, so a number of items would stop it for good
+        return new
     streams = [
         replace(stream, max_items=cap_of_source(rules, stream.max_items)) for stream in new.streams
     ]

@@ -1,14 +1,38 @@
-"""Adds to a job's counters: one row for each job and worker, so that nobody waits."""
+"""Adds to a job's counters: a row for each change, so that nobody waits, folded now and then."""
 
 from __future__ import annotations
 
 from dataclasses import fields
+from typing import Any
 
 from holdfast.model import Counters
+from holdfast.store.database import Database, verb
 from holdfast.store.driver import Transaction
 
 _ZERO = {field.name: 0 for field in fields(Counters)}
+#: A job's counters may consist of this many rows before they are folded into one.
+_SCATTERED = 32
 
 
-async def add_counts(tx: Transaction, job_id: int, worker: str, **counts: int) -> None:
-    await tx.run("count", {**_ZERO, **counts, "job_id": job_id, "worker": worker})
+async def add_counts(tx: Transaction, job_id: int, **counts: int) -> None:
+    await tx.run("count", {**_ZERO, **counts, "job_id": job_id})
+
+
+class CounterRows:
+    """Keeps the number of rows small that reading has to sum."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def fold(self) -> None:
+        rows = await self._database.fetch("scattered_counters", {"rows": _SCATTERED})
+        for row in rows:
+            await self._fold(row[0])
+
+    @verb("fold", relaxed=True)
+    async def _fold(self, tx: Transaction, job_id: int) -> None:
+        rows = await tx.take("take_counters", {"job_id": job_id})
+        if rows:
+            sums: dict[str, Any] = {name: sum(row[name] for row in rows) for name in _ZERO}
+            latest = max(row["updated_at"] for row in rows)
+            await tx.run("add_folded", {**sums, "job_id": job_id, "updated_at": latest})

@@ -150,7 +150,7 @@ class Ingest:
         if new_items.count:
             await announce(tx, stream.job_id, SliceKind.PROCESS)
         counts = {"accepted": new_items.count, "known": new_items.known}
-        await add_counts(tx, stream.job_id, worker, **counts)
+        await add_counts(tx, stream.job_id, **counts)
         await add_decisions(tx, stream.job_id, worker, decisions)
         if advanced is not StreamState.RUNNING:
             await _end_slice(tx, stream, advanced.lower())

@@ -56,6 +56,7 @@ class NewJob:
     file_id: int | None = None
     concludes: bool = False  # ends only after its pipeline's `conclude`
     request: RequestKey | None = None
+    standing: bool = False  # accepts records at any time and does not end
     takes_over: bool = False  # streams of other owners too, with their checkpoints
     enabled_by: str | None = None  # the flag without which the pipeline is off
 
@@ -77,6 +78,16 @@ class Jobs:
             if live:
                 return int(live[0]["id"])
         return await create_job(tx, new, actor)
+
+    @verb
+    async def open(self, tx: Transaction, new: NewJob, actor: str) -> tuple[int, bool]:
+        """The standing job of this pipeline and owner, and whether it was made now."""
+        await tx.fetch("hold_input", {"input": f"standing {new.pipeline} {new.owner_id}"})
+        standing = {"pipeline": new.pipeline, "owner_id": new.owner_id}
+        rows = await tx.fetch("standing_job", standing)
+        if rows:
+            return int(rows[0][0]), False
+        return await create_job(tx, new, actor), True
 
     @verb
     async def pause(self, tx: Transaction, job_id: int, actor: str) -> JobState:
@@ -250,6 +261,7 @@ async def _add_job(tx: Transaction, new: NewJob) -> int:
         "trace": new.trace,
         "ip": new.ip,
         "file_id": new.file_id,
+        "standing": int(new.standing),
     }
     return int((await tx.take("add_job", params))[0][0])
 

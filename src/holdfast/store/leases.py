@@ -286,5 +286,5 @@ async def _quarantine(tx: Transaction, expired: _Range, seq: int, expiries: int)
     item = {"job_id": expired.job_id, "seq": seq, "message": message}
     await tx.run("quarantine_item", {**item, "tries": expiries})
     await tx.run("add_dead_letter", {**item, "code": "CRASHED"})
-    await add_counts(tx, expired.job_id, "rescue", error=1)
+    await add_counts(tx, expired.job_id, error=1)
     await tx.run("drop_range", {"id": expired.id})

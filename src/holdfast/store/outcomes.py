@@ -67,7 +67,7 @@ class Outcomes:
             await _write_outcomes(tx, job_id, worker, held)
             if save is not None:
                 await _save(tx, save, held, self._database)
-            await _count(tx, job_id, worker, held)
+            await _count(tx, job_id, held)
             await add_decisions(tx, job_id, worker, decisions)
         return lost
 
@@ -87,7 +87,7 @@ class Outcomes:
         self, tx: Transaction, job_id: int, planner: Planner | None
     ) -> JobState | None:
         rows = await tx.fetch("job_state", {"job_id": job_id})
-        if not rows or rows[0][0] != JobState.RUNNING:
+        if not rows or rows[0]["state"] != JobState.RUNNING or rows[0]["standing"]:
             return None
         if await tx.fetch("open_range_exists", {"job_id": job_id}):
             return None
@@ -214,7 +214,7 @@ async def _save(
         raise SaveFailed(f"{type(error).__name__}: {error}") from error
 
 
-async def _count(tx: Transaction, job_id: int, worker: str, held: Sequence[Settlement]) -> None:
+async def _count(tx: Transaction, job_id: int, held: Sequence[Settlement]) -> None:
     outcomes = [outcome for settlement in held for outcome in settlement.outcomes]
     by_status = Counter(outcome.status for outcome in outcomes)
     retried = throttled = 0
@@ -225,7 +225,6 @@ async def _count(tx: Transaction, job_id: int, worker: str, held: Sequence[Settl
     await add_counts(
         tx,
         job_id,
-        worker,
         done=by_status[ItemStatus.DONE],
         not_found=by_status[ItemStatus.NOT_FOUND],
         skipped=by_status[ItemStatus.SKIPPED],

@@ -86,8 +86,9 @@ class Reads:
         rows = await self._database.fetch("discovering_jobs", {"pipelines": list(pipelines)})
         return [(row["id"], row["lane"]) for row in rows]
 
-    async def running_jobs(self, pipelines: Sequence[str]) -> list[int]:
-        rows = await self._database.fetch("running_jobs", {"pipelines": list(pipelines)})
+    async def unfinished_jobs(self, pipelines: Sequence[str]) -> list[int]:
+        """Running jobs with something left to do."""
+        rows = await self._database.fetch("unfinished_jobs", {"pipelines": list(pipelines)})
         return [row[0] for row in rows]
 
     async def upload_jobs(self, pipelines: Sequence[str]) -> list[tuple[int, str, str]]:
@@ -172,5 +173,6 @@ def job_of(row: Row) -> Job:
             "lane": Lane(values["lane"]),
             "columns": tuple(orjson.loads(values["columns"])),
             "options": orjson.loads(values["options"]),
+            "standing": bool(values["standing"]),
         }
     )

@@ -95,7 +95,7 @@ async def _open(
     opening = {"job_id": job_id, "seqs": seqs, "range_id": range_id, "reset": int(reset)}
     await tx.run("open_again", opening)
     counts = Counter(item.status.lower() for item in items)
-    await add_counts(tx, job_id, "reprocess", **{name: -count for name, count in counts.items()})
+    await add_counts(tx, job_id, **{name: -count for name, count in counts.items()})
     await announce(tx, job_id, SliceKind.PROCESS)
     await move(tx, job_id, "reprocess", actor, {"items": len(seqs)})
 

@@ -34,7 +34,7 @@ async def skip(
     else:
         step = await _skip_in_next_range(tx, job_id, items, reason)
     if step.skipped:
-        await add_counts(tx, job_id, "skip", skipped=step.skipped)
+        await add_counts(tx, job_id, skipped=step.skipped)
     return step
 
 

@@ -11,6 +11,7 @@ from holdfast.pipeline import Fetch, Gate
 from holdfast.store.admission import NO_RULES, JobRules
 from holdfast.store.audit import Audit
 from holdfast.store.cache import Cache
+from holdfast.store.counters import CounterRows
 from holdfast.store.database import Database
 from holdfast.store.deletion import Deletion
 from holdfast.store.driver import Driver, Fault, Observe, no_fault, no_observe
@@ -57,6 +58,7 @@ class Store:
     flags: Flags
     deletion: Deletion
     retention: RetentionRows
+    counter_rows: CounterRows
 
     @property
     def fetch(self) -> Fetch:
@@ -117,6 +119,7 @@ async def open_store(
         flags=Flags(database),
         deletion=Deletion(database),
         retention=RetentionRows(database),
+        counter_rows=CounterRows(database),
     )
 
 

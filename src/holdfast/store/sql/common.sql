@@ -3,14 +3,15 @@
 -- name: add_job
 -- A new job, not started yet.
 insert into jobs (pipeline, name, state, owner_id, mode, lane, reference, input_key, columns,
-                  options, max_items, concludes, trace, ip, file_id, next_seq, created_at, updated_at)
+                  options, max_items, concludes, trace, ip, file_id, standing, next_seq, created_at,
+                  updated_at)
 values (:pipeline, :name, 'QUEUED', :owner_id, :mode, :lane, :reference, :input_key, :columns,
-        :options, :max_items, :concludes, :trace, :ip, :file_id, 1, @now, @now)
+        :options, :max_items, :concludes, :trace, :ip, :file_id, :standing, 1, @now, @now)
 returning id;
 
 -- name: job_state
 -- The job's state, locked until the transaction ends.
-select state, max_items, discovered_at
+select state, max_items, discovered_at, standing
 from   jobs
 where  id = :job_id
 @for_update;
@@ -184,21 +185,31 @@ from   ranges
 where  id = :id and token = :token;
 
 -- name: count
--- Adds to the worker's own counters of a job; reading sums over workers.
-insert into counters (job_id, worker, accepted, done, not_found, skipped, error, retried,
-                      throttled, known, updated_at)
-values (:job_id, :worker, :accepted, :done, :not_found, :skipped, :error, :retried,
-        :throttled, :known, @now)
-on conflict (job_id, worker) do update
-set accepted  = counters.accepted + excluded.accepted,
-    done      = counters.done + excluded.done,
-    not_found = counters.not_found + excluded.not_found,
-    skipped   = counters.skipped + excluded.skipped,
-    error     = counters.error + excluded.error,
-    retried   = counters.retried + excluded.retried,
-    throttled = counters.throttled + excluded.throttled,
-    known     = counters.known + excluded.known,
-    updated_at = excluded.updated_at;
+-- Adds to the counters of a job: a row for each change, summed on reading.
+insert into counters (job_id, accepted, done, not_found, skipped, error, retried, throttled,
+                      known, updated_at)
+values (:job_id, :accepted, :done, :not_found, :skipped, :error, :retried, :throttled, :known,
+        @now);
+
+-- name: scattered_counters
+-- Jobs whose counters consist of many rows.
+select   job_id
+from     counters
+group by job_id
+having   count(*) > :rows;
+
+-- name: take_counters
+-- All rows of a job's counters, to be folded into one. Of two processes, the second gets what the
+-- first did not see.
+delete from counters
+where  job_id = :job_id
+returning accepted, done, not_found, skipped, error, retried, throttled, known, updated_at;
+
+-- name: add_folded
+insert into counters (job_id, accepted, done, not_found, skipped, error, retried, throttled,
+                      known, updated_at)
+values (:job_id, :accepted, :done, :not_found, :skipped, :error, :retried, :throttled, :known,
+        :updated_at);
 
 -- name: open_range_exists
 -- Whether anything of the job is still to be worked.
@@ -289,7 +300,7 @@ order by j.id;
 -- Running jobs without open work, which a completion may have missed.
 select j.id
 from   jobs j
-where  j.state = 'RUNNING'
+where  j.state = 'RUNNING' and j.standing = 0
        and not exists (select 1 from ranges r where r.job_id = j.id)
        and not exists (select 1 from streams s where s.job_id = j.id and s.state = 'RUNNING');
 
@@ -321,6 +332,13 @@ where    pipeline = :pipeline and input_key = :input_key and owner_id = :owner_i
          and state in ('QUEUED', 'RUNNING', 'PAUSED')
 order by id
 limit    1;
+
+-- name: standing_job
+-- The standing job of a pipeline and owner.
+select id
+from   jobs
+where  pipeline = :pipeline and owner_id = :owner_id and standing = 1
+       and state not in ('CANCELLED', 'DELETING');
 
 -- name: database_now
 select @now;

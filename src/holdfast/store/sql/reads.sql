@@ -12,7 +12,7 @@ from   alembic_version;
 -- fragment: job_columns
 id, pipeline, name, state, owner_id, mode, lane, reference, input_key, columns, options,
 max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace, ip,
-file_id, pruned_at
+file_id, pruned_at, standing
 
 -- name: job
 select @job_columns
@@ -28,10 +28,17 @@ where    pipeline = :pipeline and input_key = :input_key and owner_id = :owner_i
 order by id desc
 limit    1;
 
--- name: running_jobs
-select id
-from   jobs
-where  state = 'RUNNING' and pipeline in (@each(:pipelines, text));
+-- name: unfinished_jobs
+-- Running jobs with something left to do. A standing job has nothing left while none of its items
+-- is open and none of its streams is being read or due.
+select j.id
+from   jobs j
+where  j.state = 'RUNNING' and j.pipeline in (@each(:pipelines, text))
+       and (j.standing = 0
+            or exists (select 1 from ranges r where r.job_id = j.id)
+            or exists (select 1 from streams s
+                       where s.job_id = j.id and s.state = 'RUNNING'
+                             and (s.available_at <= @now or s.worker is not null)));
 
 -- name: counters
 select coalesce(cast(sum(accepted) as bigint), 0) as accepted, coalesce(cast(sum(done) as bigint), 0) as done,
