@@ -25,6 +25,10 @@ def _worker_count() -> int:
     return min(os.cpu_count() or 1, 4)
 
 
+def _days(default: float | None, help: str) -> Any:
+    return setting(default, help, 0.001, 36_500, shown=None if default else "no limit")
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     database_url: str = setting(
@@ -208,66 +212,6 @@ class Settings:
         10_000,
         shown="no limit",
     )
-    retain_jobs_days: float | None = setting(
-        None,
-        "Jobs that ended longer ago are deleted, except the last on each source.",
-        0.001,
-        36_500,
-        shown="no limit",
-    )
-    retain_jobs_count: int | None = setting(
-        None,
-        "Of the jobs that ended, the newest so many of each owner are kept.",
-        1,
-        10**12,
-        shown="no limit",
-    )
-    retain_attempts_days: float | None = setting(
-        None,
-        "Earlier tries of items are deleted this long after their job ended.",
-        0.001,
-        36_500,
-        shown="no limit",
-    )
-    retain_decisions_days: float | None = setting(
-        90,
-        "What the controllers changed is deleted after this time.",
-        0.001,
-        36_500,
-    )
-    retain_samples_days: float | None = setting(
-        14,
-        "Figures for the charts of jobs are deleted after this time.",
-        0.001,
-        36_500,
-    )
-    retain_inbox_days: float | None = setting(
-        14,
-        "Messages that were taken are remembered this long.",
-        0.001,
-        36_500,
-    )
-    retain_audit_days: float | None = setting(
-        None,
-        "Entries of the audit log are deleted after this time, and it says so.",
-        0.001,
-        36_500,
-        shown="no limit",
-    )
-    retain_files_days: float | None = setting(
-        None,
-        "Stored files that no job is made of are deleted after this time.",
-        0.001,
-        36_500,
-        shown="no limit",
-    )
-    retain_exports_days: float | None = setting(
-        None,
-        "Exports are deleted this long after they were written.",
-        0.001,
-        36_500,
-        shown="no limit",
-    )
     backlog_max_items: int | None = setting(
         None,
         "With more open items than this, sources wait and uploads are refused.",
@@ -306,6 +250,27 @@ class Settings:
     retry_spacing_max: float = setting(
         8.0, "Maximum factor by which retry delays grow while errors spike.", 1, 1000
     )
+
+    retain_jobs_days: float | None = _days(
+        None, "Jobs that ended longer ago are deleted, except the last on each source."
+    )
+    retain_jobs_count: int | None = setting(
+        None, "Maximum number of ended jobs per owner; older ones are deleted.", 1, 10**12,
+        shown="no limit",
+    )  # fmt: skip
+    retain_attempts_days: float | None = _days(
+        None, "Earlier tries of items are deleted this long after their job ended."
+    )
+    retain_decisions_days: float | None = _days(
+        90, "Age at which changes of the controllers are deleted."
+    )
+    retain_samples_days: float | None = _days(14, "Age at which figures for charts are deleted.")
+    retain_inbox_days: float | None = _days(14, "Age at which ids of taken messages are deleted.")
+    retain_audit_days: float | None = _days(None, "Age at which audit entries are deleted.")
+    retain_files_days: float | None = _days(
+        None, "Age at which stored files without a job are deleted."
+    )
+    retain_exports_days: float | None = _days(None, "Age at which exports are deleted.")
 
     http_user_agent: str = setting(
         _user_agent,
@@ -524,6 +489,7 @@ HEADINGS = {
     "max_input_bytes": "Sizes",
     "backfill_enabled": "Backfills and caps",
     "sweep_seconds": "Processes and upkeep",
+    "retain_jobs_days": "Retention",
     "http_user_agent": "HTTP",
     "db_ingest_enabled": "Serving",
     "log_level": "Logs",
