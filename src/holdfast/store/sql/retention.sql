@@ -95,7 +95,7 @@ where  id = :id
 returning id;
 
 -- name: superseded_jobs
--- Passes whose every stream was read again by a later one that was verified.
+-- Passes whose every source was read again by a later one, in whatever mode, that was verified.
 select   j.id
 from     jobs j
 where    j.concludes = 1 and j.pruned_at is null
@@ -106,7 +106,11 @@ where    j.concludes = 1 and j.pruned_at is null
                          from   stream_slices l
                                 left join streams s on s.id = l.stream_id
                          where  l.job_id = j.id
-                                and (s.verified_at is null or s.verified_at <= j.finished_at))
+                                and not exists (select 1
+                                                from   streams v
+                                                where  v.pipeline = s.pipeline
+                                                       and v.source = s.source
+                                                       and v.verified_at > j.finished_at))
 order by j.id
 limit    :limit;
 
