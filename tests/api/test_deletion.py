@@ -60,7 +60,7 @@ async def test_files_and_exports_are_deleted_and_free_their_quota(server: ApiSer
     stored = (await ada.post("/api/files", files={"file": ("a.csv", b"title\noak\n")})).json()
     body = {"pipeline": "lengths", "fileId": stored["id"]}
     job = (await ada.post("/api/jobs", json=body)).json()
-    before = (await ada.get("/api/usage")).json()
+    before = (await ada.get("/api/session/usage")).json()
     path = f"/api/files/{stored['id']}"
     refused = await ada.delete(path)
     assert refused.status_code == 409 and f"job {job['id']} may still read" in refused.text
@@ -72,7 +72,7 @@ async def test_files_and_exports_are_deleted_and_free_their_quota(server: ApiSer
     assert (await ada.delete(f"/api/exports/{export['id']}")).status_code == 204
     files = server.folder / ".holdfast" / "files"
     assert [each for each in files.rglob("*.csv") if each.is_file()] == []
-    after = (await ada.get("/api/usage")).json()
+    after = (await ada.get("/api/session/usage")).json()
     assert after["used"]["files"] == before["used"]["files"] - 1
     assert after["used"]["bytes"] == 0
     assert (await ada.delete(path)).status_code == 404

@@ -7,14 +7,12 @@ process that dies in between leaves a job in DELETING, which any other continues
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from holdfast.model import JobState
 from holdfast.store.audit import add_audit
 from holdfast.store.database import Database, verb
-from holdfast.store.driver import Transaction
+from holdfast.store.driver import Row, Transaction
 from holdfast.store.job_states import move
 
 #: What has no item to go with, each in chunks.
@@ -65,10 +63,10 @@ class Deletion:
     @verb("mark_deleting")
     async def mark(self, tx: Transaction, job_id: int, actor: str) -> JobState:
         """From here on the job is no more than what is left of it."""
-        job = (await tx.fetch("job_to_delete", {"job_id": job_id}) or [None])[0]
-        if job is not None and job["state"] == JobState.DELETING:
+        rows = await tx.fetch("job_to_delete", {"job_id": job_id})
+        if rows and rows[0]["state"] == JobState.DELETING:
             return JobState.DELETING
-        detail = {} if job is None else {name: job[name] for name in _SHOWN}
+        detail = {name: rows[0][name] for name in _SHOWN} if rows else {}
         return await move(tx, job_id, "delete", actor, detail)
 
     async def deleting_jobs(self) -> list[int]:
@@ -106,8 +104,8 @@ class Deletion:
 
     @verb
     async def _delete_leftovers(self, tx: Transaction, job_id: int) -> bool:
-        job = await _is_deleting(tx, job_id)
-        if not job:
+        job = await _deleting(tx, job_id)
+        if job is None:
             return False
         chunk = {"job_id": job_id, "limit": _CHUNK}
         for query in (*self._domain_queries(job["pipeline"]), *_LEFTOVERS):
@@ -125,8 +123,8 @@ class Deletion:
     @verb
     async def finish_deletion(self, tx: Transaction, job_id: int) -> bool:
         """Deletes the last rows; False if the job is gone or was never to be deleted."""
-        job = await _is_deleting(tx, job_id)
-        if not job:
+        job = await _deleting(tx, job_id)
+        if job is None:
             return False
         for query in _LAST:
             await tx.run(query, {"job_id": job_id})
@@ -138,10 +136,10 @@ class Deletion:
 _SHOWN = ("pipeline", "name", "owner_id")
 
 
-async def _is_deleting(tx: Transaction, job_id: int) -> Mapping[str, Any]:
-    """The job, locked, if it is to be deleted; else nothing."""
+async def _deleting(tx: Transaction, job_id: int) -> Row | None:
+    """The job, locked, if it is to be deleted."""
     rows = await tx.fetch("job_to_delete", {"job_id": job_id})
-    return rows[0] if rows and rows[0]["state"] == JobState.DELETING else {}
+    return rows[0] if rows and rows[0]["state"] == JobState.DELETING else None
 
 
 async def _delete_keys(tx: Transaction, job_id: int, keys: list[str]) -> None:
