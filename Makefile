@@ -7,7 +7,7 @@ BIN := .venv/bin
 help: ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-install: .venv/runtime ## Make .venv with the program in it (.venv/bin/holdfast)
+install: .venv/runtime ## Install the program into .venv (.venv/bin/holdfast)
 
 .venv/runtime: requirements/base.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Holdfast needs Python 3.11 or later; run: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 1; }
@@ -24,13 +24,13 @@ install: .venv/runtime ## Make .venv with the program in it (.venv/bin/holdfast)
 	$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements/bench.txt
 	@touch $@
 
-# Two generations of the server behind the sites of `meetings`; they share no packages with us.
+# Two versions of the server behind the sites of `meetings`; they share no packages with us.
 .venv/datasette-0 .venv/datasette-1: .venv/%: requirements/%.txt .venv/runtime
 	@test -x $@/bin/python || $(PYTHON) -m venv $@
 	$@/bin/pip install -q --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
-up: install ## Run pages, API and workers with a small demo world, at 127.0.0.1:8000 (or PORT=8080)
+up: install ## Run pages, API and workers with sample data, at 127.0.0.1:8000 (or PORT=8080)
 	@$(BIN)/holdfast up --demo --port $(PORT)
 
 test: .venv/dev .venv/datasette-0 .venv/datasette-1 ## Run every test, on SQLite and on real PostgreSQL, RabbitMQ and Chromium that the tests start
@@ -39,15 +39,15 @@ test: .venv/dev .venv/datasette-0 .venv/datasette-1 ## Run every test, on SQLite
 	$(BIN)/pytest -n 2 tests/web
 
 test-fast: .venv/dev ## Run the tests that need no server
-	$(BIN)/pytest -m "not postgres and not rabbit and not browser and not tools and not datasette and not slow"
+	$(BIN)/pytest -m "not postgres and not rabbit and not s3 and not browser and not tools and not datasette and not slow"
 
-chaos: .venv/dev ## Let workers, then every part of a fleet fail for some minutes, and run the whole suite, of which `make test` is a sample
+chaos: .venv/dev ## Make workers and every part of a fleet fail for a few minutes, and run the whole suite, of which `make test` is a sample
 	@tests/servers
 	$(BIN)/python -m tests.chaos.long_run
 	HYPOTHESIS_EXAMPLES=100 $(BIN)/pytest -n 4 --dist worksteal --whole --ignore=tests/web
 	$(BIN)/pytest tests/chaos/hosts_cut_off.py
 
-fuzz: .venv/dev ## Send API and pages 50,000 wild requests as every role; none may fail, leak or be slow
+fuzz: .venv/dev ## Send 50,000 random requests to API and pages as every role; none may fail, leak or be slow
 	$(BIN)/python -m tests.api.fuzzing --requests 50000
 
 check: .venv/dev ## Format, lint, types and import directions
@@ -60,7 +60,7 @@ format: .venv/dev ## Format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: .venv/bench .venv/datasette-0 ## Measure Holdfast beside raw SQL floors and its peers
+bench: .venv/bench .venv/datasette-0 ## Measure Holdfast, plain SQL and comparable projects
 	@bench/servers
 	$(BIN)/python -m bench
 
@@ -74,7 +74,7 @@ pins: ## Compile requirements/*.txt again (needs uv); the largest set decides fo
 	for name in base build dev; do $(COMPILE) -c requirements/bench.txt requirements/$$name.in -o requirements/$$name.txt; done
 	for name in datasette-0 datasette-1; do $(COMPILE) requirements/$$name.in -o requirements/$$name.txt; done
 
-clean: ## Remove what the build made
+clean: ## Remove everything that the build created
 	rm -rf .venv site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
 .PHONY: help install up test test-fast chaos fuzz check format bench docs pins clean

@@ -6,7 +6,7 @@ holdfast run examples/stations.py --option station=hill
 
 from holdfast import Option, Page, Pipeline, Planned, Record, Resume, Start, Unproven, Verified
 
-#: Stands for a service that lists the readings of a station.
+#: In place of a service that lists the readings of a station.
 READINGS = {"harbour": [21, 22, 24], "hill": [17, 19]}
 
 

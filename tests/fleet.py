@@ -40,7 +40,7 @@ def broker_settings(broker_url: str) -> dict[str, str]:
 
 @contextmanager
 def running_relay(database_url: str, settings: Mapping[str, str], folder: Path) -> Iterator[Child]:
-    """A relay that must stop well when it is told to."""
+    """A relay that must stop cleanly when asked to."""
     folder.mkdir(exist_ok=True)
     command = HoldfastCommand(database_url, folder, settings)
     children = Children(folder)

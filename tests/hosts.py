@@ -33,7 +33,7 @@ class Host:
         return ["ip", "netns", "exec", self.name, *arguments]
 
     def cut_off(self) -> None:
-        """Nothing passes any more, in either direction; nobody is told."""
+        """Nothing passes any more, in either direction, without notice."""
         _ip("link", "set", self.cable, "down")
 
     def heal(self) -> None:

@@ -15,7 +15,7 @@ from holdfast.http.addresses import CheckedNetwork
 
 
 class RecordingGates:
-    """Lets everybody through and remembers it; a closed gate tells them to wait."""
+    """Lets every request through and records it; a closed gate makes them wait."""
 
     def __init__(self) -> None:
         self.passed: list[str] = []

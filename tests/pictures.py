@@ -1,4 +1,4 @@
-"""Small images, made by hand: as much of each format as tells its size."""
+"""Small images, made by hand: just enough of each format to have a size."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ _claims: list[socket.socket] = []
 
 
 def free_port() -> int:
-    """A port that nobody listens on at this moment and no other test process was given."""
+    """A port that no program listens on at this moment and no other test process was given."""
     for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
         if _nobody_listens(port) and _claim(port):
             return port

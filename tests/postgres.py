@@ -43,7 +43,7 @@ def find_binaries() -> Path | None:
 
 
 class PostgresServer:
-    """A server on loopback that trusts everybody, in a temporary folder.
+    """A server on loopback that trusts every client, in a temporary folder.
 
     `durable=False` switches fsync off: commits still outlive a killed server, though not a power
     cut. Crash tests and benchmarks pass `durable=True` for the defaults of a real installation.
@@ -128,7 +128,7 @@ class PostgresServer:
         return self.url(name)
 
     def drop_database(self, url: str) -> None:
-        """Removes a database, even while somebody is connected to it."""
+        """Removes a database, even while a client is connected to it."""
         self.execute(f'DROP DATABASE IF EXISTS "{database_name(url)}" WITH (FORCE)')
 
     def execute(self, sql: str, database: str = "postgres") -> str:
@@ -198,7 +198,7 @@ class PostgresServer:
         process, self._process = self._process, None
         if process is None:
             return
-        # First, or it would signal whoever is given the process id next.
+        # First, or it would signal the next process with that id.
         self._dismiss_watchdog()
         process.send_signal(number)
         try:

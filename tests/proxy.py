@@ -1,4 +1,4 @@
-"""A TCP proxy that fails on demand: what stands between a program and a server it needs."""
+"""A TCP proxy that fails on demand: it sits between a program and a server it needs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CHUNK_BYTES = 64 * 1024
 
 
 class Proxy:
-    """Passes bytes to the server of `url` and back, until told to fail.
+    """Passes bytes to the server of `url` and back, until it has to fail.
 
     It lives in the test's event loop: a test that waits for a subprocess has to wait with
     `asyncio.to_thread`, or nothing passes.

@@ -119,7 +119,7 @@ class RabbitServer:
 
     def renew(self) -> None:
         """Starts an empty node if this one was ever stopped. One that was is now and then ill:
-        whoever consumes from a quorum queue is answered INTERNAL_ERROR (seen on 3.10)."""
+        consumers of a quorum queue get INTERNAL_ERROR (seen on 3.10)."""
         if self._was_stopped or not self.running:
             self.stop()
             shutil.rmtree(self.folder / "mnesia", ignore_errors=True)

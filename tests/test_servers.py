@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @pytest.fixture(scope="module")
 def own_server(postgres_server: PostgresServer) -> Iterator[PostgresServer]:
-    """A second server, which tests may stop; the session's is shared by everybody."""
+    """A second server, which tests may stop; the session's is shared by all tests."""
     with PostgresServer() as server:
         yield server
 
@@ -63,7 +63,7 @@ class TestPostgresServer:
         own_server.start()
         assert own_server.execute("SELECT n FROM t", database="crashed") == "1"
 
-    async def test_database_is_dropped_while_somebody_is_connected(
+    async def test_database_is_dropped_while_a_client_is_connected(
         self, own_server: PostgresServer
     ) -> None:
         url = own_server.create_database(name="busy")

@@ -21,7 +21,7 @@ BAD_ROW = "_bad_row"
 #: Where such a row is, and how it begins.
 LINE = "_line"
 EXCERPT = "_excerpt"
-#: Each column is compared with each field while somebody waits for it.
+#: Each column is compared with each field while a person waits for it.
 _COMPARED_COLUMNS = 1000
 _COMPARED_CHARACTERS = 200
 

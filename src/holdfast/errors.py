@@ -10,6 +10,7 @@ HoldfastError
 │   │   └── StreamOwned    the job of another owner could continue from the stream's checkpoint
 │   ├── SwitchedOff        a flag, a kill switch or a setting is in the way; it may be changed
 │   ├── NotAllowed         missing permission, or not logged in
+│   ├── TooLarge           a body or a file over its limit
 │   ├── Throttled          too many requests; try again later
 │   └── SchemaError        the database schema does not match this version
 ├── DiscoveryError         a source that cannot be read further (repeated cursor …)
@@ -17,6 +18,7 @@ HoldfastError
 ├── LeaseLost              the range was taken over, cancelled or already settled
 ├── DatabaseGone           the database cannot be reached now; waiting may help
 ├── BrokerGone             the broker cannot be reached now; waiting may help
+├── FilesGone              the file store cannot be used now; waiting may help
 ├── BadEnvelope            a message that is not a valid envelope, with a code and a reason
 ├── GateWait               an item has to wait for a gate and is put back
 └── ItemError              the failure of one record, with its code
@@ -56,7 +58,7 @@ class PipelineError(UserError):
 
 
 class NotThere(UserError):
-    """It does not exist, or is not visible to the caller, who cannot tell which."""
+    """It does not exist, or is not visible to the caller, who cannot know which."""
 
 
 class UnfitState(UserError):
@@ -64,18 +66,18 @@ class UnfitState(UserError):
 
 
 class StreamOwned(UnfitState):
-    """A new job would throw another owner's checkpoint away. Whose it is, only `named` says."""
+    """A new job would discard another owner's checkpoint. Only `named` says whose."""
 
     def __init__(self, source: str, pipeline: str, job_id: int, owner_id: str) -> None:
         super().__init__(
-            f"{source} of {pipeline} belongs to a job of somebody else, which can still go on "
+            f"{source} of {pipeline} belongs to another owner's job, which can still continue "
             "from its checkpoint",
-            "Ask an admin, who may take it over.",
+            "Ask an admin to take it over.",
         )
         self.named = UnfitState(
-            f"{source} of {pipeline} belongs to job {job_id} of {owner_id}, which can still go on "
-            "from its checkpoint",
-            "Say that you take it over (`takeOver`, or --take-over), or cancel that job.",
+            f"{source} of {pipeline} belongs to job {job_id} of {owner_id}, which can still "
+            "continue from its checkpoint",
+            "Take it over explicitly (`takeOver` or --take-over), or cancel that job.",
         )
 
 
@@ -89,6 +91,10 @@ class NotAllowed(UserError):
     def __init__(self, message: str, hint: str | None = None, *, log_in: bool = False) -> None:
         super().__init__(message, hint)
         self.log_in = log_in
+
+
+class TooLarge(UserError):
+    """A body or a file over its limit."""
 
 
 class Throttled(UserError):
@@ -121,6 +127,15 @@ class DatabaseGone(HoldfastError):
 
 class BrokerGone(HoldfastError):
     """The broker cannot be reached now."""
+
+
+class FilesGone(HoldfastError):
+    """The file store cannot be used now. The hint is for operators."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
 
 
 class BadEnvelope(HoldfastError):

@@ -180,6 +180,10 @@ def _load(point: EntryPoint) -> Extension:
     package = point.dist.name if point.dist is not None else point.value
     try:
         extension = point.load()
+    except PipelineError as error:
+        raise PipelineError(
+            f"the extension {point.name} of the package {package}: {error.message}", error.hint
+        ) from error
     except Exception as error:
         raise PipelineError(
             f"the extension {point.name} of the package {package} cannot be imported: "

@@ -30,7 +30,7 @@ class FlagKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FlagSpec:
-    """A flag. `default` is its value until somebody sets it; a boolean is on.
+    """A flag. `default` is its value until it is set; a boolean is on.
 
     `setting` names a field of the extension's options, a bool: off there is off, whatever the
     flag says. Only boolean flags have one.
@@ -93,7 +93,7 @@ class FlagSpec:
         """What values it can have, in words."""
         match self.kind:
             case FlagKind.BOOLEAN:
-                return "true or false"
+                return "on or off (in JSON: true or false)"
             case FlagKind.INTEGER:
                 return f"an integer from {self.minimum} to {self.maximum}"
             case FlagKind.PERCENTAGE:
@@ -110,8 +110,8 @@ class Flag(StrEnum):
 
 
 CORE_FLAGS = (
-    FlagSpec(Flag.INGEST, "Uploads and new jobs over files.", "db_ingest_enabled"),
-    FlagSpec(Flag.PENDING, "The list of everything pending, over all jobs.", "pending_enabled"),
+    FlagSpec(Flag.INGEST, "Uploads, and new jobs from files.", "db_ingest_enabled"),
+    FlagSpec(Flag.PENDING, "The list of pending items of all jobs.", "pending_enabled"),
 )
 
 

@@ -51,7 +51,7 @@ class Loader:
         seconds = (self.wait_seconds, self.cache_seconds, self.missing_seconds)
         if min(counts) < 1 or min(seconds) < 0:
             raise PipelineError(
-                "a loader has a limit that makes no sense",
+                "a loader has an invalid limit",
                 "max_batch, concurrency and max_waiting are at least 1, times at least 0.",
             )
 

@@ -1,4 +1,4 @@
-"""Rulings: a person's decision about an item, kept beside its outcome."""
+"""Rulings: a person's decision about an item, stored next to its outcome."""
 
 from __future__ import annotations
 
@@ -50,18 +50,18 @@ class Ruled:
 
 
 class OutdatedRuling(UnfitState):
-    """Somebody else decided about the item meanwhile."""
+    """Another user has decided about the item in the meantime."""
 
     def __init__(self, seq: int, latest: Ruling | None) -> None:
         if latest is None:
             message = f"there is no decision about row {seq}"
         else:
             message = (
-                f"{latest.author} decided about row {seq} meanwhile: {latest.kind}"
+                f"{latest.author} has decided about row {seq} since: {latest.kind}"
                 f" {dict(latest.changes) or ''}".rstrip()
             )
         version = latest.version if latest is not None else 0
-        super().__init__(message, f"Look at it, then decide with version {version}.")
+        super().__init__(message, f"Check that decision, then decide with version {version}.")
         self.latest = latest
 
 

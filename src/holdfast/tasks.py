@@ -11,7 +11,7 @@ _AGAIN_SECONDS = 1.0
 
 async def end_tasks(tasks: Iterable[asyncio.Task[Any]]) -> None:
     """Cancels them until each has ended: before Python 3.12 `asyncio.wait_for`, on which the
-    drivers rely, may swallow a cancellation, and the task would run for ever."""
+    drivers rely, may swallow a cancellation, and the task would run forever."""
     left = set(tasks)
     while left:
         for task in left:

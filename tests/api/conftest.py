@@ -12,6 +12,6 @@ from tests.api.server import ApiServer
 
 @pytest.fixture
 async def server(database_url: str, tmp_path: Path) -> AsyncIterator[ApiServer]:
-    """A server with the pipelines of `tests.api.server`, and nobody known to it yet."""
+    """A server with the pipelines of `tests.api.server`, and no accounts yet."""
     async with ApiServer(database_url, tmp_path) as started:
         yield started

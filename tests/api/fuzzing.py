@@ -27,7 +27,7 @@ ENDLESS = "GET /api/events"
 #: The fuzzer is about other limits.
 _ROOMY = {"quota_files": "1000000", "quota_jobs": "1000000", "quota_exports": "1000000",
           "quota_tokens": "1000000"}  # fmt: skip
-#: Tried by somebody who may be shut out by them.
+#: Sent as a user who may be locked out by them.
 SHUT_OUT = {"PUT /api/session/password", "DELETE /api/tokens/{token_id}", "DELETE /api/session"}
 CHECKS = [
     checks.status_code_conformance,
@@ -46,7 +46,7 @@ QUICK = settings(
 
 @dataclass(frozen=True)
 class Fuzzed:
-    """A server, a token of an admin, and one of somebody who may be shut out."""
+    """A server, a token of an admin, and one of a user who may be locked out."""
 
     address: str
     token: str
@@ -83,7 +83,7 @@ class Fuzzed:
             _begin(case, self.address, headers)
             return
         reply = case.call(base_url=self.address, headers=headers, timeout=30)
-        # A flag that the fuzzing itself switched off is told as 503.
+        # A flag that the fuzzing itself switched off gives a 503.
         assert reply.status_code < 500 or reply.status_code == 503, (label, reply.text)
         case.validate_response(reply, checks=CHECKS)
 

@@ -1,4 +1,4 @@
-"""Passwords, second factors, tokens and sessions, as somebody who wants in would try them."""
+"""Passwords, second factors, tokens and sessions, as an attacker would try them."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ async def test_second_factor_is_set_up_on_the_account_page_and_removed_with_a_co
     assert not await server.parts.second_factors.is_needed("root")
 
 
-async def test_guessing_elsewhere_does_not_shut_somebody_out(server: ApiServer) -> None:
+async def test_guessing_elsewhere_does_not_lock_a_user_out(server: ApiServer) -> None:
     """W7"""
     await _account(server, "ada")
     people = server.parts.console.people

@@ -52,7 +52,7 @@ def _job(client: httpx2.Client, job_id: int) -> dict[str, Any]:
     return job
 
 
-def test_server_killed_in_mid_ingest_goes_on_where_it_stood(
+def test_server_killed_in_mid_ingest_continues_where_it_stopped(
     holdfast_command: HoldfastCommand, pipeline_file: Path, client: httpx2.Client
 ) -> None:
     rows = 400_000
@@ -184,7 +184,7 @@ def test_another_address_is_refused_until_an_account_has_a_password(
     assert "holdfast user add" in refused.stderr
 
 
-def test_port_in_use_is_told_without_a_trace(
+def test_port_in_use_is_reported_without_a_trace(
     holdfast_command: HoldfastCommand, pipeline_file: Path
 ) -> None:
     address = listening(holdfast_command.start("api", pipeline_file, "--port", "0"))

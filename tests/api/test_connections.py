@@ -94,7 +94,7 @@ def everything(client: socket.socket) -> bytes:
 
 
 @pytest.mark.usefixtures("many_files")
-def test_half_sent_heads_shut_nobody_out_and_are_closed(start: Start) -> None:
+def test_half_sent_heads_block_no_one_and_are_closed(start: Start) -> None:
     api = start(open_files=1024, head_timeout_seconds="5")
     crowd = [api.connect(HALF_A_HEAD) for _ in range(1100)]
     for _ in range(20):
@@ -156,7 +156,7 @@ def test_the_rest_of_a_body_that_was_refused_is_not_awaited(start: Start) -> Non
     wait_until(is_closed)
 
 
-def test_a_reply_that_nobody_reads_is_given_up(start: Start) -> None:
+def test_an_unread_reply_is_abandoned(start: Start) -> None:
     api = start(progress_seconds="1", keep_alive_seconds="1")
     before = wait_until(api.socket_count)
     asking = b"GET /static/vendor/uplot.min.js HTTP/1.1\r\nHost: localhost\r\n\r\n"

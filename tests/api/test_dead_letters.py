@@ -30,7 +30,7 @@ async def test_letter_is_shown_with_its_payload_and_its_history(server: ApiServe
     assert [death["reason"] for death in letter["history"]] == ["delivery_limit"]
 
 
-async def test_payload_that_is_no_text_is_shown_in_base64(server: ApiServer) -> None:
+async def test_binary_payload_is_shown_in_base64(server: ApiServer) -> None:
     _, letter = await kept(server, "order 2", b"\xff\x00\xfe")
     assert letter["payload"] == "base64:/wD+"
 

@@ -113,7 +113,7 @@ async def exported(
 
 
 def text_of(value: Any) -> str:
-    """A value as text, told apart from how the product does it."""
+    """A value as text, computed independently of the product."""
     if value is None:
         return ""
     if isinstance(value, str):

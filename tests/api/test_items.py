@@ -200,7 +200,7 @@ async def test_inputs_are_summarised_and_never_sent_whole_in_lists(server: ApiSe
     assert len(whole["input"]["title"]) == 50_000
 
 
-async def test_item_tells_its_whole_story(server: ApiServer) -> None:
+async def test_item_shows_its_full_history(server: ApiServer) -> None:
     ada = await server.person("ada")
     job = await finished(server, ada, "broken", "chair")
     path = f"/api/jobs/{job['id']}/items"

@@ -70,7 +70,7 @@ NO_TABLES = [
 ]
 
 
-async def test_file_that_is_no_table_is_refused_by_its_content(server: ApiServer) -> None:
+async def test_file_that_is_not_a_table_is_refused_by_its_content(server: ApiServer) -> None:
     ada = await server.person("ada")
     form = {"pipeline": "lengths"}
     for name, content, words in NO_TABLES:
@@ -79,7 +79,7 @@ async def test_file_that_is_no_table_is_refused_by_its_content(server: ApiServer
             assert reply.status_code == 422, reply.text
             assert words in reply.text
     assert (await ada.get("/api/files")).json()["files"] == []
-    assert list((server.parts.library.folder).glob("*/*/*")) == []
+    assert await server.stored("") == []
 
 
 async def test_upload_over_the_limit_is_refused_with_the_limit(
@@ -223,7 +223,9 @@ async def test_only_a_form_may_be_as_large_as_an_upload(server: ApiServer, path:
         assert f"{server.parts.options.max_body_bytes:,}" in reply.json()["detail"]
 
 
-async def test_pressure_is_told_with_the_time_to_wait(database_url: str, tmp_path: Path) -> None:
+async def test_pressure_is_reported_with_the_time_to_wait(
+    database_url: str, tmp_path: Path
+) -> None:
     async with ApiServer(database_url, tmp_path, backlog_max_items="1") as server:
         ada = await server.person("ada")
         first = await upload(ada, ROWS)
@@ -275,8 +277,8 @@ async def test_live_counters_come_as_events_for_the_owner_only(server: ApiServer
 async def test_job_of_a_stored_file_that_is_gone_fails_and_says_so(server: ApiServer) -> None:
     ada = await server.person("ada")
     file = (await ada.post("/api/files", files={"file": ("a.csv", ROWS.encode())})).json()
-    for path in server.parts.library.folder.glob("*/*/a.csv"):
-        path.unlink()
+    for key in await server.stored("uploads/"):
+        await server.parts.library.access.store.delete(key)
     job_id = (
         await ada.post("/api/jobs", json={"pipeline": "lengths", "fileId": file["id"]})
     ).json()

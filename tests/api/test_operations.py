@@ -1,4 +1,4 @@
-"""Operations on everything that matches: looked at first, exact, stopped and gone on with."""
+"""Operations on everything that matches: previewed, exact, stopped and continued."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ async def test_operation_of_a_process_that_died_is_gone_on_with_exactly(
     await assert_sound(store, job["id"])
 
 
-async def test_slow_operation_is_in_nobody_elses_way(server: ApiServer) -> None:
+async def test_slow_operation_does_not_block_others(server: ApiServer) -> None:
     ada, ben = await server.person("ada"), await server.person("ben")
     theirs = await finished(server, ada, *["broken"] * 3)
     mine = await finished(server, ben, "broken")

@@ -16,7 +16,7 @@ from holdfast.console.operations import NewOperation
 from tests.api.server import ApiServer, finished
 from tests.pictures import png
 
-#: Routes without anything of anybody's in them, or that show each person their own.
+#: Routes without user data, or that show each user their own.
 OPEN = {
     "GET /healthz", "GET /readyz", "GET /metrics", "POST /api/session", "POST /api/session/link",
 }  # fmt: skip
@@ -50,7 +50,7 @@ OWNED = {
     "GET /api/dead-letters/{letter_id}", "POST /api/dead-letters/{letter_id}/replay",
     "POST /api/dead-letters/{letter_id}/drop",
 }  # fmt: skip
-#: Routes for admins; anybody else gets 403.
+#: Routes for admins; others get 403.
 ADMINS = {
     "GET /api/users", "POST /api/users", "PATCH /api/users/{name}", "POST /api/users/{name}/link",
     "POST /api/gates/{name}/close", "POST /api/gates/{name}/open", "PUT /api/schedules/{name}",
@@ -171,13 +171,13 @@ async def test_admins_routes_are_closed_to_others(server: ApiServer) -> None:
             assert reply.status_code == 403, route
 
 
-async def test_nobody_is_let_in_without_saying_who_they_are(server: ApiServer) -> None:
+async def test_every_route_requires_a_login(server: ApiServer) -> None:
     things = await _things(server)
     nobody = server.anybody()
     for route in sorted(OWN | OWNED | ADMINS):
         method, path, options = _filled(route, things)
         reply = await nobody.request(method, path, **options)
-        # A switched-off feature or pressure may be told before; nothing else.
+        # A switched-off feature or pressure may be reported first; nothing else.
         assert reply.status_code == 401, (route, reply.text)
 
 
@@ -211,7 +211,7 @@ async def test_lists_show_each_person_their_own(server: ApiServer) -> None:
     assert {entry["actor"] for entry in told} <= {"ben"}
 
 
-async def test_operation_on_anothers_job_finds_none(server: ApiServer) -> None:
+async def test_operation_on_another_users_job_finds_none(server: ApiServer) -> None:
     things = await _things(server)
     ben = await server.person("ben")
     for filter in ({"jobIds": [int(things["jobId"])]}, {"pipeline": "lengths"}):
@@ -219,7 +219,7 @@ async def test_operation_on_anothers_job_finds_none(server: ApiServer) -> None:
         assert (await ben.post("/api/operations", json=body)).status_code == 404
 
 
-async def test_anothers_file_makes_no_job(server: ApiServer) -> None:
+async def test_another_users_file_starts_no_job(server: ApiServer) -> None:
     things = await _things(server)
     ben = await server.person("ben")
     body = {"pipeline": "lengths", "fileId": int(things["file_id"])}
@@ -227,7 +227,7 @@ async def test_anothers_file_makes_no_job(server: ApiServer) -> None:
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_admin_sees_everybodys(database_url: str, tmp_path: Path) -> None:
+async def test_admin_sees_everything(database_url: str, tmp_path: Path) -> None:
     async with ApiServer(database_url, tmp_path) as server:
         things = await _things(server)
         admin = await server.person("root", "admin")

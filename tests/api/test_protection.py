@@ -85,7 +85,7 @@ class TestHosts:
 
 
 class TestTls:
-    async def test_over_plain_http_browsers_are_not_told_to_insist_on_tls(
+    async def test_over_plain_http_browsers_are_not_required_to_use_tls(
         self, server: ApiServer
     ) -> None:
         assert "strict-transport-security" not in (await server.anybody().get("/login")).headers

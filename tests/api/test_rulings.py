@@ -1,4 +1,4 @@
-"""Rulings: decisions of people win in grid and export, and nobody overwrites another's unseen."""
+"""Rulings: decisions take precedence in grid and export, and are not overwritten unseen."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def test_items_are_filtered_by_decision_and_by_decided_value(server: ApiSe
     assert wrong.status_code == 422
 
 
-async def test_second_person_is_told_what_the_first_decided(server: ApiServer) -> None:
+async def test_second_person_sees_what_the_first_decided(server: ApiServer) -> None:
     ada, root = await server.person("ada"), await server.person("root", "admin")
     job = await finished(server, ada, "oak")
     seen = await ada.get(place(job, 1))
@@ -86,7 +86,7 @@ async def test_second_person_is_told_what_the_first_decided(server: ApiServer) -
     assert (await ada.put(place(job, 1), json=edit({"length": 5}))).status_code == 200
     late = await root.put(place(job, 1), json=edit({"length": 6}))
     assert late.status_code == 409
-    assert "ada decided about row 1 meanwhile: edit {'length': 5}" in late.text
+    assert "ada has decided about row 1 since: edit {'length': 5}" in late.text
     body = {"kind": "edit", "value": {"length": 6}}
     seen = await root.put(place(job, 1), json=body, headers={"If-Match": '"1"'})
     assert seen.status_code == 200

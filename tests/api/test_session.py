@@ -40,7 +40,7 @@ async def test_change_by_cookie_needs_the_csrf_token(server: ApiServer) -> None:
     assert (await client.post("/api/tokens", json=body, headers=right)).status_code == 201
 
 
-async def test_forged_cookie_is_nobodys(server: ApiServer) -> None:
+async def test_forged_cookie_is_refused(server: ApiServer) -> None:
     client = server.anybody(cookies={"holdfast_session": "abc.def"})
     assert (await client.get("/api/session")).status_code == 401
 
@@ -92,7 +92,7 @@ async def test_live_counters_end_for_whom_they_are_not_any_more(server: ApiServe
                 pass  # until the server ends it
 
 
-async def test_nobody_takes_all_places_of_live_pages(server: ApiServer) -> None:
+async def test_one_user_cannot_use_all_live_pages(server: ApiServer) -> None:
     feed: Feed = server.parts.feed
     async with AsyncExitStack() as stack:
         for _ in range(500):
@@ -104,7 +104,7 @@ async def test_nobody_takes_all_places_of_live_pages(server: ApiServer) -> None:
             assert events.status_code == 200
 
 
-async def test_form_of_another_site_logs_nobody_in(server: ApiServer) -> None:
+async def test_form_of_another_site_does_not_log_in(server: ApiServer) -> None:
     await server.parts.accounts.add_user("ada", "operator", PASSWORD, "tester")
     form = {"name": "ada", "password": PASSWORD}
     expected = {"cross-site": 403, "same-site": 403, "same-origin": 303, None: 303}

@@ -17,7 +17,7 @@ async def test_checkpoint_of_another_is_not_taken_over(server: ApiServer) -> Non
 
     refused = await bob.post("/api/jobs", json={"pipeline": "shelves"})
     assert refused.status_code == 409
-    assert "somebody else" in refused.json()["detail"]
+    assert "another owner" in refused.json()["detail"]
     assert "alice" not in refused.text and str(made["id"]) not in refused.json()["detail"]
     forced = await bob.post("/api/jobs", json={"pipeline": "shelves", "takeOver": True})
     assert forced.status_code == 403

@@ -1,4 +1,4 @@
-"""Streams over HTTP: what stopped goes on, what was walked is walked anew."""
+"""Streams over HTTP: continue one that stopped, read one again from the beginning."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def _worked(server: ApiServer, client: httpx2.AsyncClient, job_id: int) ->
     return (await client.get(f"/api/jobs/{job_id}")).json()  # type: ignore[no-any-return]
 
 
-async def test_stream_that_failed_goes_on(server: ApiServer) -> None:
+async def test_stream_that_failed_continues(server: ApiServer) -> None:
     ada = await server.person("ada")
     BROKEN_SHELVES.add("right")
     job = await _walked(server, ada)
@@ -45,7 +45,7 @@ async def test_stream_that_failed_goes_on(server: ApiServer) -> None:
     assert (job["state"], job["counters"]["done"]) == ("DONE", 6)
 
 
-async def test_forced_stream_is_walked_anew_in_a_job_of_its_own(server: ApiServer) -> None:
+async def test_forced_stream_is_read_again_in_its_own_job(server: ApiServer) -> None:
     ada = await server.person("ada")
     await _walked(server, ada)
     before = await _streams(ada)

@@ -1,6 +1,6 @@
-"""Requests at random over every route of API and pages, as anybody, reader, operator and admin.
+"""Requests at random over every route of API and pages, as no one, reader, operator and admin.
 
-Each owner's rows carry a marker of their own. A reply to an operator or to somebody unknown that
+Each owner's rows carry a marker of their own. A reply to an operator or to an unknown client that
 has another's marker in it, a status of 500, and (in the long run) a reply that takes more than two
 seconds, are findings.
 """
@@ -23,7 +23,7 @@ MARKERS = {name: f"marker-of-{name}-7f3a" for name in OWNERS}
 ROLES = {None: "anonymous", "rita": "reader", "alice": "operator", "bob": "operator",
          "root": "admin"}  # fmt: skip
 SLOW_SECONDS = 2.0
-#: Never ends; shuts out whoever asks, or everybody; takes its time by design.
+#: Never ends; locks out the caller, or everyone; slow by design.
 LEFT_OUT = re.compile(
     r"/api/events|/events\b|/live|/logout|/api/session($|/password|/link)|/login|/account/password"
     r"|/account/second-factor|/api/users|/api/flags|/api/kill-switches|/settings/|/kickoff|/static"
@@ -68,7 +68,7 @@ class Findings:
 
 
 class WildRequests:
-    """`clients` is one for each name in ROLES, logged in by token (None: nobody)."""
+    """`clients` is one for each name in ROLES, logged in by token (None: not logged in)."""
 
     def __init__(
         self, routes: list[tuple[str, str]], clients: dict[str | None, Any], seed: int
@@ -112,7 +112,7 @@ class WildRequests:
 
     def _look_for_leaks(self, name: str | None, label: str, text: str) -> None:
         if name in ("rita", "root"):
-            return  # they see everybody's
+            return  # they see everything
         for owner, marker in MARKERS.items():
             if owner != name and marker in text:
                 self.findings.leaks.append(f"{owner}'s row: {label}")
@@ -125,7 +125,7 @@ class WildRequests:
         return f"{filled}?{urlencode(pairs, errors='replace')}"
 
     def _segment(self) -> str:
-        """Mostly an id that somebody has."""
+        """Mostly an id that exists."""
         if self._rng.random() < 0.8:
             return str(self._rng.randint(1, 12))
         return self._text()[:300] or "x"

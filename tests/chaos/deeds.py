@@ -1,8 +1,8 @@
-"""The pipelines of the failure tests: what an item does stands in its own row.
+"""The pipelines of the failure tests: what an item does is in its own row.
 
 An item writes its number and its process into the file CHAOS_WITNESS before it does anything, so
 that a test sees what was started, however it ended. What `save` wrote is in the table `saved`,
-which takes the same item twice if somebody settles it twice.
+which takes the same item twice if it is settled twice.
 """
 
 from __future__ import annotations

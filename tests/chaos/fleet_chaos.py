@@ -43,7 +43,7 @@ class Pace:
     cut: float = 2.0
     postgres: float = 5.0
     rabbit: float = 25.0
-    #: and not before so many items were settled since it last came
+    #: and not before this many items were settled since the last time
     items: int = 50
 
 
@@ -63,7 +63,7 @@ class Crew:
 
     def at_work(self, *, workers_only: bool = False) -> list[Child]:
         """Those that have come so far as to do their work: to kill them before that, on a machine
-        that is slow, would only show that nothing is done when nobody works."""
+        that is slow, would only show that nothing is done without workers."""
         return [
             child
             for role, child in self.running.items()
@@ -82,7 +82,7 @@ class Crew:
 
 
 class FleetChaos:
-    """One run of it. `counts` tells how often each trouble came."""
+    """One run of it. `counts` says how often each fault occurred."""
 
     def __init__(self, folder: Path, chance: random.Random, pace: Pace, durable: bool) -> None:
         self._folder = folder

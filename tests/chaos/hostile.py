@@ -46,7 +46,7 @@ UNRULY: dict[str, Callable[[], BaseException]] = {
 
 
 async def swallow() -> None:
-    """Does not end when it is told to, however often."""
+    """Does not stop when asked to, however often."""
     while True:
         with suppress(asyncio.CancelledError):
             await asyncio.sleep(60)

@@ -113,11 +113,11 @@ class Scene:
 
     def dead_items(self) -> list[dict[str, Any]]:
         """A message that was with three workers when they were killed is a dead letter too, but
-        of nobody's item."""
+        of any item."""
         return [letter for letter in self.dead_letters() if letter["kind"] == "item"]
 
     def fetch(self, query: str) -> list[Sequence[Any]]:
-        """Rows of the database, read beside everybody who works on it. Asked again and again
+        """Rows of the database, read while others work on it. Asked again and again
         while something is waited for, so it opens no more than it needs."""
         file = sqlite_file(self.url)
         if file is None:
@@ -150,7 +150,7 @@ class Scene:
         return [(int(seq), int(pid)) for seq, pid in lines]
 
     def wait_for_starts(self, more: int) -> None:
-        """Waits until so many more items were started."""
+        """Waits until this many more items were started."""
         before = sum(self.witnessed().values())
         wait_until(lambda: sum(self.witnessed().values()) >= before + more, "items start")
 

@@ -1,4 +1,4 @@
-"""The database goes away in the middle of a run: it waits, says so, and goes on exactly."""
+"""The database goes away in the middle of a run: it waits, says so, and continues exactly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes are stopped, killed, frozen: the same command continues, and nobody innocent pays."""
+"""Processes are stopped, killed, frozen: the same command continues; no other item is charged."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_worker_that_was_frozen_past_its_lease_writes_nothing(scene: Scene) -> N
 
 
 def _freeze_between_writes(scene: Scene, pid: int) -> None:
-    """A process that is frozen in a transaction keeps SQLite's only lock: nobody could go on."""
+    """A process frozen in a transaction keeps SQLite's only lock: no other could continue."""
     file = sqlite_file(scene.url)
     while True:
         os.kill(pid, signal.SIGSTOP)

@@ -86,7 +86,7 @@ def test_item_that_breaks_the_rules_is_an_error_and_its_neighbours_are_done(
     assert max(scene.witnessed().values()) == 1
 
 
-def test_wait_that_is_no_sensible_number_of_seconds_holds_up_only_its_item(scene: Scene) -> None:
+def test_wait_that_is_not_a_sensible_number_of_seconds_holds_up_only_its_item(scene: Scene) -> None:
     deeds = _among_innocents(WAITS)
     _take_in(scene, "unruly", deeds)
     worker = scene.start("work", HOSTILE, HOLDFAST_MAX_ATTEMPTS_ERROR="2")

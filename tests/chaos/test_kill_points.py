@@ -1,5 +1,5 @@
 """A process is killed with SIGKILL right before every write of the store, before and after every
-commit; whoever comes next finds nothing half done, and does it."""
+commit; the next process finds nothing half done, and does it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def _kill_at(url: str, children: Children, number: int, point: str) -> Non
         settings = {
             "HOLDFAST_DATABASE_URL": url,
             "HOLDFAST_FAULT": point,
-            # Nobody listens there: with a broker set, work is announced.
+            # There are no consumers: with a broker set, work is announced.
             "HOLDFAST_BROKER_URL": "amqp://127.0.0.1:1/",
         }
         doomed = children.call(act, number, state, env=settings)

@@ -1,4 +1,4 @@
-"""The program itself is killed at its writes, and at random; whoever comes next ends the job."""
+"""The program itself is killed at its writes, and at random; the next one finishes the job."""
 
 from __future__ import annotations
 

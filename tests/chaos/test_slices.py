@@ -1,4 +1,4 @@
-"""What goes on beside an item: others, time limits, orders; and workers with wrong clocks."""
+"""What happens around an item: others, time limits, actions; and workers with wrong clocks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _done(scene: Scene, job_id: int) -> int:
 
 
 def test_slow_item_does_not_hold_its_batch_back(scene: Scene) -> None:
-    """The slow item ends only when the worker is told to stop waiting for it."""
+    """The slow item ends only when the worker stops waiting for it."""
     job_id = scene.take_in(["sleep:50", *["sleep:0.005"] * 400])
     worker = scene.start_worker(job_id, HOLDFAST_ITEM_TIMEOUT_SECONDS="55")
     wait_until(lambda: _done(scene, job_id) == 400, "all others are settled", 30)
@@ -93,7 +93,7 @@ def test_worker_whose_clock_is_wrong_by_minutes_works_as_the_others(scene: Scene
 def test_item_that_blocks_its_worker_past_the_lease_is_done_at_its_first_try(
     scene: Scene,
 ) -> None:
-    """Nobody took the range over meanwhile: the worker itself must not take it from itself."""
+    """No other worker took over the range: the worker must not take it from itself."""
     job_id = scene.take_in(["block:2.5", *["sleep:0.01"] * 20], "saving")
     finish(scene.start_worker(job_id))
     scene.assert_exact(job_id, done=21)

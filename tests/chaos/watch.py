@@ -15,7 +15,7 @@ _LOOK_SECONDS = 0.1
 
 class Watch(threading.Thread):
     def __init__(self, url: str, job_id: int, all_is_up: Callable[[], bool] = lambda: True) -> None:
-        """`all_is_up` tells whether the servers are there: without, nothing can move."""
+        """`all_is_up` says whether the servers are there: without, nothing can move."""
         super().__init__(daemon=True)
         self._url = url
         self._job_id = job_id

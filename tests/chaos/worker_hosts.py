@@ -56,7 +56,7 @@ class WorkerHost:
             )
 
     def pids(self) -> set[int]:
-        """The process ids that items of this host tell."""
+        """The process ids that items of this host report."""
         family = psutil.Process(self._process.pid).children(recursive=True)
         return {member.pid for member in family}
 

@@ -97,7 +97,7 @@ def test_other_forms_of_text_are_read(echo: Desk, content: bytes, rows: list[obj
     assert echo.results() == rows
 
 
-def test_ragged_rows_and_odd_headers_are_kept_and_told(echo: Desk) -> None:
+def test_ragged_rows_and_odd_headers_are_kept_and_reported(echo: Desk) -> None:
     echo.write("in.csv", "id,id,,name\n1,2,3,a\n4\n5,6,7,b,extra\n")
     done = echo.holdfast("run", "echo.py", "in.csv")
     assert done.returncode == 0

@@ -142,7 +142,7 @@ def set_schema_version(desk: Desk, version: str) -> None:
 
 
 def findings(desk: Desk, env: dict[str, str], code: int) -> list[dict[str, str]]:
-    """What `doctor` finds wrong, each with a way to mend it."""
+    """What `doctor` finds wrong, each with a way to fix it."""
     done = desk.holdfast("doctor", "--json", env=env)
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
@@ -157,7 +157,7 @@ def test_doctor_finds_nothing_wrong_with_a_good_set_up(desk: Desk) -> None:
 
 
 @on_sqlite
-def test_doctor_names_what_is_wrong_and_how_to_mend_it(desk: Desk, tmp_path: Path) -> None:
+def test_doctor_names_what_is_wrong_and_how_to_fix_it(desk: Desk, tmp_path: Path) -> None:
     (found,) = findings(desk, {"HOLDFAST_CLAIM_MAXX": "1"}, code=3)
     assert "HOLDFAST_CLAIM_MAX" in found["text"] + found["fix"]
 
@@ -175,7 +175,7 @@ def test_doctor_names_what_is_wrong_and_how_to_mend_it(desk: Desk, tmp_path: Pat
 
 
 @on_sqlite
-def test_wrong_postgres_user_host_and_database_are_told_apart(
+def test_wrong_postgres_user_host_and_database_are_distinguished(
     desk: Desk, postgres_server: PostgresServer
 ) -> None:
     url = postgres_server.create_database()
@@ -255,7 +255,7 @@ def test_disk_that_is_full_loses_nothing(desk: Desk, tmp_path: Path) -> None:
 
 
 @on_sqlite
-def test_pipe_that_closes_early_is_no_error(desk: Desk) -> None:
+def test_pipe_that_closes_early_is_not_an_error(desk: Desk) -> None:
     desk.write("upper.py", UPPER)
     desk.write_rows("in.csv", 3000)
     desk.succeed("run", "upper.py", "in.csv", "--no-work")

@@ -56,7 +56,7 @@ def test_pause_resume_and_cancel_while_a_worker_runs(desk: Desk) -> None:
     ],
     ids=["pause", "cancel"],
 )
-def test_run_ends_when_somebody_pauses_or_cancels_its_job(
+def test_run_ends_when_a_person_pauses_or_cancels_its_job(
     desk: Desk, order: str, said: str
 ) -> None:
     desk.write("slow.py", SLOW)

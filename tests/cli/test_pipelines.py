@@ -22,7 +22,7 @@ async def world() -> AsyncIterator[World]:
 
 
 async def run(desk: Desk, *arguments: str, code: int = 0) -> str:
-    """Runs the command while the world goes on answering."""
+    """Runs the command while the server keeps answering."""
     done = await asyncio.to_thread(desk.holdfast, "run", *arguments)
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr

@@ -1,4 +1,4 @@
-"""The README's first pipeline and its command, as they stand there."""
+"""The README's first pipeline and its command, as written there."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def test_children_end_when_their_supervisor_is_killed(
 
 
 @pytest.mark.parametrize("arguments", [["--demo"], ["--host", "0.0.0.0"], []])
-def test_port_that_is_taken_is_told_before_anything_is_begun(
+def test_port_that_is_taken_is_reported_before_anything_is_begun(
     arguments: list[str],
     start_holdfast: Callable[..., subprocess.Popen[str]],
     tmp_path: Path,

@@ -56,7 +56,7 @@ async def _add_token(store: Store, name: str) -> None:
 
 
 async def _use_old(store: Store, name: str) -> None:
-    """Seen so long ago that it is noted anew."""
+    """Seen so long ago that it is recorded again."""
     for table, column in (("sessions", "seen_at"), ("tokens", "last_used_at")):
         await execute(store, f"update {table} set {column} = @after(-3600)")
 

@@ -53,7 +53,7 @@ async def test_many_errors_are_estimated_from_the_latest_and_no_code_is_missed(
     assert found["EARLY"].last_at <= found["TIMEOUT"].first_at  # type: ignore[operator]
 
 
-async def test_codes_of_items_that_are_tried_again_are_no_errors(store: Store) -> None:
+async def test_codes_of_items_that_are_tried_again_are_not_errors(store: Store) -> None:
     job_id = await filled_job(store, 2)
     (claimed,) = await claim(store, job_id)
     first, second = claimed.rows

@@ -69,7 +69,7 @@ async def test_waiting_items_keep_their_story_when_their_ranges_are_read_togethe
     assert all(item.status is ItemStatus.PENDING for item in found.values())
 
 
-async def test_items_under_a_lease_are_told_apart_among_small_ranges(store: Store) -> None:
+async def test_items_under_a_lease_are_distinguished_among_small_ranges(store: Store) -> None:
     job_id = await filled_job(store, 1, 2, 1)
     (held, *_) = await claim(store, job_id, 1)
     (seq,) = [row[0] for row in held.rows]

@@ -54,7 +54,7 @@ def drive(
 
 
 def knee(capacity: int, seconds: float) -> Provider:
-    """Serves so many at once; beyond that requests queue, and latency grows with the queue."""
+    """Serves this many at once; beyond that requests queue, and latency grows with the queue."""
     return lambda in_flight, now: seconds * max(1.0, in_flight / capacity)
 
 
@@ -114,7 +114,7 @@ def test_slow_first_connections_do_not_raise_the_yardstick() -> None:
     assert 40 <= limits[-1] <= 80
 
 
-def test_a_provider_that_became_slower_for_everybody_gets_its_limit_back() -> None:
+def test_a_provider_that_became_slower_for_all_gets_its_limit_back() -> None:
     pace = ConcurrencyPace(concurrency_bounds())
     limits = drive(pace, lambda _, now: 0.05 if now < 5 else 0.1, 60.0)
     assert min(limits[100:]) < 256
@@ -137,7 +137,7 @@ def test_items_that_take_no_time_stay_at_the_start() -> None:
 
 
 def warm(limit: int = 64) -> ConcurrencyPace:
-    """A controller that has seen calm rounds and stands at `limit`."""
+    """A controller that has seen calm rounds and is at `limit`."""
     pace = ConcurrencyPace(concurrency_bounds(maximum=limit, start=limit))
     for _ in range(5):
         pace.observe(limit, 0.1, 0, 0, 0, limit)
@@ -267,7 +267,7 @@ def test_decisions_say_why() -> None:
     pace = ConcurrencyPace(concurrency_bounds())
     drive(pace, knee(25, 0.05), 3.0)
     decisions = pace.decisions()
-    assert decisions[0].why == "latency stays at 50 ms"
+    assert decisions[0].why == "latency is steady at 50 ms"
     assert any(
         d.why.endswith("is over 1.5 times the uncontended 50 ms") and d.now < d.was
         for d in decisions

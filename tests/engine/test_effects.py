@@ -37,7 +37,7 @@ class Demo(Pipeline):
         self.saved |= {item.seq: item for item in settled}
 
 
-async def test_save_sees_what_came_of_each_item_and_its_effects(store: Store) -> None:
+async def test_save_sees_the_outcome_of_each_item_and_its_effects(store: Store) -> None:
     demo = Demo()
     job_id = await filled_job(store, 4)
     await work(store, demo)

@@ -1,4 +1,4 @@
-"""Places for long work: nobody's work keeps another's out."""
+"""Places for long work: the work of one owner does not block another's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loaders: concurrent look-ups become one request; errors reach everybody who waits."""
+"""Loaders: concurrent look-ups become one request; errors reach all that wait."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ async def test_one_key_is_fetched_once_however_many_wait(store: Store) -> None:
 @pytest.mark.parametrize(
     "error", [ItemError("RATE_LIMITED", "slow down", retry_after=9), Retry(after=5), ValueError()]
 )
-async def test_error_reaches_everybody_and_the_next_load_tries_again(
+async def test_error_reaches_all_items_and_the_next_load_tries_again(
     store: Store, error: Exception
 ) -> None:
     shelf = Shelf()
@@ -127,7 +127,7 @@ async def test_item_that_is_cancelled_leaves_the_request_to_the_others(store: St
     assert await waiting == {"label": "label 6"}
 
 
-async def test_request_that_never_ends_times_out_for_everybody(store: Store) -> None:
+async def test_request_that_never_ends_times_out_for_all(store: Store) -> None:
     shelf = Shelf()
     shelf.open.clear()
     load = facilities_of(store, Demo(shelf), timeout=0.05).load

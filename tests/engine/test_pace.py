@@ -91,7 +91,7 @@ class TestIngest:
         assert min(sizes[40:]) >= 4096
         assert any(decision.why.startswith("p95 of") for decision in pace.decisions())
 
-    def test_short_waits_for_the_pool_are_no_reason_to_shrink(self) -> None:
+    def test_short_waits_for_the_pool_are_not_a_reason_to_shrink(self) -> None:
         pace = IngestPace(ingest_bounds(max_rows=4096))
         sizes = ingest(pace, linear(1e9), 20, pool_wait=lambda rows: 0.01)
         assert sizes[-1] == 4096
@@ -269,7 +269,7 @@ class TestRetrySpacing:
             spacing.observe(100, 15)
         assert spacing.multiplier == 1.0
 
-    def test_a_few_failures_at_the_start_are_no_spike(self) -> None:
+    def test_a_few_failures_at_the_start_are_not_a_spike(self) -> None:
         spacing = RetrySpacing(spacing_bounds())
         spacing.observe(2, 2)
         assert spacing.multiplier == 1.0
@@ -293,7 +293,7 @@ class TestRetrySpacing:
 
 
 class TestDecisions:
-    def test_changes_under_a_tenth_are_not_told(self) -> None:
+    def test_changes_under_a_tenth_are_not_recorded(self) -> None:
         decisions = Decisions("thing", 100)
         for value in (101, 105, 109, 95, 91):
             decisions.note(value, "noise")
@@ -316,7 +316,7 @@ class TestDecisions:
         decisions.note(50, "down")
         assert [d.now for d in decisions.drain()] == [200, 50]
 
-    def test_decisions_nobody_fetches_do_not_pile_up(self) -> None:
+    def test_unfetched_decisions_do_not_pile_up(self) -> None:
         decisions = Decisions("thing", 1)
         for turn in range(1000):
             decisions.note(1 + 9 * (turn % 2), "swings")

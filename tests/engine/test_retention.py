@@ -14,7 +14,6 @@ from holdfast.engine.deletion import Deleter
 from holdfast.engine.retention import Retention
 from holdfast.model import ItemStatus
 from holdfast.store import Store, open_store
-from holdfast.store.deletion import JobExport
 from holdfast.store.retention import Policies
 from tests.store.checks import assert_all_sound, execute, fetch, finished_job
 from tests.store.deletion_scenarios import age, rich_job, stored_file, superseded_pass, traces_of
@@ -33,14 +32,11 @@ class Keeper:
     def __init__(self, store: Store, **policies: Any) -> None:
         self.removed: list[str] = []
         log = structlog.get_logger()
-        deleter = Deleter(store, self._remove_export, log)
-        self._retention = Retention(store, deleter, self._remove_file, Policies(**policies), log)
+        deleter = Deleter(store, self._remove, log)
+        self._retention = Retention(store, deleter, Policies(**policies), log)
 
-    async def _remove_export(self, export: JobExport) -> None:
-        self.removed.append(f"export {export.id}")
-
-    async def _remove_file(self, path: str) -> None:
-        self.removed.append(path)
+    async def _remove(self, key: str) -> None:
+        self.removed.append(key)
 
     async def preview(self) -> dict[str, int | None]:
         kept = await self._retention.preview()
@@ -111,7 +107,7 @@ async def test_rows_of_many_kinds_go_by_age(store: Store) -> None:
     await keeper.apply()
     assert not {"attempts", "decisions", "exports"} & set(await traces_of(store, job_id))
     assert await fetch(store, "select id from files") == [(used.id,)]
-    assert old.path not in keeper.removed  # the other file has the same bytes
+    assert keeper.removed == [old.key]
     assert await keeper.preview() == {}
 
 

@@ -58,7 +58,7 @@ def test_attempts_run_out() -> None:
     assert all(verdict.charged for verdict in verdicts)
 
 
-def test_throttles_are_retried_for_ever_and_charge_nothing() -> None:
+def test_throttles_are_retried_forever_and_charge_nothing() -> None:
     verdict = decide(
         POLICY,
         ERROR_CODES["RATE_LIMITED"],
@@ -71,7 +71,7 @@ def test_throttles_are_retried_for_ever_and_charge_nothing() -> None:
     assert 0 <= verdict.delay <= POLICY.throttle.cap
 
 
-def test_items_told_the_same_second_do_not_return_in_it_together() -> None:
+def test_items_with_the_same_retry_after_do_not_return_together() -> None:
     delays = {failed("RATE_LIMITED", retry_after=60.0, seed=seed).delay for seed in range(50)}
     assert len(delays) == 50
     assert min(delays) >= 60.0
@@ -152,7 +152,7 @@ def test_a_pipelines_own_code_follows_its_own_class() -> None:
 def test_not_found_is_looked_for_once_more_by_default() -> None:
     first = decide_not_found(POLICY, misses=1, rng=Random(1))
     second = decide_not_found(POLICY, misses=2, rng=Random(1))
-    assert (first.retry, first.why) == (True, "not found at look 1 of 2")
+    assert (first.retry, first.why) == (True, "not found on attempt 1 of 2")
     assert (second.retry, second.delay) == (False, 0.0)
 
 

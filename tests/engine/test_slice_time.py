@@ -1,4 +1,4 @@
-"""A slice's time: jobs that share a worker go on, however slow the database is."""
+"""A slice's time: jobs that share a worker make progress, however slow the database is."""
 
 from __future__ import annotations
 

@@ -46,7 +46,9 @@ async def upload(store: Store, path: Path) -> int:
     """Ingests the file as a job."""
     log, settings = structlog.get_logger(), load_settings(CALM)
     key = content_key(path)
-    job_id = await Control(store, "tester", log).start_upload(NewUpload(demo, path, key))
+    job_id = await Control(store, "tester", log).start_upload(
+        NewUpload(demo, path.name, str(path), key)
+    )
     clock, rng = SystemClock(), random.Random(1)
     walk = WalkParts(store, discover_limits(settings), clock, rng, Metrics(), log)
     parts = UploadParts(walk, ingest_bounds(settings))
@@ -79,7 +81,7 @@ async def test_decisions_about_ingest_batches_are_recorded_with_the_job(
 
 @asynccontextmanager
 async def busy_pool(store: Store, clock: FixedClock) -> AsyncIterator[None]:
-    """Somebody else uses the only connection, for a second each time by the store's clock."""
+    """Another task uses the only connection, for a second each time by the store's clock."""
 
     async def use() -> None:
         while True:

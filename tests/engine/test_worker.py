@@ -1,4 +1,4 @@
-"""A worker that is told to stop, at moments that a signal rarely hits."""
+"""A worker that is asked to stop, at moments that a signal rarely hits."""
 
 from __future__ import annotations
 

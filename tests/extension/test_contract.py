@@ -71,7 +71,7 @@ async def _relations(url: str, subject: Subject) -> set[str]:
 
 
 @each_extension
-def test_settings_begin_with_its_name_and_are_no_one_elses(subject: Subject) -> None:
+def test_settings_begin_with_its_name_and_are_not_those_of_others(subject: Subject) -> None:
     group = Group(subject.extension)
     prefix = f"HOLDFAST_{subject.name.upper()}_"
     assert [each.name for each in group.settings if not each.name.startswith(prefix)] == []

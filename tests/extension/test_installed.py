@@ -84,6 +84,15 @@ def test_broken_extension_is_named_and_other_commands_work(
     assert weather.run("run", "--help")[0] == 0
 
 
+@pytest.mark.parametrize("part", ["pipeline", "commands", "web"])
+def test_doctor_names_a_part_that_cannot_be_imported(weather: Installed, part: str) -> None:
+    (weather.package / f"{part}.py").write_text("1 / 0")
+    code, output, _ = weather.run("doctor", "--json")
+    assert code == 3
+    texts = {found["what"]: found["text"] for found in json.loads(output) if not found["ok"]}
+    assert f"its {part}, {part}:" in texts["extensions"]
+
+
 def test_extension_with_the_name_of_a_command_is_refused(weather: Installed) -> None:
     about = weather.package.parent / "weather_toy-1.0.dist-info" / "entry_points.txt"
     about.write_text(about.read_text().replace("weather =", "doctor ="))

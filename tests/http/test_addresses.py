@@ -149,7 +149,7 @@ async def secure_world() -> AsyncIterator[tuple[World, list[str | None]]]:
         yield world, asked_for
 
 
-async def test_tls_asks_for_the_name_and_refuses_a_certificate_nobody_vouches_for(
+async def test_tls_asks_for_the_name_and_refuses_a_certificate_that_is_not_trusted(
     secure_world: tuple[World, list[str | None]],
 ) -> None:
     world, asked_for = secure_world

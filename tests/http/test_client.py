@@ -182,7 +182,7 @@ async def test_a_pipeline_may_look_at_the_status_itself(client: HttpClient, worl
     assert (reply.status, reply.json()) == (402, {"error": "query_too_long"})
 
 
-async def test_not_modified_is_no_error(client: HttpClient, world: World) -> None:
+async def test_not_modified_is_not_an_error(client: HttpClient, world: World) -> None:
     world.on("/x", Answer(304))
     assert (await client.get(world.url("/x"), headers={"If-None-Match": '"a"'})).status == 304
 
@@ -397,7 +397,7 @@ async def test_a_redirect_off_the_host_is_refused_where_asked(
 @pytest.mark.parametrize(
     "target", ["ftp://x.example/", "file:///etc/passwd", "http://a:b@x.example/", "http://["]
 )
-async def test_a_redirect_to_what_is_no_web_address_is_refused(
+async def test_a_redirect_to_what_is_not_a_web_address_is_refused(
     client: HttpClient, world: World, target: str
 ) -> None:
     world.on("/a", redirect(target))
@@ -426,7 +426,7 @@ async def test_a_redirect_to_what_is_no_web_address_is_refused(
         None,
     ],
 )
-async def test_what_is_no_web_address_is_an_invalid_url(client: HttpClient, url: Any) -> None:
+async def test_what_is_not_a_web_address_is_an_invalid_url(client: HttpClient, url: Any) -> None:
     error = await failure(client.get(url))
     assert error.code == "INVALID_URL"
     assert "secret" not in error.message

@@ -155,7 +155,7 @@ async def test_the_file_itself_may_be_redirected_five_times(
     assert await code_of(client, world.url("/open")) == "ROBOTS_DISALLOWED"
 
 
-async def test_a_file_that_redirects_for_ever_is_as_good_as_none(
+async def test_a_file_that_redirects_forever_is_as_good_as_none(
     client: HttpClient, world: World
 ) -> None:
     world.on("/robots.txt", redirect("/robots.txt"))

@@ -80,7 +80,7 @@ async def broker(open_test_broker: OpenBroker) -> Broker:
 
 @pytest.fixture
 async def admin(broker_url: str) -> AsyncIterator[AbstractChannel]:
-    """A channel of somebody else's, without confirms getting in the way."""
+    """Another program's channel, without confirms getting in the way."""
     async with await aio_pika.connect(broker_url) as connection:
         yield await connection.channel()
 

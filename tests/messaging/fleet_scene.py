@@ -103,7 +103,7 @@ class Fleet(Scene):
         """A command that has to work, and what it says."""
         return finish(self.start(*arguments, **more))
 
-    # The broker, as somebody else sees it.
+    # The broker, as another program sees it.
 
     def send(self, queue: str, *bodies: bytes) -> None:
         """Publishes as any AMQP client would, without a message id of its own; waits until the

@@ -38,7 +38,7 @@ async def test_prefetch_bounds_what_is_under_way(broker: Broker) -> None:
     assert await broker.depth("bulk") == 2
 
 
-async def test_consuming_goes_on_after_the_connection_was_cut(
+async def test_consuming_continues_after_the_connection_was_cut(
     broker_url: str, open_test_broker: OpenBroker, log: LogBook
 ) -> None:
     async with Proxy(broker_url) as proxy:
@@ -92,7 +92,7 @@ async def test_channel_closed_by_the_server_is_opened_again(broker: Broker) -> N
     assert (await next_of(consumer)).message_id != held.message_id
 
 
-async def test_message_held_for_longer_than_the_broker_allows_comes_again_and_is_told(
+async def test_message_held_for_too_long_is_delivered_again_and_logged(
     rabbit_server: RabbitServer, open_test_broker: OpenBroker, log: LogBook
 ) -> None:
     limits = "application:set_env(rabbit, {}, {})"
@@ -112,7 +112,7 @@ async def test_message_held_for_longer_than_the_broker_allows_comes_again_and_is
         rabbit_server.control("eval", ", ".join(limits.format(*one) for one in usual) + ".")
 
 
-async def test_queue_deleted_by_somebody_is_declared_and_consumed_again(
+async def test_queue_deleted_elsewhere_is_declared_and_consumed_again(
     broker: Broker, admin: AbstractChannel, queue_prefix: str, log: LogBook
 ) -> None:
     consumer = await broker.consume("bulk", 1)
@@ -124,7 +124,7 @@ async def test_queue_deleted_by_somebody_is_declared_and_consumed_again(
     await next_of(consumer)
 
 
-async def test_queue_taken_by_another_form_is_told_and_waited_for(
+async def test_queue_taken_by_another_form_is_reported_and_waited_for(
     broker: Broker, admin: AbstractChannel, queue_prefix: str, log: LogBook
 ) -> None:
     consumer = await broker.consume("bulk", 1)
@@ -145,7 +145,7 @@ async def test_queue_taken_by_another_form_is_told_and_waited_for(
     await next_of(consumer)
 
 
-async def test_stopping_gives_back_what_nobody_began_and_lets_the_rest_be_settled(
+async def test_stopping_gives_back_unstarted_messages_and_lets_the_rest_be_settled(
     broker: Broker,
 ) -> None:
     await broker.publish([outgoing() for _ in range(4)])
@@ -207,7 +207,7 @@ async def test_consumer_stopped_while_the_broker_is_gone_takes_nothing_when_it_i
         await consumer.stop()
         await proxy.accept()
         await log.wait_for("broker.back", 2)
-        await asyncio.sleep(1)  # for whoever would take up its queue again
+        await asyncio.sleep(1)  # for the next consumer of its queue
         await broker.publish([outgoing()])
         nearby = await next_of(await broker.consume("bulk", 1))
         assert nearby.delivery_count == 0
@@ -226,7 +226,7 @@ async def test_stopping_ends_every_iteration(broker: Broker) -> None:
 
 
 @pytest.mark.slow
-async def test_consuming_goes_on_after_a_stop_and_start_of_the_server(
+async def test_consuming_continues_after_a_stop_and_start_of_the_server(
     rabbit_server: RabbitServer, broker: Broker, log: LogBook
 ) -> None:
     consumer = await broker.consume("bulk", 1)

@@ -1,4 +1,4 @@
-"""Dead messages: which become one, and what is told of them."""
+"""Dead messages: which become one, and what is recorded."""
 
 from __future__ import annotations
 

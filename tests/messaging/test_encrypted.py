@@ -15,7 +15,7 @@ from tests.proxy import Proxy
 
 
 class Encrypting(Proxy):
-    """Speaks TLS with whoever connects, and plainly with the server."""
+    """Speaks TLS with clients, and plainly with the server."""
 
     def __init__(self, url: str, certificate: Path, key: Path) -> None:
         super().__init__(url)
@@ -34,7 +34,7 @@ class Encrypting(Proxy):
 
 @pytest.fixture
 def certificate(tmp_path: Path) -> tuple[Path, Path]:
-    """A certificate for 127.0.0.1 that nobody else has signed, and its key."""
+    """A certificate for 127.0.0.1 that is self-signed, and its key."""
     paths = tmp_path / "certificate.pem", tmp_path / "key.pem"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
     command += ["-subj", "/CN=rabbit", "-addext", "subjectAltName=IP:127.0.0.1"]
@@ -55,7 +55,7 @@ async def test_broker_with_a_certificate_of_a_known_authority_is_used(
         await broker.close()
 
 
-async def test_certificate_that_nobody_vouches_for_is_told_with_what_mends_it(
+async def test_untrusted_certificate_is_reported_with_what_fixes_it(
     broker_url: str, certificate: tuple[Path, Path], open_test_broker: OpenBroker
 ) -> None:
     async with Encrypting(broker_url, *certificate) as proxy:
@@ -74,7 +74,7 @@ async def test_certificate_of_another_host_is_not_trusted(
             await open_test_broker(f"{elsewhere}?cafile={certificate[0]}")
 
 
-async def test_file_of_an_authority_that_is_not_there_is_told(
+async def test_missing_file_of_an_authority_is_reported(
     broker_url: str, certificate: tuple[Path, Path], open_test_broker: OpenBroker
 ) -> None:
     async with Encrypting(broker_url, *certificate) as proxy:
@@ -82,7 +82,7 @@ async def test_file_of_an_authority_that_is_not_there_is_told(
             await open_test_broker(f"{proxy.url}?cafile=/no-such.pem")
 
 
-async def test_server_that_does_not_speak_tls_is_told_and_waited_for(
+async def test_server_that_does_not_speak_tls_is_reported_and_waited_for(
     broker_url: str, open_test_broker: OpenBroker, log: LogBook
 ) -> None:
     opening = asyncio.ensure_future(open_test_broker(broker_url.replace("amqp:", "amqps:")))

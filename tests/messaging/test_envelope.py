@@ -116,7 +116,7 @@ def test_time_in_another_zone_is_the_same_instant() -> None:
     assert at == datetime(2026, 3, 1, 19, tzinfo=timezone(timedelta(hours=7)))
 
 
-def test_too_large_is_told_before_anything_is_read() -> None:
+def test_too_large_is_reported_before_anything_is_read() -> None:
     assert refused(b"\xff" * 2000, 1999).code == "TOO_LARGE"
 
 
@@ -178,7 +178,7 @@ def test_wrong_form_is_malformed(change: Callable[[dict[str, Any]], None]) -> No
     assert refused(changed(change)).code == "MALFORMED"
 
 
-def test_unknown_type_and_version_are_told_with_the_known_ones() -> None:
+def test_unknown_type_and_version_are_reported_with_the_known_ones() -> None:
     unknown = refused(changed(lambda value: value["header"].update(type="slice.eat")))
     assert unknown.code == "UNKNOWN_TYPE" and "slice.process" in unknown.reason
     newer = refused(changed(lambda value: value["header"].update(version=9)))
@@ -199,7 +199,7 @@ def test_body_of_another_job_than_the_header_is_bad() -> None:
     assert (bad.code, "7" in bad.reason, "8" in bad.reason) == ("BAD_BODY", True, True)
 
 
-def test_reason_tells_the_place_and_not_the_value() -> None:
+def test_reason_names_the_place_and_not_the_value() -> None:
     bad = refused(changed(lambda value: value["header"].update(version="secret")))
     assert "header.version" in bad.reason and "secret" not in bad.reason
 

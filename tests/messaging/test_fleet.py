@@ -55,7 +55,7 @@ def test_discovery_goes_by_slices_of_which_each_announces_the_next(fleet: Fleet)
     stop(relay, worker)
 
 
-def test_stopped_worker_hands_over_and_its_message_is_no_dead_letter(fleet: Fleet) -> None:
+def test_stopped_worker_hands_over_and_its_message_is_not_a_dead_letter(fleet: Fleet) -> None:
     """Five deploys are more than a message may be delivered."""
     fleet.start_relay()
     job_id = fleet.take_in(["sleep:0.2"] * 60, "saving")

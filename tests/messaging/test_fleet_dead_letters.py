@@ -1,4 +1,4 @@
-"""Messages that kill their workers, or that nobody can follow: set aside, shown, sent again."""
+"""Messages that kill their workers, or that no worker can process: set aside, shown, sent again."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_malformed_messages_are_dead_letters_at_their_first_delivery(fleet: Flee
     assert letters[0]["code"] in shown
 
 
-def test_payload_that_is_no_text_is_shown_and_replayed_as_it_was(fleet: Fleet) -> None:
+def test_binary_payload_is_shown_and_replayed_unchanged(fleet: Fleet) -> None:
     relay, worker = fleet.start_relay(), fleet.start_listener()
     fleet.send("bulk", b"\xff\x00\xfe")
     (letter,) = fleet.wait_for_letters(1)
@@ -126,7 +126,7 @@ def test_order_that_was_refused_is_done_when_it_is_replayed_to_who_can(fleet: Fl
 
 
 @pytest.mark.parametrize("mended_by", ["replay", "nobody"])
-def test_slice_of_a_pipeline_that_nobody_has_is_a_dead_letter_until_somebody_has_it(
+def test_slice_of_a_pipeline_without_a_worker_is_a_dead_letter_until_one_starts(
     fleet: Fleet, mended_by: str
 ) -> None:
     relay, worker = fleet.start_relay(), fleet.start_listener(HOSTILE)
@@ -145,7 +145,7 @@ def test_slice_of_a_pipeline_that_nobody_has_is_a_dead_letter_until_somebody_has
     assert len(fleet.dead_letters()) == (mended_by == "nobody")
 
 
-def test_state_that_no_letter_has_is_told_with_those_there_are(fleet: Fleet) -> None:
+def test_state_that_no_letter_has_is_reported_with_those_there_are(fleet: Fleet) -> None:
     refused = fleet.run("dead", "list", "--state", "lost")
     assert refused.returncode == 2
     assert "replayed" in refused.said().lower()

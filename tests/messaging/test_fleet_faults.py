@@ -1,4 +1,4 @@
-"""The broker, the relay or the database is not as the others think: the work goes on exactly."""
+"""The broker, the relay or the database is not as the others think: work continues exactly."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FEW_AT_ONCE = {"HOLDFAST_CONCURRENCY_MAX": "4"}
 
 
 class Cutter(Proxy):
-    """Ends a connection on which one of these words passes, so many times."""
+    """Ends a connection on which one of these words passes, this many times."""
 
     def __init__(self, url: str, *words: bytes, times: float = float("inf")) -> None:
         super().__init__(url)
@@ -140,7 +140,7 @@ async def test_relay_that_hears_no_notices_sends_by_looking(fleet: Fleet) -> Non
         assert proxy.cuts > 0
 
 
-async def test_database_that_goes_while_a_message_is_judged_leaves_it_to_nobody_else(
+async def test_message_waits_if_the_database_goes_while_it_is_judged(
     fleet: Fleet,
 ) -> None:
     """The worker holds the only place for such messages: it must not forget what it has taken."""

@@ -1,4 +1,4 @@
-"""Publishing: each message is confirmed, or the reason is told."""
+"""Publishing: each message is confirmed, or the reason is returned."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def test_message_that_the_broker_refuses_is_reported(
     rabbit_server.control("clear_policy", queue_prefix)
 
 
-async def test_exchange_deleted_by_somebody_is_declared_again(
+async def test_exchange_deleted_elsewhere_is_declared_again(
     broker: Broker, admin: AbstractChannel, queue_prefix: str
 ) -> None:
     await admin.exchange_delete(f"{queue_prefix}.work")
@@ -76,7 +76,7 @@ async def test_exchange_deleted_by_somebody_is_declared_again(
 
 
 @pytest.mark.parametrize("gone", ["queue", "binding"])
-async def test_queue_that_somebody_deleted_or_unbound_is_declared_again(
+async def test_queue_that_was_deleted_or_unbound_is_declared_again(
     gone: str, broker: Broker, admin: AbstractChannel, queue_prefix: str
 ) -> None:
     """Where no worker is there who would notice."""

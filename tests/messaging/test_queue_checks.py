@@ -55,7 +55,7 @@ def test_doctor_declares_nothing(run: Run, queue_prefix: str) -> None:
         assert all(text.startswith("does not exist yet") for text in texts)
 
 
-async def test_doctor_says_that_nobody_takes_the_messages(
+async def test_doctor_reports_a_queue_without_consumers(
     run: Run, broker: Broker, queue_prefix: str
 ) -> None:
     await broker.publish([outgoing("bulk") for _ in range(3)])
@@ -65,7 +65,7 @@ async def test_doctor_says_that_nobody_takes_the_messages(
     assert not found["ok"] and "3 messages, 0 consumers" in str(found["text"])
 
 
-async def test_doctor_shows_a_queue_of_another_form_and_reset_mends_it(
+async def test_doctor_shows_a_queue_of_another_form_and_reset_fixes_it(
     run: Run, admin: AbstractChannel, queue_prefix: str
 ) -> None:
     await admin.declare_queue(f"{queue_prefix}.bulk", durable=True)
@@ -113,7 +113,7 @@ async def test_dead_messages_are_not_called_harmless(run: Run, broker: Broker) -
     assert "the database does not have yet" in reply.stderr
 
 
-async def test_workers_go_on_over_a_reset(run: Run, broker: Broker) -> None:
+async def test_workers_continue_during_a_reset(run: Run, broker: Broker) -> None:
     consumer = await broker.consume("bulk", 1)
     await broker.publish([outgoing("bulk")])
     await (await next_of(consumer)).ack()
@@ -126,7 +126,7 @@ async def test_workers_go_on_over_a_reset(run: Run, broker: Broker) -> None:
     await next_of(consumer)
 
 
-def test_unknown_queue_is_told_with_the_known_ones(run: Run) -> None:
+def test_unknown_queue_is_reported_with_the_known_ones(run: Run) -> None:
     reply = run("broker", "reset", "bulky")
     assert reply.returncode == 1
     assert "there is no queue 'bulky'" in reply.stderr and "interactive, bulk" in reply.stderr

@@ -1,4 +1,4 @@
-"""Signed messages: changed, unsigned or signed by somebody else, they name nobody (W12)."""
+"""Signed messages: changed, unsigned or signed with another key, they name no owner (W12)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_signed_message_may_name_an_owner(required: bool) -> None:
         (message("job.start", {"pipeline": "finding"}), MessageTrust(KEY, required=True)),
     ],
 )
-def test_what_nobody_vouches_for_is_refused(payload: bytes, trust: MessageTrust) -> None:
+def test_message_with_a_bad_signature_is_refused(payload: bytes, trust: MessageTrust) -> None:
     with pytest.raises(NotAllowed):
         _check(payload, trust)
 

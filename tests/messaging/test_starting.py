@@ -16,7 +16,7 @@ from tests.proxy import Proxy
 from tests.rabbitmq import RabbitServer
 
 
-async def test_absent_broker_is_told_and_waited_for(
+async def test_absent_broker_is_reported_and_waited_for(
     broker_url: str, open_test_broker: OpenBroker, log: LogBook
 ) -> None:
     async with Proxy(broker_url) as proxy:
@@ -78,7 +78,7 @@ async def test_waiting_for_an_absent_broker_can_be_cancelled(
 
 
 @pytest.mark.parametrize("credentials", ["guest:wrong-word", "nobody:wrong-word"])
-async def test_wrong_credentials_are_told_at_once_without_the_password(
+async def test_wrong_credentials_are_reported_at_once_without_the_password(
     credentials: str, broker_url: str, open_test_broker: OpenBroker
 ) -> None:
     with pytest.raises(UserError) as caught:
@@ -88,7 +88,7 @@ async def test_wrong_credentials_are_told_at_once_without_the_password(
     assert "HOLDFAST_BROKER_URL" in (caught.value.hint or "")
 
 
-async def test_unknown_virtual_host_is_told_with_the_commands_that_mend_it(
+async def test_unknown_virtual_host_is_reported_with_the_commands_that_fix_it(
     broker_url: str, open_test_broker: OpenBroker
 ) -> None:
     with pytest.raises(UserError) as caught:
@@ -97,7 +97,7 @@ async def test_unknown_virtual_host_is_told_with_the_commands_that_mend_it(
     assert "rabbitmqctl add_vhost" in (caught.value.hint or "")
 
 
-async def test_queue_with_other_arguments_is_explained_with_the_command_that_mends_it(
+async def test_queue_with_other_arguments_is_explained_with_the_command_that_fixes_it(
     admin: AbstractChannel, queue_prefix: str, open_test_broker: OpenBroker
 ) -> None:
     arguments = {"x-queue-type": "quorum", "x-delivery-limit": 9}
@@ -137,7 +137,7 @@ async def test_exchange_of_another_type_is_explained(
     assert "HOLDFAST_QUEUE_PREFIX" in (caught.value.hint or "")
 
 
-async def test_user_who_may_not_declare_write_or_read_is_told_with_the_command_that_mends_it(
+async def test_missing_permissions_are_reported_with_the_command_that_fixes_them(
     rabbit_server: RabbitServer, broker_url: str, open_test_broker: OpenBroker, queue_prefix: str
 ) -> None:
     ours = f"^{queue_prefix}[.]"

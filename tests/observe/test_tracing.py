@@ -48,7 +48,7 @@ def test_a_later_version_is_read_as_far_as_it_is_known() -> None:
         f"00-{TRACE}-{SPAN}-٠١",
     ],
 )
-def test_what_is_no_traceparent_counts_as_none(text: str | None) -> None:
+def test_what_is_not_a_traceparent_counts_as_none(text: str | None) -> None:
     assert parse(text) is None
     fresh = parse(child_of(text))
     assert fresh is not None and fresh.trace_id != TRACE

@@ -54,7 +54,7 @@ def containers() -> dict[str, Any]:
 
 
 def unit(path: Path) -> dict[str, list[str]]:
-    """The entries of a unit file; a key may stand several times."""
+    """The entries of a unit file; a key may occur several times."""
     entries: dict[str, list[str]] = {}
     for line in path.read_text().splitlines():
         key, equals, value = line.partition("=")

@@ -78,7 +78,7 @@ class TestDockerfile:
                     assert (ROOT / source).exists(), source
                     assert f"!{source}" in allowed
 
-    def test_it_runs_as_nobody_in_particular_and_tells_its_health(self) -> None:
+    def test_it_runs_as_an_unprivileged_user_and_reports_its_health(self) -> None:
         words = dict(self.instructions)
         user, _, group = words["USER"].partition(":")
         assert int(user) > 0 and int(group) > 0
@@ -86,7 +86,7 @@ class TestDockerfile:
         image = dict(deployment.environments())["Dockerfile"]
         assert f":{image['HOLDFAST_HEALTH_PORT']}/healthz" in words["HEALTHCHECK"]
 
-    def test_state_lies_in_the_volume(self) -> None:
+    def test_state_is_in_the_volume(self) -> None:
         image = dict(deployment.environments())["Dockerfile"]
         assert json.loads(dict(self.instructions)["VOLUME"]) == [image["HOLDFAST_DATA_DIR"]]
 
@@ -142,7 +142,7 @@ class TestCompose:
 class TestKubernetes:
     deployments = deployment.kubernetes("Deployment")
 
-    def test_every_file_parses_and_stands_in_the_namespace(self) -> None:
+    def test_every_file_parses_and_is_in_the_namespace(self) -> None:
         for path in (DEPLOY / "kubernetes").glob("*.yaml"):
             for each in deployment.documents(path):
                 if each["kind"] not in ("Namespace", "Kustomization"):

@@ -79,7 +79,7 @@ def test_a_trace_passes_through_outbox_and_broker_to_the_worker_that_settles(
     assert sum(span.attributes["items"] for span in settles) == 30
 
 
-def test_every_process_of_the_fleet_tells_its_health(desk: Desk, fleet: dict[str, str]) -> None:
+def test_every_process_of_the_fleet_reports_its_health(desk: Desk, fleet: dict[str, str]) -> None:
     desk.write("upper.py", UPPER)
     base = free_port()
     relay, timers = free_port(), free_port()

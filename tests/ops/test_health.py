@@ -128,7 +128,7 @@ def test_a_draining_process_is_alive_but_not_ready(served: Served) -> None:
     assert served.get("/readyz") == (503, {"ready": False, "parts": {"process": "draining"}})
 
 
-def test_a_check_that_fails_tells_no_secret(served: Served) -> None:
+def test_a_check_that_fails_reveals_no_secret(served: Served) -> None:
     served.checks["database"] = raising
     status, text = served.fetch("/readyz")
     assert status == 503
@@ -157,7 +157,7 @@ def test_metrics_need_their_token(served: Served, token: str | None) -> None:
     assert served.fetch("/healthz")[0] == 200
 
 
-def test_without_a_token_nobody_reads_metrics_unless_they_are_open() -> None:
+def test_metrics_require_a_token_unless_they_are_open() -> None:
     assert not MetricsAccess().allows("Bearer ")
     assert not MetricsAccess().allows("")
     assert MetricsAccess(is_open=True).allows("")
@@ -170,7 +170,7 @@ def test_another_path_names_those_there_are(served: Served) -> None:
     assert served.get("/healthz?verbose=1")[0] == 200
 
 
-def test_a_client_that_says_nothing_or_goes_away_holds_nobody_up(
+def test_a_client_that_says_nothing_or_goes_away_delays_no_one(
     served: Served, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with socket.create_connection(("127.0.0.1", served.server.port)) as mute:
@@ -197,7 +197,7 @@ def test_it_listens_over_ipv6_where_asked(served: Served) -> None:
     server.stop()
 
 
-def test_a_port_in_use_is_a_mistake_that_can_be_mended(served: Served) -> None:
+def test_a_port_in_use_is_reported_with_a_fix(served: Served) -> None:
     port = served.server.port
     with pytest.raises(UserError, match=f"127.0.0.1:{port}") as caught:
         HealthServer(port, Metrics(), {}, served.loop)
@@ -205,9 +205,7 @@ def test_a_port_in_use_is_a_mistake_that_can_be_mended(served: Served) -> None:
 
 
 @pytest.mark.parametrize(("host", "port"), [("127.0.0.1", 70000), ("no.such.host.invalid", 0)])
-def test_an_address_that_cannot_be_is_a_mistake_that_can_be_mended(
-    served: Served, host: str, port: int
-) -> None:
+def test_an_impossible_address_is_reported_with_a_fix(served: Served, host: str, port: int) -> None:
     with pytest.raises(UserError, match="cannot serve health"):
         HealthServer(port, Metrics(), {}, served.loop, host=host)
 

@@ -47,7 +47,7 @@ def test_a_worker_is_alive_and_ready(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-def test_the_api_tells_its_health_apart_from_its_pages(desk: Desk) -> None:
+def test_the_api_serves_its_health_separately_from_its_pages(desk: Desk) -> None:
     port = free_port()
     serving = {"HOLDFAST_HEALTH_PORT": str(port)}
     api = desk.start("api", "--port", str(free_port()), env=serving)
@@ -86,7 +86,7 @@ def test_workers_under_a_supervisor_do_not_fight_for_the_port(desk: Desk) -> Non
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-def test_a_port_that_is_taken_is_told_in_words(desk: Desk) -> None:
+def test_a_port_that_is_taken_is_reported_clearly(desk: Desk) -> None:
     desk.write("upper.py", UPPER)
     port = free_port()
     first = desk.start("work", "upper.py", "--health-port", str(port))

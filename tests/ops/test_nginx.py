@@ -30,7 +30,7 @@ pytestmark = [
 
 NAME = "holdfast.example.org"
 PASSWORD = "violet tram over 31 roofs"
-#: Two machines of the outside, as far as nginx can tell.
+#: Two machines of the outside, as far as nginx knows.
 HERE, THERE = "127.0.0.5", "127.0.0.6"
 WRAPPING = """
 {user}

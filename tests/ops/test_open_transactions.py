@@ -9,7 +9,7 @@ async def test_no_open_transaction_has_no_age(store: Store) -> None:
     assert not await store.reads.oldest_transaction_seconds()
 
 
-async def test_a_transaction_that_somebody_holds_open_has_an_age(
+async def test_a_transaction_that_is_held_open_has_an_age(
     postgres_url: str,
 ) -> None:
     store = await open_store(postgres_url)

@@ -86,7 +86,7 @@ def test_a_collector_that_is_gone_stops_nothing(desk: Desk) -> None:
     assert desk.statuses() == ["DONE"] * 3
 
 
-def test_an_endpoint_that_is_no_address_is_refused(desk: Desk) -> None:
+def test_an_endpoint_that_is_not_an_address_is_refused(desk: Desk) -> None:
     done = desk.holdfast("jobs", env={"HOLDFAST_OTLP_ENDPOINT": "collector:4318"})
     assert done.returncode == 1
     assert "HOLDFAST_OTLP_ENDPOINT must be an address such as http://collector:4318" in done.stderr

@@ -107,7 +107,7 @@ def test_an_alias_sets_the_value() -> None:
     assert load_settings({"BACKFILL_ENABLED": "false"}).backfill_enabled is False
 
 
-def test_a_name_without_prefix_that_is_no_alias_is_left_alone() -> None:
+def test_a_name_without_prefix_that_is_not_an_alias_is_left_alone() -> None:
     assert load_settings({"OWNER": "somebody", "THREADS": "many"}) == Settings()
 
 
@@ -215,7 +215,7 @@ def test_concurrency_starts_within_its_bounds_when_not_given() -> None:
     assert "CONCURRENCY_START" not in problems_of(disordered)
 
 
-def test_the_default_database_lies_in_the_data_folder() -> None:
+def test_the_default_database_is_in_the_data_folder() -> None:
     settings = load_settings({"HOLDFAST_DATA_DIR": "/srv/state"})
     assert settings.database_url == "sqlite:////srv/state/holdfast.db"
     assert sqlite_file(settings.database_url) == Path("/srv/state/holdfast.db")

@@ -254,7 +254,7 @@ async def test_what_contradicts_itself_is_never_an_end(
         await walk(client, source)
 
 
-async def test_a_count_that_the_server_gave_up_is_no_count(
+async def test_a_count_that_the_server_gave_up_is_not_a_count(
     client: HttpClient, world: World
 ) -> None:
     world.on("/rows", json_answer({"items": [], "total": None}))
@@ -320,7 +320,7 @@ async def test_headers_are_sent_with_every_page(client: HttpClient, world: World
     assert {request.headers["authorization"] for request in world.asked("/rows")} == {"Bearer s"}
 
 
-async def test_records_that_are_no_objects_become_rows(client: HttpClient, world: World) -> None:
+async def test_records_that_are_not_objects_become_rows(client: HttpClient, world: World) -> None:
     world.on("/rows", json_answer({"items": ["a", 1, {"id": None}]}))
     pages = await walk(client, CursorApi(world.url("/rows"), NextToken(), key="id"))
     assert rows_of(pages) == [{"value": "a"}, {"value": 1}, {"id": None}]

@@ -1,4 +1,4 @@
-"""Images are told by their content, with their size; broken ones say what is wrong."""
+"""Images are recognized by content, with their size; broken ones say what is wrong."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_size_and_type_are_read_whatever_the_name(
 
 
 @pytest.mark.parametrize("content", [b"", b"title\nchair\n", b"RIFF0000WAVE", b"\xff\xd8", b"GIF"])
-def test_what_is_no_image_is_none(content: bytes, tmp_path: Path) -> None:
+def test_what_is_not_an_image_is_none(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "photo.png"
     path.write_bytes(content)
     assert image_in(path) is None

@@ -1,4 +1,4 @@
-"""The scenarios of every verb, from wherever they are told."""
+"""The scenarios of every verb, from all modules."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ class MarkedJob:
 
 
 async def stored_file(store: Store, owner: str = "ada") -> StoredFile:
-    new = NewFile(owner, "a.csv", "upload", "/nowhere/a.csv", 3, "abc", {})
+    new = NewFile(owner, "a.csv", "upload", f"uploads/{await store.jobs.now()}", 3, "abc", {})
     files = open_console(store).files
     return await files.file(await files.add_file(new))
 

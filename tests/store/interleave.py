@@ -59,7 +59,7 @@ class Stopped:
         return self._result
 
     async def go_on(self) -> Any:
-        """Lets the action go on, to its result."""
+        """Lets the action continue, to its result."""
         return await self.let_go()
 
     def close(self) -> None:
@@ -80,7 +80,7 @@ async def stopped(url: str, verb: str, query: str, action: Action) -> AsyncItera
 
 
 async def until_blocked(store: Store, task: asyncio.Future[Any]) -> None:
-    """Until the task has ended or somebody waits for a lock that somebody else holds."""
+    """Until the task has ended or one transaction waits for the lock of another."""
     if store.database.driver.dialect == "sqlite":
         # There is one lock, which the stopped transaction holds.
         await asyncio.wait([task], timeout=0.05)

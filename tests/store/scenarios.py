@@ -352,7 +352,7 @@ async def _fresh(store: Store) -> int:
 
 
 async def _expired(store: Store, deaths: int, again: bool, items: int) -> int:
-    """A lease that just ran out, of a range that killed its worker so many times before."""
+    """A lease that just ran out, of a range that killed its worker this many times before."""
     job_id = await filled_job(store, items)
     if again:
         await settle(store, await claim_one(store, job_id), PENDING)
@@ -414,7 +414,7 @@ SCENARIOS.append(Scenario("release", _held, _release, _claim_drains))
 @scenario("settle")
 class Settle:
     async def prepare(store: Store) -> tuple[int, list[Settlement]]:
-        """A fresh lease that goes on, one that ends and an again lease, each kind of outcome."""
+        """A fresh lease that continues, one that ends and an again lease, each kind of outcome."""
         job_id = await filled_job(store, 2, 6, 4)
         await settle(store, await claim_one(store, job_id, 2), PENDING)
         claims = await claim(store, job_id)

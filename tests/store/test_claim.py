@@ -125,7 +125,7 @@ async def test_job_that_may_not_run_gives_nothing(store: Store, how: str) -> Non
     assert await claim(store, 4711 if how == "unknown" else job_id) == []
 
 
-async def test_live_lease_is_nobody_elses(store: Store, other_store: Store) -> None:
+async def test_live_lease_cannot_be_claimed(store: Store, other_store: Store) -> None:
     job_id = await filled_job(store, 3)
     await claim_one(store, job_id)
     assert await claim(other_store, job_id, worker="two") == []
@@ -141,7 +141,7 @@ async def test_claim_takes_an_expired_lease_over_by_itself(store: Store) -> None
     assert await settle(store, held) == []
 
 
-async def test_expired_lease_that_nobody_took_may_still_settle(store: Store) -> None:
+async def test_expired_lease_that_was_not_taken_may_still_settle(store: Store) -> None:
     job_id = await filled_job(store, 3)
     held = await claim_one(store, job_id)
     await expire(store)

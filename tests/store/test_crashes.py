@@ -1,4 +1,4 @@
-"""Expired leases: nobody is charged at first, then what kills its worker is narrowed down."""
+"""Expired leases: no attempt is charged at first, then what kills its worker is narrowed down."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.store.checks import (
 PENDING = ItemStatus.PENDING
 
 
-async def test_first_expiry_charges_nobody(store: Store) -> None:
+async def test_first_expiry_charges_no_attempt(store: Store) -> None:
     job_id = await filled_job(store, 20)
     await claim_one(store, job_id)
     await expire(store)

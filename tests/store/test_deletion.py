@@ -14,11 +14,11 @@ from holdfast.errors import LeaseLost, NotThere
 from holdfast.model import ItemStatus, JobState
 from holdfast.pipeline import Dedupe
 from holdfast.store import Store
-from holdfast.store.deletion import JobExport
 from tests.store.checks import (
     assert_all_sound,
     claim,
     claim_one,
+    execute,
     fetch,
     filled_job,
     ingest,
@@ -32,9 +32,9 @@ from tests.store.checks import (
 from tests.store.deletion_scenarios import KEYS, delete_all, rich_job, traces_of
 
 
-def deleter(store: Store, removed: list[int]) -> Deleter:
-    async def remove(export: JobExport) -> None:
-        removed.append(export.id)
+def deleter(store: Store, removed: list[str]) -> Deleter:
+    async def remove(key: str) -> None:
+        removed.append(key)
 
     return Deleter(store, remove, structlog.get_logger())
 
@@ -43,13 +43,14 @@ async def test_nothing_of_a_deleted_job_is_left_but_its_audit(store: Store) -> N
     job_id, other = await rich_job(store), await rich_job(store, "another")
     before = await traces_of(store, other)
     assert set(await traces_of(store, job_id)) >= {"keys", "rulings", "attempts", "samples"}
-    removed: list[int] = []
+    removed: list[str] = []
+    await execute(store, "update exports set key = 'exports/1' where job_id = :j", j=job_id)
     deletion = deleter(store, removed)
     assert await deletion.begin(job_id, "ada") is JobState.DELETING
     await deletion.look()
     assert await traces_of(store, job_id) == {}
     assert await traces_of(store, other) == before
-    assert len(removed) == 1
+    assert removed == ["exports/1"]
     acts = await fetch(
         store, "select actor, action from audit where job_id = :j order by id", j=job_id
     )

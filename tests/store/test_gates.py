@@ -59,7 +59,7 @@ async def test_starts_beyond_the_horizon_are_left_to_others(store: Store) -> Non
     assert 2.5 < second.wait <= 3.4 and "spacing" in second.reason
 
 
-async def test_closed_gate_lets_nobody_through_and_says_why(store: Store) -> None:
+async def test_closed_gate_blocks_everything_and_says_why(store: Store) -> None:
     await store.gates.declare(Gate("api", spacing=1.0))
     await store.gates.close("api", 100, "429 with Retry-After")
     for worker in ("one", "two"):
@@ -90,7 +90,7 @@ async def test_kill_switch_closes_the_gate(store: Store) -> None:
     assert (await _reserve(store, "one")).wait == 0
 
 
-async def test_gate_without_limits_lets_everybody_through(store: Store) -> None:
+async def test_gate_without_limits_allows_everything(store: Store) -> None:
     await store.gates.declare(Gate("api"))
     assert await _reserve(store, "one") == Reservation()
 

@@ -110,7 +110,7 @@ async def test_worker_that_lost_its_stream_writes_nothing(store: Store) -> None:
     await assert_takes_no_page(store, late)
 
 
-async def test_held_stream_is_leased_to_nobody_else(store: Store) -> None:
+async def test_held_stream_is_not_leased_again(store: Store) -> None:
     job_id = await make_job(store, "north", "south")
     first = await lease_stream(store, job_id, "one")
     second = await lease_stream(store, job_id, "two")

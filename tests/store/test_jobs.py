@@ -68,7 +68,7 @@ async def test_job_keeps_what_it_was_given(store: Store) -> None:
 
 async def test_source_that_another_live_job_walks_is_refused(store: Store) -> None:
     await make_job(store, "site")
-    with pytest.raises(UserError, match="another job is walking site"):
+    with pytest.raises(UserError, match="another job is reading site"):
         await make_job(store, "site")
     assert len(await open_console(store).jobs.page(None, 10)) == 1
 
@@ -197,7 +197,7 @@ async def test_resuming_a_job_that_is_done_points_to_reprocess(store: Store) -> 
     assert await state_of(store, job_id) is JobState.DONE
 
 
-async def test_resume_goes_on_where_a_failed_discovery_stopped(store: Store) -> None:
+async def test_resume_continues_where_a_failed_discovery_stopped(store: Store) -> None:
     job_id = await make_job(store)
     stream = await lease_stream(store, job_id)
     await ingest(store, stream, records(2))

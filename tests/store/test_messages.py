@@ -117,7 +117,7 @@ async def test_another_worker_is_invited_only_when_there_is_more_than_room(store
     assert await outbox_of(store, job_id) == [("process",)]
 
 
-async def test_nobody_is_invited_when_the_owner_may_have_no_more_workers(store: Store) -> None:
+async def test_no_worker_is_invited_when_the_owner_may_have_no_more_workers(store: Store) -> None:
     job_id = await filled_job(store, 10)
     await store.messages.relay(sent)
     taken = str(await out(store, job_id))

@@ -409,7 +409,7 @@ async def test_settlements_of_two_workers_do_not_wait_for_each_other(
 async def test_workers_and_sweepers_at_once_finish_every_item_once(
     store: Store, other_store: Store
 ) -> None:
-    """Deadlocks, if any, are retried within the store: nobody sees one."""
+    """Deadlocks, if any, are retried within the store and never visible."""
     job_ids = [await filled_job(store, 40, 3, 3, 30) for _ in range(2)]
 
     async def work(opened: Store, worker: str, order: list[int]) -> None:

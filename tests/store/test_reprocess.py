@@ -55,7 +55,7 @@ async def test_chunks_are_opened_until_none_is_left(store: Store) -> None:
     assert sorted(len(claimed.rows) for claimed in await claim(store, job_id)) == [200, 500, 500]
 
 
-async def test_items_that_fail_again_meanwhile_are_not_taken_twice(store: Store) -> None:
+async def test_items_that_fail_again_in_between_are_not_taken_twice(store: Store) -> None:
     job_id = await filled_job(store, 1200)
     await work_off(store, job_id, ERROR)
     items = FinishedItems(ERROR, until=await store.jobs.now())
@@ -76,7 +76,7 @@ async def test_reprocess_resets_the_attempts_and_keeps_the_history(store: Store)
     assert [(one["number"], one["error_code"]) for one in history] == [(1, "TIMEOUT")]
 
 
-async def test_reprocess_without_reset_goes_on_counting_attempts(store: Store) -> None:
+async def test_reprocess_without_reset_keeps_counting_attempts(store: Store) -> None:
     job_id = await finished_job(store, ERROR)
     before = await store.jobs.now()
     await store.jobs.reprocess(job_id, FinishedItems(ERROR, until=before), "tester", reset=False)
@@ -103,7 +103,7 @@ async def test_without_a_finished_item_nothing_is_opened(store: Store, seqs: lis
     held = await claim_one(store, job_id)
     await settle(store, held, only=[1])
     before = await rows_written(store, job_id)
-    with pytest.raises(UserError, match="open still, or not there"):
+    with pytest.raises(UserError, match="still open, or does not exist"):
         await Control(store, "tester", get_logger()).reprocess_items(job_id, seqs)
     assert await rows_written(store, job_id) == before
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.parametrize(
 )
 
 
-async def test_transaction_that_stands_still_is_ended_and_frees_what_it_locked(
+async def test_transaction_that_is_idle_is_ended_and_frees_what_it_locked(
     store: Store,
 ) -> None:
     assert tuple((await fetch(store, "show idle_in_transaction_session_timeout"))[0]) == ("30s",)

@@ -65,7 +65,7 @@ async def test_commit_after_a_swallowed_error_is_an_error(store: Store) -> None:
     await write(store)
 
 
-def test_connection_over_a_network_is_given_up_when_nobody_answers_for_20_seconds() -> None:
+def test_connection_over_a_network_is_given_up_without_an_answer_for_20_seconds() -> None:
     with socket.socket() as far:
         watch_peer(far)
         assert far.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1

@@ -20,7 +20,7 @@ def simple_scenario(
     expected: int,
     *before: Callable[[Store, str], Awaitable[Any]],
 ) -> None:
-    """A verb on one row of a small table, named anew each time."""
+    """A verb on one row of a small table, with a new name each time."""
 
     async def prepare(store: Store) -> str:
         name = f"{verb} {await store.jobs.now()}"

@@ -59,7 +59,7 @@ def test_one_column_needs_no_delimiter(table) -> None:
 
 
 @pytest.mark.parametrize("first_line", ["sep=;", "SEP=;", '"sep=;"'])
-def test_separator_line_is_used_and_is_no_row(table, first_line: str) -> None:
+def test_separator_line_is_used_and_is_not_a_row(table, first_line: str) -> None:
     file = TableFile(table(f"{first_line}\r\na;b\r\n1,2,3;x\r\n"))
     assert records_of(file) == [{"a": "1,2,3", "b": "x"}]
     assert any("sep=;" in note for note in file.detected.notes)
@@ -138,7 +138,7 @@ def test_utf16_without_a_mark_is_recognised(table, codec: str) -> None:
     assert read(path, encoding=codec) == [{"name": "Anna", "city": "Bonn"}]
 
 
-def test_ragged_rows_are_mended_and_counted(table) -> None:
+def test_ragged_rows_are_padded_and_counted(table) -> None:
     file = TableFile(table("a,b,c\n1\n1,2,3\n1,2,3,4,5\n\n,,\n"))
     assert records_of(file) == [
         {"a": "1", "b": "", "c": ""},
@@ -148,7 +148,7 @@ def test_ragged_rows_are_mended_and_counted(table) -> None:
     assert file.problems == {SHORT_ROWS: 1, LONG_ROWS: 1, BLANK_ROWS: 2}
 
 
-def test_problems_are_counted_anew_and_in_full_when_reading_resumes(table) -> None:
+def test_problems_are_counted_again_and_in_full_when_reading_resumes(table) -> None:
     file = TableFile(table("a,b\n1\n1,2\n1,2,3\n"))
     for cursor in (0, 2, 3):
         records_of(file, cursor)
@@ -222,13 +222,13 @@ def test_cell_of_100_megabytes_is_a_bad_row_in_little_memory(tmp_path: Path) -> 
     assert int(kilobytes) < 260_000
 
 
-def test_long_stretch_of_blank_rows_is_no_long_row(table) -> None:
+def test_long_stretch_of_blank_rows_is_not_a_long_row(table) -> None:
     path = table("a,b\n" + ",\n" * 200_000 + "1,2\n")
     assert read(path, max_row_bytes=10_000) == [{"a": "1", "b": "2"}]
 
 
 @pytest.mark.parametrize("content", ["a,b", "a,b\n", "a,b\r\n\r\n", "sep=,\na,b\n"])
-def test_header_alone_is_no_rows_and_says_so(table, content: str) -> None:
+def test_header_without_rows_is_reported(table, content: str) -> None:
     file = TableFile(table(content))
     assert NO_ROWS in file.detected.notes
     (page,) = file.pages(0, lambda: 10, 1000)
@@ -342,3 +342,9 @@ def test_random_tables_come_back_equal(
     assert TableFile(path, TableOptions(encoding=encoding)).detected.delimiter == delimiter
     if cursor <= len(rows):
         assert records_of(found, cursor) == expected[cursor:]
+
+
+def test_sheet_of_a_text_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("title\noak\n")
+    assert "has no sheets" in refusal(path, sheet="Prices").message

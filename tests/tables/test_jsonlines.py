@@ -20,7 +20,7 @@ def lines(tmp_path: Path):
     return write
 
 
-def test_each_line_is_kept_as_it_stands(lines) -> None:
+def test_each_line_is_kept_unchanged(lines) -> None:
     first = '{"id": 12345678901234567890123, "price": 1.10, "tags": ["a", {"b": null}]}'
     file = TableFile(lines(f'{first}\r\n\n  {{"id":2,"name":"ä"}}  \n'))
     (page,) = file.pages(0, lambda: 10, 10_000)
@@ -73,7 +73,7 @@ def test_file_none_of_whose_lines_can_be_read_is_refused(lines) -> None:
     assert "line 1 is not valid JSON" in refusal(lines("a\nb\n", "table.jsonl")).message
 
 
-def test_escaped_backslash_before_u0000_is_no_nul(lines) -> None:
+def test_escaped_backslash_before_u0000_is_not_a_nul(lines) -> None:
     assert read(lines('{"a":"\\\\u0000"}\n')) == [{"a": "\\u0000"}]
 
 

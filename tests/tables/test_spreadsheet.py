@@ -200,7 +200,7 @@ def test_reading_from_a_cursor_gives_exactly_the_rest(workbook, cursor: int) -> 
             assert found == [{"n": str(n), "text": text} for n, text in rows[cursor:]]
 
 
-def test_one_far_cell_is_named_and_harms_nobody(tmp_path: Path) -> None:
+def test_one_far_cell_is_named_and_harms_nothing_else(tmp_path: Path) -> None:
     book = openpyxl.Workbook()
     book.active["A1"], book.active["XFD1048576"] = "a", "far"
     book.save(tmp_path / "far.xlsx")

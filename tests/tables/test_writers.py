@@ -44,7 +44,7 @@ def xlsx_rows(path: Path, sheet: str = "Results") -> list[list[object]]:
     return [[cell.value for cell in row] for row in book[sheet].iter_rows()]
 
 
-def test_format_is_told_by_name_or_by_word() -> None:
+def test_format_is_given_by_name_or_by_option() -> None:
     assert [format_of(Path(f"a.{end}"), None) for end in ("csv", "XLSX", "jsonl", "ndjson")] == [
         "csv",
         "xlsx",
@@ -238,7 +238,7 @@ def test_xlsx_cuts_cells_that_are_too_long_and_says_so(tmp_path: Path, letter: s
     assert CELL_CHARACTERS - 2 <= len(cut.encode("utf-16-le")) // 2 <= CELL_CHARACTERS
 
 
-def test_xlsx_goes_on_in_another_sheet(tmp_path: Path) -> None:
+def test_xlsx_continues_in_another_sheet(tmp_path: Path) -> None:
     path = tmp_path / "out.xlsx"
     writer = XlsxWriter(path, ["n"], rows_per_sheet=3)
     writer.write([{"n": n} for n in range(7)])
@@ -287,7 +287,7 @@ def test_successful_export_replaces_the_old_file(tmp_path: Path, format: str) ->
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_full_disk_is_a_clear_error(tmp_path: Path, format: str) -> None:
-    """A file-size limit stands for the full disk: the write fails in the same place."""
+    """A file-size limit simulates a full disk: the write fails in the same place."""
     program = (
         "import resource, signal, sys; from pathlib import Path\n"
         "from holdfast.errors import UserError; from holdfast.tables.writers import open_writer\n"

@@ -1,4 +1,4 @@
-"""A real Chromium, once a module; each test opens pages as somebody of its own.
+"""A real Chromium, once a module; each test opens pages as its own user.
 
 Every page is watched: errors on its console and requests that leave the host fail the test.
 """
@@ -106,7 +106,7 @@ def watch(site: Site) -> Iterator[Watch]:
 
 @pytest.fixture
 def open_as(browser: Browser, site: Site, watch: Watch, tmp_path: Path) -> Iterator[OpenAs]:
-    """`open_as(name, "/jobs")`: a page of somebody who is logged in, in a browser of their own."""
+    """`open_as(name, "/jobs")`: a page of a logged-in user, in a separate browser."""
     contexts: list[BrowserContext] = []
 
     def open_as(name: str, path: str = "/", **options: Any) -> Page:

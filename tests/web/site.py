@@ -66,7 +66,8 @@ async def repeated(row: dict[str, Any], ctx: Any) -> Any:
 @pipeline(columns=["name", "bytes"])
 async def pictures(row: dict[str, Any], ctx: Any) -> Any:
     """How large each picture is, by its bytes."""
-    return {"name": row["name"], "bytes": len(ctx.file(row).read_bytes())}
+    async with ctx.file(row) as path:
+        return {"name": path.name, "bytes": len(path.read_bytes())}
 
 
 #: job -> how many more of its items may end
@@ -169,7 +170,7 @@ class Site:
         return f"{self.url}/login/{self.run(self.parts.accounts.make_link(name, 'tester'))}"
 
     def let_go(self, job_id: int, items: int) -> None:
-        """Lets so many items of a `held` job end."""
+        """Lets this many items of a `held` job end."""
         self.run(_let_go(job_id, items))
 
     def let_all_go(self) -> None:
@@ -196,7 +197,7 @@ class Site:
         name: str,
     ) -> int:
         store = self.parts.store
-        # A job that is to be settled here is nobody else's to work on.
+        # A job that is to be settled here must not be processed by others.
         new = NewJob(
             pipeline=f"{pipeline}-by-hand" if statuses else pipeline,
             name=name,

@@ -1,4 +1,4 @@
-"""Usable by everybody: axe-core finds nothing serious, in light, in dark, on a phone."""
+"""Accessible: axe-core finds nothing serious, in light, in dark, on a phone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.web.site import Site
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 STATUSES = [ItemStatus.DONE, ItemStatus.ERROR, ItemStatus.NOT_FOUND, ItemStatus.SKIPPED]
 PHONE = {"width": 390, "height": 844}
-#: Cells that fill half a phone: their text stands in a column as narrow as a letter.
+#: Cells that fill half a phone: their text is in a column as narrow as a letter.
 LONG_CELLS = "[...document.querySelectorAll('td')].some((td) => td.offsetHeight > innerHeight / 2)"
 
 

@@ -97,7 +97,7 @@ def test_columns_called_as_words_of_the_filter_stand_in_quotes() -> None:
         ("a*bc*c", ["abcc", "axbcxc"], ["abc"]),
     ],
 )
-def test_star_stands_for_anything(pattern: str, fitting: list[str], others: list[str]) -> None:
+def test_star_matches_anything(pattern: str, fitting: list[str], others: list[str]) -> None:
     value = Value("brand", pattern)
     assert [text for text in (*fitting, *others) if value.fits(text)] == fitting
 

@@ -29,7 +29,7 @@ def _scroll_until(page: Page, seq: int) -> None:
     page.evaluate("clearInterval(window.scrolling)")
 
 
-def test_scrolling_goes_on_and_on_and_leaves_out_what_is_far(
+def test_scrolling_continues_and_leaves_out_what_is_far(
     long_job: tuple[str, int], open_as: OpenAs
 ) -> None:
     name, job_id = long_job
@@ -224,7 +224,7 @@ def test_chosen_rows_are_skipped(ada: str, site: Site, open_as: OpenAs) -> None:
     expect(page.locator("tr[data-seq]").first).to_contain_text("not ours")
 
 
-def test_cancelling_tells_what_it_will_touch(ada: str, site: Site, open_as: OpenAs) -> None:
+def test_cancelling_shows_what_it_will_affect(ada: str, site: Site, open_as: OpenAs) -> None:
     job_id = site.job(ada, ["one", "two"], pipeline="held")
     page = open_as(ada, f"/jobs/{job_id}")
     page.keyboard.press("c")

@@ -1,4 +1,4 @@
-"""What is somebody's is nobody else's, by any page; who may only look changes nothing."""
+"""Users cannot see what belongs to others on any page, and readers cannot change anything."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Visitor:
         site.add_user(self.name, role)
         self.client = httpx2.Client(base_url=site.url, timeout=30)
         assert sign_in(self.client, site.login_link(self.name)).status_code == 303
-        found = re.search(r'data-csrf="(\w+)"', self.client.get("/account").text)
-        assert found
-        self.csrf = found[1]
+        match = re.search(r'data-csrf="(\w+)"', self.client.get("/account").text)
+        assert match
+        self.csrf = match[1]
 
     def post(self, path: str, **fields: str) -> httpx2.Response:
         return self.client.post(path, data={"csrf": self.csrf, **fields})
@@ -38,10 +38,10 @@ class Visitor:
 
 @pytest.fixture(scope="module")
 def visitors(site: Site) -> Iterator[dict[str, Visitor]]:
-    found = {role: Visitor(site, role) for role in ("operator", "reader", "admin")}
-    yield found
-    for each in found.values():
-        each.client.close()
+    by_role = {role: Visitor(site, role) for role in ("operator", "reader", "admin")}
+    yield by_role
+    for visitor in by_role.values():
+        visitor.client.close()
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def job(site: Site) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_page_of_anothers_job_is_not_there(
+def test_page_of_another_users_job_does_not_exist(
     page: str, job: str, visitors: dict[str, Visitor]
 ) -> None:
     assert visitors["operator"].client.get(job + page).status_code == 404
@@ -59,7 +59,7 @@ def test_page_of_anothers_job_is_not_there(
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_nobody_orders_anothers_job_about(
+def test_users_cannot_control_another_users_job(
     order: str, job: str, visitors: dict[str, Visitor]
 ) -> None:
     reply = visitors["operator"].post(job + order, q="status:ERROR", kind="reprocess", format="csv")
@@ -87,7 +87,7 @@ def test_lists_have_only_ones_own(
     assert f"/jobs/{held}" not in text
 
 
-def test_nobody_starts_a_job_on_anothers_file(
+def test_users_cannot_start_a_job_on_another_users_file(
     site: Site, ada: str, visitors: dict[str, Visitor]
 ) -> None:
     token = site.run(site.parts.accounts.make_token(ada, "test", None, "tester"))
@@ -151,7 +151,17 @@ def test_change_without_the_csrf_token_is_refused(job: str, visitors: dict[str, 
     assert admin.post("/settings/switches", data={"scope": "all", "on": "1"}).status_code == 403
 
 
-def test_nobody_sees_a_page_before_logging_in(site: Site, job: str) -> None:
+def test_kill_switch_that_is_already_on_is_reported(visitors: dict[str, Visitor]) -> None:
+    admin = visitors["admin"]
+    switch = {"scope": "pipeline:none", "on": "1"}
+    for message in ("is on: work stops", "was already on"):
+        admin.post("/settings/switches", **switch)
+        assert message in admin.client.get("/settings").text
+    admin.post("/settings/switches", **switch | {"on": "0"})
+    assert "is off: work continues" in admin.client.get("/settings").text
+
+
+def test_pages_require_a_login(site: Site, job: str) -> None:
     with httpx2.Client(base_url=site.url) as client:
         for path in ("/", "/jobs", job, f"{job}/items/1", "/settings", "/charts"):
             reply = client.get(path)

@@ -1,4 +1,4 @@
-"""From a file on somebody's desk to a file with the results."""
+"""From an uploaded file to a file with the results."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_images_are_looked_at_and_become_items(ada: str, open_as: OpenAs, tmp_pa
     expect(page.locator("tr[data-seq]").first).to_contain_text("oak chair.png")
 
 
-def test_broken_image_is_refused_in_words(
+def test_broken_image_is_refused_with_a_reason(
     ada: str, open_as: OpenAs, tmp_path: Path, watch: Watch
 ) -> None:
     watch.expected = ("422",)
@@ -113,7 +113,7 @@ def test_another_pipeline_is_chosen_for_the_same_file(
     expect(page.get_by_label("between")).to_be_visible()
 
 
-def test_what_is_no_table_is_refused_in_words(
+def test_what_is_not_a_table_is_refused_with_a_reason(
     ada: str, open_as: OpenAs, tmp_path: Path, watch: Watch
 ) -> None:
     watch.expected = ("422",)

@@ -7,26 +7,26 @@ from tests.web.site import Site
 from tests.web.test_ownership import Visitor
 
 
-def test_row_is_decided_about_on_its_page_and_taken_back(site: Site) -> None:
+def test_decision_is_made_and_revoked_on_the_page_of_a_row(site: Site) -> None:
     ada = Visitor(site, "operator")
     job_id = site.job(ada.name, ["oak", "pine"], [ItemStatus.DONE])
     page = f"/jobs/{job_id}/items/2"
     decision = {"kind": "edit", "value": '{"length": 99}', "reason": "measured"}
-    assert "Nobody decided about it" in ada.client.get(page).text
+    assert "No decision" in ada.client.get(page).text
     assert ada.post(f"{page}/ruling", version="0", **decision).status_code == 303
     shown = ada.client.get(page).text
     assert "measured" in shown and "&#34;length&#34;: 99" in shown
     other = decision | {"value": '{"length": 98}'}
     late = ada.post(f"{page}/ruling", version="0", **other)
-    assert late.status_code == 409 and "meanwhile" in late.text
+    assert late.status_code == 409 and "has decided about row 2 since" in late.text
     rows = ada.client.get(f"/jobs/{job_id}?q=ruling:edit").text
     assert 'data-seq="2"' in rows and 'data-seq="1"' not in rows
     assert ada.post(f"{page}/ruling", version="1", kind="revoke").status_code == 303
-    assert "Nobody decided about it" in ada.client.get(page).text
+    assert "No decision" in ada.client.get(page).text
     ada.client.close()
 
 
-def test_what_is_not_json_is_refused(site: Site) -> None:
+def test_invalid_decision_is_refused(site: Site) -> None:
     ada = Visitor(site, "operator")
     job_id = site.job(ada.name, ["oak"], [ItemStatus.DONE])
     for kind, value in (("edit", "{length: 99}"), ("praise", "{}"), ("edit", '{"colour": 1}')):
@@ -35,7 +35,7 @@ def test_what_is_not_json_is_refused(site: Site) -> None:
     ada.client.close()
 
 
-def test_acts_on_everything_that_matches_do_not_go_beyond_a_ruling(site: Site) -> None:
+def test_bulk_operation_refuses_a_filter_by_ruling(site: Site) -> None:
     ada = Visitor(site, "operator")
     job_id = site.job(ada.name, ["oak"], [ItemStatus.DONE])
     reply = ada.post(f"/jobs/{job_id}/bulk", kind="reprocess", q="ruling:edit", all="1")

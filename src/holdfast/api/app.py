@@ -78,7 +78,7 @@ def create_app(parts: Parts) -> FastAPI:
         title="Holdfast",
         version=__version__,
         description=_DESCRIPTION,
-        openapi_url=None,  # FastAPI would serve it to anybody
+        openapi_url=None,  # FastAPI would serve it to anyone
         docs_url=None,  # its page would load scripts from another host
         redoc_url=None,
         responses=RESPONSES,
@@ -108,7 +108,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     runners, console, log = parts.runners, parts.console, parts.log
 
     async def clear_leftovers() -> None:
-        await parts.library.clear_leftovers(parts.clock.now().timestamp())
+        await runners.leftovers.clear(parts.clock.now(), _CLEAN_UP_SECONDS * 2)
 
     loops = [
         every(_LOOK_SECONDS, runners.uploads.look, log, "intake"),

@@ -1,8 +1,8 @@
 """How many connections the server keeps, and how long one may keep it waiting.
 
 Uvicorn closes idle connections between requests, and nothing else: a half-sent head, a half-sent
-body or a reply that nobody reads would be kept for ever. Here each of them has a limit. Large
-bodies have no limit in total, as a slow line is no fault: they must only keep coming.
+body or an unread response would be kept forever. Here each of them has a limit. Large bodies have
+no limit in total, because a slow connection is not an error: they must only keep coming.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Connections:
         self._refused_count = 0
 
     def admit(self, connection: GuardedConnection) -> bool:
-        """At the limit, the connection that has kept us waiting longest makes room: a person's
+        """At the limit, the connection that has been idle longest is closed: a person's
         request is sent at once, so a crowd of half-sent ones does not shut people out."""
         if len(self._open) >= self.limits.connections:
             longest = next(iter(self._waiting), None)

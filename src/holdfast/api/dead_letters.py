@@ -1,4 +1,4 @@
-"""Dead letters: items and messages set aside until somebody replays or drops them."""
+"""Dead letters: items and messages set aside until a person replays or drops them."""
 
 from __future__ import annotations
 

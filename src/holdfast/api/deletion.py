@@ -31,8 +31,8 @@ async def delete_job(job: ScopedJob, person: Operator, parts: PartsOf) -> JobSha
 
 @router.delete("/files/{file_id}", status_code=204, summary="Delete a stored file")
 async def delete_file(file_id: Id, person: Operator, parts: PartsOf) -> Response:
-    """Refused while an unfinished job may read it. A file on the server is only forgotten. Jobs
-    over images read them whenever an item is processed: delete those jobs first."""
+    """Refused while an unfinished job may read it. Jobs over images read them whenever an
+    item is processed: delete those jobs first."""
     await parts.deletions.delete_file(file_id, person.scope, person.name)
     return Response(status_code=204)
 

@@ -16,6 +16,7 @@ from holdfast.console.bulk import Bulk
 from holdfast.console.deletion import Deletions
 from holdfast.console.export_writer import ExportWriter
 from holdfast.console.feature_flags import FeatureFlags
+from holdfast.console.file_leftovers import FileLeftovers
 from holdfast.console.file_library import FileLibrary
 from holdfast.console.item_lists import ItemLists
 from holdfast.console.live import Feed, Rates
@@ -55,6 +56,7 @@ class Runners:
     uploads: UploadRunner
     operations: OperationRunner
     exports: ExportWriter
+    leftovers: FileLeftovers
 
 
 @dataclass(frozen=True, slots=True)

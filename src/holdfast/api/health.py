@@ -31,7 +31,7 @@ async def readyz(parts: PartsOf) -> str:
     summary="Get Prometheus metrics of this process",
 )
 async def metrics(request: Request, parts: PartsOf) -> Response:
-    """For Prometheus with its own token, and for anybody who is logged in."""
+    """For Prometheus with its own token, and for every logged-in user."""
     access = parts.options.metrics_access
     has_token = access.allows(request.headers.get("Authorization", ""))
     if not has_token and await find_person(request) is None:

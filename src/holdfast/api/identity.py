@@ -97,7 +97,7 @@ def set_cookie(response: Response, request: Request, session: str) -> None:
 
 
 async def someone(request: Request) -> Person:
-    """Anybody who is logged in; a change made with a cookie also needs the CSRF token."""
+    """Every logged-in user; a change made with a cookie also needs the CSRF token."""
     person = await find_person(request)
     if person is None:
         raise NotAllowed(

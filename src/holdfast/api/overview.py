@@ -51,7 +51,7 @@ async def workers(person: Someone, parts: PartsOf) -> WorkerList:
 
 @router.get("/overview", summary="Show the overview")
 async def overview(person: Someone, parts: PartsOf) -> Overview:
-    """Totals only; no records of anybody."""
+    """Totals only; no records."""
     reads = parts.store.reads
     backlog = [
         Backlog(pipeline=pipeline, open=depth, oldest_seconds=age)

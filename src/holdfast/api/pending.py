@@ -65,7 +65,7 @@ async def index(
     page: NoOffset = None,
     sort: NoOffset = None,
 ) -> PendingList:
-    """The longest waiting first. `userId=all` is for those who may see everybody's jobs."""
+    """The longest waiting first. `userId=all` is for users who can see all jobs."""
     refuse_offsets(page, sort)
     scope = PendingScope(_owner(person, user_id), job_type, job_id)
     filter = ItemFilter(_open_only(status or statuses), None, in_utc(since), in_utc(until))
@@ -91,7 +91,7 @@ def _owner(person: Person, user_id: str) -> str | None:
     if user_id == "me":
         return person.name
     if person.scope is not None:
-        raise NotAllowed("only admins and readers see everybody's items", "Use userId=me.")
+        raise NotAllowed("only admins and readers can see other users' items", "Use userId=me.")
     return None
 
 

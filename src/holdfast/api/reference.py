@@ -9,7 +9,7 @@ from holdfast.api.app import ROUTERS
 _HEAD = """# HTTP API
 
 Served by `holdfast api`. The complete description, with the schema of every request and
-response, is the OpenAPI document at `/api/openapi.json`, for anybody who is logged in.
+response, is the OpenAPI document at `/api/openapi.json`, for every logged-in user.
 [Use the API](../how-to/use-the-api.md) is an introduction.
 
 JSON names are in camel case, times are ISO 8601 in UTC, errors are `application/problem+json`.

@@ -71,7 +71,7 @@ async def rule(
     parts: PartsOf,
     if_match: IfMatch = None,
 ) -> RulingState:
-    """Refused with 409 where somebody else decided since that version."""
+    """Refused with 409 if another user has decided since that version."""
     version = _version(body.version, if_match)
     new = NewRuling(RulingKind(body.kind), body.value, body.reason, person.name, version)
     return await decide(parts, job, seq, new)

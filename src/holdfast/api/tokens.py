@@ -40,7 +40,7 @@ class MadeToken(Shape):
 
 @router.get("", summary="List the tokens")
 async def index(person: Someone, parts: PartsOf) -> TokenList:
-    """Yours; admins see everybody's."""
+    """Your own; admins see all."""
     tokens = await parts.console.people.tokens(None if person.is_admin else person.name)
     return TokenList(tokens=[TokenShape.model_validate(token) for token in tokens])
 

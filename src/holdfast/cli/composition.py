@@ -8,7 +8,6 @@ import signal
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
 import uvloop
@@ -16,7 +15,6 @@ import uvloop
 from holdfast.cli.served_flags import served_flags
 from holdfast.console import Console
 from holdfast.console.deletion import Deletions
-from holdfast.console.files import StoredFile
 from holdfast.engine.deletion import Deleter
 from holdfast.engine.pace.concurrency import ConcurrencyBounds
 from holdfast.engine.pace.controllers import ClaimBounds, IngestBounds, SpacingBounds
@@ -30,6 +28,7 @@ from holdfast.engine.upkeep import UpkeepLimits
 from holdfast.engine.worker import WorkerOptions
 from holdfast.errors import DatabaseGone, PipelineError, UserError
 from holdfast.extension import Extension, installed
+from holdfast.files import FileAccess, FileStore, FolderStore, LocalFiles
 from holdfast.http import HttpOptions
 from holdfast.observe import tracing
 from holdfast.observe.health import Check, HealthServer, MetricsAccess
@@ -39,7 +38,6 @@ from holdfast.pipeline import Backoff, Gate, Pipeline
 from holdfast.settings import Settings, load_settings
 from holdfast.store import Store, open_store
 from holdfast.store.admission import BacklogBounds, JobRules
-from holdfast.store.deletion import JobExport
 from holdfast.store.driver import Fault, no_fault
 from holdfast.store.migrate import compare, require_current, status, upgrade
 from holdfast.store.retention import Policies
@@ -60,7 +58,7 @@ def run_async(main: Coroutine[Any, Any, T]) -> T:
 
 
 def ensure_schema(settings: Settings) -> None:
-    """Creates or upgrades the schema where that surprises nobody: an SQLite file, or an empty
+    """Creates or upgrades the schema where that is safe: an SQLite file, or an empty
     database. On a server, only `holdfast migrate up` upgrades it."""
     url = settings.database_url
     schema = status(url)
@@ -252,8 +250,8 @@ def worker_options(settings: Settings, only_job: int | None, until_idle: bool) -
         execute=ExecuteLimits(
             timeout_seconds=settings.item_timeout_seconds,
             max_result_bytes=settings.max_result_bytes,
-            files=settings.data_dir / "files",
         ),
+        files=file_access(settings),
         threads=settings.threads,
         discover=discover_limits(settings),
         claim=_claim_bounds(settings),
@@ -274,38 +272,46 @@ def worker_options(settings: Settings, only_job: int | None, until_idle: bool) -
         drain_seconds=settings.drain_seconds,
         backfill_enabled=settings.backfill_enabled,
         flags=partial(served_flags, settings),
-        remove_export=partial(remove_export, settings),
-        remove_file=_remove_path,
         policies=policies_of(settings),
         only_job=only_job,
         until_idle=until_idle,
     )
 
 
-async def remove_export(settings: Settings, export: JobExport) -> None:
-    path = settings.data_dir / "files" / "exports" / f"{export.id}.{export.format}"
-    await asyncio.to_thread(path.unlink, missing_ok=True)
+def file_access(settings: Settings) -> FileAccess:
+    folder = settings.data_dir / "temporary"
+    return FileAccess(_file_store(settings), LocalFiles(folder), settings.max_upload_bytes)
+
+
+def _file_store(settings: Settings) -> FileStore:
+    if settings.files_bucket:
+        return open_bucket(settings, settings.files_bucket, settings.files_prefix or "")
+    return FolderStore(settings.data_dir / "files")
+
+
+def open_bucket(settings: Settings, bucket: str, prefix: str = "") -> FileStore:
+    # Only here: commands that use no bucket should not import its library.
+    from holdfast.files.bucket import BucketStore, S3Connection
+
+    connection = S3Connection(
+        endpoint=settings.s3_endpoint,
+        region=settings.s3_region or None,
+        access_key_id=settings.s3_access_key_id or None,
+        secret_access_key=settings.s3_secret_access_key or None,
+    )
+    return BucketStore(connection, bucket, prefix)
 
 
 def deleter_of(settings: Settings, store: Store, log: Any) -> Deleter:
-    return Deleter(store, partial(remove_export, settings), log)
+    return Deleter(store, _file_store(settings).delete, log)
 
 
 def deletions_of(settings: Settings, console: Console, log: Any) -> Deletions:
-    return Deletions(console, deleter_of(settings, console.store, log), _remove_file, log)
-
-
-async def _remove_file(file: StoredFile) -> None:
-    await _remove_path(file.path)
-
-
-async def _remove_path(path: str) -> None:
-    await asyncio.to_thread(Path(path).unlink, missing_ok=True)
+    return Deletions(console, deleter_of(settings, console.store, log), log)
 
 
 def retention_of(settings: Settings, store: Store, log: Any) -> Retention:
-    deleter = deleter_of(settings, store, log)
-    return Retention(store, deleter, _remove_path, policies_of(settings), log)
+    return Retention(store, deleter_of(settings, store, log), policies_of(settings), log)
 
 
 def policies_of(settings: Settings) -> Policies:

@@ -57,7 +57,7 @@ def delete_file(
     file_id: int = typer.Argument(..., metavar="FILE", help="Number of the stored file."),
     yes: bool = _YES,
 ) -> None:
-    """Delete a stored file; one that is only referred to stays where it is."""
+    """Delete a stored file."""
 
     async def question(store: Store) -> str:
         file = await open_console(store).files.file(file_id)

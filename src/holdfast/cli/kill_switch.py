@@ -29,7 +29,7 @@ def kill_switch(
 ) -> None:
     """Stop everything, one pipeline or one source on all workers, until it is turned off."""
     if position not in ("on", "off", "list"):
-        raise UserError(f"{position!r} is not a position", "Use on, off or list.")
+        raise UserError(f"{position!r} is not an action", "Use on, off or list.")
     if pipeline and source:
         raise UserError("a switch has only one scope", "Give --pipeline or --source, not both.")
     if position == "list":

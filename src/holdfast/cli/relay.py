@@ -53,7 +53,7 @@ async def _relay(settings: Settings, port: int | None) -> None:
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(opened_store(settings, metrics))
         checks = store_checks(store) | broker_awaited()
-        # Before connecting to the broker, which may take long: the process is healthy meanwhile.
+        # Before connecting to the broker, which may take long: the process is healthy until then.
         drain = stack.enter_context(serving_health(settings, port, metrics, checks))
         broker = await stack.enter_async_context(parts.opened_broker(settings, log))
         checks |= parts.broker_check(broker)

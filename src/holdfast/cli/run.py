@@ -37,9 +37,15 @@ def run(
         None, "--out", help="Write the results to this .csv, .xlsx or .jsonl file."
     ),
     new: bool = typer.Option(False, "--new", help="Start a new job instead of continuing one."),
-    encoding: str | None = typer.Option(None, "--encoding", help="Encoding of the input."),
-    delimiter: str | None = typer.Option(None, "--delimiter", help="Delimiter of the input."),
-    sheet: str | None = typer.Option(None, "--sheet", help="Sheet of the workbook."),
+    encoding: str | None = typer.Option(
+        None, "--encoding", help="Encoding of the input. Default: detected."
+    ),
+    delimiter: str | None = typer.Option(
+        None, "--delimiter", help="Delimiter of the input. Default: detected."
+    ),
+    sheet: str | None = typer.Option(
+        None, "--sheet", help="Sheet of the workbook. Default: the first."
+    ),
     no_header: bool = typer.Option(False, "--no-header", help="The first row is data."),
     header_row: int | None = typer.Option(
         None, "--header-row", min=1, help="Number of the row that names the columns."
@@ -51,12 +57,16 @@ def run(
         help="Column of the input to use as a field of the pipeline. Can be repeated.",
     ),
     option: list[str] = OPTION,
-    max_items: int | None = typer.Option(None, "--max-items", min=1, help="Stop after N items."),
+    max_items: int | None = typer.Option(
+        None, "--max-items", min=1, help="Stop after N new items."
+    ),
     max_per_source: int | None = typer.Option(
-        None, "--max-per-source", min=1, help="Stop each source after N items."
+        None, "--max-per-source", min=1, help="Stop each source after N new items."
     ),
     take_over: bool = typer.Option(
-        False, "--take-over", help="Even if another owner's job could continue on this source."
+        False,
+        "--take-over",
+        help="Start even if another owner's job could continue; its checkpoint is lost.",
     ),
     workers: int | None = typer.Option(
         None, "--workers", min=1, help="Number of worker processes."

@@ -141,7 +141,8 @@ class JobRun:
             )
         upload = NewUpload(
             pipeline=request.pipeline,
-            path=request.input,
+            name=request.input.name,
+            reference=str(request.input.resolve()),
             key=self._key(),
             table=self._plan_reading(),
             options=request.options,
@@ -232,7 +233,7 @@ class JobRun:
         tasks = [asyncio.create_task(part) for part in parts]
         await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
         if not all(task.done() for task in tasks):
-            # One of them failed; the other would wait for it for ever.
+            # One of them failed; the other would wait for it forever.
             await self._foreground.stop_workers()
         for result in await asyncio.gather(*tasks, return_exceptions=True):
             if isinstance(result, BaseException):

@@ -13,19 +13,19 @@ from holdfast.settings import SETTINGS, Group, Setting, Settings
 
 def served_flags(settings: Settings, extensions: Iterable[str]) -> dict[str, ServedFlag]:
     """The core's, and those of these extensions."""
-    fields = {each.field: each for each in SETTINGS}
+    fields = {setting.field: setting for setting in SETTINGS}
     served = [_served(spec, settings, fields) for spec in CORE_FLAGS]
     for name in extensions:
         extension = installed()[name]
         if extension.all_flags:
-            fields = {each.field: each for each in Group(extension).settings}
+            fields = {setting.field: setting for setting in Group(extension).settings}
             served += [_served(spec, settings.of(name), fields) for spec in extension.all_flags]
     return {flag.spec.name: flag for flag in served}
 
 
 def extensions_of(pipelines: Mapping[str, Pipeline]) -> list[str]:
     """The extensions that these pipelines belong to."""
-    return [each.extension for each in pipelines.values() if each.extension is not None]
+    return [item.extension for item in pipelines.values() if item.extension is not None]
 
 
 def _served(spec: FlagSpec, group: Any, declared: Mapping[str, Setting]) -> ServedFlag:

@@ -67,7 +67,7 @@ async def serve(
 
 def page_packs(pipelines: Mapping[str, Pipeline]) -> list[PagePack]:
     """The pages of the extensions whose pipelines are served."""
-    served = [installed()[each.extension] for each in pipelines.values() if each.extension]
+    served = [installed()[item.extension] for item in pipelines.values() if item.extension]
     return [extension.load("web") for extension in served if extension.web]
 
 

@@ -57,7 +57,7 @@ class Supervisor:
     async def run(self) -> None:
         """Returns when every child has finished or was stopped. If one cannot run, the others are
         stopped."""
-        tasks = [asyncio.create_task(self._keep(each)) for each in self._children]
+        tasks = [asyncio.create_task(self._keep(child)) for child in self._children]
         await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
         if not all(task.done() for task in tasks):
             await self.stop()

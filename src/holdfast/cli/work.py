@@ -140,14 +140,14 @@ async def _work_and_exit(
 
 
 async def _work(settings: Settings, pipelines: Mapping[str, Pipeline], wanted: _Work) -> None:
-    # A worker for one job needs no messages: it polls, and announces its work to nobody.
+    # A worker for one job needs no messages: it polls, and announces its work to no one.
     listens = settings.broker_url is not None and wanted.job is None
     metrics, log = metrics_of(pipelines.values()), structlog.get_logger()
     options = worker_options(settings, wanted.job, wanted.until_idle)
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(opened_store(settings, metrics, listens))
         checks, turns = store_checks(store) | (broker_awaited() if listens else {}), None
-        # Before connecting to the broker, which may take long: the process is healthy meanwhile.
+        # Before connecting to the broker, which may take long: the process is healthy until then.
         health = serving_health(settings, wanted.health_port, metrics, checks)
         drain = stack.enter_context(health)
         if listens:

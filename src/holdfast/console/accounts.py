@@ -23,7 +23,7 @@ _LONGEST_CODE = 100
 _NAME = re.compile(r"[a-z0-9][a-z0-9._@-]{0,63}\Z")
 #: Each check takes 64 MiB and a core for a moment; a crowd at the door waits here.
 _CHECKS_AT_ONCE = 2
-#: Of a password that nobody has, so that an unknown name takes as long as a wrong password.
+#: Of a random password, so that an unknown name takes as long as a wrong password.
 _NOBODYS = (
     "$argon2id$v=19$m=65536,t=3,p=4$Zrnu1PN+9kSfqFj56whtKg$10/bTu"
     "rK+g8MIygyrC9sQvsMjE3aeiuw63TIjegnzCs"
@@ -65,7 +65,7 @@ class Accounts:
         if not _NAME.match(name):
             raise UserError(
                 f"{name!r} is not a user name",
-                "Up to 64 small letters, digits and . _ @ - , beginning with a letter or digit.",
+                "Use up to 64 lowercase letters, digits and . _ @ -; start with a letter or digit.",
             )
         hashed = None if password is None else await self._hash(password, name)
         await self._people.add_user(name, role_of(role), hashed, actor)
@@ -130,7 +130,7 @@ class Accounts:
         if not code:
             raise NotAllowed(
                 "the code of your second factor is missing",
-                "Six digits of your app, or a recovery code.",
+                "Enter the six digits from your app, or a recovery code.",
                 log_in=True,
             )
         subjects = _subjects(name, ip)
@@ -138,8 +138,8 @@ class Accounts:
         if not await self._second_factors.accept(name, code[:_LONGEST_CODE]):
             await self._people.fail_login(subjects, name, ip, "code")
             raise NotAllowed(
-                "the code is wrong, or was used already",
-                "Wait for the next one; a recovery code does as well.",
+                "the code is wrong or was already used",
+                "Wait for the next one, or use a recovery code.",
                 log_in=True,
             )
 
@@ -169,7 +169,7 @@ class Accounts:
         name = await self._people.use_login_link(_hashed(value))
         if name is None or (await self._people.user(name)).disabled:
             raise NotAllowed(
-                "this link was used already, or its time is over",
+                "this link was already used or has expired",
                 "`holdfast user link NAME` prints a new one.",
                 log_in=True,
             )
@@ -229,7 +229,7 @@ class Accounts:
 def _refuse_longer_life(seconds: float | None, seconds_left: float | None) -> None:
     if seconds_left is not None and (seconds is None or seconds > seconds_left):
         raise NotAllowed(
-            "a token cannot make one that lives longer than itself",
+            "a token cannot create one that is valid for longer than itself",
             f"Ask for at most {seconds_left // 86_400:.0f} days, or log in with a password.",
         )
 
@@ -247,5 +247,5 @@ def role_of(text: str) -> Role:
 
 
 def _hashed(value: str) -> str:
-    """Enough for secrets of 192 bits and more, which nobody can guess; passwords get argon2."""
+    """Enough for secrets of 192 bits and more, which cannot be guessed; passwords get argon2."""
     return hashlib.sha256(value.encode()).hexdigest()

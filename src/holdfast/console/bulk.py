@@ -146,7 +146,7 @@ class Bulk:
             return Count(await self.console.rulings.count(counted.job.id, kinds), exact)
         if filter.code is None and filter.since is None and filter.until is None:
             total = sum(getattr(counters, str(status).lower()) for status in filter.final)
-            # The counters do not tell pending items from those in progress.
+            # The counters do not distinguish pending items from those in progress.
             exact = len(filter.open) in (0, len(OPEN))
             return Count(total + (counters.open if filter.open else 0), exact)
         total = 0

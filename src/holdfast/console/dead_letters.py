@@ -13,7 +13,7 @@ from holdfast.store.rows import LAST_ID, fields_of
 
 
 class DeadLetters:
-    """A scope is an owner's name; None means everybody's."""
+    """A scope is an owner's name; None means all owners."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

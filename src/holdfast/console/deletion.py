@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from holdfast.console.console import Console
@@ -12,11 +11,7 @@ from holdfast.engine.deletion import Deleter
 from holdfast.errors import UnfitState
 from holdfast.store.audit import add_audit
 from holdfast.store.database import Database, verb
-from holdfast.store.deletion import JobExport
 from holdfast.store.driver import Transaction
-
-#: Removes the bytes of a stored file; nothing happens if they are gone.
-RemoveFile = Callable[[StoredFile], Awaitable[None]]
 
 _OF_USER = (
     "delete_sessions_of_user",
@@ -44,10 +39,6 @@ class DeletionRows:
                 f"job {rows[0]['id']} may still read file {file.id}",
                 "Cancel or delete the job first, or wait until it is done.",
             )
-
-    async def is_shared(self, file: StoredFile) -> bool:
-        rows = await self._database.fetch("other_files_at", {"path": file.path, "id": file.id})
-        return bool(rows[0][0])
 
     @verb
     async def delete_file(self, tx: Transaction, file: StoredFile, actor: str) -> None:
@@ -82,13 +73,10 @@ class DeletionRows:
 
 
 class Deletions:
-    def __init__(
-        self, console: Console, deleter: Deleter, remove_file: RemoveFile, log: Any
-    ) -> None:
+    def __init__(self, console: Console, deleter: Deleter, log: Any) -> None:
         self._console = console
         self._rows = DeletionRows(console.store.database)
         self.jobs = deleter
-        self._remove_file = remove_file
         self._log = log
 
     async def delete_file(self, file_id: int, scope: str | None, actor: str) -> None:
@@ -127,10 +115,10 @@ class Deletions:
         self._log.info("user.deleted", user=name)
 
     async def _delete_file(self, file: StoredFile, actor: str) -> None:
-        if file.kind != "reference" and not await self._rows.is_shared(file):
-            await self._remove_file(file)
+        await self.jobs.remove(file.key)
         await self._rows.delete_file(file, actor)
 
     async def _delete_export(self, export: Export, actor: str) -> None:
-        await self.jobs.remove_export(JobExport(export.id, export.format))
+        if export.key is not None:
+            await self.jobs.remove(export.key)
         await self._rows.delete_export(export, actor)

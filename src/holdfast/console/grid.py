@@ -22,13 +22,13 @@ Told = Callable[[int], Awaitable[None]]
 
 
 async def _told_nobody(_: int) -> None:
-    """For exports whose progress nobody follows."""
+    """For exports whose progress is not followed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
     """The columns of a job's table: the row's number, what went in if asked for, the pipeline's
-    columns, and what became of it. A pipeline's own `status` keeps its name; ours gives way."""
+    columns, and what became of it. A pipeline's own `status` keeps its name; ours is renamed."""
 
     inputs: tuple[str, ...]
     results: tuple[str, ...]

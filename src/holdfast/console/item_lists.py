@@ -29,7 +29,7 @@ _TEXT = re.compile(r'"((?:[^"\\]|\\[\s\S])*)(?:"\s*(:)?|\\?\Z)')
 
 @dataclass(frozen=True, slots=True)
 class PendingScope:
-    """Whose pending items: of one owner or everybody (None), of a pipeline, of a job."""
+    """Whose pending items: of one owner or all owners (None), of a pipeline, of a job."""
 
     owner: str | None
     pipeline: str | None = None

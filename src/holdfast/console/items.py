@@ -162,7 +162,7 @@ class Items:
         position: Position | None,
         limit: int,
     ) -> ItemPage:
-        """Open items over all jobs of one owner, or of everybody."""
+        """Open items over all jobs of one owner, or of all owners."""
         async with self._database.driver.reading() as tx:
             builder = self._builder(tx, None, filter, limit, IN_BRIEF)
             extra = {"any_pipeline": int(pipeline is None), "pipeline": pipeline or ""}

@@ -1,6 +1,6 @@
 """Jobs as people see them: lists by keyset, counters, errors, decisions.
 
-A scope is an owner's name; None means everybody's, for people who may see all.
+A scope is an owner's name; None means all owners, for people who can see everything.
 """
 
 from __future__ import annotations

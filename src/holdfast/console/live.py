@@ -79,7 +79,7 @@ class Point:
 
 
 class Feed:
-    """Reads the live jobs once a second while anybody listens, and wakes the listeners. A slow
+    """Reads the live jobs once a second while there are listeners, and wakes them. A slow
     listener misses readings, never the latest."""
 
     def __init__(self, console: Console, rates: Rates, clock: Clock) -> None:
@@ -114,7 +114,7 @@ class Feed:
             listener.set()
 
     def require_room(self, name: str) -> None:
-        """One person cannot use up everybody's connections."""
+        """One user cannot use up all connections."""
         names = [*self._listeners.values()]
         if len(names) >= _MOST_LISTENERS or names.count(name) >= _MOST_PER_PERSON:
             raise Throttled("too many live pages are open", 30, "Reload the page instead.")

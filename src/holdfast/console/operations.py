@@ -139,7 +139,7 @@ class Operations:
     async def cancel(self, tx: Transaction, operation_id: int, actor: str) -> None:
         """What it did stays done."""
         if not await tx.take("cancel_operation", {"id": operation_id}):
-            raise UnfitState(f"operation {operation_id} has ended already")
+            raise UnfitState(f"operation {operation_id} has already ended")
         await add_audit(tx, actor, "operation.cancelled", None, str(operation_id))
 
     @verb("finish_operation")
@@ -181,7 +181,7 @@ class Operations:
     async def skip(
         self, tx: Transaction, hold: Hold, job_id: int, chunk: Chunk[FreeRanges], reason: str
     ) -> Hold:
-        """Skips the open items of a chunk that nobody works on."""
+        """Skips the open items of a chunk that are not being processed."""
         step = await skip(tx, job_id, chunk.items, reason)
         position = chunk.position_after(step.next)
         return await _step(tx, hold, position, step.skipped, step.left, hold.operation.result)

@@ -38,7 +38,7 @@ class OwnAccount:
         return await self.accounts.make_token(owner, name, seconds, owner, self.person.token)
 
     async def revoke_token(self, token_id: int) -> None:
-        """One's own; an admin may revoke anybody's."""
+        """Your own; an admin can revoke any."""
         people = self.console.people
         tokens = await people.tokens(None if self.person.is_admin else self.person.name)
         if token_id not in {token.id for token in tokens}:

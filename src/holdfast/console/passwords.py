@@ -1,4 +1,4 @@
-"""What is accepted as a password: long enough, and not one that everybody tries first.
+"""What is accepted as a password: long enough, and not a common one.
 
 The list is made of what guesses begin with: well-known passwords, names, words, keyboard rows and
 years, put together as people put them together. It is checked without case and with the usual
@@ -32,7 +32,7 @@ def check_password(password: str, user_name: str = "") -> None:
     if is_common(password, user_name):
         raise UserError(
             "this password is too common",
-            "Take several words that do not belong together, or let a password manager make one.",
+            "Use several unrelated words, or let a password manager generate one.",
         )
 
 

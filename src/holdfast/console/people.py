@@ -1,6 +1,6 @@
 """Accounts, sessions, tokens, login links, and who tried to get in too often.
 
-Only hashes are kept of whatever lets somebody in.
+Of credentials, only hashes are stored.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from holdfast.store.rows import fields_of
 
 _SEEN_SECONDS = 60.0
 #: Failures that are free, and the longest block in seconds. A name alone is blocked late and
-#: shortly: else anybody could shut its owner out.
+#: shortly: otherwise anyone could lock its owner out.
 _IMPATIENCE = (5, 900.0)
 _PATIENCE = {"name": (20, 30.0)}
 
@@ -68,7 +68,7 @@ class People:
         return _user(rows[0])
 
     async def password_hash(self, name: str) -> str | None:
-        """None where nobody of that name may log in with a password."""
+        """None if no user of that name can log in with a password."""
         rows = await self._database.fetch("password_hash", {"name": name})
         if not rows or rows[0]["disabled"]:
             return None
@@ -81,7 +81,7 @@ class People:
     ) -> None:
         params = {"name": name, "role": role, "password_hash": password_hash}
         if not await tx.take("add_user", params):
-            raise UnfitState(f"there is a user {name!r} already", "Choose another name.")
+            raise UnfitState(f"the user {name!r} already exists", "Choose another name.")
         await add_audit(tx, actor, "user.added", None, name, {"role": role})
 
     @verb
@@ -112,7 +112,7 @@ class People:
             raise NotThere(f"there is no user {name!r}", "`holdfast user list` lists them.")
         is_admin = rows[0]["role"] == "admin" and not rows[0]["disabled"]
         if demoted and is_admin and not (await tx.fetch("other_admins", {"name": name}))[0][0]:
-            raise UnfitState(f"{name} is the only admin", "Make somebody else admin first.")
+            raise UnfitState(f"{name} is the only admin", "Make another user an admin first.")
         await tx.run("change_user", params)
         if disabled or password_hash:
             await tx.run("end_other_sessions", {"user_name": name, "hash": keep_session})
@@ -129,7 +129,7 @@ class People:
     ) -> None:
         params = {"hash": hash, "user_name": user_name, "ip": ip, "seconds": seconds}
         await tx.run("add_session", params)
-        await add_audit(tx, user_name, "session.begun", None, how, {"ip": ip})
+        await add_audit(tx, user_name, "session.started", None, how, {"ip": ip})
 
     async def session(self, hash: str, idle_seconds: float) -> Known | None:
         """None once it is over, or was left alone for too long."""
@@ -156,7 +156,7 @@ class People:
         params = {"hash": hash, "user_name": user_name, "seconds": seconds}
         await tx.run("drop_login_links", {"user_name": user_name})
         await tx.run("add_login_link", params)
-        await add_audit(tx, actor, "link.made", None, user_name)
+        await add_audit(tx, actor, "link.created", None, user_name)
 
     async def link_owner(self, hash: str) -> str | None:
         rows = await self._database.fetch("link_owner", {"hash": hash})
@@ -197,7 +197,7 @@ class People:
             "seconds": seconds or 0.0,
         }
         rows = await tx.take("add_token", params)
-        await add_audit(tx, actor, "token.made", None, user_name, {"name": name})
+        await add_audit(tx, actor, "token.created", None, user_name, {"name": name})
         return int(rows[0][0])
 
     async def token(self, hash: str) -> Known | None:
@@ -218,7 +218,7 @@ class People:
     async def revoke_token(self, tx: Transaction, token_id: int, actor: str) -> None:
         rows = await tx.take("revoke_token", {"id": token_id})
         if not rows:
-            raise NotThere(f"there is no live token {token_id}", "See the list of tokens.")
+            raise NotThere(f"there is no valid token {token_id}", "See the list of tokens.")
         for row in rows:
             detail = {"name": row["name"]}
             await add_audit(tx, actor, "token.revoked", None, row["user_name"], detail)

@@ -18,7 +18,7 @@ class Person:
 
     @property
     def scope(self) -> str | None:
-        """The owner whose jobs they see: themselves, or None for everybody."""
+        """The owner whose jobs they see: themselves, or None for all owners."""
         return self.name if self.role is Role.OPERATOR else None
 
     @property

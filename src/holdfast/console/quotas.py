@@ -34,7 +34,7 @@ class Amounts:
             if have + added > limit:
                 words, setting = _WORDS[name]
                 raise UnfitState(
-                    f"that would be {have + added:,} {words}; {limit:,} are allowed to one owner",
+                    f"that would be {have + added:,} {words}; the limit per owner is {limit:,}",
                     f"Ask an admin; HOLDFAST_{setting} sets the limit.",
                 )
 

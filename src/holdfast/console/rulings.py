@@ -25,7 +25,7 @@ Hook = Callable[[Transaction, Ruled], Awaitable[Mapping[str, Any] | None]]
 
 @dataclass(frozen=True, slots=True)
 class NewRuling:
-    """What somebody decides, knowing `version` of the decisions before (0: none)."""
+    """A person's decision, made knowing `version` of the decisions before (0: none)."""
 
     kind: RulingKind
     value: Any
@@ -44,7 +44,7 @@ class Rulings:
         return [ruling_of(row) for row in await self._database.fetch("rulings_of_item", params)]
 
     async def any(self, job_id: int) -> bool:
-        """Whether anybody decided about an item of the job."""
+        """Whether there is a decision about any item of the job."""
         return bool(await self._database.fetch("job_has_rulings", {"job_id": job_id}))
 
     async def count(self, job_id: int, kinds: Sequence[str]) -> int:
@@ -141,7 +141,7 @@ def _columns(ruling: Ruling) -> dict[str, Any]:
             orjson.dumps(each).decode() for each in (ruling.value, dict(ruling.changes))
         )
     except TypeError as error:
-        raise UserError(f"the decision cannot be kept as JSON: {error}") from None
+        raise UserError(f"the decision cannot be stored as JSON: {error}") from None
     if len(value) + len(changes) > _MOST_BYTES:
         raise UserError("the decision is too large", f"It may have {_MOST_BYTES:,} bytes.")
     return {

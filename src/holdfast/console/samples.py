@@ -51,7 +51,7 @@ class SampleReads:
         return [Sample(row[0] * BUCKET_SECONDS, *row[1:]) for row in rows]
 
     async def of_jobs(self, scope: str | None, seconds: float) -> tuple[int, list[Step]]:
-        """Seconds of a step, and the steps of an owner's jobs together, or of everybody's."""
+        """Seconds of a step, and the steps of an owner's jobs together, or of all jobs."""
         buckets = int(seconds // BUCKET_SECONDS)
         step = _step(buckets)
         since = await current_bucket(self._database) - buckets

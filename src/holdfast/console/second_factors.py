@@ -1,4 +1,4 @@
-"""Second factors: a secret in somebody's app, and recovery codes for when the app is lost."""
+"""Second factors: a secret in the user's app, and recovery codes for when the app is lost."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SecondFactors:
         return bool(await self._database.fetch("second_factor_on", {"user_name": user_name}))
 
     async def enrol(self, user_name: str) -> Enrolment:
-        """A new secret. It counts once a code of it was given, so that nobody locks themselves
+        """A new secret. It counts once a code of it was given, so that users do not lock themselves
         out with an app that did not take it."""
         secret = totp.new_secret()
         codes = [secrets.token_hex(_RECOVERY_BYTES) for _ in range(_RECOVERY_CODES)]
@@ -74,7 +74,7 @@ class SecondFactors:
         self, tx: Transaction, user_name: str, secret: str, codes: Sequence[str]
     ) -> None:
         if not await tx.take("begin_second_factor", {"user_name": user_name, "secret": secret}):
-            raise UnfitState("you have a second factor already", "Remove it first.")
+            raise UnfitState("you already have a second factor", "Remove it first.")
         await tx.run("remove_recovery_codes", {"user_name": user_name})
         for code in codes:
             hash = {"user_name": user_name, "hash": _hashed(code)}

@@ -75,7 +75,7 @@ def value_named(name: str, pattern: str, job: Job, columns: Sequence[str]) -> Va
 
 
 def column_and_pattern(text: str) -> tuple[str, str] | None:
-    """From `brand:acme`; a name may stand in quotes: `"a: b":acme`."""
+    """From `brand:acme`; a name can be in quotes: `"a: b":acme`."""
     quoted = _QUOTED.fullmatch(text)
     if quoted:
         return quoted[1], quoted[2]

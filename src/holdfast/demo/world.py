@@ -84,7 +84,7 @@ class World(BaseHTTPRequestHandler):
         if fate(f"gone {sku}", 40) == 0:
             self._answer(404, {"error": "no longer sold"})
         elif fate(f"late {sku}", 25) == 0 and self._count(f"stock {sku}") == 1:
-            self._answer(500, {"error": "the counter stands still"})
+            self._answer(500, {"error": "the counter is stuck"})
         else:
             self._answer(200, {"sku": sku, "left": fate(f"left {sku}", 300)})
 

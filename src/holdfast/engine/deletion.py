@@ -7,22 +7,18 @@ from typing import Any
 
 from holdfast.model import JobState
 from holdfast.store import Store
-from holdfast.store.deletion import JobExport
 
-#: Removes the bytes of an export; nothing happens if they are gone.
-RemoveExport = Callable[[JobExport], Awaitable[None]]
+#: Removes the bytes under a key of the file store; nothing happens if they are gone.
+Remove = Callable[[str], Awaitable[None]]
 
 
 class Deleter:
     """One for each process; two that delete the same job take turns at its row."""
 
-    def __init__(self, store: Store, remove_export: RemoveExport, log: Any) -> None:
+    def __init__(self, store: Store, remove: Remove, log: Any) -> None:
         self._store = store
-        self._remove_export = remove_export
+        self.remove = remove
         self._log = log
-
-    async def remove_export(self, export: JobExport) -> None:
-        await self._remove_export(export)
 
     async def begin(self, job_id: int, actor: str) -> JobState:
         """Commits to deleting the job. The rest is done by `look`, here or in another process."""
@@ -41,8 +37,8 @@ class Deleter:
         deletion = self._store.deletion
         # The process that marked it may have died before it removed the ranges.
         await self._store.jobs.drop_ranges(job_id)
-        for export in await deletion.exports(job_id):
-            await self._remove_export(export)
+        for key in await deletion.export_keys(job_id):
+            await self.remove(key)
         more = True
         while more:
             more = await deletion.delete_chunk(job_id)

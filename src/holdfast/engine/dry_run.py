@@ -53,5 +53,5 @@ async def _require_no_switch(store: Store, scopes: set[str]) -> None:
         if switch["scope"] in scopes:
             raise SwitchedOff(
                 f"the kill switch {switch['scope']} is on: {switch['reason'] or 'no reason given'}",
-                "An admin switches it off again: holdfast kill-switch off.",
+                "An admin can turn it off: holdfast kill-switch off.",
             )

@@ -34,8 +34,8 @@ class Batches:
         self._due = False
 
     async def load(self, key: str) -> Any:
-        """The key's value; None if it has none. An item that is cancelled meanwhile leaves the
-        flight to the others."""
+        """The key's value; None if it has none. If an item is cancelled, the flight
+        continues for the others."""
         flight = self._flights.get(key)
         if flight is None:
             await self._room.acquire()
@@ -61,7 +61,7 @@ class Batches:
         del self._flights[key]
         self._room.release()
         if not flight.cancelled():
-            flight.exception()  # read here, in case nobody waits any more
+            flight.exception()  # read here, in case no item waits any more
 
     def _become_due(self) -> None:
         self._due = True
@@ -115,7 +115,8 @@ class Batches:
         fetched = await self._loader.fetch(unknown, self._ctx)
         if not isinstance(fetched, Mapping):
             raise ItemError(
-                "INVALID_RESULT", f"the loader's fetch gave {type(fetched).__name__}, not a mapping"
+                "INVALID_RESULT",
+                f"the loader's fetch returned {type(fetched).__name__}, not a mapping",
             )
         await self._keep(unknown, fetched)
         return {**cached, **{key: fetched.get(key) for key in unknown}}

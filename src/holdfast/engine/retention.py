@@ -7,11 +7,7 @@ from typing import Any, NamedTuple
 
 from holdfast.engine.deletion import Deleter
 from holdfast.store import Store
-from holdfast.store.deletion import JobExport
 from holdfast.store.retention import Policies, ago
-
-#: Removes the bytes of a stored file, named by its path; nothing happens if they are gone.
-RemoveFile = Callable[[str], Awaitable[None]]
 
 _ROUNDS = 50
 _JOBS = 20
@@ -27,13 +23,10 @@ class Kept(NamedTuple):
 
 
 class Retention:
-    def __init__(
-        self, store: Store, deleter: Deleter, remove_file: RemoveFile, policies: Policies, log: Any
-    ) -> None:
+    def __init__(self, store: Store, deleter: Deleter, policies: Policies, log: Any) -> None:
         self._store = store
         self._rows = store.retention
         self._deleter = deleter
-        self._remove_file = remove_file
         self._policies = policies
         self._log = log
 
@@ -70,8 +63,7 @@ class Retention:
             return 0
         files = await self._rows.old_files(self._policies.files_days, _ROUNDS)
         for file in files:
-            if file["kind"] != "reference" and not file["others"]:
-                await self._remove_file(file["path"])
+            await self._deleter.remove(file["key"])
             await self._rows.drop_file(file)
         return len(files)
 
@@ -80,7 +72,8 @@ class Retention:
             return 0
         exports = await self._rows.old_exports(self._policies.exports_days, _ROUNDS)
         for export in exports:
-            await self._deleter.remove_export(JobExport(export["id"], export["format"]))
+            if export["key"] is not None:
+                await self._deleter.remove(export["key"])
             await self._rows.drop_export(export)
         return len(exports)
 

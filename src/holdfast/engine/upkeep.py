@@ -16,7 +16,7 @@ from holdfast.engine.control import Control
 from holdfast.engine.deletion import Deleter
 from holdfast.engine.planning import planner_at_end
 from holdfast.engine.retention import Retention
-from holdfast.errors import DatabaseGone, NotThere, UserError
+from holdfast.errors import DatabaseGone, FilesGone, NotThere, UserError
 from holdfast.observe.metrics import Metrics, QueueReading
 from holdfast.observe.tracing import span
 from holdfast.pipeline import Pipeline
@@ -26,13 +26,15 @@ from holdfast.store.schedules import DueSchedule
 
 
 async def every(seconds: float, action: Callable[[], Awaitable[None]], log: Any, name: str) -> None:
-    """The one periodic loop. It survives the loss of the database; other failures are logged, and
-    the loop continues."""
+    """The one periodic loop. It survives the loss of the database and of the file store; other
+    failures are logged, and the loop continues."""
     while True:
         try:
             await action()
         except DatabaseGone as error:
             log.warning("database.gone", error=str(error))
+        except FilesGone as error:
+            log.warning("files.gone", error=str(error))
         except Exception as error:
             log.error("upkeep.failed", task=name, error=str(error), exc_info=error)
         await asyncio.sleep(seconds)
@@ -92,7 +94,7 @@ class Upkeep:
         ]
 
     async def sweep(self, in_work: InWork = tuple) -> None:
-        """Expired leases, finished jobs that nobody ended, ranges of cancelled jobs, work without
+        """Expired leases, finished jobs that were not ended, ranges of cancelled jobs, work without
         a message. Does nothing while another process has the duty."""
         term = self._limits.sweep_seconds * _TERM_SWEEPS
         if not await self._store.workers.hold_duty("sweep", self._holder, term):
@@ -222,6 +224,6 @@ def next_fire(cron: str, zone: str, now: datetime) -> datetime:
     except (CronSimError, StopIteration):
         raise UserError(
             f"{cron!r} is not a cron expression",
-            'Five fields: minute hour day month weekday, e.g. "0 6 * * *" for six every morning.',
+            'Five fields: minute hour day month weekday, e.g. "0 6 * * *" for 6 a.m. every day.',
         ) from None
     return fires_at.astimezone(ZoneInfo("UTC"))

@@ -1,4 +1,4 @@
-"""The discovery slices that a worker has in progress, beside the items it processes."""
+"""The discovery slices that a worker has in progress, in addition to the items it processes."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ import psutil
 
 from holdfast.clock import Clock
 from holdfast.engine.control import Control
-from holdfast.engine.deletion import Deleter, RemoveExport
+from holdfast.engine.deletion import Deleter
 from holdfast.engine.facilities import FacilityParts, JobFacilities
 from holdfast.engine.flag_values import FlagValues
 from holdfast.engine.gates import Gates
@@ -33,12 +33,13 @@ from holdfast.engine.patience import patiently
 from holdfast.engine.record.discover import DiscoverLimits, Discovery, SourceAccess, WalkParts
 from holdfast.engine.record.execute import Execute, ExecuteLimits, ExecuteParts
 from holdfast.engine.record.slice import ProcessingSlice, SliceParts, WorkLimits
-from holdfast.engine.retention import RemoveFile, Retention
+from holdfast.engine.retention import Retention
 from holdfast.engine.threads import Threads
 from holdfast.engine.turns import PollingTurns, Turn, Turns
 from holdfast.engine.upkeep import Upkeep, UpkeepLimits, every
 from holdfast.engine.walks import Walks
 from holdfast.errors import DatabaseGone, NotThere
+from holdfast.files import FileAccess
 from holdfast.flags import ServedFlag
 from holdfast.http import HttpClient, HttpOptions
 from holdfast.model import Job, Lane, Outcome, SliceKind
@@ -54,6 +55,7 @@ _HEARTBEAT_SECONDS = 5.0
 _IDLE_SECONDS = (0.05, 0.5)
 _TURN_TAIL_SECONDS = 0.5
 _GATE_SECONDS = 2.0
+_CLEAR_SECONDS = 600.0
 _EXECUTES = 32
 _PRESSURE_SECONDS = 1.0
 T = TypeVar("T")
@@ -65,6 +67,7 @@ class WorkerOptions:
 
     work: WorkLimits
     execute: ExecuteLimits
+    files: FileAccess
     discover: DiscoverLimits
     claim: ClaimBounds
     concurrency: ConcurrencyBounds
@@ -78,8 +81,6 @@ class WorkerOptions:
     backfill_enabled: bool
     threads: int
     flags: Callable[[Iterable[str]], Mapping[str, ServedFlag]]  # of these extensions
-    remove_export: RemoveExport
-    remove_file: RemoveFile
     policies: Policies
     only_job: int | None = None
     until_idle: bool = False
@@ -347,6 +348,7 @@ class Worker:
             self._http,
             self._gates.passing,
             self._flags.get,
+            self._options.files,
             self._options.execute.timeout_seconds,
             self._options.execute.max_result_bytes,
             self._log,
@@ -395,8 +397,12 @@ class Worker:
         return [
             every(_HEARTBEAT_SECONDS, self._heartbeat, self._log, "heartbeat"),
             every(_GATE_SECONDS, self._gates.keep, self._log, "gates"),
+            every(_CLEAR_SECONDS, self._clear_copies, self._log, "local copies"),
             *self._upkeep.loops(self._in_work),
         ]
+
+    async def _clear_copies(self) -> None:
+        await self._options.files.local.clear(self._clock.now())
 
     def _in_work(self) -> set[int]:
         """The ranges that the worker must not take from itself when their leases expire."""
@@ -479,8 +485,8 @@ def _upkeep(
     options: WorkerOptions,
 ) -> Upkeep:
     limits = options.upkeep
-    deleter = Deleter(parts.store, options.remove_export, parts.log)
-    retention = Retention(parts.store, deleter, options.remove_file, options.policies, parts.log)
+    deleter = Deleter(parts.store, options.files.store.delete, parts.log)
+    retention = Retention(parts.store, deleter, options.policies, parts.log)
     return Upkeep(
         parts.store, control, pipelines, limits, parts.name, parts.metrics, parts.log, deleter,
         retention,

@@ -28,7 +28,7 @@ _REFUSED = tuple(
     for network in ("192.88.99.0/24", "192.0.0.0/24", "2001::/23", "2002::/16", "3fff::/20")
 )
 _MOST_ADDRESSES = 4
-#: Where clouds give every machine its credentials. Nobody's records are there, so they stay
+#: Where clouds give every machine its credentials. There are no records there, so they stay
 #: refused when private addresses are allowed. A name such as metadata.google.internal leads to
 #: one of them.
 METADATA_ADDRESSES = frozenset(

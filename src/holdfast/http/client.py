@@ -142,9 +142,9 @@ class HttpClient:
 
     async def _reply(self, message: Message, answer: Answer, passed: tuple[str, ...]) -> Reply:
         """The response as pipelines see it. One that asks to wait closes the gate first."""
-        asked = answer.headers.get("retry-after")
-        throttled = is_throttle(answer.status, asked)
-        seconds = self._retry_after(answer, asked)
+        retry_after = answer.headers.get("retry-after")
+        throttled = is_throttle(answer.status, retry_after)
+        seconds = self._retry_after(answer, retry_after)
         if throttled:
             seconds = seconds or self._default_throttle()
             await self._gates.close(message.host, seconds, f"HTTP {answer.status}")

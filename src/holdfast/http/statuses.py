@@ -33,7 +33,7 @@ def code_of_status(status: int, *, throttled: bool = False) -> str | None:
 
 
 def is_throttle(status: int, retry_after: str | None) -> bool:
-    """Whether the server asks everybody to wait, not only this request."""
+    """Whether the server asks all clients to wait, not only this request."""
     return status == 429 or (status == 503 and retry_after is not None)
 
 

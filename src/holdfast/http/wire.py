@@ -55,7 +55,7 @@ class Wire:
         self, message: Message, *, seconds: float, max_bytes: int, cut: bool = False
     ) -> Answer:
         """The reply to one request. Its body is whole, unless `cut` asks for the beginning
-        or the status is no success: then it is what fits into `max_bytes`."""
+        or the status is not a success: then it is what fits into `max_bytes`."""
         scope = anyio.CancelScope(deadline=anyio.current_time() + seconds)
         task = asyncio.create_task(self._coded(scope, message, max_bytes, cut))
         self._running.add(task)
@@ -87,7 +87,7 @@ class Wire:
     def _finished(self, task: asyncio.Task[Answer]) -> None:
         self._running.discard(task)
         if not task.cancelled():
-            task.exception()  # seen: nobody waits for what became of an abandoned exchange
+            task.exception()  # retrieved, because no one awaits an abandoned exchange
 
     async def _exchange(self, message: Message, max_bytes: int, cut: bool) -> Answer:
         response = await self._pool.handle_async_request(self._request(message))

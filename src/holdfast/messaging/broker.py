@@ -106,7 +106,7 @@ class Broker:
         except (BrokerGone, UserError) as error:
             return [f"the broker cannot be reached: {error}"] * len(messages)
         return await asyncio.gather(
-            *(self._send(exits.work, one.queue, _message(one)) for one in messages)
+            *(self._send(exits.work, message.queue, _message(message)) for message in messages)
         )
 
     async def consume(self, queue: str, prefetch: int) -> Consumer:
@@ -150,7 +150,7 @@ class Broker:
             return self._exits
 
     async def _declare_again(self, exits: _Exits) -> None:
-        """After a message that no queue accepted: somebody deleted a queue or its binding."""
+        """After a message that no queue accepted: the queue or its binding was deleted."""
         if self._unrouted:
             self._unrouted = False
             async with loss_is_broker_gone():

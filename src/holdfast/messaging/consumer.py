@@ -30,7 +30,7 @@ RETRY_SECONDS = 0.2
 REFUSED_SECONDS = 5.0
 
 
-#: What happens to a delivery that nobody began.
+#: What happens to a delivery that was not started.
 HandBack = Callable[[Delivery], Awaitable[None]]
 
 
@@ -76,7 +76,7 @@ class Consumer:
         raise StopAsyncIteration
 
     async def stop(self, hand_back: HandBack = Delivery.give_back) -> None:
-        """Takes no more: what nobody began is handed back, what was begun can still be settled.
+        """Takes no more: deliveries not started are returned, the others can still be settled.
 
         Not before the broker has stopped sending: it refills a free place at once, and counts what
         is given back as a delivery.
@@ -117,7 +117,7 @@ class Consumer:
                 self._log.info("queue.lost", queue=self._word, error=str(error))
                 await asyncio.sleep(RETRY_SECONDS)
             except Exception as error:
-                # If the feeder died, iterators would wait for ever.
+                # If the feeder died, iterators would wait forever.
                 self._log.error("queue.lost", queue=self._word, error=str(error), exc_info=error)
                 await asyncio.sleep(REFUSED_SECONDS)
 

@@ -43,7 +43,7 @@ UNEXPLAINED = ("UNEXPLAINED", "it was sent to the dead letters without a reason"
 FIRST_DELAY_SECONDS = 0.5
 LONGEST_DELAY_SECONDS = 30.0
 _TEXT_CHARACTERS = 1000
-_DEFAULT_QUEUE = "interactive"  # where a replay goes if nobody knows where it came from
+_DEFAULT_QUEUE = "interactive"  # where a replay goes if its origin is unknown
 
 
 #: Commits a dead message; the same one may come twice.

@@ -275,7 +275,9 @@ def _finite(digits: str) -> float:
 def _problems(error: ValidationError) -> str:
     """Where and what, without the values: they may be private."""
     details = error.errors(include_url=False, include_context=False, include_input=False)
-    problems = [f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in details]
+    problems = [
+        f"{'.'.join(map(str, detail['loc'])) or 'it'}: {detail['msg']}" for detail in details
+    ]
     more = len(problems) - _SHOWN_PROBLEMS
     shown = "; ".join(problems[:_SHOWN_PROBLEMS])[:500]
     return f"{shown}; and {more} more" if more > 0 else shown

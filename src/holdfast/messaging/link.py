@@ -77,7 +77,7 @@ class Link:
         connection = self._connection
         if connection is None or not self.is_up:
             raise BrokerGone(self._reason or "there is no connection")
-        # While the server has an alarm, opening a channel would wait for ever.
+        # While the server has an alarm, opening a channel would wait forever.
         async with loss_is_broker_gone(), asyncio.timeout(CONNECT_SECONDS):
             channel = connection.channel(on_return_raises=True)
             await channel.initialize()

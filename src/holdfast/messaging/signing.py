@@ -25,7 +25,7 @@ class MessageTrust:
 
     def check(self, payload: bytes, signature: str | None, owner: str | None) -> None:
         """Refuses a wrong signature, a missing one where it is required, and an owner's name that
-        nobody vouches for."""
+        is not signed."""
         if signature is not None and not (self.key and _fits(self.key, payload, signature)):
             raise NotAllowed("the signature is wrong", "Sign it with HOLDFAST_MESSAGE_KEY.")
         if signature is None and self.required:

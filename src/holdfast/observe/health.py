@@ -39,7 +39,7 @@ _JSON = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class MetricsAccess:
-    """Who may read `/metrics`: nobody without the token, unless it is open to all."""
+    """Who can read `/metrics`: only with the token, unless it is open to all."""
 
     token: str = ""
     is_open: bool = False
@@ -181,7 +181,7 @@ def _answer_of(asked: Future[str | None] | None) -> str:
         asked.cancel()
         return f"no answer within {_CHECK_SECONDS:.0f} s"
     except Exception as error:
-        # A probe's reader may be anybody: the class tells enough, a message might tell secrets.
+        # A probe can be read by anyone: the class says enough, a message might contain secrets.
         return f"failed with {type(error).__name__}"
 
 
@@ -235,6 +235,6 @@ def _handler_of(health: HealthServer) -> type[BaseHTTPRequestHandler]:
             return "holdfast"
 
         def log_message(self, format: str, *values: object) -> None:
-            """Probes come every few seconds; nobody wants to read of them."""
+            """Probes come every few seconds; logging them would only be noise."""
 
     return Handler

@@ -1,6 +1,6 @@
 """Structured logs: an event name with values, as JSON lines or for people to read.
 
-`log = get_logger()`, then `log.info("slice.claimed", items=200)`. Every event stands in
+`log = get_logger()`, then `log.info("slice.claimed", items=200)`. Every event is in
 EVENTS or in the manifest of an extension.
 """
 
@@ -24,7 +24,7 @@ SLICE_FIELDS = ("job_id", "pipeline", "worker")
 #: event -> (what happened, its fields)
 EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "job.created": ("A job was created and is running.", ("name",)),
-    "job.opened": ("A standing job was made.", ("by",)),
+    "job.opened": ("A standing job was created.", ("by",)),
     "job.ordered": ("A pipeline's plan started or resumed a job.", ("by",)),
     "job.paused": ("A person paused a job.", ("by",)),
     "job.resumed": ("A job was resumed.", ("by",)),
@@ -81,7 +81,7 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "job.deleted": ("A job is deleted.", ("job_id",)),
     "message.put_off": (
-        "A message asks for a job that cannot be made now; it is looked at again later.",
+        "A message requests a job that cannot be created now; it is tried again later.",
         ("message_id", "seconds", "reason"),
     ),
     "upkeep.failed": ("A periodic task failed; it will run again.", ("task", "error")),
@@ -93,6 +93,11 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "worker.died": ("A worker process died.", ("worker", "exit_code")),
     "process.died": ("A process of `holdfast up` died; it is restarted.", ("process", "exit_code")),
     "database.gone": ("The database cannot be reached.", ("error",)),
+    "files.gone": ("The file store cannot be used.", ("error",)),
+    "files.cleared": (
+        "Files were removed that killed processes had written without a row.",
+        ("count", "bytes"),
+    ),
     "broker.gone": (
         "The broker cannot be reached; the connection is retried.",
         ("url", "use", "error"),
@@ -228,7 +233,7 @@ def _take_in_libraries(threshold: int) -> None:
     for handler in [each for each in root.handlers if isinstance(each, _LibraryHandler)]:
         root.removeHandler(handler)
     root.addHandler(_LibraryHandler(threshold))
-    # It tells every failed reconnect with a trace; that the database is gone we say ourselves.
+    # It logs every failed reconnect with a traceback; we log that the database is gone ourselves.
     logging.getLogger("asyncpg.pool").setLevel(logging.ERROR)
     # The same for the broker: whatever they find, `messaging` says once and in our words.
     logging.getLogger("aiormq").setLevel(logging.CRITICAL)

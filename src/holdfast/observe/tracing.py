@@ -124,7 +124,7 @@ def configure(endpoint: str | None, service_name: str) -> None:
 
 
 def stop() -> None:
-    """Sends what is left, for a moment only: a collector that is gone holds nobody up."""
+    """Sends what is left, for a moment only: an unreachable collector does not delay the exit."""
     global _provider
     if _provider is None:
         return

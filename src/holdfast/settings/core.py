@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.settings.declared import declared_by, setting
+from holdfast.settings.files import FILE_FIELDS, FileSettings
 from holdfast.settings.groups import ExtensionSettings, no_environment
 from holdfast.urls import default_database_url, mask_password
 
@@ -30,7 +31,7 @@ def _days(default: float | None, help: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(FileSettings):
     database_url: str = setting(
         default_database_url(Path(".holdfast")),
         "URL of the database: an SQLite file or a PostgreSQL server.",
@@ -161,7 +162,7 @@ class Settings:
         10**12,
     )
     max_bad_rows_share: float = setting(
-        0.1, "Most rows of one file that cannot be read, as a share; ten are always let pass.", 0, 1
+        0.1, "Most rows of one file that cannot be read, as a share; ten are always allowed.", 0, 1
     )
     max_workbook_bytes: int = setting(
         1_000_000_000,
@@ -460,7 +461,8 @@ class Settings:
         return self.flush_ms / 1000
 
 
-SETTINGS = declared_by(Settings)
+#: Those of the core, then those of the file store.
+SETTINGS = tuple(sorted(declared_by(Settings), key=lambda each: each.field in FILE_FIELDS))
 
 #: in each pair, the first must not be greater than the second
 ORDERED = (
@@ -481,7 +483,7 @@ ORDERED = (
 
 #: first setting under a heading of the reference page -> the heading
 HEADINGS = {
-    "database_url": "Database and files",
+    "database_url": "Database and folder",
     "broker_url": "Broker",
     "ingest_min_rows": "Ingest",
     "worker_target_slice_ms": "Work",
@@ -494,4 +496,5 @@ HEADINGS = {
     "db_ingest_enabled": "Serving",
     "log_level": "Logs",
     "health_port": "Health, metrics and traces",
+    "files_bucket": "Files in a bucket",
 }

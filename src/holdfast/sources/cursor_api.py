@@ -56,7 +56,7 @@ class Seen:
 
 
 class Style(Protocol):
-    """How an API is walked. A cursor is plain JSON; None stands for the beginning, and as
+    """How an API is read. A cursor is plain JSON; None means the beginning, and as
     what follows a page, for the end."""
 
     def ask(self, start: Ask, cursor: Any) -> Ask: ...
@@ -185,7 +185,7 @@ class CursorApi:
     """A JSON API with a list of records at the path `records` ("" where the reply is the list).
 
     `total` and `key` are paths too: of the server's own count of all records, and of a
-    record's identity. Put credentials into `headers`: they are no part of the fingerprint.
+    record's identity. Put credentials into `headers`: they are not part of the fingerprint.
     """
 
     url: str

@@ -1,4 +1,4 @@
-"""Images, told by their content: which format, how wide, how high, and whether they are whole.
+"""Images, recognized by content: format, width, height, and whether they are complete.
 
 Nothing is decoded: the first bytes say the size, the last whether the file was cut off.
 """

@@ -45,7 +45,7 @@ class FinishedItems:
 
 @dataclass(frozen=True, slots=True)
 class FreeRanges:
-    """Open items in ranges that nobody works on, the longest waiting first; ranges up to (`since`,
+    """Open items in ranges without a lease, the longest waiting first; ranges up to (`since`,
     `range_id`) were seen before."""
 
     code: str | None = None

@@ -1,4 +1,4 @@
-"""Adds to a job's counters: a row for each change, so that nobody waits, folded now and then."""
+"""Adds to a job's counters: a row per change, so that workers do not wait; folded later."""
 
 from __future__ import annotations
 

@@ -43,12 +43,6 @@ _CHUNK = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class JobExport:
-    id: int
-    format: str
-
-
-@dataclass(frozen=True, slots=True)
 class Left:
     """Items of a job that are still to be deleted, and how many there were; both at most."""
 
@@ -78,9 +72,10 @@ class Deletion:
             return Left(0, 0 if not rows else rows[0]["next_seq"] - 1)
         return Left(rows[0]["next_seq"] - rows[0]["first_seq"], rows[0]["next_seq"] - 1)
 
-    async def exports(self, job_id: int) -> list[JobExport]:
-        rows = await self._database.fetch("exports_of_job", {"job_id": job_id})
-        return [JobExport(row["id"], row["format"]) for row in rows]
+    async def export_keys(self, job_id: int) -> list[str]:
+        """Where the file store has its exports."""
+        rows = await self._database.fetch("export_keys_of_job", {"job_id": job_id})
+        return [row["key"] for row in rows]
 
     async def delete_chunk(self, job_id: int) -> bool:
         """Deletes some of a job in DELETING; False when nothing is left but its row."""

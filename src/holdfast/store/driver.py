@@ -47,7 +47,7 @@ class Transaction(Protocol):
     async def run(self, query: str, params: Mapping[str, Any]) -> None: ...
 
     async def run_many(self, query: str, rows: Sequence[Values]) -> None:
-        """Writes a batch with one statement; the rows' values stand in the query's order."""
+        """Writes a batch with one statement; the rows' values are in the query's order."""
         ...
 
     async def take_many(self, query: str, rows: Sequence[Values]) -> list[Row]:
@@ -97,4 +97,4 @@ def no_fault(verb: str, query: str) -> None:
 
 
 def no_observe(verb: str, seconds: float, waited: float) -> None:
-    """For stores whose latency nobody asks about."""
+    """For stores whose latency is not measured."""

@@ -89,7 +89,7 @@ class Ingest:
     async def lease_stream(
         self, tx: Transaction, job_id: int, worker: str, seconds: float
     ) -> StreamLease | None:
-        """Takes a stream of the job that has more pages and that nobody holds."""
+        """Takes a stream of the job that has more pages and is not leased."""
         token = self._new_token()
         free = await tx.fetch("leasable_stream", {"job_id": job_id})
         if not free:
@@ -142,7 +142,7 @@ class Ingest:
         advanced = await _advance(tx, stream, page, new_items, seconds)
         if not await _remember_cursor(tx, stream, page, new_items):
             raise DiscoveryError(
-                f"{stream.source} gave the same cursor twice: {page.next_cursor!r}"
+                f"{stream.source} returned the same cursor twice: {page.next_cursor!r}"
             )
         await _add_items(tx, stream.job_id, new_items)
         if note is not None:
@@ -176,7 +176,7 @@ class Ingest:
             "failed": 0 if error is None else 1,
             "error": error,
         }
-        await _end_slice(tx, stream, "released" if error is None else "put off", error)
+        await _end_slice(tx, stream, "released" if error is None else "postponed", error)
         await tx.run("release_stream", params)
 
     @verb

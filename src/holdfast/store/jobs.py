@@ -150,7 +150,7 @@ class Jobs:
     async def skip(
         self, tx: Transaction, job_id: int, items: NamedItems | FreeRanges, actor: str, reason: str
     ) -> Skipped:
-        """Skips a chunk of open items that nobody works on; continue with its `next`."""
+        """Skips a chunk of open items that are not being processed; continue with its `next`."""
         step = await skip(tx, job_id, items, reason)
         if step.skipped:
             detail = {"items": step.skipped, "reason": reason}
@@ -234,7 +234,7 @@ async def resume_job(
     if state in (JobState.DONE, JobState.FAILED) and not reopened:
         raise UnfitState(
             f"job {job_id} is {state} and has nothing left to do",
-            "Use `holdfast reprocess` to work finished items again.",
+            "Use `holdfast reprocess` to process finished items again.",
         )
     if reopened:
         await tx.run("undiscover_job", {"job_id": job_id})
@@ -283,7 +283,7 @@ async def _add_stream(tx: Transaction, new: NewJob, job_id: int, stream: NewStre
         await _refuse_anothers(tx, new, params)
     if not await tx.take("take_over_stream", params):
         raise UnfitState(
-            f"another job is walking {stream.source} of {new.pipeline} now",
+            f"another job is reading {stream.source} of {new.pipeline} now",
             "Wait for it, or cancel it: `holdfast jobs` lists it.",
         )
 

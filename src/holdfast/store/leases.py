@@ -282,7 +282,9 @@ async def _cut_in_pieces(tx: Transaction, expired: _Range, seqs: list[int], expi
 
 
 async def _quarantine(tx: Transaction, expired: _Range, seq: int, expiries: int) -> None:
-    message = f"its worker died {expiries} times while it was in work, {LONE_EXPIRIES} times alone"
+    message = (
+        f"its worker died {expiries} times while processing it, {LONE_EXPIRIES} times on its own"
+    )
     item = {"job_id": expired.job_id, "seq": seq, "message": message}
     await tx.run("quarantine_item", {**item, "tries": expiries})
     await tx.run("add_dead_letter", {**item, "code": "CRASHED"})

@@ -95,7 +95,7 @@ class Messages:
         return Relayed(len(wanted) - len(failed), len(rows) - len(wanted), reasons)
 
     async def listen(self, heard: Callable[[], None]) -> None:
-        """Calls `heard` when something was put into the outbox, where the database tells."""
+        """Calls `heard` when something was put into the outbox, if the database notifies."""
         await self._database.driver.listen("holdfast_outbox", heard)
 
     async def begin_turn(
@@ -110,7 +110,7 @@ class Messages:
         than the `room` of the worker that follows this one, and the job's owner may have another
         worker."""
         # A message may arrive before the relay that sent it has committed. To close the turn then
-        # would find nothing to close, and leave it open for ever. Waited for apart: a lock held
+        # would find nothing to close, and leave it open forever. Waited for apart: a lock held
         # by the transaction would make relays pass the job over.
         await self._database.fetch("await_relay", {"job_id": job_id})
         return await self._begin_turn(job_id, kind, message_id, room, owner_slices)

@@ -267,9 +267,9 @@ async def _transacting(connection: Any, begin: str) -> AsyncIterator[None]:
         await connection.execute(begin)
         yield
         if await connection.execute("COMMIT;") != "COMMIT":
-            # The server's answer after an error that somebody swallowed, such as a `save`.
+            # The server's answer after an error that was swallowed, for example in a `save`.
             raise asyncpg.InFailedSQLTransactionError(
-                "a statement failed, so that the whole transaction was rolled back"
+                "a statement failed, so the whole transaction was rolled back"
             )
     except BaseException:
         await _roll_back(connection)
@@ -295,12 +295,12 @@ class mapped_errors:
         if isinstance(error, asyncpg.DiskFullError):
             raise UserError(
                 "the database's disk is full; nothing was written",
-                "Make room on it, then give the same command again: it continues.",
+                "Free some space, then run the same command again to continue.",
             ) from error
         if isinstance(error, asyncpg.InvalidAuthorizationSpecificationError):
             raise UserError(
                 str(error),
-                "Mend user and password in HOLDFAST_DATABASE_URL, or let this host in "
+                "Correct the user and password in HOLDFAST_DATABASE_URL, or allow this host "
                 "(pg_hba.conf).",
             ) from error
         if isinstance(error, asyncpg.ClientConfigurationError):

@@ -132,7 +132,7 @@ class SqlFolder:
     owner: str | None = None
 
 
-#: Core's own. The console keeps its queries beside its code.
+#: Core's own. The console has its queries next to its code.
 CORE_FOLDERS = tuple(
     SqlFolder(Path(__file__).parents[1] / package / "sql") for package in ("store", "console")
 )

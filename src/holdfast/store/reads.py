@@ -18,7 +18,7 @@ from holdfast.store.rows import fields_of
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The counters beside what the rows say."""
+    """The counters, and the same counts from the rows."""
 
     counters: Counters
     items: int
@@ -92,7 +92,7 @@ class Reads:
         return [row[0] for row in rows]
 
     async def upload_jobs(self, pipelines: Sequence[str]) -> list[tuple[int, str, str]]:
-        """Jobs over stored files whose rows nobody ingests now: id, pipeline and owner."""
+        """Jobs over stored files whose rows are not being ingested: id, pipeline and owner."""
         rows = await self._database.fetch("upload_jobs", {"pipelines": list(pipelines)})
         return [(row["id"], row["pipeline"], row["owner_id"]) for row in rows]
 

@@ -1,5 +1,5 @@
-"""Skips open items that nobody works on, a chunk at a time. A range is held while items of it are
-skipped, so that no worker claims them."""
+"""Skips open items that are not being processed, a chunk at a time. A range is held while items of
+it are skipped, so that no worker claims them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQLite: one writer at a time, readers beside it, each connection in a thread of its own."""
+"""SQLite: one writer at a time, concurrent readers, each connection in its own thread."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class _Connection:
 
     def _open(self, _: Any) -> None:
         if not self._path.exists():
-            raise DatabaseGone(f"{self._path} is not there")
+            raise DatabaseGone(f"{self._path} does not exist")
         self._database = sqlite3.connect(
             self._path, timeout=_BUSY_SECONDS, isolation_level=None, cached_statements=256
         )
@@ -156,7 +156,7 @@ class _Connection:
         try:
             return await asyncio.shield(waiting)
         except asyncio.CancelledError:
-            # The statement runs to its end before anybody else may use the connection.
+            # The statement runs to its end before the connection is used again.
             await asyncio.wait([waiting])
             raise
 
@@ -262,7 +262,7 @@ class _mapped_errors:
         code = getattr(error, "sqlite_errorcode", None)
         if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
             raise UserError(
-                f"the database file is damaged or no database: {error}",
+                f"the database file is damaged or not a database: {error}",
                 "Restore it from a backup, or point HOLDFAST_DATABASE_URL at another file.",
             ) from error
         if code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
@@ -270,7 +270,7 @@ class _mapped_errors:
         if code == sqlite3.SQLITE_FULL:
             raise UserError(
                 "the disk is full; nothing was written",
-                "Make room on it, then give the same command again: it continues.",
+                "Free some space, then run the same command again to continue.",
             ) from error
         if code is not None and code & 0xFF in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR):
             raise DatabaseGone(str(error)) from error

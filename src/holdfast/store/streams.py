@@ -78,7 +78,7 @@ class SliceRow(NamedTuple):
 
 
 class StreamReads:
-    """A scope is an owner's name; None means everybody's."""
+    """A scope is an owner's name; None means all owners."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

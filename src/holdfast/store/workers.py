@@ -26,7 +26,7 @@ class Workers:
         pipelines: Sequence[str],
         listens: bool = False,
     ) -> None:
-        """`listens` tells that the worker hears messages, so that they may be sent for it."""
+        """`listens` says that the worker receives messages, so that they may be sent for it."""
         params = {
             "listens": int(listens),
             "name": name,

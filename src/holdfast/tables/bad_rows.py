@@ -11,12 +11,12 @@ from holdfast.tables.types import Progress, TableOptions
 
 BAD_ROWS = "rows that cannot be read (each becomes an ERROR item)"
 _EXCERPT_CHARACTERS = 200
-#: So many are let pass whatever their share: the first rows of a file say little about the rest.
+#: Always allowed, whatever their share: the first rows of a file say little about the rest.
 _FEW = 10
 
 
 def bad_row(reason: str, line: int, text: str, progress: Progress, options: TableOptions) -> bytes:
-    """The record that stands in for a row; counts it, and refuses one too many."""
+    """The record in place of a row; counts it, and refuses one too many."""
     progress.bad += 1
     _refuse_too_many(reason, line, progress, options)
     record = {BAD_ROW: reason, LINE: line, EXCERPT: excerpt(text)}

@@ -62,7 +62,7 @@ class GuardedFile(io.RawIOBase):
             self._since_row = 0
             self._one_line = True
         self._since_row += count
-        # What was read ahead may hold many rows that nobody asked for yet: one buffer's worth.
+        # What was read ahead may hold many rows that were not requested yet: one buffer's worth.
         if self._since_row > self._limit + 2 * len(buffer):
             self._drop_line(bytes(buffer[:count]))
         self._one_line = self._one_line and b"\n" not in bytes(buffer[:count])

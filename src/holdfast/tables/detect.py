@@ -313,9 +313,10 @@ def _unreadable(content: Content, head: bytes, encoding: str, flaws: Flaws) -> I
             f"{name} has a NUL character in line {first:,}; it is not {encoding} text.{count}",
             _utf16_hint(head) or "Remove the NUL bytes, for example with: tr -d '\\000'.",
         )
+    other = "utf-8" if encoding == "cp1252" else "cp1252"
     return InputError(
         f"{name} is not entirely {encoding} text: line {first:,} cannot be decoded.{count}",
-        "Give its real encoding with --encoding, for example --encoding cp1252, or fix the lines.",
+        f"Give its real encoding, for example --encoding {other}, or fix the lines.",
     )
 
 

@@ -81,8 +81,8 @@ class TableFile:
         """The rows after the first `cursor`. Each batch has at most as many rows as
         `page_rows` says before it, and ends with the row that reaches `max_page_bytes`.
         `bad_rows` of the rows before could not be read."""
-        found = self._reader.records(cursor, bad_rows)
-        with _failures_named(self.path), closing(found) as records:
+        rows = self._reader.records(cursor, bad_rows)
+        with _failures_named(self.path), closing(rows) as records:
             position, end = cursor, False
             while not end:
                 batch = _take(records, position, max(1, page_rows()), max_page_bytes)
@@ -138,6 +138,11 @@ def _open_reader(path: Path, options: TableOptions) -> TableReader:
     content = content_of(path, packed_head, options.max_unpacked_bytes)
     if is_zip(packed_head) and content.packing is None:
         return SpreadsheetReader(path, options)
+    if options.sheet is not None:
+        raise InputError(
+            f"{path.name} has no sheets, because it is not a spreadsheet.",
+            "Leave the sheet out, or check that it is the right file.",
+        )
     head = packed_head if content.packing is None else unpacked_head(content)
     refuse_foreign(content, head)
     text = find_text(content, head, options)

@@ -67,7 +67,7 @@ class JsonLinesReader:
         )
 
     def _checked(self, record: str, number: int) -> bytes:
-        """The line, or what stands in for it if it cannot be read."""
+        """The line, or its replacement if it cannot be read."""
         reason = self._reason_against(record)
         if reason is None:
             return record.encode()

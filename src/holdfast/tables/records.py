@@ -167,7 +167,7 @@ class RowEncoder:
         return record
 
     def _checked(self, row: list[str], encoded: bytes) -> bytes:
-        """The row, or what stands in for it if it is too large or holds a NUL."""
+        """The row, or its replacement if it is too large or has a NUL."""
         if any("\0" in cell for cell in row):
             return self._bad(row, "holds a NUL character")
         limit = self.options.max_cell_bytes

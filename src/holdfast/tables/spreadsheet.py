@@ -112,7 +112,7 @@ class SpreadsheetReader:
             yield row if len(row) >= width else row + [""] * (width - len(row))
 
     def _waiting_child(self) -> Child:
-        """The child that told the header, or a new one that is past it."""
+        """The child that read the header, or a new one that is past it."""
         child, self._child = self._child, None
         if child is None:
             child = Child(self._path, self._options)
@@ -244,12 +244,12 @@ def _too_wide(path: Path, options: TableOptions) -> InputError:
 
 
 def _furthest_cell(path: Path, options: TableOptions) -> str | None:
-    """None where a second child cannot find it out in its time either."""
+    """None if a second child cannot find it in time either."""
     child = Child(path, options, task="furthest")
     try:
-        found: str | None = child.receive()["furthest"]
+        cell: str | None = child.receive()["furthest"]
     except InputError:
         return None
     finally:
         child.stop()
-    return found
+    return cell

@@ -76,7 +76,7 @@ _RELATIONS = "{http://schemas.openxmlformats.org/officeDocument/2006/relationshi
 
 
 class Refusal(Exception):
-    """The workbook cannot be read; the parent tells the person."""
+    """The workbook cannot be read; the parent shows the reason."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
@@ -240,7 +240,7 @@ class Findings:
 
 
 def sheet_member(archive: zipfile.ZipFile, sheet: str) -> str:
-    """The name within the zip of a sheet's part; empty if it cannot be told."""
+    """The name within the zip of a sheet's part; empty if it is unknown."""
     try:
         workbook = ElementTree.fromstring(archive.read("xl/workbook.xml"))
         relations = ElementTree.fromstring(archive.read("xl/_rels/workbook.xml.rels"))
@@ -266,18 +266,18 @@ def column_index(letters: bytes) -> int:
 
 
 def notes(workbook: CalamineWorkbook, sheet: CalamineSheet, findings: Findings) -> list[str]:
-    found = []
+    lines = []
     if len(workbook.sheet_names) > 1:
-        others = listed([each for each in workbook.sheet_names if each != sheet.name])
-        found.append(f"The sheet {sheet.name!r} is read; others are there: {others}.")
+        others = listed([name for name in workbook.sheet_names if name != sheet.name])
+        lines.append(f"The sheet {sheet.name!r} is read; the others are: {others}.")
     if findings.formulas:
-        found.append(
+        lines.append(
             "Formulas are read as the values that were saved with them; one that was never"
             " calculated is empty."
         )
     if sheet.merged_cell_ranges:
-        found.append("Of merged cells only the first holds the value.")
-    return found
+        lines.append("Of merged cells only the first holds the value.")
+    return lines
 
 
 def rows(
@@ -297,14 +297,14 @@ def rows(
 
 
 def cut(cells: list[str], characters: int) -> list[str]:
-    """The row, or as much of one that is too large as shows that it is."""
+    """The row; one that is too large is cut just above the limit."""
     if sum(map(len, cells)) < characters:
         return cells
-    kept = []
+    shortened = []
     for cell in cells:
-        kept.append(cell[:characters])
-        characters -= len(kept[-1])
-    return kept
+        shortened.append(cell[:characters])
+        characters -= len(shortened[-1])
+    return shortened
 
 
 def text_of(value: Any, problems: Counter[str]) -> str:

@@ -1,8 +1,8 @@
-"""Threads in which tables are read. They are apart from the process's other threads, so that files
-which take long to read hold up neither log-ins nor one another's kind: looking into a file waits
-for looks only, taking one in for other intakes.
+"""Threads in which tables are read. They are separate from the process's other threads, so
+that slow files do not delay logins. Previews and intakes have separate threads too: a preview waits
+only for other previews, an intake only for other intakes.
 
-Their number also bounds how many workbooks are read at once, each with memory of its own.
+Their number also limits how many workbooks are read at once, each with its own memory.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 async def look(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Opens a file for somebody who waits for what is in it."""
+    """Opens a file for a person who waits for its contents."""
     return await _run(_LOOKS, function, *args, **kwargs)
 
 

@@ -72,13 +72,13 @@ def format_of(path: Path, explicit: str | None) -> str:
                 f"There is no export format {explicit!r}.", f"Choose one of: {', '.join(FORMATS)}."
             )
         return explicit
-    found = _SUFFIXES.get(path.suffix.lower())
-    if found is None:
+    format = _SUFFIXES.get(path.suffix.lower())
+    if format is None:
         raise UserError(
-            f"{path.name} does not show which format to write.",
-            f"End its name in {', '.join(_SUFFIXES)}, or use --format.",
+            f"The name {path.name} does not say which format to write.",
+            f"Use a name that ends in {', '.join(_SUFFIXES)}.",
         )
-    return found
+    return format
 
 
 @contextmanager
@@ -233,15 +233,15 @@ class XlsxWriter:
 
     @property
     def notes(self) -> list[str]:
-        found = []
+        notes = []
         if self._cut_cells:
-            found.append(
+            notes.append(
                 f"{self._cut_cells:,} cells were longer than {CELL_CHARACTERS:,} characters, the"
                 f" most that XLSX allows; they were cut and end in {CUT_MARK!r}."
             )
         if self._sheets > 1:
-            found.append(f"The rows fill {self._sheets} sheets.")
-        return found
+            notes.append(f"The rows fill {self._sheets} sheets.")
+        return notes
 
     def write(self, rows: Sequence[Mapping[str, Any]]) -> None:
         with _failures_named(self._name):
@@ -274,8 +274,8 @@ class XlsxWriter:
         if len(text) > CELL_CHARACTERS // 2 and _utf16_length(text) > CELL_CHARACTERS:
             self._cut_cells += 1
             room = (CELL_CHARACTERS - len(CUT_MARK)) * 2
-            kept = text.encode("utf-16-le", "replace")[:room].decode("utf-16-le", "ignore")
-            text = kept + CUT_MARK
+            start = text.encode("utf-16-le", "replace")[:room].decode("utf-16-le", "ignore")
+            text = start + CUT_MARK
         if text.startswith("<r>") and text.endswith("</r>"):
             # The library would take such a string for markup and write it unescaped.
             text += " "

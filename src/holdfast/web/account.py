@@ -11,6 +11,7 @@ from holdfast.api.identity import ip_of, require_session
 from holdfast.api.shapes import Id
 from holdfast.console.own_account import MOST_DAYS, OwnAccount
 from holdfast.web.context import Visit, Visitor
+from holdfast.web.formatting import size
 from holdfast.web.forms import UserPost, fields, whole_number
 
 router = APIRouter(prefix="/account")
@@ -27,9 +28,13 @@ async def show(visit: Visitor) -> Response:
         here="account",
         user=user,
         tokens=listed.tokens,
-        usage=[(name, f"{used[name]:,}", f"{limits[name]:,}") for name in used],
+        usage=[(name, _amount(name, used[name]), _amount(name, limits[name])) for name in used],
         second_factor=await visit.parts.second_factors.is_needed(user.name),
     )
+
+
+def _amount(name: str, count: int) -> str:
+    return size(count) if name == "bytes" else f"{count:,}"
 
 
 @router.post("/password")

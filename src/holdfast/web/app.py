@@ -16,7 +16,7 @@ from starlette.types import Scope
 
 from holdfast.api.identity import find_person, parts_of
 from holdfast.api.problems import status_of
-from holdfast.errors import DatabaseGone, NotAllowed, UserError
+from holdfast.errors import DatabaseGone, NotAllowed, NotThere, UserError
 from holdfast.web import (
     account,
     audit,
@@ -122,6 +122,8 @@ async def _problem(request: Request, status: int, error: Exception) -> Response:
 
 def _message(status: int, error: Exception) -> tuple[int, str, str | None]:
     """The status, what is wrong, and what to do about it."""
+    if isinstance(error, NotThere):  # its hint names an API route; the page links to the list
+        return status_of(error), error.message, None
     if isinstance(error, UserError):
         return status_of(error), error.message, error.hint
     if status in (404, 405, 422):

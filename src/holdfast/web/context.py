@@ -64,7 +64,7 @@ def site_of(request: Request) -> Site:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One request for a page by somebody who is logged in."""
+    """One request for a page by a logged-in user."""
 
     request: Request
     person: Person
@@ -142,7 +142,7 @@ def read_note(request: Request) -> Note | None:
 
 
 async def visitor(request: Request) -> Visit:
-    """Anybody who is logged in."""
+    """Every logged-in user."""
     person = await find_person(request)
     if person is None:
         raise NotAllowed("log in first", "Your session may have expired.", log_in=True)

@@ -19,7 +19,7 @@ _LARGEST = 10**12
 
 
 async def user_post(visit: Visitor) -> Visit:
-    """A form that anybody may post, for changes to what is their own."""
+    """A form that every user may post, to change their own things."""
     form_token = (await fields(visit.request)).get("csrf", "")
     check_csrf(visit.parts, visit.person, visit.request.headers.get(CSRF_HEADER) or form_token)
     return visit

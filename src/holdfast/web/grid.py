@@ -44,16 +44,16 @@ async def grid_page(
     size = _FIRST_PAGE if position is None else _PAGE
     if position is None and filter.row is not None:
         position = {"phase": "seq", "seq": filter.row - 1}
-    found = await parts.item_lists.page(job, filter.items, values, position, size)
-    grid = grid_of(job, found.items, await parts.console.rulings.any(job.id))
+    page = await parts.item_lists.page(job, filter.items, values, position, size)
+    grid = grid_of(job, page.items, await parts.console.rulings.any(job.id))
     known = grid.columns[1:-_OWN_COLUMNS]
     shown = [name for name in columns if name in known or not job.columns] or known
     return GridPage(
         columns=known,
         shown=shown,
-        rows=[_row(item, grid.row(item), shown) for item in found.items],
-        next=None if found.next is None else cursors.write(found.next),
-        searched=found.looked if values else None,
+        rows=[_row(item, grid.row(item), shown) for item in page.items],
+        next=None if page.next is None else cursors.write(page.next),
+        searched=page.looked if values else None,
     )
 
 

@@ -30,7 +30,7 @@ router = APIRouter()
 #: Identifies the browser to the form of a link, before there is a session.
 _VISIT_COOKIE = "holdfast_visit"
 _VISIT_SECONDS = 3600
-#: Values of Sec-Fetch-Site; a form on another site could log people in as somebody else.
+#: Values of Sec-Fetch-Site; a form on another site could log people in as another user.
 _OWN_SITE = ("same-origin", "none")
 
 
@@ -104,7 +104,7 @@ def _link_form(token: str, request: Request, parts: Parts, expired: bool = False
         site_of(request).render("login_link.html", context), 403 if expired else 200
     )
     response.headers["Cache-Control"] = "no-store"
-    # Strict: a form on another site, which could log people in as somebody else, lacks it.
+    # Strict: a form on another site, which could log people in as another user, lacks it.
     response.set_cookie(
         _VISIT_COOKIE,
         visit,

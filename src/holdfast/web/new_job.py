@@ -21,7 +21,7 @@ from holdfast.pipeline import Pipeline
 from holdfast.web.column_guess import guesses
 from holdfast.web.context import Visit, Visitor
 from holdfast.web.formatting import parsed
-from holdfast.web.forms import OperatorPost, fields, parse_options, whole_number
+from holdfast.web.forms import OperatorPost, fields, whole_number
 
 router = APIRouter(prefix="/new")
 
@@ -42,7 +42,7 @@ async def choose(visit: Visitor, pipeline: PipelineName = "") -> Response:
         "new_job.html",
         here="jobs",
         pipelines=parts.new_jobs.startable,
-        planning=[each for each in parts.pipelines.values() if each.plans],
+        planning=[known for known in parts.pipelines.values() if known.plans],
         chosen=_chosen(visit, pipeline),
         files=await parts.console.files.page(visit.person.scope, _RECENT_FILES),
         ingest=await parts.flags.is_on(Flag.INGEST),
@@ -157,7 +157,7 @@ async def _request(visit: Visit) -> JobRequest:
         table=table_options(form),
         columns=names,
         columns_are_confirmed=True,
-        options=_declared_options(form) | parse_options(form.get("options", "")),
+        options=_declared_options(form),
         caps=Caps(whole_number(form.get("max_items"))),
         ip=ip_of(visit.request),
     )

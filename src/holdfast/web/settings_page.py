@@ -41,7 +41,10 @@ async def set_switch(visit: AdminPost) -> Response:
     form = await fields(visit.request)
     scope, on = form.get("scope", ""), form.get("on") == "1"
     check_scope(scope)
-    await visit.parts.control(visit.person.name).switch(scope, on, reason_in(form))
+    changed = await visit.parts.control(visit.person.name).switch(scope, on, reason_in(form))
+    if not changed:
+        state = "on" if on else "off"
+        return visit.go("/settings#switches", f"Kill switch {scope} was already {state}.")
     if on:
         note = f"Kill switch {scope} is on: work stops within one slice, on every host."
         return visit.go("/settings#switches", note)

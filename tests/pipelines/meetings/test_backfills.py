@@ -1,4 +1,4 @@
-"""How a municipality stands as a whole: never better than what is known of all its documents."""
+"""The state of a municipality as a whole: never better than that of all its documents."""
 
 from __future__ import annotations
 

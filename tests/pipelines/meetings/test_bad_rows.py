@@ -58,7 +58,7 @@ async def test_bad_rows_are_rejected_with_their_reason_and_harm_no_other(
     assert (await town.counts(stream["job_id"]))["rejected"] >= len(bad)
 
 
-async def test_rejected_row_that_is_mended_upstream_becomes_a_page(town: Town, site: Site) -> None:
+async def test_rejected_row_that_is_fixed_upstream_becomes_a_page(town: Town, site: Site) -> None:
     good = generated(120)
     bad = Row("CityCouncil", "someday", 1, "text")
     site.add("minutes", [*good, bad])
@@ -146,7 +146,7 @@ async def test_reply_larger_than_allowed_is_asked_for_in_smaller_pages(
     await small.assert_verified()
 
 
-async def test_site_that_lacks_a_table_is_told_after_it_was_given_time(
+async def test_site_that_lacks_a_table_is_reported_after_it_was_given_time(
     town: Town, site: Site
 ) -> None:
     site.drop("minutes")
@@ -156,7 +156,7 @@ async def test_site_that_lacks_a_table_is_told_after_it_was_given_time(
 
 
 @pytest.mark.parametrize("column", ["meeting", "date", "page", "text"])
-async def test_site_that_lacks_a_column_is_told(town: Town, site: Site, column: str) -> None:
+async def test_site_that_lacks_a_column_is_reported(town: Town, site: Site, column: str) -> None:
     site.drop("minutes")
     columns = [name for name in ("meeting", "date", "page", "text") if name != column]
     site.create("minutes", f"id text primary key, {', '.join(columns)}")
@@ -166,7 +166,7 @@ async def test_site_that_lacks_a_column_is_told(town: Town, site: Site, column: 
     assert (column in error and "lacks the column" in error) or "refused the request" in error
 
 
-async def test_table_whose_ids_are_numbers_is_told(town: Town, site: Site) -> None:
+async def test_table_whose_ids_are_numbers_is_reported(town: Town, site: Site) -> None:
     site.drop("minutes")
     site.create("minutes", "id integer primary key, meeting, date, page, text, page_image")
     site.execute("insert into minutes values (1, 'a', '2020-01-01', 1, 'text', null)")
@@ -174,7 +174,7 @@ async def test_table_whose_ids_are_numbers_is_told(town: Town, site: Site) -> No
     assert "is not text" in (await town.stream())["error"]
 
 
-async def test_id_too_long_for_an_index_is_told(town: Town, site: Site) -> None:
+async def test_id_too_long_for_an_index_is_reported(town: Town, site: Site) -> None:
     site.add("minutes", [Row("Parks", "2020-01-01", 1, "text", id="x" * 501)])
     await town.backfill(types=["minutes"])
     assert "more than 500 characters" in (await town.stream())["error"]

@@ -132,7 +132,7 @@ async def test_table_that_is_empty_of_a_sudden_is_not_believed(town: Town, site:
     assert await town.pages() == before
 
 
-async def test_site_that_never_stands_still_fails_and_says_so(
+async def test_site_that_never_stops_changing_fails_and_says_so(
     town: Town, site: Site, front: Front
 ) -> None:
     site.add("minutes", generated(150))

@@ -139,7 +139,7 @@ async def test_request_during_a_run_is_marked_and_fulfilled_after_it(
     assert not (await town.stream())["rerun"]
 
 
-async def test_crashed_run_goes_on_by_itself_and_a_request_finds_it_live(
+async def test_crashed_run_continues_by_itself_and_a_request_finds_it_live(
     town: Town, site: Site, front: Front
 ) -> None:
     site.add("minutes", generated(900))
@@ -222,12 +222,12 @@ async def test_cancelled_full_starts_again(town: Town, site: Site) -> None:
     assert await town.pages() == site.rows("minutes")
 
 
-async def test_dry_run_tells_and_does_nothing(town: Town) -> None:
+async def test_dry_run_only_shows_what_it_would_do(town: Town) -> None:
     assert await order(town, dry_run=True) == "start full"
     assert await town.jobs() == []
 
 
-async def test_schedule_asks_for_every_municipality(store: Store, town: Town, site: Site) -> None:
+async def test_schedule_plans_every_municipality(store: Store, town: Town, site: Site) -> None:
     site.add("minutes", generated(30))
     other = Town(store, town.url, "berkeley.ca")
     await other.add()

@@ -95,7 +95,7 @@ async def test_site_that_cannot_give_large_pages_in_time_is_asked_for_smaller_on
     await town.assert_verified()
 
 
-async def test_sifted_walk_that_ends_too_early_is_no_end(
+async def test_sifted_walk_that_ends_too_early_is_not_an_end(
     town: Town, site: Site, front: Front
 ) -> None:
     site.add("minutes", generated(450))
@@ -116,7 +116,7 @@ async def test_sifted_walk_that_ends_too_early_is_no_end(
     assert stream["job_state"] == "FAILED" and "the pages ended at" in stream["error"]
 
 
-async def test_hiccup_that_does_not_pass_fails_and_is_no_end(
+async def test_temporary_error_that_persists_fails_the_stream(
     town: Town, site: Site, front: Front
 ) -> None:
     site.add("minutes", generated(450))
@@ -144,7 +144,7 @@ async def test_402_closes_the_gate_and_uses_up_no_attempt(
     assert "402" in gate["reason"] and "rate_limit_exceeded" in gate["reason"]
 
 
-async def test_402_of_another_kind_is_told(town: Town, front: Front) -> None:
+async def test_402_of_another_kind_is_reported(town: Town, front: Front) -> None:
     front.rule("minutes", lambda _, number: json_answer({"error": "query_too_long"}, 402))
     await town.backfill(types=["minutes"])
     assert "query_too_long" in (await town.stream())["error"]
@@ -250,7 +250,9 @@ async def test_site_that_sorts_otherwise_is_an_error_and_no_end(
 
 
 @each_generation
-async def test_token_of_another_sort_is_no_false_end(town: Town, site: Site, front: Front) -> None:
+async def test_token_of_another_sort_is_not_a_false_end(
+    town: Town, site: Site, front: Front
+) -> None:
     """Once in mid-walk the site answers as it does to a token that it misreads: no rows, no
     successor, status 200."""
     site.add("minutes", generated(450))
@@ -270,14 +272,16 @@ async def test_token_of_another_sort_is_no_false_end(town: Town, site: Site, fro
     await town.assert_verified()
 
 
-async def test_site_that_does_not_exist_is_told(town: Town, front: Front) -> None:
+async def test_site_that_does_not_exist_is_reported(town: Town, front: Front) -> None:
     front.rule("minutes", lambda _, number: redirect("http://home.example/"))
     await town.backfill(types=["minutes"])
     error = (await town.stream())["error"]
     assert "home.example" in error and "another host is refused" in error
 
 
-async def test_key_and_secret_are_sent_and_a_bad_key_is_told(store: Store, front: Front) -> None:
+async def test_key_and_secret_are_sent_and_a_bad_key_is_reported(
+    store: Store, front: Front
+) -> None:
     town = Town(store, front.url, api_key="k3y", service_secret="s3rvice", secret_hosts=front.url)
     await town.add()
     refused = json_answer({"error": "Invalid API key"}, 401)

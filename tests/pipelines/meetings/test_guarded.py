@@ -130,7 +130,7 @@ async def test_backfill_of_an_unknown_type_is_refused(people: People, type: str)
 
 
 async def test_secrets_go_only_where_settings_say(store: Store) -> None:
-    """b) The site of a town may be anywhere; the service's secrets are not for everybody."""
+    """b) The site of a town may be anywhere; the service's secrets are not sent everywhere."""
     async with World() as world:
         world.on("/meetings/agendas.json", json_answer({"rows": []}))
         world.on("/meetings/minutes.json", json_answer({"rows": []}))

@@ -50,7 +50,7 @@ def start_worker(children: Children, database_url: str, tmp_path: Path) -> Calla
 
 
 async def wait_for(pages: int, front: Front) -> None:
-    """Until so many more requests were made."""
+    """Until this many more requests were made."""
     goal = len(front.asked) + pages
     while len(front.asked) < goal:
         await asyncio.sleep(0.005)

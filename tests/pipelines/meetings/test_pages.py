@@ -95,7 +95,7 @@ def test_pages_without_anything_teach(visitors: Visitors) -> None:
     assert 'href="/meetings"' in visitors.admin.get("/jobs").text
 
 
-def test_list_tells_how_each_backfill_stands(filled: Visitors) -> None:
+def test_list_shows_the_state_of_each_backfill(filled: Visitors) -> None:
     filled.site.run(filled.town.ask({"add": {"subdomain": "berkeley.ca", "name": "Berkeley"}}))
     text = filled.admin.get("/meetings").text
     assert "is-verified" in text and "is-not_started" in text and "CA" in text
@@ -138,7 +138,7 @@ def test_search_marks_the_words_and_nothing_else(filled: Visitors) -> None:
     assert "<script>alert" not in filled.admin.get(quoted).text
 
 
-def test_lists_go_on_where_they_ended(filled: Visitors) -> None:
+def test_lists_continue_where_they_ended(filled: Visitors) -> None:
     api = "/api/meetings"
 
     def everything(path: str, name: str) -> list[Any]:
@@ -348,7 +348,7 @@ def test_change_without_the_sessions_token_is_refused(filled: Visitors) -> None:
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-def test_nobody_reads_without_logging_in(filled: Visitors) -> None:
+def test_reading_requires_a_login(filled: Visitors) -> None:
     with httpx2.Client(base_url=filled.site.url) as client:
         for path in READ:
             assert client.get(path).headers["location"].startswith("/login"), path
@@ -362,7 +362,7 @@ def test_nobody_reads_without_logging_in(filled: Visitors) -> None:
      "/meetings/pages/77", "/meetings/pages/99999999999999999999", "/meetings/streams/77",
      "/meetings/municipalities/nowhere.ca/edit", "/meetings/municipalities/..%2f..%2fetc"],
 )  # fmt: skip
-def test_what_is_not_there_is_told_as_a_page(visitors: Visitors, path: str) -> None:
+def test_missing_object_is_reported_on_a_page(visitors: Visitors, path: str) -> None:
     reply = visitors.admin.get(path)
     assert reply.status_code == 404 and reply.headers["content-type"].startswith("text/html")
     assert '<a class="button" href="/meetings">Go to Meetings</a>' in reply.text

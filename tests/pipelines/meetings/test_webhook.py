@@ -43,7 +43,7 @@ async def client_of(town: Town, url: str) -> AsyncIterator[httpx2.AsyncClient]:
 
 @pytest.fixture
 async def unknown(store: Store) -> Town:
-    """A town that nobody registered."""
+    """A town that is not registered."""
     return Town(store, "http://127.0.0.1:1", webhook_secret=SECRET)
 
 
@@ -241,9 +241,7 @@ def test_api_serves_the_webhook_of_the_built_in_pipeline(
 
 
 @pytest.mark.parametrize("url", ["https://user:secret@site.example", "http://key@site.example/x"])
-async def test_url_with_a_password_is_refused_before_anybody_reads_it(
-    unknown: Town, url: str
-) -> None:
+async def test_url_with_a_password_is_refused_before_it_is_read(unknown: Town, url: str) -> None:
     with pytest.raises(UserError, match="must not contain a user or password"):
         await unknown.ask({"add": {"subdomain": "x.ca", "url": url}})
     assert not await unknown.fetch("select 1 from meetings_municipalities")

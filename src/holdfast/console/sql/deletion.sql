@@ -7,12 +7,6 @@ from   jobs
 where  file_id = :file_id and state in ('QUEUED', 'RUNNING', 'PAUSED')
 limit  1;
 
--- name: other_files_at
--- Whether the bytes belong to another file too.
-select count(*)
-from   files
-where  path = :path and id <> :id;
-
 -- name: delete_file
 delete from files
 where  id = :id

@@ -47,7 +47,7 @@ where  id = :id and state in ('QUEUED', 'RUNNING') and (worker is null or expire
 returning @operation_columns;
 
 -- name: step_operation
--- The fence of a step: it counts only while the operation is ours and nobody cancelled it.
+-- The fence of a step: it counts only while the operation is ours and not cancelled.
 update operations
 set    position = :position, done_count = done_count + :done, left_count = left_count + :left,
        result = :result, expires_at = @after(:seconds)

@@ -14,7 +14,7 @@ where    job_id = :job_id and seq = :seq
 order by version;
 
 -- name: add_ruling
--- Gives nothing where somebody else was first.
+-- Returns nothing if another decision was first.
 insert into rulings (job_id, seq, version, kind, value, changes, reason, author, at)
 values (:job_id, :seq, :version, :kind, :value, :changes, :reason, :author, @now)
 on conflict (job_id, seq, version) do nothing

@@ -59,10 +59,10 @@ class ConcurrencyPace:
     the old one.
 
     The reference is the uncontended latency. It may fall, but it never follows a rise: a limit
-    that grows slowly would drag it along for ever. Instead, after enough congested rounds, the
+    that grows slowly would drag it along forever. Instead, after enough congested rounds, the
     limit is lowered to 0.4 for one round and the reference is measured again. Latency holds the
     limit below twice the provider's capacity, so 0.4 of it is not contended, and this does not
-    drift either; a provider that became slower for everybody gets its limit back.
+    drift either; a provider that became slower for all clients gets its limit back.
     """
 
     def __init__(self, bounds: ConcurrencyBounds) -> None:
@@ -165,7 +165,7 @@ class ConcurrencyPace:
             self._uncontended = 0.8 * self._uncontended + 0.2 * latency if steady else latency
         gradient = self._bounds.tolerance * self._uncontended / latency
         if gradient >= 1.0:
-            return self._grown(mean_seconds), f"latency stays at {duration(latency)}"
+            return self._grown(mean_seconds), f"latency is steady at {duration(latency)}"
         return self._congested(max(0.5, gradient)), (
             f"latency of {duration(latency)} is over {self._bounds.tolerance:g} times "
             f"the uncontended {duration(self._uncontended)}"

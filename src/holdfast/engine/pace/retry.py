@@ -89,7 +89,7 @@ def decide_not_found(
     policy: RetryPolicy, *, misses: int, rng: Random, spacing: float = 1.0
 ) -> Verdict:
     """Whether a record that was not found is looked up again; `misses` counts this time."""
-    why = f"not found at look {misses} of {policy.max_attempts_not_found}"
+    why = f"not found on attempt {misses} of {policy.max_attempts_not_found}"
     if misses >= policy.max_attempts_not_found:
         return Verdict(False, 0.0, True, why)
     delay = _delay(policy.not_found, misses - 1, spacing, None, rng)

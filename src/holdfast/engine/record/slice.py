@@ -159,7 +159,7 @@ class ProcessingSlice:
             await self._end_settling()
             await self._release()
         finally:
-            # Whatever happened: leases that nobody works on must not be renewed.
+            # Whatever happened: unused leases must not be renewed.
             await end_tasks(self._background)
         if self._failure is not None:
             raise self._failure

@@ -43,13 +43,15 @@ class Backfill:
 
 def backfill_of(streams: Sequence[Json], other: OtherRows) -> Backfill:
     by_type = [
-        [one for one in streams if one["document_type"] == kind]
+        [stream for stream in streams if stream["document_type"] == kind]
         for kind in DocumentType
-        if any(one["document_type"] == kind for one in streams)
+        if any(stream["document_type"] == kind for stream in streams)
     ]
-    counts = [_counts(each) for each in by_type]
-    proofs = [max((one["verified_at"] for one in each if one["verified_at"]), default=None)
-              for each in by_type]  # fmt: skip
+    counts = [_counts(group) for group in by_type]
+    proofs = [
+        max((stream["verified_at"] for stream in group if stream["verified_at"]), default=None)
+        for group in by_type
+    ]
     rows = _sum([rows for rows, _ in counts])
     return Backfill(
         _state(streams, bool(proofs) and all(proofs)),
@@ -65,7 +67,7 @@ def _state(streams: Sequence[Json], proven: bool) -> BackfillState:
     """The worst state of any of them."""
     if not streams:
         return BackfillState.NOT_STARTED
-    states = {one["job_state"] for one in streams}
+    states = {stream["job_state"] for stream in streams}
     if JobState.FAILED in states:
         return BackfillState.FAILED
     if states & {JobState.RUNNING, JobState.QUEUED}:
@@ -73,9 +75,9 @@ def _state(streams: Sequence[Json], proven: bool) -> BackfillState:
     if JobState.PAUSED in states:
         return BackfillState.PAUSED
     complete = {
-        one["document_type"]
-        for one in streams
-        if one["mode"] == Mode.FULL and one["full_completed_at"]
+        stream["document_type"]
+        for stream in streams
+        if stream["mode"] == Mode.FULL and stream["full_completed_at"]
     }
     if complete != set(DocumentType):
         return BackfillState.INCOMPLETE
@@ -84,11 +86,11 @@ def _state(streams: Sequence[Json], proven: bool) -> BackfillState:
 
 def _counts(streams: Sequence[Json]) -> tuple[int | None, int | None]:
     """Rows here and expected, of one type: as last counted, or as far as the first pass is."""
-    counted = [one for one in streams if one["actual"] is not None]
+    counted = [stream for stream in streams if stream["actual"] is not None]
     if counted:
-        latest = max(counted, key=lambda one: str(one["updated_at"]))
+        latest = max(counted, key=lambda stream: str(stream["updated_at"]))
         return latest["actual"], latest["expected"]
-    full = next((one for one in streams if one["mode"] == Mode.FULL), None)
+    full = next((stream for stream in streams if stream["mode"] == Mode.FULL), None)
     if full is None:
         return None, None
     return full["rows"], full["expected"]

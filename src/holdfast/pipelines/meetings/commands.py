@@ -88,10 +88,10 @@ def list_municipalities(as_json: bool = JSON) -> None:
         print_json(municipalities)
         return
     rows = [
-        (one["subdomain"], one["name"], stream["document_type"], stream["mode"], stream["state"],
+        (row["subdomain"], row["name"], stream["document_type"], stream["mode"], stream["state"],
          stream["rows"], stream["expected"], stream["verified_at"], stream["error"])
-        for one in municipalities
-        for stream in one["streams"] or [_NO_STREAM]
+        for row in municipalities
+        for stream in row["streams"] or [_NO_STREAM]
     ]  # fmt: skip
     headers = ("municipality", "name", "type", "mode", "state", "rows", "expected", "verified",
                "error")  # fmt: skip

@@ -175,21 +175,21 @@ class SiteTable:
         if token is not None and not (isinstance(token, str) and token):
             raise DiscoveryError(f"{self._url}: the next token is {token!r}")
         ids: list[Any] = [row.get("id") for row in rows]
-        if not all(isinstance(one, str) and one and "\0" not in one for one in ids):
+        if not all(isinstance(row_id, str) and row_id and "\0" not in row_id for row_id in ids):
             raise DiscoveryError(f"{self._url}: the id of a row is not text")
-        if any(len(one) > _ID_CHARACTERS for one in ids):
+        if any(len(row_id) > _ID_CHARACTERS for row_id in ids):
             raise DiscoveryError(f"{self._url}: an id has more than {_ID_CHARACTERS} characters")
         return Rows(rows, ids, token, _exact_count(body), size)
 
     def _check_order(self, page: Rows, after: str | None) -> None:
         before = after
-        for one in page.ids:
-            if before is not None and one <= before:
+        for row_id in page.ids:
+            if before is not None and row_id <= before:
                 raise DiscoveryError(
-                    f"{self._url} does not keep to the order of ids: {one!r} came after "
+                    f"{self._url} does not keep to the order of ids: {row_id!r} came after "
                     f"{before!r}; the site ignores the cursor or sorts differently"
                 )
-            before = one
+            before = row_id
         if page.token is not None and not page.ids:
             raise DiscoveryError(f"{self._url} returned no rows but says there are more")
 

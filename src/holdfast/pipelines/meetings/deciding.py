@@ -44,7 +44,9 @@ def decide(standings: Sequence[Standing], wanted: Mode | None, force: bool) -> D
     """`standings` are those of the collection; without `wanted`, the table decides the mode."""
     by_mode = {standing.mode: standing for standing in standings}
     full, incremental = by_mode.get(Mode.FULL), by_mode.get(Mode.INCREMENTAL)
-    live = next((one for one in (full, incremental) if one is not None and one.live), None)
+    live = next(
+        (stream for stream in (full, incremental) if stream is not None and stream.live), None
+    )
     forced = force or (full is not None and full.force_full)
     if live is not None:
         return _mark(live, full, force)
@@ -74,6 +76,6 @@ def _incremental(full: Standing | None, incremental: Standing | None, why: str) 
     if incremental is not None and incremental.job_state is JobState.FAILED:
         return Decision(Action.RESUME, "its incremental pass failed", incremental, rerun=True)
     complete = full is not None and full.full_completed_at is not None
-    proofs = [one.verified_at for one in (full, incremental) if one and one.verified_at]
+    proofs = [stream.verified_at for stream in (full, incremental) if stream and stream.verified_at]
     proven_at = max(proofs, default=None)
     return Decision(Action.START_INCREMENTAL, why, complete=complete, proven_at=proven_at)

@@ -38,7 +38,7 @@ class Municipality:
     updated_at: Any = None
 
 
-FIELDS = tuple(one.name for one in fields(Municipality) if one.name not in ("id",))[:-2]
+FIELDS = tuple(field.name for field in fields(Municipality) if field.name not in ("id",))[:-2]
 _NUMBERS: Mapping[str, type] = {"pages": int, "latitude": float, "longitude": float}
 
 
@@ -116,7 +116,7 @@ def _number(name: str, value: Any) -> Any:
 def _url(url: str) -> str:
     if re.match(r"https?://[^/?#]*@", url):
         raise UserError(
-            "the URL of a site must not contain a user or password, because everybody can read it",
+            "the URL of a site must not contain a user or password, because every user can read it",
             "Set HOLDFAST_MEETINGS_API_KEY or HOLDFAST_MEETINGS_SERVICE_SECRET.",
         )
     if not re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", url):

@@ -103,7 +103,7 @@ class Planner:
         decisions = await self._decide([municipality], DocumentType) if changed else []
         answer = {
             "action": "created" if known is None else "updated",
-            "decisions": [_shown(*each) for each in decisions],
+            "decisions": [_shown(*decision) for decision in decisions],
         }
         return Planned(self._orders(decisions, reported=True), answer, _acts(known, municipality))
 
@@ -128,7 +128,7 @@ class Planner:
         force = bool(request.get("force"))
         decisions = await self._decide([municipality], types, wanted, force)
         orders = [] if request.get("dry_run") else self._orders(decisions)
-        return Planned(orders, [_shown(*each) for each in decisions])
+        return Planned(orders, [_shown(*decision) for decision in decisions])
 
     async def _force_full(self, source: str) -> Planned:
         subdomain, document_type = split_source(source)
@@ -139,7 +139,7 @@ class Planner:
     async def _follow(self, source: str) -> Planned:
         """What was requested while the job was running."""
         standings = await self._standings([source])
-        if not any(each.force_full or each.rerun_requested for each in standings):
+        if not any(standing.force_full or standing.rerun_requested for standing in standings):
             return Planned()
         subdomain, document_type = split_source(source)
         municipality = await self._reads.municipality(subdomain)
@@ -154,7 +154,7 @@ class Planner:
         else:
             municipalities = await self._reads.all_municipalities()
         decisions = await self._decide(municipalities, DocumentType)
-        return Planned(self._orders(decisions), [_shown(*each) for each in decisions])
+        return Planned(self._orders(decisions), [_shown(*decision) for decision in decisions])
 
     async def _decide(
         self,
@@ -179,7 +179,11 @@ class Planner:
         committed, and most are not live."""
         many = len(sources) > 2
         standings = _by_source(await self._standings(None if many else sources))
-        live = [source for source in sources if any(one.live for one in standings.get(source, ()))]
+        live = [
+            source
+            for source in sources
+            if any(standing.live for standing in standings.get(source, ()))
+        ]
         if many and live:
             standings |= _by_source(await self._standings(live))
         return standings
@@ -191,7 +195,7 @@ class Planner:
         reported: bool = False,
     ) -> list[Order]:
         """`reported`: the site or a person may have reported a change."""
-        return [order for each in decisions for order in self._orders_of(*each, reported)]
+        return [order for decision in decisions for order in self._orders_of(*decision, reported)]
 
     def _orders_of(
         self,

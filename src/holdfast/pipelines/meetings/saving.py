@@ -117,7 +117,7 @@ class Saving:
         new = {key: max(by_key[key]) for key in by_key if key not in known}
         await self._add(new)
         for key, row in new.items():
-            by_key[key] = [one for one in by_key[key] if one is not row]
+            by_key[key] = [other for other in by_key[key] if other is not row]
         left = {key: group for key, group in by_key.items() if group}
         known |= await self._find(key for key in left if key not in known)
         await self._update(left, known)
@@ -138,23 +138,23 @@ class Saving:
     async def _documents(self, rows: Sequence[_Row]) -> dict[tuple[str, str], int]:
         wanted = sorted({(row.place.meeting, row.place.date) for row in rows})
         keys = [(*self._collection, *key) for key in wanted]
-        found = {
+        document_ids = {
             (meeting, day): document_id
             for document_id, meeting, day in await self._tx.take_many(
                 "meetings_find_documents", keys
             )
         }
-        missing = [key for key in keys if (key[2], key[3]) not in found]
+        missing = [key for key in keys if (key[2], key[3]) not in document_ids]
         for document_id, meeting, day in await self._tx.take_many(
             "meetings_add_documents", missing
         ):
-            found[meeting, day] = document_id
+            document_ids[meeting, day] = document_id
         self._counts.documents_created += len(missing)
-        return found
+        return document_ids
 
     async def _find(self, keys: Iterable[_Key]) -> dict[_Key, _Stored]:
-        found = await self._tx.take_many("meetings_find_pages", sorted(keys))
-        pages = [_Stored(*row) for row in found]
+        rows = await self._tx.take_many("meetings_find_pages", sorted(keys))
+        pages = [_Stored(*row) for row in rows]
         return {(page.document_id, page.number): page for page in pages}
 
     async def _add(self, new: dict[_Key, _Row]) -> None:
@@ -192,9 +192,9 @@ class Saving:
 
     async def _duplicates(self, rows: Iterable[Sequence[_Row]]) -> set[tuple[str, int]]:
         ids = sorted({row.upstream_id for group in rows for row in group})
-        keys = [(*self._collection, one) for one in ids]
-        found = await self._tx.take_many("meetings_find_versions", keys)
-        return {(row[0], row[1]) for row in found if row[2] == DUPLICATE}
+        keys = [(*self._collection, upstream_id) for upstream_id in ids]
+        rows = await self._tx.take_many("meetings_find_versions", keys)
+        return {(row[0], row[1]) for row in rows if row[2] == DUPLICATE}
 
     def _judge(
         self,

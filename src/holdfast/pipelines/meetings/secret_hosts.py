@@ -10,7 +10,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class _Site(NamedTuple):
-    """`host` begins with a dot where it stands for all names under a domain."""
+    """`host` begins with a dot if it covers all names under a domain."""
 
     scheme: str
     host: str

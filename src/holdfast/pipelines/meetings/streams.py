@@ -78,10 +78,13 @@ class MeetingsStreams:
 async def overview(reads: MeetingsReads, streams: MeetingsStreams) -> list[Json]:
     """Every municipality with its streams."""
     municipalities = await reads.all_municipalities()
-    by_subdomain = await streams.of_municipalities([each.subdomain for each in municipalities])
+    by_subdomain = await streams.of_municipalities(
+        [municipality.subdomain for municipality in municipalities]
+    )
     return [
-        {name: getattr(each, name) for name in _SHOWN} | {"streams": by_subdomain[each.subdomain]}
-        for each in municipalities
+        {name: getattr(municipality, name) for name in _SHOWN}
+        | {"streams": by_subdomain[municipality.subdomain]}
+        for municipality in municipalities
     ]
 
 

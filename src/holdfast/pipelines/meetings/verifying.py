@@ -45,10 +45,10 @@ async def note_inventory(tx: Tx, job: Job, notes: Json) -> None:
     if gone:
         await tx.take("meetings_drop_rejects", {**collection.params, "ids": gone})
     differences: list[tuple[str, str, int | None]] = [
-        *(("VANISHED", one, shown[one]) for one in shown.keys() - upstream),
-        *(("VANISHED", one, page_id) for one, page_id in moved),
-        *(("MISSING", one, None) for one in upstream - shown.keys() - older.keys() - rejects),
-        *(("OLDER", one, older[one]) for one in upstream & older.keys()),
+        *(("VANISHED", row_id, shown[row_id]) for row_id in shown.keys() - upstream),
+        *(("VANISHED", row_id, page_id) for row_id, page_id in moved),
+        *(("MISSING", row_id, None) for row_id in upstream - shown.keys() - older.keys() - rejects),
+        *(("OLDER", row_id, older[row_id]) for row_id in upstream & older.keys()),
     ]
     rows = [(job.id, *difference) for difference in sorted(differences, key=lambda d: d[:2])]
     if rows:

@@ -155,7 +155,7 @@ class SiteWalk:
         return replace(page, rows=[row for row in page.rows if first <= str(row["date"]) < end])
 
     def _after_month(self, cursor: Cursor, rows: int, expected: int | None) -> Cursor | None:
-        """The next month; the same one again if its count shows that it changed meanwhile."""
+        """The next month; the same one again if its count shows that it changed in the meantime."""
         month, until, tries = cursor["month"], cursor["until"], cursor.get("tries", 1)
         if expected is not None and rows != expected:
             if tries == _TRIES:

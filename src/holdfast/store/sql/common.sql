@@ -367,7 +367,7 @@ where  pipeline = :pipeline and source = :source and mode = :mode
 @for_update;
 
 -- name: checkpoint_owner
--- Whose checkpoint a new job on this stream would throw away; nobody's where the pass was completed
+-- Whose checkpoint a new job on this stream would discard; no one's if the pass was completed
 -- or its job is cancelled for good.
 select j.id as job_id, j.owner_id
 from   streams s
@@ -391,7 +391,7 @@ where  pipeline = :pipeline and source = :source and mode = :mode
 returning id;
 
 -- name: leasable_stream
--- A stream with pages to fetch that nobody holds.
+-- A stream with pages to fetch that is not leased.
 select   s.id
 from     streams s
          join jobs j on j.id = s.job_id

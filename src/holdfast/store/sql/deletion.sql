@@ -89,10 +89,10 @@ delete from dead_letters
 where  id in (select id from dead_letters where job_id = :job_id limit :limit)
 returning id;
 
--- name: exports_of_job
-select id, format
+-- name: export_keys_of_job
+select key
 from   exports
-where  job_id = :job_id;
+where  job_id = :job_id and key is not null;
 
 -- name: delete_exports_of_job
 delete from exports

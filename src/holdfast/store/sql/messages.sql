@@ -1,8 +1,8 @@
 -- Messages: outbox, turns, inbox, dead letters of messages, duties.
 
 -- name: announce
--- A slice of a job is wanted; the relay makes its message. An upload's rows come from whoever
--- took the file, not from a worker.
+-- A slice of a job is wanted; the relay creates its message. The rows of an upload are ingested
+-- by the process that received the file, not by a worker.
 insert into outbox (message_id, job_id, kind, trace, available_at, failures, created_at)
 select @uuid, id, :kind, trace, @after(:delay), 0, @now
 from   jobs

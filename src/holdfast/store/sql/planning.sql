@@ -70,7 +70,7 @@ where    s.job_id = :job_id
 order by s.id;
 
 -- name: mark_stream
--- What is wanted of the stream once its job ends. Named columns only: a mark set meanwhile stays.
+-- What is wanted of the stream once its job ends. Named columns only: a mark set in between stays.
 update streams
 set    force_full = case when :force_full = 1 then 1 else force_full end,
        rerun_requested = case when :rerun = 1 then 1 else rerun_requested end,

@@ -43,7 +43,7 @@ select pg_advisory_xact_lock(hashtextextended(:input, 0));
 -- name: share_job
 -- The job's state for ingest, held until the page is committed: a cancel waits for the page and
 -- then removes its range too. The weakest lock that a cancel respects: sequence numbers are taken
--- and other pages committed meanwhile.
+-- and other pages committed in between.
 select state
 from   jobs
 where  id = :job_id

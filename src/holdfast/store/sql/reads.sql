@@ -124,7 +124,7 @@ from     (select job_id, pipeline, min(since) as since
 group by r.pipeline;
 
 -- name: upload_jobs
--- Jobs over stored files whose rows are not all ingested yet, and that nobody ingests now.
+-- Jobs over stored files whose rows are not all ingested yet and are not being ingested.
 select distinct j.id, j.pipeline, j.owner_id
 from   jobs j
        join streams s on s.job_id = j.id

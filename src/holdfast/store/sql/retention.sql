@@ -68,9 +68,8 @@ from   audit
 where  at <= @after(:ago);
 
 -- name: old_files
--- Those that no job is made of any more, and whether another file has the same bytes.
-select   f.id, f.path, f.kind, f.name, f.owner_id,
-         (select count(*) from files g where g.path = f.path and g.id <> f.id) as others
+-- Those that no job is made of any more.
+select   f.id, f.key, f.name, f.owner_id
 from     files f
 where    f.created_at <= @after(:ago)
          and not exists (select 1 from jobs j where j.file_id = f.id)
@@ -83,7 +82,7 @@ where  id = :id
 returning id;
 
 -- name: old_exports
-select   id, format, owner_id, job_id
+select   id, format, key, owner_id, job_id
 from     exports
 where    finished_at <= @after(:ago)
 order by id

@@ -1,4 +1,4 @@
--- Skips open items that nobody works on.
+-- Skips open items that are not being processed.
 
 -- name: skip_fresh
 insert into outcomes (job_id, seq, status, tries, attempts, misses, error_message, seconds,
@@ -14,7 +14,7 @@ where  range_id = :range_id
 limit  1;
 
 -- name: free_ranges_between
--- Fresh ranges that nobody works on, among which named items may lie.
+-- Fresh ranges without a lease that may contain the named items.
 select   id, lo, hi
 from     ranges
 where    job_id = :job_id and again = 0 and worker is null and lo <= :last and hi >= :first
@@ -75,7 +75,7 @@ where    range_id = :range_id and (:any_code = 1 or error_code = :code)
 order by seq;
 
 -- name: next_free_range
--- The next range that nobody works on.
+-- The next range without a lease.
 select   id, lo, hi, again, since
 from     ranges
 where    job_id = :job_id and worker is null and (since, id) > (:since, :id)

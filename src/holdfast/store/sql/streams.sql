@@ -48,7 +48,7 @@ order by s.id
 limit    :limit;
 
 -- name: streams_of_sources
--- The streams of these sources, whoever owns their jobs.
+-- The streams of these sources, for any owner.
 select   @stream_progress
 from     streams s
          join jobs j on j.id = s.job_id

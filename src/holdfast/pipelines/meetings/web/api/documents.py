@@ -66,9 +66,9 @@ async def documents(
     wanted |= {"since": since.isoformat()} if since else {}
     wanted |= {"until": until.isoformat()} if until else {}
     wanted |= _before(cursors.read(after))
-    found = await reads_of(parts).documents(municipality.id, limit=page_size + 1, **wanted)
-    shown = [DocumentShape(**each) for each in found[:page_size]]
-    last = found[page_size - 1] if len(found) > page_size else None
+    rows = await reads_of(parts).documents(municipality.id, limit=page_size + 1, **wanted)
+    shown = [DocumentShape(**row) for row in rows[:page_size]]
+    last = rows[page_size - 1] if len(rows) > page_size else None
     more = cursors.write([last["date"], last["id"]]) if last else None
     return DocumentList(documents=shown, next=more)
 
@@ -83,15 +83,15 @@ async def pages(
     cursors = Cursors(parts.secret, "pages", person.name, {"of": document_id})
     position = cursors.read(after)
     start = -1 if position is None else position
-    found = await reads.pages(document_id, start, page_size + 1)
-    shown = [PageShape(**_with_image(each, document, parts)) for each in found[:page_size]]
-    more = cursors.write(shown[-1].number) if len(found) > page_size else None
+    rows = await reads.pages(document_id, start, page_size + 1)
+    shown = [PageShape(**_with_image(row, document, parts)) for row in rows[:page_size]]
+    more = cursors.write(shown[-1].number) if len(rows) > page_size else None
     return PageList(document=document, pages=shown, next=more)
 
 
 @router.get("/pages/{page_id}", summary="Show a page with its history")
 async def page(page_id: Id, person: Someone, parts: PartsOf) -> PageDetail:
-    return await _page(await found_page(page_id, parts), parts)
+    return await _page(await page_row(page_id, parts), parts)
 
 
 @router.get("/search", summary="Search the pages")
@@ -108,9 +108,9 @@ async def search(
         await find_municipality(within, parts)
     cursors = Cursors(parts.secret, "search", person.name, {"q": q, "in": within or None})
     before = _before(cursors.read(after))
-    found = await reads_of(parts).search(q, within or None, limit=page_size + 1, **before)
-    shown = [FoundShape(**each | {"snippet": shown_parts(each["snippet"])}) for each in found]
-    last = found[page_size - 1] if len(found) > page_size else None
+    rows = await reads_of(parts).search(q, within or None, limit=page_size + 1, **before)
+    shown = [FoundShape(**row | {"snippet": shown_parts(row["snippet"])}) for row in rows]
+    last = rows[page_size - 1] if len(rows) > page_size else None
     more = cursors.write([last["date"], last["page_id"]]) if last else None
     return FoundList(pages=shown[:page_size], next=more)
 
@@ -137,30 +137,30 @@ async def export(
     return StreamingResponse(lines(), media_type=MEDIA_TYPES[format], headers=headers)
 
 
-async def found_page(page_id: int, parts: Parts) -> Json:
-    found = await reads_of(parts).page(page_id)
-    if found is None:
+async def page_row(page_id: int, parts: Parts) -> Json:
+    row = await reads_of(parts).page(page_id)
+    if row is None:
         raise NotThere(f"there is no page {page_id}", "Use the search to find pages.")
-    return found
+    return row
 
 
-async def _page(found: Json, parts: Parts) -> PageDetail:
+async def _page(row: Json, parts: Parts) -> PageDetail:
     reads = reads_of(parts)
-    document = await _document(found["document_id"], reads)
-    fields = _with_image(found, document, parts)
+    document = await _document(row["document_id"], reads)
+    fields = _with_image(row, document, parts)
     fields.pop("document_id")
     history = [
-        VersionShape(**{name: each[name] for name in VersionShape.model_fields})
-        for each in await reads.versions(found["id"])
+        VersionShape(**{name: version[name] for name in VersionShape.model_fields})
+        for version in await reads.versions(row["id"])
     ]
     return PageDetail(**fields, document=document, history=history)
 
 
 async def _document(document_id: int, reads: MeetingsReads) -> DocumentDetail:
-    found = await reads.document(document_id)
-    if found is None:
+    row = await reads.document(document_id)
+    if row is None:
         raise NotThere(f"there is no document {document_id}")
-    return DocumentDetail(**found)
+    return DocumentDetail(**row)
 
 
 def _with_image(page: Json, document: DocumentDetail, parts: Parts) -> Json:

@@ -1,4 +1,4 @@
-"""Municipalities, which everybody can read and an admin can edit, and their backfills."""
+"""Municipalities, which every user can read and an admin can edit, and their backfills."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ async def index(
     bound = {"words": words, "state": state}
     cursors = Cursors(parts.secret, "municipalities", person.name, bound)
     start = cursors.read(after) or ""
-    found = await reads_of(parts).municipalities(start, page_size + 1, words=words, state=state)
-    shown = found[:page_size]
+    rows = await reads_of(parts).municipalities(start, page_size + 1, words=words, state=state)
+    shown = rows[:page_size]
     shapes = await _shapes(shown, parts)
-    more = cursors.write(shown[-1].subdomain) if len(found) > page_size else None
+    more = cursors.write(shown[-1].subdomain) if len(rows) > page_size else None
     return MunicipalityList(municipalities=shapes, next=more)
 
 
@@ -80,8 +80,8 @@ async def add(body: NewMunicipality, person: Admin, parts: PartsOf) -> Municipal
 
 @router.get("/{subdomain}", summary="Show a municipality")
 async def show(subdomain: Subdomain, person: Someone, parts: PartsOf) -> MunicipalityShape:
-    found = await find_municipality(subdomain, parts)
-    return (await _shapes([found], parts))[0]
+    municipality = await find_municipality(subdomain, parts)
+    return (await _shapes([municipality], parts))[0]
 
 
 @router.patch("/{subdomain}", summary="Edit a municipality")
@@ -108,7 +108,7 @@ async def order(subdomain: str, body: BackfillOrder, person: Person, parts: Part
     await _check_owner(subdomain, person, parts)
     request = {"backfill": subdomain, **body.model_dump()}
     planned = await parts.control(person.name).request(pipeline_of(parts), request)
-    return Decisions(decisions=[DecisionShape(**each) for each in planned.answer])
+    return Decisions(decisions=[DecisionShape(**decision) for decision in planned.answer])
 
 
 async def _check_owner(subdomain: str, person: Person, parts: Parts) -> None:
@@ -116,17 +116,20 @@ async def _check_owner(subdomain: str, person: Person, parts: Parts) -> None:
     if person.scope is None:
         return
     streams = (await streams_of(parts).of_municipalities([subdomain]))[subdomain]
-    if any(one["owner_id"] != person.scope for one in streams):
+    if any(stream["owner_id"] != person.scope for stream in streams):
         raise NotAllowed(f"the streams of {subdomain} belong to somebody else", "Ask an admin.")
 
 
-async def _shapes(found: Sequence[Municipality], parts: Parts) -> list[MunicipalityShape]:
-    streams = await streams_of(parts).of_municipalities([one.subdomain for one in found])
-    other = await reads_of(parts).other_rows([one.id for one in found])
-    return [_shape(one, streams[one.subdomain], other.get(one.id, OtherRows())) for one in found]
+async def _shapes(municipalities: Sequence[Municipality], parts: Parts) -> list[MunicipalityShape]:
+    streams = await streams_of(parts).of_municipalities([each.subdomain for each in municipalities])
+    other = await reads_of(parts).other_rows([each.id for each in municipalities])
+    return [
+        _shape(each, streams[each.subdomain], other.get(each.id, OtherRows()))
+        for each in municipalities
+    ]
 
 
-def _shape(one: Municipality, streams: list[Json], other: OtherRows) -> MunicipalityShape:
-    fields: dict[str, Any] = {name: getattr(one, name) for name in _SHOWN}
+def _shape(municipality: Municipality, streams: list[Json], other: OtherRows) -> MunicipalityShape:
+    fields: dict[str, Any] = {name: getattr(municipality, name) for name in _SHOWN}
     backfill = BackfillShape.model_validate(backfill_of(streams, other))
     return MunicipalityShape(**fields, backfill=backfill)

@@ -227,7 +227,7 @@ def streams_of(parts: Parts) -> MeetingsStreams:
 
 
 async def find_municipality(subdomain: str, parts: Parts) -> Municipality:
-    found = await reads_of(parts).municipality(subdomain)
-    if found is None:
+    municipality = await reads_of(parts).municipality(subdomain)
+    if municipality is None:
         raise NotThere(f"there is no municipality {subdomain!r}", "See the list of municipalities.")
-    return found
+    return municipality

@@ -57,7 +57,7 @@ async def index(
     """The status is that of the latest job of the stream."""
     bound = {"status": status, "mode": mode, "type": type}
     cursors = Cursors(parts.secret, "meeting streams", person.name, bound)
-    found = await streams_of(parts).index(
+    rows = await streams_of(parts).index(
         cursors.read(after) or 0,
         page_size + 1,
         owner=person.scope,
@@ -65,15 +65,15 @@ async def index(
         document_type=type,
         job_state=status,
     )
-    shown = [shape_of(each) for each in found[:page_size]]
-    more = cursors.write(shown[-1].id) if len(found) > page_size else None
+    shown = [shape_of(row) for row in rows[:page_size]]
+    more = cursors.write(shown[-1].id) if len(rows) > page_size else None
     return StreamList(streams=shown, next=more)
 
 
 @router.get("/{stream_id}", summary="Show a stream with its latest slices")
 async def show(stream_id: Id, person: Someone, parts: PartsOf) -> StreamDetail:
     stream = await _find(stream_id, person, parts)
-    slices = [SliceShape(**each._asdict()) for each in await parts.store.streams.slices(stream_id)]
+    slices = [SliceShape(**row._asdict()) for row in await parts.store.streams.slices(stream_id)]
     counts = CountsShape(**await reads_of(parts).counts(stream.job_id))
     return StreamDetail(stream=stream, counts=counts, slices=slices)
 
@@ -95,31 +95,31 @@ async def retry_failed(body: Failed, person: Operator, parts: PartsOf) -> Retrie
         try:
             decisions += (await order(stream.subdomain, _again(stream), person, parts)).decisions
         except (NotAllowed, UnfitState):
-            continue  # a stream of the municipality belongs to somebody else, or cannot be read
+            continue  # a stream of the municipality belongs to another owner, or cannot be read
     return Retried(streams=len(decisions), decisions=decisions)
 
 
 async def failed_streams(body: Failed, person: Person, parts: Parts) -> list[StreamShape]:
-    found: list[StreamShape] = []
+    streams: list[StreamShape] = []
     while True:
         page = await streams_of(parts).index(
-            found[-1].id if found else 0,
+            streams[-1].id if streams else 0,
             _READ_TOGETHER,
             owner=person.scope,
             mode=body.mode,
             document_type=body.type,
             job_state=JobState.FAILED,
         )
-        found += [shape_of(each) for each in page]
+        streams += [shape_of(row) for row in page]
         if len(page) < _READ_TOGETHER:
-            return found
+            return streams
 
 
 async def _find(stream_id: int, person: Person, parts: Parts) -> StreamShape:
-    found = await streams_of(parts).index(stream_id - 1, 1, owner=person.scope)
-    if not found or found[0]["id"] != stream_id:
+    rows = await streams_of(parts).index(stream_id - 1, 1, owner=person.scope)
+    if not rows or rows[0]["id"] != stream_id:
         raise NotThere(f"there is no stream {stream_id} of meetings", "See the list of streams.")
-    return shape_of(found[0])
+    return shape_of(rows[0])
 
 
 def _again(stream: StreamShape) -> BackfillOrder:

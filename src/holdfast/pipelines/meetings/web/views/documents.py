@@ -23,21 +23,22 @@ _RESULT_COUNT = 30
 
 @router.get("/documents/{document_id}")
 async def document(document_id: Id, visit: Visitor, after: str | None = None) -> Response:
-    found = await api.pages(document_id, visit.person, visit.parts, _PAGE_SIZE, after)
-    context = {"document": found.document, "pages": found.pages, "next": found.next, "after": after}
+    detail = await api.pages(document_id, visit.person, visit.parts, _PAGE_SIZE, after)
+    context = {"document": detail.document, "pages": detail.pages, "next": detail.next}
+    context |= {"after": after}
     return await visit.page("meetings/document.html", here="meetings", **context, **WORDS)
 
 
 @router.get("/pages/{page_id}")
 async def page(page_id: Id, visit: Visitor, q: Words = "") -> Response:
     """The words of `q` are marked."""
-    found = await api.found_page(page_id, visit.parts)
+    row = await api.page_row(page_id, visit.parts)
     shown = await api.page(page_id, visit.person, visit.parts)
-    parts = api.shown_parts(await reads_of(visit.parts).highlighted(found, q))
+    parts = api.shown_parts(await reads_of(visit.parts).highlighted(row, q))
     # A duplicate row of the site is not an earlier version of the page.
-    changed = [each for each in shown.history if each.state != DUPLICATE]
-    changes = await compare_versions([shown.text, *(each.text for each in changed)])
-    by_id = {each.upstream_id: change for each, change in zip(changed, changes, strict=True)}
+    versions = [version for version in shown.history if version.state != DUPLICATE]
+    changes = await compare_versions([shown.text, *(version.text for version in versions)])
+    by_id = {version.upstream_id: change for version, change in zip(versions, changes, strict=True)}
     context = {"page": shown, "document": shown.document, "parts": parts, "q": q, "changes": by_id}
     return await visit.page("meetings/page.html", here="meetings", **context, **WORDS)
 
@@ -50,9 +51,14 @@ async def search(
     after: str | None = None,
 ) -> Response:
     person, parts = visit.person, visit.parts
-    one = await find_municipality(within, parts) if within else None
-    found = await api.search(person, parts, q, within, _RESULT_COUNT, after)
-    context = {"q": q, "one": one, "found": found.pages, "next": found.next, "after": after}
+    municipality = await find_municipality(within, parts) if within else None
+    results = await api.search(person, parts, q, within, _RESULT_COUNT, after)
+    context = {"q": q, "municipality": municipality, "pages": results.pages, "next": results.next}
     return await visit.page(
-        "meetings/search.html", here="meetings", has_words=bool(search_query(q)), **context, **WORDS
+        "meetings/search.html",
+        here="meetings",
+        has_words=bool(search_query(q)),
+        after=after,
+        **context,
+        **WORDS,
     )

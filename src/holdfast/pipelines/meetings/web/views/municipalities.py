@@ -42,11 +42,15 @@ async def index(
     state: Annotated[str, Query(max_length=200)] = "",
     after: str | None = None,
 ) -> Response:
-    found = await api.index(visit.person, visit.parts, words, state or None, _PAGE_SIZE, after)
-    context = {"found": found.municipalities, "next": found.next, "words": words, "state": state}
+    page = await api.index(visit.person, visit.parts, words, state or None, _PAGE_SIZE, after)
+    context = {"next": page.next, "words": words, "state": state}
     states = await reads_of(visit.parts).states()
     return await visit.page(
-        "meetings/municipalities.html", here="meetings", states=states, **context
+        "meetings/municipalities.html",
+        here="meetings",
+        municipalities=page.municipalities,
+        states=states,
+        **context,
     )
 
 
@@ -54,7 +58,7 @@ async def index(
 async def ask_new(visit: Visitor) -> Response:
     if not visit.person.is_admin:
         raise NotAllowed("only an admin can add a municipality", "Ask an admin.")
-    return await visit.page("meetings/edit.html", here="meetings", one=None)
+    return await visit.page("meetings/edit.html", here="meetings", municipality=None)
 
 
 @router.post("/new")
@@ -84,18 +88,18 @@ async def show(
 ) -> Response:
     """An empty field of the filter filters nothing."""
     person, parts = visit.person, visit.parts
-    one = await find_municipality(subdomain, parts)
+    municipality = await find_municipality(subdomain, parts)
     kind = DocumentType(type) if type in set(DocumentType) else None
-    found = await documents_api.documents(
+    page = await documents_api.documents(
         subdomain, person, parts, kind, meeting, _day(since), _day(until), _PAGE_SIZE, after
     )
     wanted = {"type": kind or "", "meeting": meeting, "since": since, "until": until}
     return await visit.page(
         "meetings/municipality.html",
         here="meetings",
-        documents=found.documents,
-        next=found.next,
-        bodies=await reads_of(parts).bodies(one.id),
+        documents=page.documents,
+        next=page.next,
+        bodies=await reads_of(parts).bodies(municipality.id),
         types=DocumentType,
         wanted=wanted,
         **await _standing(subdomain, visit),
@@ -113,8 +117,8 @@ async def standing(subdomain: Subdomain, visit: Visitor) -> Response:
 async def ask_change(subdomain: Subdomain, visit: Visitor) -> Response:
     if not visit.person.is_admin:
         raise NotAllowed("only an admin can edit a municipality", "Ask an admin.")
-    one = await api.show(subdomain, visit.person, visit.parts)
-    return await visit.page("meetings/edit.html", here="meetings", one=one)
+    municipality = await api.show(subdomain, visit.person, visit.parts)
+    return await visit.page("meetings/edit.html", here="meetings", municipality=municipality)
 
 
 @router.post("/municipalities/{subdomain}/edit")
@@ -135,14 +139,14 @@ async def ask_force(subdomain: Subdomain, visit: Visitor) -> Response:
     """Shows what it would do."""
     if not visit.person.may_change:
         raise NotAllowed(f"{visit.person.name} has read-only access", "Ask an admin.")
-    one = await api.show(subdomain, visit.person, visit.parts)
+    municipality = await api.show(subdomain, visit.person, visit.parts)
     dry = BackfillOrder(force=True, dry_run=True)
     ordered = await api.order(subdomain, dry, visit.person, visit.parts)
-    context: dict[str, Any] = {"one": one, "decisions": ordered.decisions}
+    context: dict[str, Any] = {"municipality": municipality, "decisions": ordered.decisions}
     if visit.is_partial:
         return visit.part("meetings/ask_force.html", **context)
     context |= {
-        "title": one.name,
+        "title": municipality.name,
         "question": "meetings/ask_force.html",
         "back": path_of(subdomain),
     }
@@ -157,22 +161,28 @@ async def backfill(subdomain: Subdomain, visit: OperatorPost) -> Response:
     if not types:
         raise UserError("there is no such type of document", f"Types: {', '.join(DocumentType)}.")
     body = BackfillOrder(mode=mode, force="force" in form, types=types)
-    one = await find_municipality(subdomain, visit.parts)
+    municipality = await find_municipality(subdomain, visit.parts)
     ordered = await api.order(subdomain, body, visit.person, visit.parts)
-    return visit.go(path_of(subdomain), f"{one.name}: {summary_of(ordered.decisions)}.")
+    return visit.go(path_of(subdomain), f"{municipality.name}: {summary_of(ordered.decisions)}.")
 
 
 async def _standing(subdomain: str, visit: Visit) -> dict[str, Any]:
-    one = await api.show(subdomain, visit.person, visit.parts)
-    found = (await streams_of(visit.parts).of_municipalities([subdomain]))[subdomain]
-    streams = [shape_of(each) for each in found]
-    live = any(each.job_state in _LIVE for each in streams)
+    municipality = await api.show(subdomain, visit.person, visit.parts)
+    rows = (await streams_of(visit.parts).of_municipalities([subdomain]))[subdomain]
+    streams = [shape_of(row) for row in rows]
+    live = any(stream.job_state in _LIVE for stream in streams)
     scope = visit.person.scope
-    mine = [each for each in streams if scope is None or each.owner_id == scope]
-    failed = [each for each in mine if each.job_state == "FAILED"]
-    waiting = [each for each in mine if each.error and each.job_state in _LIVE]
-    return {"one": one, "streams": mine, "live": live, "failed": failed, "waiting": waiting,
-            "may_order": visit.person.may_change and len(mine) == len(streams)}  # fmt: skip
+    mine = [stream for stream in streams if scope is None or stream.owner_id == scope]
+    failed = [stream for stream in mine if stream.job_state == "FAILED"]
+    waiting = [stream for stream in mine if stream.error and stream.job_state in _LIVE]
+    return {
+        "municipality": municipality,
+        "streams": mine,
+        "live": live,
+        "failed": failed,
+        "waiting": waiting,
+        "may_order": visit.person.may_change and len(mine) == len(streams),
+    }
 
 
 def _given(form: dict[str, str]) -> dict[str, str]:
@@ -194,4 +204,4 @@ def path_of(subdomain: str) -> str:
 
 def summary_of(decisions: list[DecisionShape]) -> str:
     """`agenda: start full; minutes: resume`."""
-    return "; ".join(f"{each.document_type}: {each.action} ({each.why})" for each in decisions)
+    return "; ".join(f"{item.document_type}: {item.action} ({item.why})" for item in decisions)

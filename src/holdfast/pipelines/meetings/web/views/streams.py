@@ -30,10 +30,10 @@ async def index(
 ) -> Response:  # fmt: skip
     state = JobState(status) if status in set(JobState) else None
     wanted = _failed(mode, type)
-    found = await api.index(
+    page = await api.index(
         visit.person, visit.parts, state, wanted.mode, wanted.type, _PAGE_SIZE, after
     )
-    context: dict[str, Any] = {"streams": found.streams, "next": found.next}
+    context: dict[str, Any] = {"streams": page.streams, "next": page.next}
     context |= {"wanted": {"status": state or "", "mode": wanted.mode or "",
                         "type": wanted.type or ""}}  # fmt: skip
     failed = await api.failed_streams(wanted, visit.person, visit.parts)
@@ -70,9 +70,10 @@ async def retry_failed(visit: OperatorPost) -> Response:
 
 @router.get("/{stream_id}")
 async def show(stream_id: Id, visit: Visitor) -> Response:
-    found = await api.show(stream_id, visit.person, visit.parts)
-    one = await find_municipality(found.stream.subdomain, visit.parts)
-    context = {"stream": found.stream, "counts": found.counts, "slices": found.slices, "one": one}
+    detail = await api.show(stream_id, visit.person, visit.parts)
+    municipality = await find_municipality(detail.stream.subdomain, visit.parts)
+    context = {"stream": detail.stream, "counts": detail.counts, "slices": detail.slices}
+    context |= {"municipality": municipality}
     return await visit.page("meetings/stream.html", here="meetings", **context)
 
 

@@ -1,13 +1,13 @@
 """Accounts that are being deleted, and jobs whose items were pruned.
 
-Revision ID: 0013
+Revision ID: 0014
 """
 
 from alembic import op
 
 INSTANT = {"postgresql": "timestamptz", "sqlite": "text"}
-revision = "0013"
-down_revision = "0012"
+revision = "0014"
+down_revision = "0013"
 branch_labels = None
 depends_on = None
 
