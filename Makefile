@@ -39,7 +39,7 @@ test: .venv/dev .venv/datasette-0 .venv/datasette-1 ## Run every test, on SQLite
 	$(BIN)/pytest -n 2 tests/web
 
 test-fast: .venv/dev ## Run the tests that need no server
-	$(BIN)/pytest -m "not postgres and not rabbit and not browser and not tools and not datasette and not slow"
+	$(BIN)/pytest -m "not postgres and not rabbit and not s3 and not browser and not tools and not datasette and not slow"
 
 chaos: .venv/dev ## Make workers and every part of a fleet fail for a few minutes, and run the whole suite, of which `make test` is a sample
 	@tests/servers

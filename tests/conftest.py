@@ -29,6 +29,10 @@ from tests.fleet import FLEET, broker_settings, forget_queues, running_relay
 from tests.folders import work_in_memory
 from tests.postgres import POSTGRES_MISSING, PostgresServer, database_name, find_binaries
 from tests.rabbitmq import RABBITMQ_MISSING, RabbitServer, rabbitmq_is_installed
+from tests.seaweedfs import S3Server
+
+#: Where the tests keep files, and one whose files they may import.
+BUCKET, INCOMING = "holdfast", "incoming"
 
 on_each_database = pytest.fixture(
     params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
@@ -61,6 +65,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("postgres")
         if "rabbit_server" in names:
             item.add_marker("rabbit")
+        if "s3_server" in names:
+            item.add_marker("s3")
         if "browser" in names:
             item.add_marker("browser")
         if "datasette" in names:
@@ -83,6 +89,19 @@ def rabbit_server() -> Iterator[RabbitServer]:
         pytest.fail(RABBITMQ_MISSING, pytrace=False)
     with RabbitServer() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3Server]:
+    """The session's S3 server with its buckets, started when the first test needs it."""
+    with S3Server([BUCKET, INCOMING]) as server:
+        yield server
+
+
+@pytest.fixture
+def bucket_settings(s3_server: S3Server) -> dict[str, str]:
+    """A place in the session's bucket of the test's own."""
+    return s3_server.settings(BUCKET, f"test-{uuid4().hex[:12]}")
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ HoldfastError
 │   │   └── StreamOwned    the job of another owner could continue from the stream's checkpoint
 │   ├── SwitchedOff        a flag, a kill switch or a setting is in the way; it may be changed
 │   ├── NotAllowed         missing permission, or not logged in
+│   ├── TooLarge           a body or a file over its limit
 │   ├── Throttled          too many requests; try again later
 │   └── SchemaError        the database schema does not match this version
 ├── DiscoveryError         a source that cannot be read further (repeated cursor …)
@@ -17,6 +18,7 @@ HoldfastError
 ├── LeaseLost              the range was taken over, cancelled or already settled
 ├── DatabaseGone           the database cannot be reached now; waiting may help
 ├── BrokerGone             the broker cannot be reached now; waiting may help
+├── FilesGone              the file store cannot be used now; waiting may help
 ├── BadEnvelope            a message that is not a valid envelope, with a code and a reason
 ├── GateWait               an item has to wait for a gate and is put back
 └── ItemError              the failure of one record, with its code
@@ -91,6 +93,10 @@ class NotAllowed(UserError):
         self.log_in = log_in
 
 
+class TooLarge(UserError):
+    """A body or a file over its limit."""
+
+
 class Throttled(UserError):
     """Too many requests: try again after `seconds`."""
 
@@ -121,6 +127,15 @@ class DatabaseGone(HoldfastError):
 
 class BrokerGone(HoldfastError):
     """The broker cannot be reached now."""
+
+
+class FilesGone(HoldfastError):
+    """The file store cannot be used now. The hint is for operators."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
 
 
 class BadEnvelope(HoldfastError):

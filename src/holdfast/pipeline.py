@@ -14,17 +14,16 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Protocol
 
 from holdfast.columns import Inputs
-from holdfast.errors import ErrorCode, Failed, PipelineError, RetryClass
-from holdfast.file_store import place_named
+from holdfast.errors import ErrorCode, PipelineError, RetryClass
 from holdfast.flags import FlagValue
 from holdfast.loader import CacheHandle, Loader
 from holdfast.model import ItemStatus, Job, Json, Lane, Page, Standing
 from holdfast.options import Option
 from holdfast.rulings import Ruled
+from holdfast.stored_files import PipelineFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +143,11 @@ class Facilities(Protocol):
     @property
     def cache(self) -> CacheHandle: ...
 
+    @property
+    def files(self) -> PipelineFiles: ...
+
+    def file(self, row: Mapping[str, Any]) -> Any: ...
+
     async def read(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]: ...
 
     async def load(self, name: str, key: str) -> Any: ...
@@ -154,7 +158,7 @@ class Facilities(Protocol):
 class Context:
     """What `process` is given besides the row."""
 
-    __slots__ = ("_facilities", "_files", "_gates", "attempt", "http", "job", "log", "seq")
+    __slots__ = ("_facilities", "_gates", "attempt", "http", "job", "log", "seq")
 
     def __init__(
         self,
@@ -165,7 +169,6 @@ class Context:
         gates: Callable[[str], Any],
         log: Any,
         facilities: Facilities,
-        files: Path | None = None,
     ) -> None:
         self.job = job
         self.seq = seq
@@ -174,21 +177,16 @@ class Context:
         self.log = log
         self._gates = gates
         self._facilities = facilities
-        self._files = files
 
     @property
     def options(self) -> Mapping[str, Any]:
         """The options of the job, as given with --option NAME=VALUE."""
         return self.job.given_options
 
-    def file(self, row: Mapping[str, Any]) -> Path:
-        """The path of an uploaded image: `ctx.file(row).read_bytes()`."""
-        path = None
-        if self._files is not None and self.job.options.get("_images"):
-            path = place_named(self._files, row.get("sha256"), row.get("name"))
-        if path is None:
-            raise Failed("STORAGE_ERROR", "the image of this row is not stored on this host")
-        return path
+    def file(self, row: Mapping[str, Any]) -> Any:
+        """`async with ctx.file(row) as path:` makes a local copy of an uploaded image, which is
+        removed afterwards."""
+        return self._facilities.file(row)
 
     def gate(self, name: str) -> Any:
         """`async with ctx.gate("provider"):` passes a gate for work that does not use ctx.http."""
@@ -214,6 +212,12 @@ class Context:
         """What the pipeline keeps for a while: `await ctx.cache.put(key, value, seconds=3600)`,
         `await ctx.cache.get(key)`."""
         return self._facilities.cache
+
+    @property
+    def files(self) -> Any:
+        """The pipeline's own files: `await ctx.files.put("a/b.pdf", content)`, `await
+        ctx.files.read("a/b.pdf")`. See PipelineFiles."""
+        return self._facilities.files
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,8 @@ async def repeated(row: dict[str, Any], ctx: Any) -> Any:
 @pipeline(columns=["name", "bytes"])
 async def pictures(row: dict[str, Any], ctx: Any) -> Any:
     """How large each picture is, by its bytes."""
-    return {"name": row["name"], "bytes": len(ctx.file(row).read_bytes())}
+    async with ctx.file(row) as path:
+        return {"name": path.name, "bytes": len(path.read_bytes())}
 
 
 #: Sources of `Shelves` that cannot be read now.
@@ -201,6 +202,10 @@ class ApiServer:
         reply = await client.post("/api/session/link", json={"token": link})
         client.headers["X-CSRF-Token"] = reply.json()["csrfToken"]
         return client
+
+    async def stored(self, prefix: str) -> list[str]:
+        """The keys in the file store."""
+        return [info.key async for info in self.parts.library.access.store.list(prefix)]
 
     async def work(self, job_id: int) -> None:
         """A worker's run until nothing of the job is left to do."""

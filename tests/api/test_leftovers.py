@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from structlog.testing import capture_logs
 
-from tests.api.server import ApiServer
-
-_DAYS = 2 * 86_400
+from tests.api.server import ApiServer, finished
 
 
 async def test_upload_that_is_cut_off_leaves_nothing_behind(server: ApiServer) -> None:
@@ -33,35 +31,28 @@ async def test_upload_that_is_cut_off_leaves_nothing_behind(server: ApiServer) -
             await asyncio.sleep(0.01)
         assert (await ada.get("/api/files")).json()["files"] == []
         assert (await ada.get("/api/jobs")).json()["jobs"] == []
+        assert await server.stored("") == []
     assert [entry["event"] for entry in logged if entry["log_level"] == "error"] == []
 
 
-async def test_what_a_killed_server_left_is_cleared_and_nothing_else(server: ApiServer) -> None:
+async def test_objects_without_a_row_are_removed_when_they_are_old(server: ApiServer) -> None:
     ada = await server.person("ada")
-    assert (
-        await ada.post("/api/files", files={"file": ("a.csv", b"title\noak\n")})
-    ).status_code == 201
-    files = server.parts.library.folder
-    old, busy = files / ".arriving-old", files / ".arriving-busy"
-    export = files / "exports" / ".holdfast-export-old"
-    for folder in (old, busy, export):
-        folder.mkdir(parents=True)
-        (folder / "file").write_bytes(b"half")
-        _make_old(folder / "file", folder)
-    os.utime(busy / "file")
-    kept = set(files.rglob("a.csv"))
-    for path in kept:
-        _make_old(path, path.parent)
-    await server.parts.library.clear_leftovers(server.parts.clock.now().timestamp())
-    assert (old.exists(), busy.exists(), export.exists()) == (False, True, False)
-    assert set(files.rglob("a.csv")) == kept
+    job = await finished(server, ada, "oak")
+    export = (await ada.post(f"/api/jobs/{job['id']}/export?format=csv")).json()
+    while (await ada.get(f"/api/exports/{export['id']}")).json()["state"] != "DONE":
+        await asyncio.sleep(0.05)
+    files, leftovers = server.parts.library.access.store, server.parts.runners.leftovers
+    kept = [*await server.stored("uploads/"), *await server.stored("exports/")]
+    assert len(kept) == 2
+    orphans = ["uploads/nobody", "exports/nobody"]
+    for key in [*orphans, "pipelines/prices/own"]:
+        await files.put(key, b"half", max_bytes=4)
+    now = datetime.now(UTC)
+    await leftovers.clear(now, 60.0)
+    assert set(orphans) <= set(await server.stored(""))
+    await leftovers.clear(now + timedelta(days=2), 60.0)
+    assert set(await server.stored("")) == {*kept, "pipelines/prices/own"}
 
 
 def _passing(server: ApiServer) -> list[Path]:
-    return [*server.parts.library.folder.glob(".arriving-*")]
-
-
-def _make_old(*paths: Path) -> None:
-    for path in paths:
-        at = path.stat().st_mtime - _DAYS
-        os.utime(path, (at, at))
+    return [*server.parts.library.access.local.folder.glob(".passing-*")]

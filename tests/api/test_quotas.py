@@ -49,4 +49,4 @@ async def test_bytes_have_a_limit_and_nothing_is_left_behind(
         for name, status in (("a.csv", 201), ("b.csv", 409)):
             reply = await ada.post("/api/files", files={"file": (name, ROWS)})
             assert reply.status_code == status, reply.text
-        assert len(list((server.folder / ".holdfast" / "files").glob("*/*/*.csv"))) == 1
+        assert len(await server.stored("uploads/")) == 1

@@ -39,7 +39,6 @@ USES = {
     "urls.mask_password": use("sub", "://a:", "password=", most=2_000),
     "console.accounts._NAME": use("match", "a"),
     "console.value_search._QUOTED": use("fullmatch", '"', '"a', ('"', "a"), ('"a":', "a")),
-    "file_store._SHA256": use("match", "a"),
     "http.body._ZEROS": use("match", "\0"),
     "http.message._HOST": use("fullmatch", "a", "a:", "."),
     "http.reply._CHARSET": use(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import structlog
 
-from holdfast.cli.composition import worker_options
+from holdfast.cli.composition import file_access, worker_options
 from holdfast.clock import SystemClock
 from holdfast.engine.facilities import FacilityParts, JobFacilities
 from holdfast.engine.flag_values import FlagValues
@@ -45,10 +45,15 @@ def make_worker(
 
 
 def facilities_of(
-    store: Store, made: Pipeline, timeout: float = 30.0, flags_of: Sequence[FlagSpec] = CORE_FLAGS
+    store: Store,
+    made: Pipeline,
+    timeout: float = 30.0,
+    flags_of: Sequence[FlagSpec] = CORE_FLAGS,
+    **settings: str,
 ) -> JobFacilities:
     """What an item of a job of this pipeline may use."""
     log = structlog.get_logger()
     flags = FlagValues(store, {flag.name: ServedFlag(flag) for flag in flags_of}, SystemClock())
-    parts = FacilityParts(store, None, lambda name: None, flags.get, timeout, 1000, log)  # type: ignore[arg-type]
+    files = file_access(load_settings(settings))
+    parts = FacilityParts(store, None, lambda name: None, flags.get, files, timeout, 1000, log)  # type: ignore[arg-type]
     return JobFacilities(parts, made, Job(1, made.name, made.name, JobState.RUNNING))

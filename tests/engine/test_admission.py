@@ -109,7 +109,9 @@ async def api_or_page(scene: Scene, shelf: str) -> None:
 async def upload(scene: Scene, shelf: str) -> None:
     path = scene.folder / "rows.csv"
     path.write_text("book\noak\n")
-    await scene.control.start_upload(NewUpload(scene.parts.pipelines["books"], path, shelf))
+    await scene.control.start_upload(
+        NewUpload(scene.parts.pipelines["books"], path.name, str(path), shelf)
+    )
 
 
 async def plan(scene: Scene, shelf: str) -> None:

@@ -31,7 +31,7 @@ def execute_of(made: Pipeline, **limits: Any) -> Execute:
         http=None,  # type: ignore[arg-type]
         gates=lambda name: name,
         facilities=lambda pipeline, job: SimpleNamespace(
-            cache=None, read=None, load=None, flag=None
+            cache=None, read=None, load=None, flag=None, files=None, file=None
         ),
         retry=retry_policy(),
         limits=ExecuteLimits(**(defaults | limits)),

@@ -46,7 +46,9 @@ async def upload(store: Store, path: Path) -> int:
     """Ingests the file as a job."""
     log, settings = structlog.get_logger(), load_settings(CALM)
     key = content_key(path)
-    job_id = await Control(store, "tester", log).start_upload(NewUpload(demo, path, key))
+    job_id = await Control(store, "tester", log).start_upload(
+        NewUpload(demo, path.name, str(path), key)
+    )
     clock, rng = SystemClock(), random.Random(1)
     walk = WalkParts(store, discover_limits(settings), clock, rng, Metrics(), log)
     parts = UploadParts(walk, ingest_bounds(settings))

@@ -342,3 +342,9 @@ def test_random_tables_come_back_equal(
     assert TableFile(path, TableOptions(encoding=encoding)).detected.delimiter == delimiter
     if cursor <= len(rows):
         assert records_of(found, cursor) == expected[cursor:]
+
+
+def test_sheet_of_a_text_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("title\noak\n")
+    assert "has no sheets" in refusal(path, sheet="Prices").message

@@ -66,7 +66,8 @@ async def repeated(row: dict[str, Any], ctx: Any) -> Any:
 @pipeline(columns=["name", "bytes"])
 async def pictures(row: dict[str, Any], ctx: Any) -> Any:
     """How large each picture is, by its bytes."""
-    return {"name": row["name"], "bytes": len(ctx.file(row).read_bytes())}
+    async with ctx.file(row) as path:
+        return {"name": path.name, "bytes": len(path.read_bytes())}
 
 
 #: job -> how many more of its items may end

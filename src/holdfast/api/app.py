@@ -108,7 +108,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     runners, console, log = parts.runners, parts.console, parts.log
 
     async def clear_leftovers() -> None:
-        await parts.library.clear_leftovers(parts.clock.now().timestamp())
+        await runners.leftovers.clear(parts.clock.now(), _CLEAN_UP_SECONDS * 2)
 
     loops = [
         every(_LOOK_SECONDS, runners.uploads.look, log, "intake"),

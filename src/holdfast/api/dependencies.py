@@ -15,6 +15,7 @@ from holdfast.console.accounts import Accounts
 from holdfast.console.bulk import Bulk
 from holdfast.console.export_writer import ExportWriter
 from holdfast.console.feature_flags import FeatureFlags
+from holdfast.console.file_leftovers import FileLeftovers
 from holdfast.console.file_library import FileLibrary
 from holdfast.console.item_lists import ItemLists
 from holdfast.console.live import Feed, Rates
@@ -54,6 +55,7 @@ class Runners:
     uploads: UploadRunner
     operations: OperationRunner
     exports: ExportWriter
+    leftovers: FileLeftovers
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import FileResponse
+from fastapi.responses import Response, StreamingResponse
 from pydantic import Field
 
 from holdfast.api.cursors import Cursors
+from holdfast.api.downloads import Download, download_response
 from holdfast.api.idempotency import IdempotentRoute, request_key
 from holdfast.api.identity import PartsOf, Someone, parts_of
 from holdfast.api.items import Code, From, RulingWord, Statuses, To, Values
@@ -111,21 +111,23 @@ async def show(export_id: Id, person: Someone, parts: PartsOf) -> ExportShape:
 @router.get(
     "/api/exports/{export_id}/download",
     summary="Download an export",
-    response_class=FileResponse,
+    response_class=StreamingResponse,
     responses={200: {"content": {kind: {} for kind in _MEDIA_TYPES.values()}}},
 )
-async def download(export_id: Id, person: Someone, parts: PartsOf) -> FileResponse:
+async def download(export_id: Id, request: Request, person: Someone, parts: PartsOf) -> Response:
     export = await parts.console.exports.export(export_id, _scope(person))
     if export.state != "DONE":
         raise UnfitState(f"export {export_id} is {export.state}", "Try again when it is DONE.")
-    path = parts.runners.exports.path(export)
-    if not await asyncio.to_thread(path.is_file):
-        raise NotThere(f"the file of export {export_id} is gone", "Request a new export.")
     # A user who can no longer see the job must not read it from an old export either.
     job = await parts.console.jobs.job(export.job_id, person.scope)
     partial = "-partial" if export.partial else ""
     name = f"{job.name.rpartition('.')[0] or job.name}-{job.id}{partial}.{export.format}"
-    return FileResponse(path, media_type=_MEDIA_TYPES[export.format], filename=name)
+    media_type = _MEDIA_TYPES[export.format]
+    file = Download(export.key or "", export.size or 0, export.sha256 or "", media_type, name)
+    try:
+        return await download_response(parts.library.access.store, file, request)
+    except NotThere:
+        raise NotThere(f"the file of export {export_id} is gone", "Request a new export.") from None
 
 
 def _scope(person: Person) -> str | None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
-from fastapi.responses import FileResponse
+from fastapi.responses import Response, StreamingResponse
 from pydantic import Field
 
 from holdfast.api.cursors import Cursors
 from holdfast.api.dependencies import Parts
+from holdfast.api.downloads import Download, download_response
 from holdfast.api.flags import require_flag
 from holdfast.api.idempotency import IdempotentRoute, request_key
 from holdfast.api.identity import Operator, PartsOf, Someone, parts_of
@@ -21,7 +20,7 @@ from holdfast.api.multipart import received_form, require_file
 from holdfast.api.problems import WrongType
 from holdfast.api.shapes import Id, Shape
 from holdfast.console.feature_flags import Flag
-from holdfast.console.file_library import HEADER_ROW, TABLE_OPTIONS, table_options
+from holdfast.console.file_library import HEADER_ROW, TABLE_OPTIONS, Preview, table_options
 from holdfast.console.files import StoredFile
 from holdfast.console.images import is_image
 from holdfast.console.person import Person
@@ -66,7 +65,7 @@ class FileShape(Shape):
     id: int = Field(examples=[3])
     owner_id: str = Field(examples=["ada"])
     name: str = Field(examples=["products.csv"])
-    kind: str = Field(description="`upload`, `reference` to a file on the server, or `images`.")
+    kind: str = Field(description="`upload`, `import` from a folder or bucket, or `images`.")
     size: int
     sha256: str
     detected: dict[str, Any] = Field(
@@ -96,13 +95,12 @@ async def store(request: Request, person: Operator, parts: PartsOf) -> Previewed
     """CSV, TSV, XLSX or JSON lines, or an image (PNG, JPEG, WebP, GIF), recognized by content.
     Anything else is refused and not stored."""
     require_form(request)
-    limit = parts.options.max_upload_bytes
-    async with received_form(request, parts.library.folder, limit) as form:
+    async with received_form(request, parts.library.access) as form:
         table = table_options(form.fields)
-        file = await parts.library.store(
+        file, preview = await parts.library.store(
             require_file(form), table, person.name, request_key(request)
         )
-    return await _previewed(file, table, parts)
+    return _shape(file, preview)
 
 
 @router.get("", summary="List the stored files")
@@ -146,16 +144,21 @@ async def show(
 @router.get(
     "/{image_id}/image",
     summary="Download a stored image",
-    response_class=FileResponse,
+    response_class=StreamingResponse,
     responses={200: {"content": {name: {} for name in MEDIA_TYPES}}},
 )
-async def image(image_id: Id, person: Someone, parts: PartsOf) -> FileResponse:
+async def image(image_id: Id, request: Request, person: Someone, parts: PartsOf) -> Response:
     file = await parts.console.files.file(image_id, person.scope)
-    if not is_image(file) or not await asyncio.to_thread(Path(file.path).is_file):
+    if not is_image(file):
         raise NotThere(f"file {image_id} is not an image", "GET /api/files lists the files.")
-    # A file is stored by its content, so it never changes.
-    headers = {"Cache-Control": "private, max-age=86400, immutable"}
-    return FileResponse(file.path, media_type=file.detected["media_type"], headers=headers)
+    download = Download(
+        file.key,
+        file.size,
+        file.sha256,
+        file.detected["media_type"],
+        cache="private, max-age=86400, immutable",  # a stored file never changes
+    )
+    return await download_response(parts.library.access.store, download, request)
 
 
 def require_form(request: Request) -> None:
@@ -166,6 +169,9 @@ def require_form(request: Request) -> None:
 
 
 async def _previewed(file: StoredFile, table: Mapping[str, Any], parts: Parts) -> PreviewedFile:
-    preview = await parts.library.preview(file, table)
+    return _shape(file, await parts.library.preview(file, table))
+
+
+def _shape(file: StoredFile, preview: Preview) -> PreviewedFile:
     fields = FileShape.model_validate(file).model_dump() | {"detected": preview.detected}
     return PreviewedFile(**fields, rows=preview.rows)

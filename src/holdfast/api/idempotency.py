@@ -97,8 +97,7 @@ async def _is_same(request: Request, before: Answered, fingerprint: str) -> bool
         return False
     if not before.content:
         return True
-    library = parts_of(request).library
-    async with received_form(request, library.folder, library.limits.max_upload_bytes) as form:
+    async with received_form(request, parts_of(request).library.access) as form:
         return form.content == before.content
 
 

@@ -53,6 +53,11 @@ class NewJob(Shape):
     path: Text | None = Field(
         default=None, description="A file on the server, under one of HOLDFAST_FILE_ROOTS."
     )
+    bucket_key: Text | None = Field(
+        default=None,
+        description="An object as BUCKET/KEY, in one of HOLDFAST_FILE_BUCKETS.",
+        examples=["incoming/suppliers/march.csv"],
+    )
     options: dict[str, Any] = Field(
         default_factory=dict, description="Passed to the pipeline as ctx.options."
     )
@@ -158,9 +163,9 @@ ScopedJob = Annotated[Job, Depends(scoped_job)]
     dependencies=[Depends(require_capacity)],
 )
 async def make(request: Request, person: Operator, parts: PartsOf) -> JobShape:
-    """Over an uploaded file, a stored file, a file on the server, or the records that the pipeline
-    finds itself. Responds when the job is stored; its rows are then ingested in the background,
-    even if the server restarts."""
+    """Over an uploaded file, a stored file, a file on the server or in a bucket, or the records
+    that the pipeline finds itself. Responds when the job is stored; its rows are then ingested in
+    the background, even if the server restarts."""
     async with _job_request(request, person, parts) as job_request:
         job_id = await parts.new_jobs.start(job_request, person)
     return await describe_job(await parts.console.jobs.job(job_id, None), person, parts)
@@ -263,11 +268,10 @@ async def _job_request(request: Request, person: Person, parts: Parts) -> AsyncI
         yield _from_body(_validated(await _json(request)), request)
     elif kind == "multipart/form-data":
         await parts.flags.require(Flag.INGEST)
-        limit = parts.options.max_upload_bytes
-        async with received_form(request, parts.library.folder, limit) as form:
+        async with received_form(request, parts.library.access) as form:
             body = _validated(_form_fields(form.fields))
             parts.new_jobs.startable_pipeline(body.pipeline)  # before anything is stored
-            file = await parts.library.store(require_file(form), body.table, person.name)
+            file, _ = await parts.library.store(require_file(form), body.table, person.name)
             yield _from_body(body.model_copy(update={"file_id": file.id}), request)
     else:
         raise WrongType(
@@ -277,12 +281,14 @@ async def _job_request(request: Request, person: Person, parts: Parts) -> AsyncI
 
 
 def _from_body(body: NewJob, request: Request) -> JobRequest:
-    if sum([body.file_id is not None, body.path is not None, bool(body.file_ids)]) > 1:
-        raise UserError("give only one of fileId, fileIds and path")
+    given = (body.file_id, body.file_ids or None, body.path, body.bucket_key)
+    if sum(value is not None for value in given) > 1:
+        raise UserError("give only one of fileId, fileIds, path and bucketKey")
     return JobRequest(
         pipeline=body.pipeline,
         file_ids=body.file_ids if body.file_id is None else [body.file_id],
         path=body.path,
+        bucket_key=body.bucket_key,
         table=body.table,
         columns=body.columns,
         options=body.options,

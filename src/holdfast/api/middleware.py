@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from holdfast.api.problems import TooLarge, answer
+from holdfast.api.problems import answer
+from holdfast.errors import TooLarge
 
 CONTENT_SECURITY_POLICY = "; ".join(
     (

@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import os
 import re
-import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -18,8 +17,10 @@ from fastapi import Request
 from python_multipart.exceptions import MultipartParseError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
-from holdfast.api.problems import Malformed, TooLarge
-from holdfast.console.file_library import ARRIVING, Received
+from holdfast.api.problems import Malformed
+from holdfast.console.file_imports import Received
+from holdfast.errors import TooLarge
+from holdfast.files import FileAccess
 
 _BLOCK_BYTES = 1 << 20
 _FIELD_BYTES = 64 * 1024
@@ -83,11 +84,10 @@ class _FileSink:
 
 
 @asynccontextmanager
-async def received_form(request: Request, folder: Path, max_bytes: int) -> AsyncIterator[Form]:
+async def received_form(request: Request, access: FileAccess) -> AsyncIterator[Form]:
     """The fields of a multipart form, and its one file in a temporary folder."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with tempfile.TemporaryDirectory(prefix=ARRIVING, dir=folder) as arriving:
-        form = await _Reader(request, Path(arriving), max_bytes).read()
+    async with access.local.passing() as folder:
+        form = await _Reader(request, folder, access.max_bytes).read()
         request.state.content = form.content
         yield form
 

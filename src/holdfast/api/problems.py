@@ -17,11 +17,13 @@ from starlette.requests import ClientDisconnect
 
 from holdfast.errors import (
     DatabaseGone,
+    FilesGone,
     InputError,
     NotAllowed,
     NotThere,
     SwitchedOff,
     Throttled,
+    TooLarge,
     UnfitState,
     UserError,
 )
@@ -32,10 +34,6 @@ _GONE_SECONDS = 5
 
 class Malformed(UserError):
     """A request that cannot be understood, such as one with a forged cursor."""
-
-
-class TooLarge(UserError):
-    """A body over its limit."""
 
 
 class WrongType(UserError):
@@ -72,7 +70,8 @@ _DESCRIBED = {
     415: "The type of the request body is not supported.",
     422: "A value is not valid.",
     429: "Too many requests; Retry-After says when to try again.",
-    503: "Temporarily unavailable: the database cannot be reached, or the feature is off.",
+    503: "Temporarily unavailable: the database or the file store cannot be reached, or the feature"
+    " is off.",
     507: "The disk is full.",
 }
 
@@ -109,6 +108,7 @@ def add_handlers(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(DatabaseGone, _gone)
+    app.add_exception_handler(FilesGone, _files_gone)
     app.add_exception_handler(ClientDisconnect, _left)
     app.add_exception_handler(OSError, _system)
     app.add_exception_handler(Exception, _unexpected)
@@ -148,6 +148,13 @@ async def _gone(request: Request, error: Exception) -> JSONResponse:
     request.app.state.parts.log.warning("database.gone", error=str(error))
     headers = {"Retry-After": str(_GONE_SECONDS)}
     return answer(503, "the database cannot be reached", "Try again in a moment.", headers=headers)
+
+
+async def _files_gone(request: Request, error: Exception) -> JSONResponse:
+    """Why is for operators: in the log, and from `holdfast doctor`."""
+    request.app.state.parts.log.warning("files.gone", error=str(error))
+    headers = {"Retry-After": str(_GONE_SECONDS)}
+    return answer(503, "the file store cannot be used", "Try again in a moment.", headers=headers)
 
 
 async def _left(_: Request, error: Exception) -> JSONResponse:

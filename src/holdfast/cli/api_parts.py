@@ -6,6 +6,7 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 
 import structlog
 
@@ -15,8 +16,10 @@ from holdfast.cli.account_composition import accounts_of, limits_of, second_fact
 from holdfast.cli.composition import (
     backlog_bounds,
     discover_limits,
+    file_access,
     ingest_bounds,
     metrics_of,
+    open_bucket,
     opened_store,
     table_limits,
     worker_options,
@@ -28,7 +31,9 @@ from holdfast.console import Console, open_console
 from holdfast.console.bulk import Bulk
 from holdfast.console.export_writer import ExportWriter
 from holdfast.console.feature_flags import FeatureFlags
-from holdfast.console.file_library import FileLibrary, FileLimits
+from holdfast.console.file_imports import FileImports, bucket_places
+from holdfast.console.file_leftovers import FileLeftovers
+from holdfast.console.file_library import FileLibrary
 from holdfast.console.item_lists import ItemLists
 from holdfast.console.live import Feed, Rates
 from holdfast.console.new_jobs import NewJobs
@@ -55,7 +60,8 @@ async def opened_parts(
         clock, rng, log = SystemClock(), system_random(), structlog.get_logger()
         walk = WalkParts(store, discover_limits(settings), clock, rng, metrics, log)
         backpressure = Backpressure(store, backlog_bounds(settings), clock, metrics)
-        library = FileLibrary(console, settings.data_dir / "files", _file_limits(settings))
+        access = file_access(settings)
+        library = FileLibrary(console, access, _file_imports(settings), table_limits(settings))
         flags = FeatureFlags(console, served_flags(settings, extensions_of(pipelines)))
         new_worker = _worker_factory(settings, pipelines, walk)
         rates = Rates(clock)
@@ -107,21 +113,23 @@ def _runners(
 ) -> Runners:
     uploads = UploadParts(walk, ingest_bounds(settings))
     limits = AttemptLimits(settings.max_attempts_error, settings.max_attempts_not_found)
-    exports = library.folder / "exports"
+    name, access = worker_name(), library.access
     return Runners(
         uploads=UploadRunner(
             UploadRunnerParts(console, pipelines, library, uploads, worker_name, walk.log)
         ),
         operations=OperationRunner(console, pipelines, limits, worker_name(), walk.log),
-        exports=ExportWriter(console, exports, worker_name(), walk.clock, walk.log),
+        exports=ExportWriter(console, access, worker_name(), walk.clock, walk.log),
+        leftovers=FileLeftovers(console, access, name, walk.log),
     )
 
 
-def _file_limits(settings: Settings) -> FileLimits:
-    return FileLimits(
-        roots=settings.file_roots,
-        max_upload_bytes=settings.max_upload_bytes,
-        table=table_limits(settings),
+def _file_imports(settings: Settings) -> FileImports:
+    return FileImports(
+        settings.file_roots,
+        bucket_places(settings.file_buckets or ""),
+        partial(open_bucket, settings),
+        settings.max_upload_bytes,
     )
 
 

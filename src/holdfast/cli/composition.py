@@ -24,6 +24,7 @@ from holdfast.engine.upkeep import UpkeepLimits
 from holdfast.engine.worker import WorkerOptions
 from holdfast.errors import DatabaseGone, PipelineError, UserError
 from holdfast.extension import Extension, installed
+from holdfast.files import FileAccess, FileStore, FolderStore, LocalFiles
 from holdfast.http import HttpOptions
 from holdfast.observe import tracing
 from holdfast.observe.health import Check, HealthServer, MetricsAccess
@@ -244,8 +245,8 @@ def worker_options(settings: Settings, only_job: int | None, until_idle: bool) -
         execute=ExecuteLimits(
             timeout_seconds=settings.item_timeout_seconds,
             max_result_bytes=settings.max_result_bytes,
-            files=settings.data_dir / "files",
         ),
+        files=file_access(settings),
         threads=settings.threads,
         discover=discover_limits(settings),
         claim=_claim_bounds(settings),
@@ -269,6 +270,30 @@ def worker_options(settings: Settings, only_job: int | None, until_idle: bool) -
         only_job=only_job,
         until_idle=until_idle,
     )
+
+
+def file_access(settings: Settings) -> FileAccess:
+    folder = settings.data_dir / "temporary"
+    return FileAccess(_file_store(settings), LocalFiles(folder), settings.max_upload_bytes)
+
+
+def _file_store(settings: Settings) -> FileStore:
+    if settings.files_bucket:
+        return open_bucket(settings, settings.files_bucket, settings.files_prefix or "")
+    return FolderStore(settings.data_dir / "files")
+
+
+def open_bucket(settings: Settings, bucket: str, prefix: str = "") -> FileStore:
+    # Only here: commands that use no bucket should not import its library.
+    from holdfast.files.bucket import BucketStore, S3Connection
+
+    connection = S3Connection(
+        endpoint=settings.s3_endpoint,
+        region=settings.s3_region or None,
+        access_key_id=settings.s3_access_key_id or None,
+        secret_access_key=settings.s3_secret_access_key or None,
+    )
+    return BucketStore(connection, bucket, prefix)
 
 
 def upkeep_limits(settings: Settings) -> UpkeepLimits:

@@ -11,10 +11,11 @@ from importlib.metadata import version
 import typer
 
 from holdfast.cli.arguments import JSON
-from holdfast.cli.composition import opened_store, run_async
+from holdfast.cli.composition import file_access, opened_store, run_async
 from holdfast.cli.output import console, print_json, text_cell
-from holdfast.errors import DatabaseGone, UserError
+from holdfast.errors import DatabaseGone, FilesGone, UserError
 from holdfast.extension import PARTS, installed
+from holdfast.files.probe import check_store
 from holdfast.model import Finding
 from holdfast.observe.log import configure
 from holdfast.settings import Settings, every_setting, installed_groups, load_settings
@@ -64,6 +65,7 @@ def _check() -> Iterator[Finding]:
     yield _checked("extensions", _extensions, settings)
     yield from _check_database(settings)
     yield from _check_broker(settings)
+    yield _checked("files", _files, settings)
 
 
 def _check_database(settings: Settings) -> Iterator[Finding]:
@@ -97,6 +99,8 @@ def _checked(name: str, check: Callable[[Settings], Finding], settings: Settings
     except DatabaseGone as error:
         text = f"{settings.masked_database_url} cannot be reached: {error}"
         return Finding(name, False, text, "Start it, or correct HOLDFAST_DATABASE_URL.")
+    except FilesGone as error:
+        return Finding(name, False, error.message, error.hint)
     except OSError as error:
         return Finding(
             name, False, str(error), "Fix it, or set HOLDFAST_DATA_DIR to another folder."
@@ -135,6 +139,12 @@ def _schema(settings: Settings) -> Finding:
     require_current(url)
     revisions = ", ".join(branch.current or "" for branch in status(url).branches)
     return Finding("schema", True, f"{revisions} in {settings.masked_database_url}")
+
+
+def _files(settings: Settings) -> Finding:
+    store = file_access(settings).store
+    run_async(check_store(store))
+    return Finding("files", True, f"{store.place}: a file was written, read, listed and deleted")
 
 
 def _database(settings: Settings) -> Finding:

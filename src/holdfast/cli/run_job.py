@@ -141,7 +141,8 @@ class JobRun:
             )
         upload = NewUpload(
             pipeline=request.pipeline,
-            path=request.input,
+            name=request.input.name,
+            reference=str(request.input.resolve()),
             key=self._key(),
             table=self._plan_reading(),
             options=request.options,

@@ -14,6 +14,7 @@ import typer
 from holdfast.cli.arguments import HOST, OFFERED_PIPELINES
 from holdfast.cli.composition import (
     ensure_schema,
+    file_access,
     opened_store,
     run_async,
     settings_from_environment,
@@ -29,9 +30,12 @@ from holdfast.console.files import NewFile
 from holdfast.demo.part import Sample, demo_parts
 from holdfast.engine.control import Control, NewUpload, Origin
 from holdfast.errors import UserError
+from holdfast.files import FileAccess
+from holdfast.files.contract import new_key
 from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
 from holdfast.store import Store
+from holdfast.stored_files import UPLOADS
 from holdfast.tables.files import content_key
 
 _STOP_SECONDS = 6.5  # the server takes up to five to finish its requests
@@ -152,18 +156,22 @@ async def _fill(store: Store, loaded: dict[str, Pipeline], settings: Settings, l
     errors.print(f"Sample file to upload: {path}", markup=False)
     control = Control(store, "admin", log)
     if not await open_console(store).jobs.page(None, 1):
-        await _start_jobs(store, control, loaded, path)
+        await _start_jobs(store, control, loaded, file_access(settings), path)
     for name, part in demo_parts().items():
         await part.fill(Sample(control, loaded[name], store.fetch))
 
 
 async def _start_jobs(
-    store: Store, control: Control, loaded: dict[str, Pipeline], path: Path
+    store: Store, control: Control, loaded: dict[str, Pipeline], files: FileAccess, path: Path
 ) -> None:
     key = content_key(path)
     detected = {"format": "csv", "columns": list(_DEMO_NAMES), "notes": []}
-    new = NewFile("admin", path.name, "upload", str(path), path.stat().st_size, key, detected)
+    stored = new_key(UPLOADS)
+    await files.store.put(stored, path.read_bytes(), max_bytes=files.max_bytes)
+    new = NewFile("admin", path.name, "upload", stored, path.stat().st_size, key, detected)
     origin = Origin(file_id=await open_console(store).files.add_file(new))
-    upload = NewUpload(loaded["prices"], path, key, table={"names": _DEMO_NAMES}, origin=origin)
+    upload = NewUpload(
+        loaded["prices"], path.name, stored, key, table={"names": _DEMO_NAMES}, origin=origin
+    )
     await control.start_upload(upload)
     await control.start_discovery(loaded["catalogue"], {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,25 +13,28 @@ from holdfast.console.exports import Export, Written
 from holdfast.console.grid import Chosen, write_export
 from holdfast.console.operation_runner import filter_of, values_in
 from holdfast.console.value_search import sifted_by
-from holdfast.errors import DatabaseGone, LeaseLost
+from holdfast.errors import DatabaseGone, FilesGone, LeaseLost
+from holdfast.files import FileAccess
+from holdfast.files.contract import new_key
 from holdfast.model import Job, JobState
+from holdfast.stored_files import EXPORTS
 
 _LEASE_SECONDS = 60.0
 _TELL_SECONDS = 2.0
+_MOST_BYTES = 2**62
 _RUNNING = (JobState.QUEUED, JobState.RUNNING, JobState.PAUSED)
 
 
 class ExportWriter:
-    def __init__(self, console: Console, folder: Path, name: str, clock: Clock, log: Any) -> None:
+    def __init__(
+        self, console: Console, access: FileAccess, name: str, clock: Clock, log: Any
+    ) -> None:
         self._console = console
-        self._folder = folder
+        self._access = access
         self._name = name
         self._clock = clock
         self._log = log
         self._told_at = 0.0
-
-    def path(self, export: Export) -> Path:
-        return self._folder / f"{export.id}.{export.format}"
 
     async def look(self) -> None:
         for export_id in await self._console.exports.to_do():
@@ -41,20 +45,26 @@ class ExportWriter:
     async def _write(self, export: Export) -> None:
         try:
             written = await self._written(export)
-        except (DatabaseGone, asyncio.CancelledError):
-            raise
+        except (DatabaseGone, FilesGone, asyncio.CancelledError):
+            raise  # it is tried again when the lease expires
         except LeaseLost:
             return
         except Exception as error:
             self._log.error("export.failed", export=export.id, exc_info=error)
             written = Written("FAILED", 0, error=f"{type(error).__name__}: {error}")
-        await self._console.exports.finish_export(export.id, self._name, written)
+        finished = await self._console.exports.finish_export(export.id, self._name, written)
+        if not finished and written.key is not None:  # another writer has taken it over
+            await self._access.store.delete(written.key)
         self._log.info("export.written", export=export.id, rows=written.rows)
 
     async def _written(self, export: Export) -> Written:
         job = await self._console.store.reads.job(export.job_id)
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        path = self.path(export)
+        async with self._access.local.passing() as folder:
+            path = folder / f"{export.id}.{export.format}"
+            written = await self._write_rows(export, job, path)
+            return await self._stored(export, path, written)
+
+    async def _write_rows(self, export: Export, job: Job, path: Path) -> Written:
         rows = 0
 
         async def tell(written: int) -> None:
@@ -68,8 +78,23 @@ class ExportWriter:
         )
         if job.state in _RUNNING:
             notes = [f"Partial: job {job.id} was {job.state} when this was written.", *notes]
-        size = path.stat().st_size
-        return Written("DONE", rows, job.state in _RUNNING, size, notes)
+        return Written("DONE", rows, job.state in _RUNNING, notes=notes)
+
+    async def _stored(self, export: Export, path: Path, written: Written) -> Written:
+        """Under a key of its own: if another writer has taken the export over, each has its file
+        and the row decides. Size is not limited here: quotas are checked before."""
+        store = self._access.store
+        putting = asyncio.create_task(store.put(new_key(EXPORTS), path, max_bytes=_MOST_BYTES))
+        try:
+            while not putting.done():
+                await asyncio.wait([putting], timeout=_TELL_SECONDS)
+                await self._tell(export, written.rows)
+        except BaseException:
+            putting.cancel()
+            raise
+        file = putting.result()
+        assert file is not None
+        return replace(written, size=file.size, key=file.key, sha256=file.sha256)
 
     def _chosen(self, export: Export, job: Job) -> Chosen:
         filter = filter_of({**export.narrowed, "statuses": export.statuses})

@@ -1,4 +1,4 @@
-"""Exports: what people asked for, and who writes them. Their files are in the files folder."""
+"""Exports: what people asked for, and who writes them. Their bytes are in the file store."""
 
 from __future__ import annotations
 
@@ -46,6 +46,8 @@ class Export:
     created_at: datetime | None
     finished_at: datetime | None
     narrowed: Mapping[str, Any]
+    key: str | None  # in the file store, once it is DONE
+    sha256: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,8 @@ class Written:
     size: int | None = None
     notes: Sequence[str] = ()
     error: str | None = None
+    key: str | None = None
+    sha256: str | None = None
 
 
 class Exports:
@@ -121,6 +125,8 @@ class Exports:
             "size": written.size,
             "notes": orjson.dumps(list(written.notes)).decode(),
             "error": written.error,
+            "key": written.key,
+            "sha256": written.sha256,
         }
         return bool(await tx.take("finish_export", params))
 

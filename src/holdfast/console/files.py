@@ -1,8 +1,8 @@
-"""Stored files: what they are and whose. Their bytes are in the files folder."""
+"""Stored files: what they are and whose. Their bytes are in the file store."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -22,8 +22,8 @@ from holdfast.store.rows import LAST_ID, fields_of
 class NewFile:
     owner_id: str
     name: str
-    kind: str  # "upload": ours, in the files folder; "reference": where the server's owner keeps it
-    path: str
+    kind: str  # how it came: by "upload", by "import", or as a list of "images"
+    key: str  # in the file store
     size: int
     sha256: str
     detected: Mapping[str, Any]
@@ -36,7 +36,7 @@ class StoredFile:
     owner_id: str
     name: str
     kind: str
-    path: str
+    key: str
     size: int
     sha256: str
     detected: Mapping[str, Any]
@@ -52,13 +52,12 @@ class Files:
 
     @verb
     async def add_file(self, tx: Transaction, new: NewFile) -> int:
-        size = new.size if new.kind != "reference" else 0
-        await require_room(tx, self._limits, new.owner_id, files=1, bytes=size)
+        await require_room(tx, self._limits, new.owner_id, files=1, bytes=new.size)
         params = {
             "owner_id": new.owner_id,
             "name": new.name,
             "kind": new.kind,
-            "path": new.path,
+            "key": new.key,
             "size": new.size,
             "sha256": new.sha256,
             "detected": orjson.dumps(dict(new.detected)).decode(),
@@ -74,6 +73,10 @@ class Files:
         if not rows:
             raise NotThere(f"there is no file {file_id}", "GET /api/files lists yours.")
         return _file(rows[0])
+
+    async def known_keys(self, keys: Sequence[str]) -> set[str]:
+        """Those of some keys that a file or an export has."""
+        return {row[0] for row in await self._database.fetch("stored_keys", {"keys": list(keys)})}
 
     async def page(
         self, scope: str | None, limit: int, before: int | None = None

@@ -38,4 +38,5 @@ def image_row(file: StoredFile) -> dict[str, Any]:
         "width": file.detected["width"],
         "height": file.detected["height"],
         "sha256": file.sha256,
+        "key": file.key,
     }

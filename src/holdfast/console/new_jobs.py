@@ -1,10 +1,10 @@
-"""New jobs: over a stored file, images, a file on the server, or the pipeline's own sources."""
+"""New jobs: over a stored file, images, a file on the server or in a bucket, or the pipeline's own
+sources."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -38,11 +38,12 @@ _NO_JOB = 0
 
 @dataclass(frozen=True, slots=True)
 class JobRequest:
-    """A requested job. Without files and path, the pipeline discovers its records."""
+    """A requested job. Without a file, the pipeline discovers its records."""
 
     pipeline: str
     file_ids: Sequence[int] = ()  # one table, or images
     path: str | None = None  # of a file on the server
+    bucket_key: str | None = None  # in a bucket that is open to the API: BUCKET/KEY
     table: Mapping[str, Any] = field(default_factory=dict)  # how to read the file
     columns: Mapping[str, str] = field(default_factory=dict)  # of the file -> fields
     columns_are_confirmed: bool = False  # otherwise other columns are matched by name
@@ -102,7 +103,8 @@ class NewJobs:
             )
         upload = NewUpload(
             pipeline=pipeline,
-            path=Path(file.path),
+            name=file.name,
+            reference=file.key,
             key=file.sha256,
             table=await self._plan(file, pipeline, request),
             options=request.options,
@@ -146,16 +148,15 @@ class NewJobs:
         return pipeline
 
     async def _input_file(self, request: JobRequest, person: Person) -> StoredFile | None:
-        if request.file_ids and request.path is not None:
-            raise UserError("give files or a path, not both")
-        if not request.file_ids and request.path is None:
+        ids, name = request.file_ids, person.name
+        if not ids and request.path is None and request.bucket_key is None:
             return None
         await self.flags.require(Flag.INGEST)
         if request.path is not None:
-            return await self.library.refer(request.path, request.table, person.name)
-        return await self.library.job_input(
-            request.file_ids, request.table, person.name, person.scope
-        )
+            ids = [(await self.library.import_path(request.path, request.table, name)).id]
+        elif request.bucket_key is not None:
+            ids = [(await self.library.import_object(request.bucket_key, request.table, name)).id]
+        return await self.library.job_input(ids, request.table, name, person.scope)
 
     async def _first_rows(
         self, request: JobRequest, person: Person

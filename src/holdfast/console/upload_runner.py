@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ from holdfast.console import Console
 from holdfast.console.file_library import FileLibrary
 from holdfast.engine.fair_places import TRIES, FairPlaces
 from holdfast.engine.record.uploads import Upload, UploadParts
-from holdfast.errors import DatabaseGone, InputError, NotAllowed, NotThere
+from holdfast.errors import DatabaseGone, FilesGone, InputError, NotThere, TooLarge
 from holdfast.model import Job
 from holdfast.pipeline import Pipeline
 from holdfast.store.admission import require_table
@@ -72,7 +73,9 @@ class UploadRunner:
         del self._tasks[job_id], self._stops[job_id]
         error = None if done.cancelled() else done.exception()
         self._places.end(job_id, self._monotonic(), failed=error is not None)
-        if error is not None:
+        if isinstance(error, FilesGone):
+            self._parts.log.warning("files.gone", error=str(error))
+        elif error is not None:
             self._parts.log.error("intake.failed", job_id=job_id, exc_info=error)
 
     async def _ingest(self, job_id: int, pipeline: str) -> None:
@@ -83,14 +86,13 @@ class UploadRunner:
         try:
             job = await store.reads.job(job_id)
             try:
-                await self._require_in_place(job)
-                file = await take_in(self._open, job.reference, job.options)
-                with file:
-                    stop, recipe = self._stops[job_id], parts.pipelines[pipeline]
-                    await Upload(parts.uploads, name, job_id, recipe, file, stop).take_in()
-            except (InputError, NotAllowed, NotThere) as error:
+                async with self._opened(job) as path:
+                    with await take_in(self._open, path, job.options) as file:
+                        stop, recipe = self._stops[job_id], parts.pipelines[pipeline]
+                        await Upload(parts.uploads, name, job_id, recipe, file, stop).take_in()
+            except (InputError, NotThere, TooLarge) as error:
                 await self._fail(job_id, name, f"{error.message} {error.hint or ''}".strip())
-            except DatabaseGone:
+            except (DatabaseGone, FilesGone):
                 raise
             except Exception as error:
                 if self._places.failures(job_id) + 1 < TRIES:
@@ -102,15 +104,21 @@ class UploadRunner:
             await store.leases.return_leases(name)
             await store.workers.stop_worker(name)
 
-    async def _require_in_place(self, job: Job) -> None:
-        if job.file_id is not None:
-            file = await self._parts.console.files.file(job.file_id)
-            await self._parts.library.require_in_place(file)
+    @asynccontextmanager
+    async def _opened(self, job: Job) -> AsyncIterator[Path]:
+        """A local copy of the job's file."""
+        file = await self._parts.console.files.file(job.file_id or 0)
+        async with AsyncExitStack() as stack:
+            try:
+                path = await stack.enter_async_context(self._parts.library.opened(file))
+            except NotThere as gone:
+                raise NotThere(f"{file.name} is no longer in the file store") from gone
+            yield path
 
-    def _open(self, reference: str | None, options: Mapping[str, Any]) -> TableFile:
+    def _open(self, path: Path, options: Mapping[str, Any]) -> TableFile:
         require_table(options)
         table = options.get("_table", {})
-        return open_table(Path(reference or ""), {**table, **self._parts.library.limits.table})
+        return open_table(path, {**table, **self._parts.library.table_limits})
 
     async def _fail(self, job_id: int, name: str, message: str) -> None:
         """A stored file that can no longer be opened fails its job with the reason."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any, TypeVar
 
 from holdfast.engine.planning import PipelinePlanner
@@ -66,7 +65,8 @@ class NewUpload:
     `images`, its rows name stored images, which must stay for good."""
 
     pipeline: Pipeline
-    path: Path
+    name: str
+    reference: str  # the key of a stored file, or the path of a file that the command reads
     key: str  # the file's content
     table: Mapping[str, Any] = field(default_factory=dict)  # how the file is read
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -92,11 +92,11 @@ class Control:
             own["_images"] = True
         job = NewJob(
             pipeline=pipeline.name,
-            name=upload.path.name,
+            name=upload.name,
             streams=[NewStream("upload-{job}", upload.key, upload.caps.max_items_per_source)],
             owner_id=self._owner,
             lane=Lane.UPLOAD,
-            reference=str(upload.path.resolve()),
+            reference=upload.reference,
             input_key=upload.key,
             columns=pipeline.columns,
             options=options | own,

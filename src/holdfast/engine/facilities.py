@@ -1,22 +1,28 @@
-"""What the items of one job may use besides HTTP and gates: reads of their own tables, loaders and
-the cache."""
+"""What the items of one job may use besides HTTP and gates: reads of their own tables, loaders, the
+cache and files."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 import orjson
 
 from holdfast.engine.loading import Batches
+from holdfast.engine.own_files import BlockingFiles, OwnFiles, image_copy
+from holdfast.engine.threads import blocking_context
 from holdfast.errors import DatabaseGone, GateWait, ItemError, PipelineError
+from holdfast.files import FileAccess
 from holdfast.flags import FlagValue
 from holdfast.model import Job
 from holdfast.pipeline import Context, Facilities, Http, Pipeline, Row
 from holdfast.store import Store
 from holdfast.store.driver import Conflict
+from holdfast.stored_files import PipelineFiles
 
 T = TypeVar("T")
 _DATABASE_SECONDS = 5.0
@@ -30,6 +36,7 @@ class FacilityParts:
     http: Http
     gates: Callable[[str], Any]
     flag: Callable[[str], Awaitable[FlagValue]]
+    files: FileAccess
     timeout_seconds: float
     max_value_bytes: int
     log: Any
@@ -43,6 +50,7 @@ class JobFacilities:
         self._job = job
         self._batches: dict[str, Batches] = {}
         self.cache = PipelineCache(parts, pipeline.name)
+        self.files: PipelineFiles = OwnFiles(parts.files, pipeline.name)
 
     async def read(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]:
         """A named query of the pipeline's extension, or SQL."""
@@ -76,6 +84,9 @@ class JobFacilities:
 
     async def flag(self, name: str) -> FlagValue:
         return await self._parts.flag(name)
+
+    def file(self, row: Mapping[str, Any]) -> AbstractAsyncContextManager[Path]:
+        return image_copy(self._parts.files, self._job, row)
 
     def _make_batches(self, name: str) -> Batches:
         pipeline, parts = self._pipeline, self._parts
@@ -151,6 +162,8 @@ class BlockingFacilities:
 
     def __init__(self, facilities: Facilities, loop: asyncio.AbstractEventLoop) -> None:
         self.cache: Any = _Blocking(facilities.cache, loop)
+        self.files: Any = BlockingFiles(facilities.files, loop)
+        self.file: Any = lambda row: blocking_context(facilities.file(row), loop)
         calls = _Blocking(facilities, loop)
         self.read: Any = calls.read
         self.load: Any = calls.load

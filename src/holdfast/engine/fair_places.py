@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 #: Tries before work that fails unexpectedly is given up, and the first wait between them.
 TRIES = 3
 _FIRST_WAIT_SECONDS = 1.0
+#: Waits double this often: while the database or the file store is gone, nothing is given up.
+_DOUBLINGS = 5
 #: For how long a place is kept when another owner waits for one.
 _TURN_SECONDS = 10.0
 
@@ -64,7 +66,8 @@ class FairPlaces:
             return 0
         failures = self._failures.setdefault(work, _Failures())
         failures.count += 1
-        failures.not_before = now + _FIRST_WAIT_SECONDS * 2.0 ** (failures.count - 1)
+        doublings = min(failures.count - 1, _DOUBLINGS)
+        failures.not_before = now + _FIRST_WAIT_SECONDS * 2.0**doublings
         return failures.count
 
     def failures(self, work: int) -> int:

@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast.pipeline import Http
+
+T = TypeVar("T")
 
 
 class Threads:
@@ -55,11 +57,20 @@ class BlockingHttp:
 
 
 @contextmanager
-def blocking_gate(
-    gate: AbstractAsyncContextManager[Any], loop: asyncio.AbstractEventLoop
-) -> Iterator[None]:
-    asyncio.run_coroutine_threadsafe(gate.__aenter__(), loop).result()
+def blocking_context(
+    context: AbstractAsyncContextManager[T], loop: asyncio.AbstractEventLoop
+) -> Iterator[T]:
+    """`with` instead of `async with`: a gate, a local copy of a file."""
+    entered = asyncio.run_coroutine_threadsafe(_enter(context), loop).result()
     try:
-        yield
+        yield entered
     finally:
-        asyncio.run_coroutine_threadsafe(gate.__aexit__(None, None, None), loop).result()
+        asyncio.run_coroutine_threadsafe(_leave(context), loop).result()
+
+
+async def _enter(context: AbstractAsyncContextManager[T]) -> T:
+    return await context.__aenter__()
+
+
+async def _leave(context: AbstractAsyncContextManager[Any]) -> None:
+    await context.__aexit__(None, None, None)

@@ -14,7 +14,7 @@ from cronsim import CronSim, CronSimError
 
 from holdfast.engine.control import Control
 from holdfast.engine.planning import planner_at_end
-from holdfast.errors import DatabaseGone, UserError
+from holdfast.errors import DatabaseGone, FilesGone, UserError
 from holdfast.observe.metrics import Metrics, QueueReading
 from holdfast.observe.tracing import span
 from holdfast.pipeline import Pipeline
@@ -24,13 +24,15 @@ from holdfast.store.schedules import DueSchedule
 
 
 async def every(seconds: float, action: Callable[[], Awaitable[None]], log: Any, name: str) -> None:
-    """The one periodic loop. It survives the loss of the database; other failures are logged, and
-    the loop continues."""
+    """The one periodic loop. It survives the loss of the database and of the file store; other
+    failures are logged, and the loop continues."""
     while True:
         try:
             await action()
         except DatabaseGone as error:
             log.warning("database.gone", error=str(error))
+        except FilesGone as error:
+            log.warning("files.gone", error=str(error))
         except Exception as error:
             log.error("upkeep.failed", task=name, error=str(error), exc_info=error)
         await asyncio.sleep(seconds)

@@ -37,6 +37,7 @@ from holdfast.engine.turns import PollingTurns, Turn, Turns
 from holdfast.engine.upkeep import Upkeep, UpkeepLimits, every
 from holdfast.engine.walks import Walks
 from holdfast.errors import DatabaseGone
+from holdfast.files import FileAccess
 from holdfast.flags import ServedFlag
 from holdfast.http import HttpClient, HttpOptions
 from holdfast.model import Job, Lane, Outcome, SliceKind
@@ -53,6 +54,7 @@ _IDLE_SECONDS = (0.05, 0.5)
 _TURN_TAIL_SECONDS = 0.5
 _GATE_SECONDS = 2.0
 _LISTEN_AGAIN_SECONDS = 1.0
+_CLEAR_SECONDS = 600.0
 _EXECUTES = 32
 _PRESSURE_SECONDS = 1.0
 T = TypeVar("T")
@@ -64,6 +66,7 @@ class WorkerOptions:
 
     work: WorkLimits
     execute: ExecuteLimits
+    files: FileAccess
     discover: DiscoverLimits
     claim: ClaimBounds
     concurrency: ConcurrencyBounds
@@ -340,6 +343,7 @@ class Worker:
             self._http,
             self._gates.passing,
             self._flags.get,
+            self._options.files,
             self._options.execute.timeout_seconds,
             self._options.execute.max_result_bytes,
             self._log,
@@ -389,6 +393,7 @@ class Worker:
             every(_HEARTBEAT_SECONDS, self._heartbeat, self._log, "heartbeat"),
             every(_GATE_SECONDS, self._gates.keep, self._log, "gates"),
             every(_LISTEN_AGAIN_SECONDS, self._listen, self._log, "listen"),
+            every(_CLEAR_SECONDS, self._clear_copies, self._log, "local copies"),
             *self._upkeep.loops(self._in_work),
         ]
 
@@ -404,6 +409,9 @@ class Worker:
         if self._slice is not None:
             self._slice.hear(job_id)
         self._turns.hear(job_id)
+
+    async def _clear_copies(self) -> None:
+        await self._options.files.local.clear(self._clock.now())
 
     def _in_work(self) -> set[int]:
         """The ranges that the worker must not take from itself when their leases expire."""

@@ -83,6 +83,11 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "worker.died": ("A worker process died.", ("worker", "exit_code")),
     "process.died": ("A process of `holdfast up` died; it is restarted.", ("process", "exit_code")),
     "database.gone": ("The database cannot be reached.", ("error",)),
+    "files.gone": ("The file store cannot be used.", ("error",)),
+    "files.cleared": (
+        "Files were removed that killed processes had written without a row.",
+        ("count", "bytes"),
+    ),
     "broker.gone": (
         "The broker cannot be reached; the connection is retried.",
         ("url", "use", "error"),

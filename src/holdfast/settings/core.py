@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.settings.declared import declared_by, setting
+from holdfast.settings.files import FILE_FIELDS, FileSettings
 from holdfast.settings.groups import ExtensionSettings, no_environment
 from holdfast.urls import default_database_url, mask_password
 
@@ -26,7 +27,7 @@ def _worker_count() -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(FileSettings):
     database_url: str = setting(
         default_database_url(Path(".holdfast")),
         "URL of the database: an SQLite file or a PostgreSQL server.",
@@ -435,7 +436,8 @@ class Settings:
         return self.flush_ms / 1000
 
 
-SETTINGS = declared_by(Settings)
+#: Those of the core, then those of the file store.
+SETTINGS = tuple(sorted(declared_by(Settings), key=lambda each: each.field in FILE_FIELDS))
 
 #: in each pair, the first must not be greater than the second
 ORDERED = (
@@ -456,7 +458,7 @@ ORDERED = (
 
 #: first setting under a heading of the reference page -> the heading
 HEADINGS = {
-    "database_url": "Database and files",
+    "database_url": "Database and folder",
     "broker_url": "Broker",
     "ingest_min_rows": "Ingest",
     "worker_target_slice_ms": "Work",
@@ -468,4 +470,5 @@ HEADINGS = {
     "db_ingest_enabled": "Serving",
     "log_level": "Logs",
     "health_port": "Health, metrics and traces",
+    "files_bucket": "Files in a bucket",
 }

@@ -107,6 +107,37 @@ def _read_web_address(text: str) -> str:
     return text
 
 
+def _read_endpoint(text: str) -> str:
+    """Without a user, whose password would be in every text that names the address."""
+    parts = urlsplit(_read_web_address(text))
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise ValueError(text)
+    return text.rstrip("/")
+
+
+def _read_bucket(text: str) -> str:
+    letters = all(letter.isascii() and (letter.isalnum() or letter in ".-") for letter in text)
+    if not letters or text != text.lower() or not 3 <= len(text) <= 63:
+        raise ValueError(text)
+    return text
+
+
+def _read_prefix_of_keys(text: str) -> str:
+    parts = _read_text(text).strip("/").split("/")
+    if len(text) > 200 or "\\" in text or any(part in ("", ".", "..") for part in parts):
+        raise ValueError(text)
+    return "/".join(parts) + "/"
+
+
+def _read_bucket_places(text: str) -> str:
+    for place in text.split(","):
+        bucket, _, prefix = place.strip().partition("/")
+        _read_bucket(bucket)
+        if prefix.strip("/"):
+            _read_prefix_of_keys(prefix)
+    return text
+
+
 #: annotation or kind -> (how its text is read, what it accepts)
 KINDS: dict[str, tuple[Callable[[str], Any], str]] = {
     "int": (int, "a whole number"),
@@ -119,6 +150,10 @@ KINDS: dict[str, tuple[Callable[[str], Any], str]] = {
     "web address": (_read_web_address, "an address such as `http://collector:4318`"),
     "folders": (_read_folders, "folders"),
     "header": (_read_header, "printable ASCII text"),
+    "endpoint": (_read_endpoint, "an address such as `http://storage:8333`, without a user"),
+    "bucket": (_read_bucket, "3 to 63 lower-case letters, digits, `.` and `-`"),
+    "prefix": (_read_prefix_of_keys, "names separated by `/`"),
+    "bucket places": (_read_bucket_places, "`BUCKET` or `BUCKET/PREFIX/`, separated by commas"),
     "database URL": (read_database_url, ACCEPTED_DATABASE),
     "broker URL": (read_broker_url, ACCEPTED_BROKER),
     "queue prefix": (read_prefix, ACCEPTED_PREFIX),

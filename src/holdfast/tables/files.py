@@ -138,6 +138,11 @@ def _open_reader(path: Path, options: TableOptions) -> TableReader:
     content = content_of(path, packed_head, options.max_unpacked_bytes)
     if is_zip(packed_head) and content.packing is None:
         return SpreadsheetReader(path, options)
+    if options.sheet is not None:
+        raise InputError(
+            f"{path.name} has no sheets, because it is not a spreadsheet.",
+            "Leave the sheet out, or check that it is the right file.",
+        )
     head = packed_head if content.packing is None else unpacked_head(content)
     refuse_foreign(content, head)
     text = find_text(content, head, options)

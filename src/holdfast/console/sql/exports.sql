@@ -8,13 +8,13 @@ returning id;
 
 -- name: export
 select id, owner_id, job_id, format, statuses, with_input, state, partial, rows_count, size,
-       notes, error, created_at, finished_at, narrowed
+       notes, error, created_at, finished_at, narrowed, key, sha256
 from   exports
 where  id = :id and owner_id = coalesce(cast(:scope as text), owner_id);
 
 -- name: exports
 select   id, owner_id, job_id, format, statuses, with_input, state, partial, rows_count, size,
-         notes, error, created_at, finished_at, narrowed
+         notes, error, created_at, finished_at, narrowed, key, sha256
 from     exports
 where    id < :before
 order by id desc
@@ -22,7 +22,7 @@ limit    :limit;
 
 -- name: exports_of_owner
 select   id, owner_id, job_id, format, statuses, with_input, state, partial, rows_count, size,
-         notes, error, created_at, finished_at, narrowed
+         notes, error, created_at, finished_at, narrowed, key, sha256
 from     exports
 where    owner_id = :scope and id < :before
 order by id desc
@@ -42,7 +42,7 @@ update exports
 set    state = 'RUNNING', worker = :worker, expires_at = @after(:seconds)
 where  id = :id and state in ('QUEUED', 'RUNNING') and (worker is null or expires_at <= @now)
 returning id, owner_id, job_id, format, statuses, with_input, state, partial, rows_count, size,
-          notes, error, created_at, finished_at, narrowed;
+          notes, error, created_at, finished_at, narrowed, key, sha256;
 
 -- name: renew_export
 -- Also how far it is.
@@ -55,6 +55,6 @@ returning id;
 update exports
 set    state = :state, partial = :partial, rows_count = :rows, size = cast(:size as bigint),
        notes = :notes, error = cast(:error as text), worker = null, expires_at = null,
-       finished_at = @now
+       key = cast(:key as text), sha256 = cast(:sha256 as text), finished_at = @now
 where  id = :id and worker = :worker and state = 'RUNNING'
 returning id;

@@ -2,7 +2,7 @@
 
 -- name: usage
 select (select count(*) from files where owner_id = :owner) as files,
-       (select coalesce(sum(size), 0) from files where owner_id = :owner and kind <> 'reference')
+       (select coalesce(sum(size), 0) from files where owner_id = :owner)
        + (select coalesce(sum(size), 0) from exports where owner_id = :owner) as bytes,
        (select count(*) from exports where owner_id = :owner and state <> 'FAILED') as exports,
        (select count(*) from jobs

@@ -7,7 +7,6 @@ import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -16,7 +15,7 @@ from holdfast.clock import Clock
 from holdfast.columns import BAD_ROW, EXCERPT, LINE, mapped_row
 from holdfast.engine.facilities import BlockingFacilities
 from holdfast.engine.pace.retry import RetryPolicy, Verdict, decide, decide_not_found, policy_of
-from holdfast.engine.threads import BlockingHttp, Threads, blocking_gate
+from holdfast.engine.threads import BlockingHttp, Threads, blocking_context
 from holdfast.errors import (
     Failed,
     GateWait,
@@ -44,7 +43,6 @@ _DONE = ItemStatus.DONE
 class ExecuteLimits:
     timeout_seconds: float
     max_result_bytes: int
-    files: Path | None = None  # the folder of uploaded images
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +91,7 @@ class Execute:
         if pipeline.threaded:
             loop = asyncio.get_running_loop()
             self._http = BlockingHttp(parts.http, loop)
-            self._gates = lambda name: blocking_gate(parts.gates(name), loop)
+            self._gates = lambda name: blocking_context(parts.gates(name), loop)
             self._facilities = BlockingFacilities(self._facilities, loop)
             self._process = self._in_thread
 
@@ -112,9 +110,8 @@ class Execute:
                 record = self.pipeline.normalize(record)
                 normalized = self._normalized(record)
             ctx = Context(
-                self.job, seq, tries + 1, self._http, self._gates, self._log, self._facilities,
-                self._limits.files,
-            )  # fmt: skip
+                self.job, seq, tries + 1, self._http, self._gates, self._log, self._facilities
+            )
             value = await self._process(record, ctx)
             result = self._encoded(value)
             seconds = self._clock.monotonic() - started

@@ -1,0 +1,94 @@
+"""Servers that are killed between writing an object and its row: nothing that was answered is
+missing, no row is without its object, and what is left over is removed."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import httpx2
+import pytest
+import structlog
+
+from holdfast.cli.composition import file_access
+from holdfast.console import open_console
+from holdfast.console.file_leftovers import FileLeftovers
+from holdfast.settings import load_settings
+from holdfast.store import open_store
+from tests.files.test_two_hosts import Hosts, ended, exported, is_written, upload, wait
+
+ROWS = {"file": ("rows.csv", b"title\noak\n")}
+
+
+@pytest.fixture(params=["folder", "bucket"])
+def settings(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
+    if request.param == "bucket":
+        found: dict[str, str] = request.getfixturevalue("bucket_settings")
+        return found
+    # Hosts that mount the same folder.
+    (tmp_path / "shared").mkdir()
+    for number in range(1, 6):
+        (tmp_path / f"disk-{number}").mkdir()
+        (tmp_path / f"disk-{number}" / "files").symlink_to(tmp_path / "shared")
+    (tmp_path / ".holdfast").mkdir()
+    (tmp_path / ".holdfast" / "files").symlink_to(tmp_path / "shared")
+    return {}
+
+
+@pytest.fixture
+def hosts(sqlite_url: str, tmp_path: Path, settings: dict[str, str]) -> Iterator[Hosts]:
+    opened = Hosts(sqlite_url, tmp_path, settings)
+    yield opened
+    opened.close()
+
+
+async def _keys(url: str, folder: Path, settings: dict[str, str], clear: bool) -> list[str]:
+    """The keys in the store; with `clear`, after the upkeep of two days later."""
+    access = file_access(
+        load_settings({**settings, "HOLDFAST_DATA_DIR": str(folder / ".holdfast")})
+    )
+    store = await open_store(url)
+    try:
+        if clear:
+            leftovers = FileLeftovers(open_console(store), access, "test", structlog.get_logger())
+            await leftovers.clear_store(datetime.now(UTC) + timedelta(days=2))
+        return [info.key async for info in access.store.list("")]
+    finally:
+        await store.close()
+
+
+def test_objects_and_rows_after_a_kill(
+    hosts: Hosts, sqlite_url: str, tmp_path: Path, settings: dict[str, str]
+) -> None:
+    def keys(clear: bool = False) -> list[str]:
+        return asyncio.run(_keys(sqlite_url, tmp_path, settings, clear))
+
+    doomed, client = hosts.api(HOLDFAST_FAULT="add_file/add_file")
+    hosts.log_in()
+    client.headers.update(hosts.headers)
+    with pytest.raises(httpx2.TransportError):
+        client.post("/api/files", files=ROWS)
+    assert doomed.wait(30) == -signal.SIGKILL
+    assert len(keys()) == 1
+
+    doomed, client = hosts.api(HOLDFAST_FAULT="finish_export/finish_export")
+    assert client.get("/api/files").json()["files"] == []
+    hosts.worker()
+    job_id = upload(client, 1)
+    ended(client, job_id)
+    export_id = exported(client, job_id)
+    assert doomed.wait(60) == -signal.SIGKILL
+    assert len(keys()) == 3  # an orphan, the upload, half an export
+
+    _, client = hosts.api()
+    wait(lambda: is_written(client, export_id))
+    assert client.get(f"/api/exports/{export_id}/download").status_code == 200
+    assert len(keys()) == 4
+    left = keys(clear=True)
+    assert len(left) == 2
+    assert client.get(f"/api/exports/{export_id}/download").status_code == 200
+    file_id = client.get("/api/files").json()["files"][0]["id"]
+    assert client.get(f"/api/files/{file_id}").json()["rows"][0] == {"title": "row 1.0"}
