@@ -147,7 +147,8 @@ class Worker:
         """Works until stopped or, with `until_idle`, until nothing is left to do. Raises
         errors that waiting cannot fix."""
         await self._patiently(self._register)
-        await self._patiently(self._open_standing)
+        if self._options.only_job is None:
+            await self._patiently(partial(self._control.open_declared, self._pipelines.values()))
         upkeep = [asyncio.create_task(task) for task in self._upkeep_tasks()]
         self._log.info("worker.started", worker=self._name, pipelines=sorted(self._pipelines))
         try:
@@ -398,17 +399,16 @@ class Worker:
         ]
 
     async def _listen(self) -> None:
-        """Hears of new items within milliseconds; what is not heard is found by looking. A worker
-        for one job, perhaps one of many in a server, needs no connection of its own for it."""
+        """Of new items, within milliseconds. A worker for one job looks for them instead."""
         if self._options.only_job is not None:
             await asyncio.Event().wait()
         await self._store.database.driver.listen(WORK_CHANNEL, self._hear)
 
     def _hear(self, text: str) -> None:
         job_id = int(text) if text.isdecimal() else None
+        self._turns.hear(job_id)
         if self._slice is not None:
             self._slice.hear(job_id)
-        self._turns.hear(job_id)
 
     async def _clear_copies(self) -> None:
         await self._options.files.local.clear(self._clock.now())
@@ -431,10 +431,6 @@ class Worker:
             sorted(self._pipelines),
             self._turns.listens,
         )
-
-    async def _open_standing(self) -> None:
-        if self._options.only_job is None:
-            await self._control.open_declared(self._pipelines.values())
 
     async def _heartbeat(self) -> None:
         if not await self._store.workers.see_worker(self._name):
