@@ -1,5 +1,7 @@
 """Holdfast: process large sets of records from unreliable sources without losing any."""
 
+from typing import TYPE_CHECKING, Any
+
 from holdfast.errors import Category, ErrorCode, Failed, NotFound, Retry, RetryClass, Skip
 from holdfast.loader import Loader
 from holdfast.model import Item, ItemStatus, Job, JobState, Lane, Outcome, Page, Record, Standing
@@ -26,6 +28,9 @@ from holdfast.pipeline import (
 )
 from holdfast.rulings import Ruled, Ruling, RulingKind
 
+if TYPE_CHECKING:
+    from holdfast.store.applications import Enqueued, aenqueue, enqueue
+
 __all__ = [
     "Act",
     "Backoff",
@@ -34,6 +39,7 @@ __all__ = [
     "Context",
     "Dedupe",
     "Done",
+    "Enqueued",
     "ErrorCode",
     "Failed",
     "Gate",
@@ -65,6 +71,17 @@ __all__ = [
     "Tx",
     "Unproven",
     "Verified",
+    "aenqueue",
+    "enqueue",
     "pipeline",
 ]
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """Only a program that adds records needs the database libraries."""
+    if name in ("Enqueued", "aenqueue", "enqueue"):
+        from holdfast.store import applications
+
+        return getattr(applications, name)
+    raise AttributeError(f"module 'holdfast' has no attribute {name!r}")

@@ -24,18 +24,24 @@ _PATIENCE_SECONDS = 180
 
 
 async def work(store: Store, made: Pipeline, **settings: str) -> None:
+    async with asyncio.timeout(_PATIENCE_SECONDS):
+        await make_worker(store, made, "one", until_idle=True, **settings).run()
+
+
+def make_worker(
+    store: Store, made: Pipeline, name: str, until_idle: bool = False, **settings: str
+) -> Worker:
     parts = WorkerParts(
         store,
-        name="one",
+        name=name,
         owner="tester",
         clock=SystemClock(),
         rng=random.Random(1),
         metrics=Metrics(),
         log=structlog.get_logger(),
     )
-    options = worker_options(load_settings(settings), None, until_idle=True)
-    async with asyncio.timeout(_PATIENCE_SECONDS):
-        await Worker(parts, {made.name: made}, options).run()
+    options = worker_options(load_settings(settings), None, until_idle)
+    return Worker(parts, {made.name: made}, options)
 
 
 def facilities_of(

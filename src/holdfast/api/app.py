@@ -25,6 +25,7 @@ from holdfast.api import (
     job_actions,
     jobs,
     kill_switches,
+    new_items,
     operations,
     overview,
     pending,
@@ -44,9 +45,9 @@ from holdfast.api.problems import RESPONSES, Problem, add_handlers
 from holdfast.engine.upkeep import every
 
 ROUTERS = (
-    session, usage, users, tokens, files, pipelines, jobs, job_actions, items, rulings, pending,
-    exports, deletion, operations, streams, gates, dead_letters, schedules, kill_switches, flags,
-    audit, events, overview, health,
+    session, usage, users, tokens, files, pipelines, jobs, job_actions, items, new_items, rulings,
+    pending, exports, deletion, operations, streams, gates, dead_letters, schedules, kill_switches,
+    flags, audit, events, overview, health,
 )  # fmt: skip
 
 _LOOK_SECONDS = 0.5

@@ -7,12 +7,14 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from holdfast.clock import SystemClock, system_random
+from holdfast.engine.adding import Adding
 from holdfast.engine.control import Control
 from holdfast.engine.worker import WorkerOptions
 from holdfast.errors import BrokerGone, UserError
 from holdfast.messaging.broker import Broker, open_broker
 from holdfast.messaging.broker_turns import BrokerTurns, TurnLimits, TurnParts
 from holdfast.messaging.dead import keep_dead_messages
+from holdfast.messaging.item_adds import ItemAdds
 from holdfast.messaging.job_starts import JobStarts
 from holdfast.messaging.signing import MessageTrust
 from holdfast.messaging.topology import DEAD_QUEUE, QUEUES
@@ -50,16 +52,13 @@ async def broker_turns(
 ) -> AsyncIterator[tuple[BrokerTurns, Broker]]:
     async with opened_broker(settings, log) as broker:
         control = Control(store, settings.owner, log)
+        trust = MessageTrust(settings.message_key, settings.message_signatures)
+        adding = Adding(store, pipelines, settings.max_input_bytes, log)
         parts = TurnParts(
             store,
             broker,
-            JobStarts(
-                store,
-                control,
-                pipelines,
-                log,
-                MessageTrust(settings.message_key, settings.message_signatures),
-            ),
+            JobStarts(store, control, pipelines, log, trust),
+            ItemAdds(adding, trust),
             SystemClock(),
             system_random(),
             metrics,

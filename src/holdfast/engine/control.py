@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
 from holdfast.engine.planning import PipelinePlanner
-from holdfast.errors import IllegalTransition, PipelineError, StreamOwned, UnfitState, UserError
+from holdfast.errors import (
+    IllegalTransition,
+    PipelineError,
+    StreamOwned,
+    SwitchedOff,
+    Throttled,
+    UnfitState,
+    UserError,
+)
 from holdfast.model import FINAL, ItemStatus, Job, JobState, Lane
 from holdfast.observe.tracing import note, span
 from holdfast.options import whole_options
@@ -172,14 +180,23 @@ class Control:
             columns=pipeline.columns,
             options={**options, "_file": pipeline.file, **_dedupe_option(pipeline)},
             ip=origin.ip,
-            standing=True,
             enabled_by=pipeline.enabled_by,
+            standing=True,
         )
         with span("job.open", pipeline=new.pipeline) as trace:
             job_id, is_new = await self._store.jobs.open(replace(new, trace=trace), self._owner)
         if is_new:
             self._log.info("job.opened", job_id=job_id, pipeline=new.pipeline, by=self._owner)
         return job_id, is_new
+
+    async def open_declared(self, pipelines: Iterable[Pipeline]) -> None:
+        """The standing jobs that pipelines declare; one that cannot be made now is logged."""
+        for pipeline in pipelines:
+            if pipeline.standing:
+                try:
+                    await self.open(pipeline, {})
+                except (SwitchedOff, Throttled) as error:
+                    self._log.error("upkeep.failed", task="open", error=error.message)
 
     async def force_full(
         self, pipeline: Pipeline, job: Job, source: str, origin: Origin = _NOT_OVER_HTTP

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -40,6 +41,14 @@ class Turns(Protocol):
         progress in this worker."""
         ...
 
+    def hear(self, job_id: int | None) -> None:
+        """A job has new items; None: perhaps one has."""
+        ...
+
+    async def rest(self, seconds: float) -> None:
+        """Waits, but not longer than until there is news."""
+        ...
+
     async def others_wait(self, turn: Turn) -> bool:
         """Whether another job needs the worker, now that the slice's time is up."""
         ...
@@ -52,7 +61,8 @@ class Turns(Protocol):
 
 
 class PollingTurns:
-    """Polls the database; jobs in turn, the least recently served first."""
+    """Looks into the database, at once after news and otherwise now and then; jobs in turn, the
+    least recently served first."""
 
     listens = False
 
@@ -65,12 +75,27 @@ class PollingTurns:
         self._may_run = may_run
         self._clock = clock
         self._served: dict[int, float] = {}
+        self._news = asyncio.Event()
+        self._heard: dict[int, None] = {}
+        self._may_skip = True
+        self._ours: set[int] = set()  # jobs that were ours to run when last looked at
 
     async def next(self, seconds: float, walking: Collection[int]) -> Turn | None:
-        turn = await self._next_walk(walking) or await self._next_slice()
+        self._news.clear()
+        turn = self._next_heard() or await self._next_walk(walking) or await self._next_slice()
         if turn is None:
-            await asyncio.sleep(seconds)
+            await self.rest(seconds)
         return turn
+
+    def hear(self, job_id: int | None) -> None:
+        if job_id in self._ours:
+            self._heard[job_id] = None
+        self._news.set()
+
+    async def rest(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._news.wait()
 
     async def others_wait(self, turn: Turn) -> bool:
         return any(job_id != turn.job_id for job_id in await self._runnable())
@@ -80,6 +105,14 @@ class PollingTurns:
 
     async def close(self) -> None:
         """Holds nothing."""
+
+    def _next_heard(self) -> Turn | None:
+        """A job with new items needs no look; every other time there is one, for other work."""
+        self._may_skip = not self._may_skip
+        if self._may_skip or not self._heard:
+            self._heard.clear()
+            return None
+        return Turn(SliceKind.PROCESS, self._heard.popitem()[0])
 
     async def _next_walk(self, walking: Collection[int]) -> Turn | None:
         if not self._discovering or len(walking) >= WALKS:
@@ -99,4 +132,6 @@ class PollingTurns:
 
     async def _runnable(self) -> list[int]:
         jobs = await self._store.reads.runnable_jobs(self._names)
-        return [job_id for job_id, _, lane in jobs if self._may_run(job_id, lane)]
+        runnable = [job_id for job_id, _, lane in jobs if self._may_run(job_id, lane)]
+        self._ours.update(runnable)
+        return runnable

@@ -48,6 +48,7 @@ from holdfast.observe.tracing import span
 from holdfast.pipeline import Facilities, Pipeline
 from holdfast.store import Store
 from holdfast.store.admission import BacklogBounds
+from holdfast.store.driver import WORK_CHANNEL
 from holdfast.store.retention import Policies
 from holdfast.tasks import end_tasks
 
@@ -55,6 +56,7 @@ _HEARTBEAT_SECONDS = 5.0
 _IDLE_SECONDS = (0.05, 0.5)
 _TURN_TAIL_SECONDS = 0.5
 _GATE_SECONDS = 2.0
+_LISTEN_AGAIN_SECONDS = 1.0
 _CLEAR_SECONDS = 600.0
 _EXECUTES = 32
 _PRESSURE_SECONDS = 1.0
@@ -149,7 +151,8 @@ class Worker:
         """Works until stopped or, with `until_idle`, until nothing is left to do. Raises
         errors that waiting cannot fix."""
         await self._patiently(self._register)
-        await self._patiently(self._open_standing)
+        if self._options.only_job is None:
+            await self._patiently(partial(self._control.open_declared, self._pipelines.values()))
         upkeep = [asyncio.create_task(task) for task in self._upkeep_tasks()]
         self._log.info("worker.started", worker=self._name, pipelines=sorted(self._pipelines))
         try:
@@ -233,7 +236,7 @@ class Worker:
             raise
         worked = await self._work_slice(turn, execute)
         if not worked:
-            await self._pause(_IDLE_SECONDS[0])
+            await self._turns.rest(_IDLE_SECONDS[0])
         return worked
 
     async def _work_slice(self, turn: Turn, execute: Execute) -> bool:
@@ -397,9 +400,22 @@ class Worker:
         return [
             every(_HEARTBEAT_SECONDS, self._heartbeat, self._log, "heartbeat"),
             every(_GATE_SECONDS, self._gates.keep, self._log, "gates"),
+            every(_LISTEN_AGAIN_SECONDS, self._listen, self._log, "listen"),
             every(_CLEAR_SECONDS, self._clear_copies, self._log, "local copies"),
             *self._upkeep.loops(self._in_work),
         ]
+
+    async def _listen(self) -> None:
+        """Of new items, within milliseconds. A worker for one job looks for them instead."""
+        if self._options.only_job is not None:
+            await asyncio.Event().wait()
+        await self._store.database.driver.listen(WORK_CHANNEL, self._hear)
+
+    def _hear(self, text: str) -> None:
+        job_id = int(text) if text.isdecimal() else None
+        self._turns.hear(job_id)
+        if self._slice is not None:
+            self._slice.hear(job_id)
 
     async def _clear_copies(self) -> None:
         await self._options.files.local.clear(self._clock.now())
@@ -422,14 +438,6 @@ class Worker:
             sorted(self._pipelines),
             self._turns.listens,
         )
-
-    async def _open_standing(self) -> None:
-        """Makes the jobs that pipelines declare."""
-        if self._options.only_job is not None:
-            return
-        for pipeline in self._pipelines.values():
-            if pipeline.standing:
-                await self._control.open(pipeline, {})
 
     async def _heartbeat(self) -> None:
         if not await self._store.workers.see_worker(self._name):

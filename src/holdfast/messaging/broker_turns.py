@@ -18,7 +18,8 @@ from holdfast.errors import BadEnvelope, DatabaseGone, SwitchedOff, Throttled, U
 from holdfast.messaging.broker import Broker
 from holdfast.messaging.consumer import Consumer
 from holdfast.messaging.delivery import Delivery
-from holdfast.messaging.envelope import JobStart, Message, SliceBody, parse
+from holdfast.messaging.envelope import ItemsAdd, JobStart, Message, SliceBody, parse
+from holdfast.messaging.item_adds import ItemAdds
 from holdfast.messaging.job_starts import JobStarts
 from holdfast.model import JobState, SliceKind
 from holdfast.observe.metrics import Metrics
@@ -53,6 +54,7 @@ class TurnParts:
     store: Store
     broker: Broker
     job_starts: JobStarts
+    item_adds: ItemAdds
     clock: Clock
     rng: random.Random
     metrics: Metrics
@@ -78,6 +80,8 @@ class BrokerTurns:
         self._may_run = may_run
         self._waiting: dict[str, deque[Delivery]] = {queue: deque() for queue in _ORDER}
         self._arrived = asyncio.Event()
+        self._heard: dict[int, None] = {}  # jobs with new items that no message announces
+        self._heard_last = False  # they take turns with messages
         self._picks = 0
         self._open: dict[Turn, Delivery] = {}
         self._consumers: list[Consumer] = []
@@ -90,9 +94,13 @@ class BrokerTurns:
             self._pumps.append(asyncio.create_task(self._pump(queue, consumer)))
 
     async def next(self, seconds: float, walking: Collection[int]) -> Turn | None:
+        turn = None if self._heard_last else await self._next_heard()
+        self._heard_last = turn is not None
+        if turn is not None:
+            return turn
         delivery = await self._next_delivery(seconds)
         if delivery is None:
-            return None
+            return await self._next_heard()
         message = self._decode(delivery)
         try:
             if isinstance(message, BadEnvelope):
@@ -103,6 +111,14 @@ class BrokerTurns:
         except asyncio.CancelledError:
             await self._hand_back(delivery, message)
             raise
+
+    def hear(self, job_id: int | None) -> None:
+        if job_id is not None:
+            self._heard[job_id] = None
+            self._arrived.set()
+
+    async def rest(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
 
     async def others_wait(self, turn: Turn) -> bool:
         """The queue decides: the rest of this job waits there behind the others."""
@@ -133,7 +149,7 @@ class BrokerTurns:
             self._arrived.set()
 
     async def _next_delivery(self, seconds: float) -> Delivery | None:
-        if not any(self._waiting.values()):
+        if not any(self._waiting.values()) and not self._heard:
             self._arrived.clear()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._arrived.wait(), seconds)
@@ -141,6 +157,19 @@ class BrokerTurns:
             delivery = self._waiting[queue].popleft()
             if not delivery.is_lost:
                 return delivery
+        return None
+
+    async def _next_heard(self) -> Turn | None:
+        """Applications add records without a message: the database itself says so."""
+        while self._heard:
+            job_id = self._heard.popitem()[0]
+            controls = await self._parts.store.reads.job_controls([job_id])
+            state, switch = controls.get(job_id, (JobState.CANCELLED, None))
+            job = await self._parts.store.reads.job(job_id) if state is JobState.RUNNING else None
+            if job is None or switch or job.pipeline not in self._pipelines:
+                continue
+            if self._may_run(job_id, job.lane):
+                return Turn(SliceKind.PROCESS, job_id)
         return None
 
     def _pick(self) -> str | None:
@@ -158,8 +187,8 @@ class BrokerTurns:
     async def _follow(
         self, delivery: Delivery, message: Message, walking: Collection[int]
     ) -> Turn | None:
-        if isinstance(message.body, JobStart):
-            await self._start_job(delivery, message, message.body)
+        if isinstance(message.body, JobStart | ItemsAdd):
+            await self._follow_order(delivery, message, message.body)
             return None
         assert isinstance(message.body, SliceBody)
         return await self._begin(delivery, message, message.body, walking)
@@ -252,18 +281,25 @@ class BrokerTurns:
                 return
         await delivery.give_back()
 
-    # Jobs that other programs start.
+    # What other programs order.
 
-    async def _start_job(self, delivery: Delivery, message: Message, request: JobStart) -> None:
+    async def _follow_order(
+        self, delivery: Delivery, message: Message, request: JobStart | ItemsAdd
+    ) -> None:
         type_ = message.header.type
         try:
-            if await self._patiently(partial(self._is_elsewhere, request.pipeline)):
+            if isinstance(request, ItemsAdd):
+                await self._patiently(
+                    partial(self._parts.item_adds.add, message, request, delivery.body)
+                )
+            elif await self._patiently(partial(self._is_elsewhere, request.pipeline)):
                 await self._patiently(partial(self._send_on, delivery, message, _ELSEWHERE_SECONDS))
                 await delivery.ack()
                 return
-            await self._patiently(
-                partial(self._parts.job_starts.start, message, request, delivery.body)
-            )
+            else:
+                await self._patiently(
+                    partial(self._parts.job_starts.start, message, request, delivery.body)
+                )
         except (SwitchedOff, Throttled) as refused:
             await self._put_off(delivery, message, refused)
             return

@@ -24,6 +24,7 @@ SLICE_FIELDS = ("job_id", "pipeline", "worker")
 #: event -> (what happened, its fields)
 EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "job.created": ("A job was created and is running.", ("name",)),
+    "items.added": ("Records were added to a standing job.", ("items", "known")),
     "job.opened": ("A standing job was created.", ("by",)),
     "job.ordered": ("A pipeline's plan started or resumed a job.", ("by",)),
     "job.paused": ("A person paused a job.", ("by",)),

@@ -86,6 +86,7 @@ class Jobs:
         standing = {"pipeline": new.pipeline, "owner_id": new.owner_id}
         rows = await tx.fetch("standing_job", standing)
         if rows:
+            await note_made(tx, new.request, int(rows[0][0]))
             return int(rows[0][0]), False
         return await create_job(tx, new, actor), True
 

@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 import orjson
 
 from holdfast.model import JobState, Lane, SliceKind
+from holdfast.store.admission import admit_records
 from holdfast.store.announcements import announce
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Row, Transaction
+from holdfast.store.enqueue import Addition, Enqueued, enqueue
 from holdfast.store.jobs import NewJob, create_job
 from holdfast.store.rows import fields_of
 
@@ -96,7 +98,7 @@ class Messages:
 
     async def listen(self, heard: Callable[[], None]) -> None:
         """Calls `heard` when something was put into the outbox, if the database notifies."""
-        await self._database.driver.listen("holdfast_outbox", heard)
+        await self._database.driver.listen("holdfast_outbox", lambda _: heard())
 
     async def begin_turn(
         self,
@@ -188,6 +190,16 @@ class Messages:
         if not await tx.take("take_message", {"message_id": message_id, "type": kind}):
             return None
         return await create_job(tx, new, f"message:{message_id}")
+
+    @verb
+    async def accept_items(
+        self, tx: Transaction, message_id: str, kind: str, addition: Addition
+    ) -> Enqueued | None:
+        """Adds the records of a message, once: None when they were added before."""
+        if not await tx.take("take_message", {"message_id": message_id, "type": kind}):
+            return None
+        await admit_records(tx, addition.pipeline)
+        return await enqueue(tx, addition)
 
     @verb
     async def send_again(

@@ -160,14 +160,14 @@ class PostgresDriver:
             async with self._pool.acquire(timeout=30) as connection:
                 return await self._transaction(connection, "read").fetch(query, params)
 
-    async def listen(self, channel: str, heard: Callable[[], None]) -> None:
+    async def listen(self, channel: str, heard: Callable[[str], None]) -> None:
         """Calls `heard` at each notice on the channel, until the connection is lost."""
         lost = asyncio.Event()
         with mapped_errors():
             async with self._pool.acquire(timeout=30) as connection:
 
-                def notified(*_: Any) -> None:
-                    heard()
+                def notified(_connection: Any, _pid: int, _channel: str, payload: str) -> None:
+                    heard(payload)
 
                 def ended(_: Any) -> None:
                     lost.set()
@@ -194,6 +194,8 @@ class PostgresDriver:
 
 
 class _PostgresTransaction:
+    writes_together = True
+
     def __init__(
         self, connection: Any, queries: Queries, verb: str, announces: bool, fault: Fault
     ) -> None:

@@ -15,6 +15,7 @@ from holdfast.store.counters import CounterRows
 from holdfast.store.database import Database
 from holdfast.store.deletion import Deletion
 from holdfast.store.driver import Driver, Fault, Observe, no_fault, no_observe
+from holdfast.store.enqueue import Additions
 from holdfast.store.extension_folders import all_sql
 from holdfast.store.flags import Flags
 from holdfast.store.gates import GateTable
@@ -43,6 +44,7 @@ class Store:
     database: Database
     jobs: Jobs
     ingest: Ingest
+    additions: Additions
     leases: Leases
     outcomes: Outcomes
     gates: GateTable
@@ -104,6 +106,7 @@ async def open_store(
         database=database,
         jobs=Jobs(database),
         ingest=Ingest(database, _new_token),
+        additions=Additions(database),
         leases=Leases(database, _new_token, owner_slices),
         outcomes=Outcomes(database),
         gates=GateTable(database, rng, default_gate),

@@ -7,7 +7,6 @@ too), `discovered_pages` turns the pipeline's pages into rows.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import random
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -44,6 +43,7 @@ from holdfast.observe.metrics import Metrics
 from holdfast.observe.tracing import span
 from holdfast.pipeline import Context, Facilities, Http, Pipeline
 from holdfast.store import DecisionRow, IngestPage, NewItem, Store, StreamLease
+from holdfast.store.enqueue import content_hash
 from holdfast.store.ingest import Ingested
 from holdfast.store.storable import storable_key
 
@@ -405,7 +405,3 @@ def _new_item(pipeline: Pipeline, record: Record, max_input_bytes: int) -> NewIt
     key = record.key or (pipeline.key(record.input) if pipeline.dedupe else None)
     key = storable_key(key)
     return NewItem(text, key, content_hash(encoded) if key else "")
-
-
-def content_hash(text: bytes) -> str:
-    return hashlib.sha256(text).hexdigest()[:32]

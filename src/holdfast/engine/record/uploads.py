@@ -16,13 +16,13 @@ from holdfast.engine.record.discover import (
     LeasedStream,
     WalkEnd,
     WalkParts,
-    content_hash,
     walk_stream,
 )
 from holdfast.errors import DatabaseGone
 from holdfast.model import JobState, StreamState
 from holdfast.pipeline import Pipeline
 from holdfast.store import IngestPage, NewItem, StreamLease
+from holdfast.store.enqueue import content_hash
 from holdfast.store.storable import storable_key
 from holdfast.tables.files import TableFile
 from holdfast.tables.threads import take_in

@@ -37,7 +37,27 @@ where  id = :job_id;
 update jobs
 set    next_seq = next_seq + :count
 where  id = :job_id
-returning next_seq - :count as first_seq;
+returning next_seq - :count as first_seq, null as seqs;
+
+-- name: standing_jobs
+-- The standing jobs of a pipeline: of one owner, or of any.
+select id, cast(options as text)
+from   jobs
+where  standing = 1 and state <> 'CANCELLED' and pipeline = :pipeline
+       and (:owner = '' or owner_id = :owner)
+limit  2;
+
+-- name: add_enqueued_range
+insert into ranges (job_id, lo, hi, again, available_at, settled, expiries, lone_expiries,
+                    item_bytes, since, owner_id, pipeline)
+select :job_id, :lo, :hi, 0, coalesce(:run_at, @now), 0, 0, 0, :item_bytes, @now, owner_id,
+       pipeline
+from   jobs
+where  id = :job_id;
+
+-- name: notify_work
+-- SQLite gives no notices: workers watch the file.
+select 1;
 
 -- name: accepted_count
 -- How many items the job has accepted, for its cap.
@@ -59,11 +79,13 @@ returning id;
 id, job_id, lo, hi, again, settled, expiries, lone_expiries, item_bytes
 
 -- name: claimable_ranges
--- Free ranges that are due, and leases that expired, of a job that may run.
-select   @range_columns, case when worker is null then 0 else 1 end as expired
+-- Free ranges that are due, and leases that expired, of a job that may run; none that was due
+-- longer ago than the window.
+select   @range_columns, case when worker is null then 0 else 1 end as expired,
+         case when available_at >= @after(-5.0) then 1 else 0 end as recent
 from     ranges
 where    job_id = :job_id
-         and available_at <= @now
+         and available_at <= @now and available_at >= @after(-1.0 * :window)
          and (worker is null or expires_at <= @now)
          and exists (select 1 from jobs j
                      where j.id = :job_id and j.state = 'RUNNING'
@@ -102,11 +124,11 @@ from   ranges
 where  id = :id
 returning id;
 
--- name: lease_range
--- A free range becomes a worker's.
+-- name: lease_ranges
+-- Free ranges become a worker's.
 update ranges
 set    token = :token, worker = :worker, expires_at = @after(:seconds)
-where  id = :id;
+where  id in (@each(:ids, bigint));
 
 -- name: fresh_items
 -- The items of a range that no settlement has touched: none of them has an outcome.
@@ -165,14 +187,6 @@ returning id;
 -- The fence: the lease is ours, this settlement is its next, and the job takes results.
 update ranges
 set    settled = settled + 1, expires_at = @after(:seconds)
-where  id = :id and token = :token and settled = :settled
-       and exists (select 1 from jobs j
-                   where j.id = ranges.job_id and j.state in ('RUNNING', 'PAUSED'))
-returning id;
-
--- name: settle_rest
--- The same fence for the last settlement of a lease, which ends the range.
-delete from ranges
 where  id = :id and token = :token and settled = :settled
        and exists (select 1 from jobs j
                    where j.id = ranges.job_id and j.state in ('RUNNING', 'PAUSED'))
