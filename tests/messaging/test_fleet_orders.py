@@ -111,14 +111,14 @@ def test_records_of_a_message_are_stored_once_and_worked_off(fleet: Fleet) -> No
     path = fleet.folder / "counted.py"
     path.write_text(COUNTED)
     relay, worker = fleet.start_relay(), fleet.start_listener(path)
-    wait_until(lambda: fleet.fetch("select 1 from jobs where standing = 1"))
+    wait_until(lambda: fleet.fetch("select 1 from jobs where standing = 1"), "the job is open")
     fleet.send("interactive", add)
     fleet.send("interactive", add)
     fleet.send("interactive", message("items.add", {**body, "pipeline": "unknown"}))
     (letter,) = fleet.wait_for_letters(1)
     assert (letter["code"], "no standing job" in letter["message"]) == ("REFUSED", True)
     done = "select sum(accepted), sum(known), sum(done) from counters"
-    wait_until(lambda: fleet.fetch(done) == [(2, 1, 2)])
+    wait_until(lambda: [*map(tuple, fleet.fetch(done))] == [(2, 1, 2)], "all is done")
     stop(relay, worker)
 
 

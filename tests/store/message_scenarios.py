@@ -209,7 +209,7 @@ class ForgetMessages:
         return message_id
 
     async def act(store: Store, message_id: str) -> None:
-        await store.messages.forget_messages()
+        await store.messages.forget_messages(14 * 86400.0)
 
     async def check(store: Store, message_id: str) -> None:
         assert not await fetch(store, "select 1 from inbox")

@@ -133,7 +133,7 @@ PLANS: list[tuple[str, dict[str, Any], dict[str, str]]] = [
         {"id": 1, "token": "t", "settled": 0, "seconds": 9.0},
         {"ranges": "ranges_pkey"},
     ),
-    ("settle_rest", {"id": 1, "token": "t", "settled": 0}, {"ranges": "ranges_pkey"}),
+    ("fresh_items_of", {"spans": "[[2000,2010],[2050,2060]]"}, {"items": "items_pkey"}),
     ("attempts_of_item", {"seq": 7}, {"attempts": "attempts_pkey"}),
     ("known_keys", {"scope": "shop", "keys": ["a", "b"]}, {"keys": "keys_pkey"}),
 ]

@@ -23,10 +23,15 @@ async def why_not_running(
     console: Console, job: Job, lost_seconds: float, backfill_enabled: bool = True
 ) -> Reason | None:
     """None when nothing is in the way: a worker will take the job, or nothing is left."""
+    if job.state is JobState.DELETING:
+        left = await console.store.deletion.left(job.id)
+        return Reason("deleting", f"being deleted: about {left.items:,} of {left.of:,} items left")
     if job.state is JobState.PAUSED:
         return Reason("paused", f"paused; continue with: holdfast resume {job.id}")
     if job.state is JobState.FAILED:
         return Reason("discovery failed", f"discovery failed: {job.error}")
+    if job.pruned_at is not None:
+        return Reason("pruned", "its items were deleted: a later pass was verified")
     capped = await _capped(console, job)
     if job.state in (JobState.DONE, JobState.CANCELLED):
         return capped if job.state is JobState.DONE else None

@@ -13,9 +13,11 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from cronsim import CronSim, CronSimError
 
 from holdfast.engine.control import Control
+from holdfast.engine.deletion import Deleter
 from holdfast.engine.lost_workers import LostWorkers
 from holdfast.engine.planning import planner_at_end
-from holdfast.errors import DatabaseGone, FilesGone, UserError
+from holdfast.engine.retention import Retention
+from holdfast.errors import DatabaseGone, FilesGone, NotThere, UserError
 from holdfast.observe.metrics import Metrics, QueueReading
 from holdfast.observe.tracing import span
 from holdfast.pipeline import Pipeline
@@ -47,6 +49,7 @@ _HEARTBEAT_SECONDS = 2.0
 _TERM_SWEEPS = 3
 #: Chunks of expired cache entries that one sweep removes.
 _PRUNES = 20
+_RETAIN_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,8 @@ class Upkeep:
         holder: str,
         metrics: Metrics,
         log: Any,
+        deleter: Deleter,
+        retention: Retention,
     ) -> None:
         """`holder` names the process: only one at a time sweeps. All look for lost workers."""
         self._store = store
@@ -80,6 +85,8 @@ class Upkeep:
         self._holder = holder
         self._metrics = metrics
         self._log = log
+        self._deleter = deleter
+        self._retention = retention
         self._tending = asyncio.Lock()
         self._lost = LostWorkers(store, holder, limits.worker_lost_seconds, log)
 
@@ -93,6 +100,8 @@ class Upkeep:
             every(seconds, self.conclude, self._log, "conclude"),
             every(seconds, self.tend, self._log, "tend"),
             every(self._limits.heartbeat_seconds, self._lost.free, self._log, "lost workers"),
+            every(seconds, self._deleter.look, self._log, "delete"),
+            every(_RETAIN_SECONDS, self.retain, self._log, "retention"),
         ]
 
     async def sweep(self, in_work: InWork = tuple) -> None:
@@ -122,6 +131,12 @@ class Upkeep:
             if not await self._store.cache.prune_cache():
                 return
 
+    async def retain(self) -> None:
+        """Does nothing while another process has the duty."""
+        term = _RETAIN_SECONDS * _TERM_SWEEPS
+        if await self._store.workers.hold_duty("retention", self._holder, term):
+            await self._retention.apply()
+
     async def conclude(self) -> None:
         """Finishes jobs whose `conclude` must run here because the worker that should have finished
         them is gone."""
@@ -129,14 +144,16 @@ class Upkeep:
         if not concluding:
             return
         for job_id in await self._store.reads.finishable_jobs():
-            job = await self._store.reads.job(job_id)
+            try:
+                job = await self._store.reads.job(job_id)
+            except NotThere:  # deleted since
+                continue
             if job.pipeline in concluding:
                 planner = planner_at_end(self._pipelines[job.pipeline], job)
                 await self._store.outcomes.complete(job_id, planner)
 
     async def _announce(self) -> list[int]:
         messages = self._store.messages
-        await messages.forget_messages()
         listened = await messages.listened_pipelines(self._limits.worker_lost_seconds)
         return await messages.announce_silent(listened, self._limits.message_lost_seconds)
 

@@ -42,7 +42,7 @@ from holdfast.engine.turns import PollingTurns, Turn, Turns
 from holdfast.engine.upkeep import UpkeepLimits, every
 from holdfast.engine.walks import WalkLimits, Walks
 from holdfast.engine.worker_setup import make_flags, make_gates, make_upkeep
-from holdfast.errors import DatabaseGone
+from holdfast.errors import DatabaseGone, NotThere
 from holdfast.files import FileAccess
 from holdfast.flags import ServedFlag
 from holdfast.http import HttpClient, HttpOptions
@@ -53,13 +53,14 @@ from holdfast.pipeline import Facilities, Pipeline
 from holdfast.store import Store
 from holdfast.store.admission import BacklogBounds
 from holdfast.store.driver import WORK_CHANNEL
+from holdfast.store.retention import Policies
 from holdfast.tasks import end_tasks
 
 _IDLE_SECONDS = (0.05, 0.5)
 _TURN_TAIL_SECONDS = 0.5
 _GATE_SECONDS = 2.0
-_CLEAR_SECONDS = 600.0
 _LISTEN_AGAIN_SECONDS = 1.0
+_CLEAR_SECONDS = 600.0
 _EXECUTES = 32
 _PRESSURE_SECONDS = 1.0
 T = TypeVar("T")
@@ -86,6 +87,7 @@ class WorkerOptions:
     threads: int
     discover_concurrency: int  # streams that one worker walks at once
     flags: Callable[[Iterable[str]], Mapping[str, ServedFlag]]  # of these extensions
+    policies: Policies
     only_job: int | None = None
     until_idle: bool = False
 
@@ -154,7 +156,8 @@ class Worker:
         """Works until stopped or, with `until_idle`, until nothing is left to do. Raises
         errors that waiting cannot fix."""
         await self._patiently(self._register)
-        await self._patiently(self._open_standing)
+        if self._options.only_job is None:
+            await self._patiently(partial(self._control.open_declared, self._pipelines.values()))
         upkeep = [asyncio.create_task(task) for task in self._upkeep_tasks()]
         self._log.info("worker.started", worker=self._name, pipelines=sorted(self._pipelines))
         try:
@@ -230,6 +233,9 @@ class Worker:
                 worked = await self._walks.start(turn)
             else:
                 execute = await self._execute_for(turn.job_id)
+        except NotThere:  # deleted since the turn was given
+            await self._turns.ended(turn, worked=False)
+            return False
         except BaseException:
             await self._turns.ended(turn, worked=False)
             raise
@@ -412,21 +418,20 @@ class Worker:
             *self._upkeep.loops(self._in_work),
         ]
 
-    async def _clear_copies(self) -> None:
-        await self._options.files.local.clear(self._clock.now())
-
     async def _listen(self) -> None:
-        """Hears of new items within milliseconds; what is not heard is found by looking. A worker
-        for one job, perhaps one of many in a server, needs no connection of its own for it."""
+        """Of new items, within milliseconds. A worker for one job looks for them instead."""
         if self._options.only_job is not None:
             await asyncio.Event().wait()
         await self._store.database.driver.listen(WORK_CHANNEL, self._hear)
 
     def _hear(self, text: str) -> None:
         job_id = int(text) if text.isdecimal() else None
+        self._turns.hear(job_id)
         if self._slice is not None:
             self._slice.hear(job_id)
-        self._turns.hear(job_id)
+
+    async def _clear_copies(self) -> None:
+        await self._options.files.local.clear(self._clock.now())
 
     def _in_work(self) -> set[int]:
         """The ranges that the worker must not take from itself when their leases expire."""
@@ -447,10 +452,6 @@ class Worker:
             self._turns.listens,
             this_machine(),
         )
-
-    async def _open_standing(self) -> None:
-        if self._options.only_job is None:
-            await self._control.open_declared(self._pipelines.values())
 
     async def _heartbeat(self) -> None:
         if not await self._store.workers.see_worker(self._name):

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from holdfast.engine.control import Control
+from holdfast.engine.deletion import Deleter
 from holdfast.engine.flag_values import FlagValues
 from holdfast.engine.gates import GateLimits, Gates
+from holdfast.engine.retention import Retention
 from holdfast.engine.upkeep import Upkeep
 from holdfast.pipeline import Pipeline
 
@@ -39,5 +41,16 @@ def make_upkeep(
     pipelines: Mapping[str, Pipeline],
     options: WorkerOptions,
 ) -> Upkeep:
-    limits = options.upkeep
-    return Upkeep(parts.store, control, pipelines, limits, parts.name, parts.metrics, parts.log)
+    deleter = Deleter(parts.store, options.files.store.delete, parts.log)
+    retention = Retention(parts.store, deleter, options.policies, parts.log)
+    return Upkeep(
+        parts.store,
+        control,
+        pipelines,
+        options.upkeep,
+        parts.name,
+        parts.metrics,
+        parts.log,
+        deleter,
+        retention,
+    )

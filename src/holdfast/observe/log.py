@@ -70,6 +70,17 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
         "A message arrived again and was not processed twice.",
         ("message_id", "type"),
     ),
+    "job.deleting": (
+        "A job is deleted with everything that belongs to it.",
+        ("job_id", "by"),
+    ),
+    "user.deleting": ("A person is shut out; everything of theirs is deleted.", ("user", "by")),
+    "user.deleted": ("An account and everything that belonged to it are deleted.", ("user",)),
+    "retention.applied": (
+        "Policies removed something.",
+        ("jobs", "files", "exports", "audit", "pruned"),
+    ),
+    "job.deleted": ("A job is deleted.", ("job_id",)),
     "message.put_off": (
         "A message requests a job that cannot be created now; it is tried again later.",
         ("message_id", "seconds", "reason"),

@@ -25,7 +25,6 @@ _FAILED_SECONDS = (0.5, 60.0)
 _DOUBLINGS = 6
 #: A job lets another of its owner go first for so long, where only one of them may be worked on.
 _GIVE_WAY_SECONDS = 1.0
-_INBOX_SECONDS = 14 * 86400.0
 _SLICES = frozenset(SliceKind)
 
 
@@ -236,9 +235,9 @@ class Messages:
         await tx.run("add_message", {**message, "delay": delay})
 
     @verb
-    async def forget_messages(self, tx: Transaction) -> None:
+    async def forget_messages(self, tx: Transaction, seconds: float) -> None:
         """The inbox need not remember what no broker keeps so long."""
-        await tx.run("forget_messages", {"ago": -_INBOX_SECONDS})
+        await tx.run("forget_messages", {"ago": -seconds})
 
     @verb
     async def keep_dead(self, tx: Transaction, dead: DeadMessage) -> None:

@@ -13,6 +13,7 @@ from holdfast.store.audit import Audit
 from holdfast.store.cache import Cache
 from holdfast.store.counters import CounterRows
 from holdfast.store.database import Database
+from holdfast.store.deletion import Deletion
 from holdfast.store.driver import Driver, Fault, Observe, no_fault, no_observe
 from holdfast.store.enqueue import Additions
 from holdfast.store.extension_folders import all_sql
@@ -27,6 +28,7 @@ from holdfast.store.plans import Plans
 from holdfast.store.postgres import open_postgres
 from holdfast.store.queries import SqlFolder, load_queries
 from holdfast.store.reads import Reads
+from holdfast.store.retention import RetentionRows
 from holdfast.store.samples import Samples
 from holdfast.store.schedules import Schedules
 from holdfast.store.sqlite import open_sqlite
@@ -56,6 +58,8 @@ class Store:
     audit: Audit
     cache: Cache
     flags: Flags
+    deletion: Deletion
+    retention: RetentionRows
     counter_rows: CounterRows
 
     @property
@@ -116,6 +120,8 @@ async def open_store(
         audit=Audit(database),
         cache=Cache(database),
         flags=Flags(database),
+        deletion=Deletion(database),
+        retention=RetentionRows(database),
         counter_rows=CounterRows(database),
     )
 

@@ -351,7 +351,8 @@ limit    1;
 -- The standing job of a pipeline and owner.
 select id
 from   jobs
-where  pipeline = :pipeline and owner_id = :owner_id and standing = 1 and state <> 'CANCELLED';
+where  pipeline = :pipeline and owner_id = :owner_id and standing = 1
+       and state not in ('CANCELLED', 'DELETING');
 
 -- name: database_now
 select @now;
@@ -386,7 +387,7 @@ select j.id as job_id, j.owner_id
 from   streams s
        join jobs j on j.id = s.job_id
 where  s.pipeline = :pipeline and s.source = :source and s.mode = :mode
-       and s.state <> 'COMPLETE' and j.state <> 'CANCELLED';
+       and s.state <> 'COMPLETE' and j.state not in ('CANCELLED', 'DELETING');
 
 -- name: take_over_stream
 -- A new job on a source that was walked before opens a new generation, unless a live job needs

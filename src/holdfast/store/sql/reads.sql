@@ -12,7 +12,7 @@ from   alembic_version;
 -- fragment: job_columns
 id, pipeline, name, state, owner_id, mode, lane, reference, input_key, columns, options,
 max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace, ip,
-file_id, standing
+file_id, pruned_at, standing
 
 -- name: job
 select @job_columns
@@ -24,7 +24,7 @@ where  id = :job_id;
 select   id
 from     jobs
 where    pipeline = :pipeline and input_key = :input_key and owner_id = :owner_id
-         and state <> 'CANCELLED'
+         and state not in ('CANCELLED', 'DELETING')
 order by id desc
 limit    1;
 

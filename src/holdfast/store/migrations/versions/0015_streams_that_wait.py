@@ -1,12 +1,12 @@
 """What a stream waits for, how slow its source is, and on which machine a worker runs.
 
-Revision ID: 0014
+Revision ID: 0015
 """
 
 from alembic import op
 
-revision = "0014"
-down_revision = "0013"
+revision = "0015"
+down_revision = "0014"
 branch_labels = None
 depends_on = None
 

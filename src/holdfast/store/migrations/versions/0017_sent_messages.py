@@ -1,12 +1,12 @@
 """Messages that pipelines send to exchanges of others.
 
-Revision ID: 0016
+Revision ID: 0017
 """
 
 from alembic import op
 
-revision = "0016"
-down_revision = "0015"
+revision = "0017"
+down_revision = "0016"
 branch_labels = None
 depends_on = None
 

@@ -1,12 +1,12 @@
 """Budgets of gates, what workers may have in flight, and what passed in each minute.
 
-Revision ID: 0015
+Revision ID: 0016
 """
 
 from alembic import op
 
-revision = "0015"
-down_revision = "0014"
+revision = "0016"
+down_revision = "0015"
 branch_labels = None
 depends_on = None
 
