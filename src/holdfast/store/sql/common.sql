@@ -57,7 +57,7 @@ where  id = :job_id;
 
 -- name: notify_work
 -- SQLite gives no notices: workers watch the file.
-select 1;
+select :job_id;
 
 -- name: accepted_count
 -- How many items the job has accepted, for its cap.
