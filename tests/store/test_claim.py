@@ -261,7 +261,7 @@ async def test_old_ranges_of_a_standing_job_are_passed_over_only_a_few_times(
     await add(0)
     assert await take() == ['{"n":0}']
     await add(1)
-    await execute(store, "update ranges set available_at = @after(-60.0)")
+    await execute(store, "update ranges set since = @after(-60.0)")
     taken = []
     for number in range(2, 40):
         await add(number)

@@ -28,7 +28,8 @@ SIZES = {"input_chars": 2000, "result_chars": 9000}
 
 #: query -> (its parameters, the index, or any of several, that serves each large table it reads)
 PLANS: list[tuple[str, dict[str, Any], dict[str, str]]] = [
-    ("claimable_ranges", {"limit": 16, "window": 5.0}, {"ranges": "ranges_to_claim"}),
+    ("claimable_ranges", {"limit": 16}, {"ranges": "ranges_to_claim"}),
+    ("recent_ranges", {"limit": 16}, {"ranges": "ranges_of_job_by_since"}),
     ("fresh_items", {"lo": 2000, "hi": 2100}, {"items": "items_pkey"}),
     (
         "remaining_items",

@@ -23,8 +23,6 @@ _PIECES = 8
 #: While a transaction is held open, ranges that were ended stay in the index, and a look that
 #: starts with the oldest passes over all of them. A queue whose oldest range has just come is
 #: looked at from there on, and from the beginning only now and then.
-_RECENT_SECONDS = 5.0
-_ANY_AGE_SECONDS = 1e9
 _RECENT_LOOKS = 32
 _EMPTY_LOOK_COSTS = 4
 
@@ -92,11 +90,11 @@ class Leases:
             return []
         choice = _Choice(size, max_bytes)
         if standing:
-            window = self._window(job_id)
+            recent = self._recent_looks.get(job_id, 0) > 0
             few, many = _CANDIDATES
             limit = min(many, max(few, size))
-            choice.add(await _free_ranges(tx, job_id, limit, in_work, window))
-            self._note_look(job_id, window, choice)
+            choice.add(await _free_ranges(tx, job_id, limit, in_work, recent))
+            self._note_look(job_id, recent, choice)
         else:
             # One first: a claim at the same time passes over every range that is locked here.
             choice.add(await _free_ranges(tx, job_id, 1, in_work))
@@ -105,12 +103,8 @@ class Leases:
         hold = {"token": self._new_token(), "worker": worker, "seconds": seconds}
         return await _read_items(tx, await _lease(tx, choice.parts, hold))
 
-    def _window(self, job_id: int) -> float:
-        recent = self._recent_looks.get(job_id, 0) > 0
-        return _RECENT_SECONDS if recent else _ANY_AGE_SECONDS
-
-    def _note_look(self, job_id: int, window: float, choice: _Choice) -> None:
-        if window == _ANY_AGE_SECONDS:
+    def _note_look(self, job_id: int, recent: bool, choice: _Choice) -> None:
+        if not recent:
             parts = choice.parts.values()
             is_recent = bool(parts) and all(part.free.recent for part in parts)
             self._recent_looks[job_id] = _RECENT_LOOKS if is_recent else 0
@@ -178,16 +172,17 @@ async def return_held(tx: Transaction, worker: str) -> list[int]:
 
 
 async def _free_ranges(
-    tx: Transaction, job_id: int, limit: int, in_work: InWork, window: float = _ANY_AGE_SECONDS
+    tx: Transaction, job_id: int, limit: int, in_work: InWork, recent: bool = False
 ) -> list[_Range]:
     """The job's claimable ranges, after those whose lease expired were freed or cut."""
-    params = {"job_id": job_id, "limit": limit, "window": window}
-    rows = await tx.fetch("claimable_ranges", params)
+    params = {"job_id": job_id, "limit": limit}
+    query = "recent_ranges" if recent else "claimable_ranges"
+    rows = await tx.fetch(query, params)
     ours = in_work()
     expired = [_range(row) for row in rows if row["expired"] and row["id"] not in ours]
     if expired:
         await _expire_all(tx, expired)
-        rows = await tx.fetch("claimable_ranges", params)
+        rows = await tx.fetch(query, params)
     free = [row for row in rows if not row["expired"]]
     return [_range(row)._replace(recent=bool(row["recent"])) for row in free]
 

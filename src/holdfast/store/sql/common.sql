@@ -57,7 +57,7 @@ where  id = :job_id;
 
 -- name: notify_work
 -- SQLite gives no notices: workers watch the file.
-select 1;
+select :job_id;
 
 -- name: accepted_count
 -- How many items the job has accepted, for its cap.
@@ -78,20 +78,31 @@ returning id;
 -- fragment: range_columns
 id, job_id, lo, hi, again, settled, expiries, lone_expiries, item_bytes
 
--- name: claimable_ranges
--- Free ranges that are due, and leases that expired, of a job that may run; none that was due
--- longer ago than the window.
-select   @range_columns, case when worker is null then 0 else 1 end as expired,
-         case when available_at >= @after(-5.0) then 1 else 0 end as recent
-from     ranges
-where    job_id = :job_id
-         and available_at <= @now and available_at >= @after(-1.0 * :window)
+-- fragment: claimable
+job_id = :job_id
+         and available_at <= @now
          and (worker is null or expires_at <= @now)
          and exists (select 1 from jobs j
                      where j.id = :job_id and j.state = 'RUNNING'
                            and not exists (select 1 from kill_switches k
                                            where k.scope in ('all', 'pipeline:' || j.pipeline)))
+
+-- name: claimable_ranges
+-- Free ranges that are due, and leases that expired, of a job that may run.
+select   @range_columns, case when worker is null then 0 else 1 end as expired,
+         case when since >= @after(-5.0) then 1 else 0 end as recent
+from     ranges
+where    @claimable
 order by available_at, id
+limit    :limit
+@skip_locked;
+
+-- name: recent_ranges
+-- The same, of what came within the last seconds.
+select   @range_columns, case when worker is null then 0 else 1 end as expired, 1 as recent
+from     ranges
+where    since >= @after(-5.0) and @claimable
+order by since, id
 limit    :limit
 @skip_locked;
 

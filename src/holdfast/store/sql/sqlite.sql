@@ -55,3 +55,7 @@ from     json_each(:spans) s
          join items i on i.job_id = :job_id
                          and i.seq between s.value ->> 0 and s.value ->> 1
 order by i.seq;
+
+-- name: enqueue
+-- Not used: here a statement writes one table.
+select :pipeline, :owner, :inputs, :item_bytes, :run_at;
