@@ -24,7 +24,9 @@ EVERY_MODE = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres), _F
 #: For tests that show the same on both databases, but not with messages.
 on_sqlite_and_fleet = pytest.mark.parametrize("database_url", ["sqlite", _FLEET], indirect=True)
 
-QUEUES = ("interactive", "bulk", "discover", "dead")
+QUEUES = (
+    "urgent", "interactive", "bulk", "discover-urgent", "discover", "discover-bulk", "dead",
+)  # fmt: skip
 EXCHANGES = ("work", "dead")
 PATIENCE_SECONDS = 180.0
 

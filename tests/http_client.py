@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import httpcore2
 
 from holdfast.clock import Clock, SystemClock
+from holdfast.engine.gates import Passage
 from holdfast.errors import GateWait
 from holdfast.http import HttpClient, HttpOptions
 from holdfast.http.addresses import CheckedNetwork
@@ -22,17 +23,21 @@ class RecordingGates:
         self.in_flight = 0
         self.closed: dict[str, tuple[float, str]] = {}
         self.spacings: dict[str, float] = {}
+        self.throttles = self.failures = 0
 
     @asynccontextmanager
-    async def passing(self, name: str) -> AsyncIterator[None]:
+    async def passing(self, name: str) -> AsyncIterator[Passage]:
         if name in self.closed:
             raise GateWait(name, *self.closed[name])
         self.passed.append(name)
         self.in_flight += 1
+        passage = Passage()
         try:
-            yield
+            yield passage
         finally:
             self.in_flight -= 1
+            self.throttles += passage.throttles
+            self.failures += passage.failures
 
     async def close(self, name: str, seconds: float, reason: str) -> None:
         self.closed[name] = (seconds, reason)

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 
 from bench.report import Result
 from bench.scenarios import (
+    enqueue,
     exports,
     fleet,
     growth,
@@ -35,6 +36,7 @@ SCENARIOS: dict[str, Callable[[Ground], Result]] = {
     "exports": exports.run,
     "upload": upload.run,
     "live": live.run,
+    "enqueue": enqueue.run,
 }
 
 

@@ -35,6 +35,8 @@ class Sizes:
     upload_rows: int
     live_items: int
     live_pages: int
+    arrival_seconds: float  # of records that come one by one
+    batched_items: int
 
 
 FULL = Sizes(
@@ -55,6 +57,8 @@ FULL = Sizes(
     upload_rows=1_000_000,
     live_items=1_000_000,
     live_pages=200,
+    arrival_seconds=60,
+    batched_items=600_000,
 )
 QUICK = Sizes(
     noop_items=50_000,
@@ -74,6 +78,8 @@ QUICK = Sizes(
     upload_rows=50_000,
     live_items=100_000,
     live_pages=200,
+    arrival_seconds=5,
+    batched_items=100_000,
 )
 
 

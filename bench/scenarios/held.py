@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 
 import psycopg
 
-from bench import fleet_runs, row_queue
+from bench import fleet_runs, holdfast_runs, row_queue
 from bench.fleet_runs import Fleet
 from bench.measure import Rate
 from bench.report import Result, Table, per_second, ratio, times
@@ -24,6 +25,7 @@ def run(ground: Ground) -> Result:
     title = f"{count:,} no-op items while a transaction is held open, {PROCESSES} processes"
     table = Table(title, columns)
     _add_row(ground, result, table, "Holdfast, RabbitMQ", _fleet)
+    _add_row(ground, result, table, "Holdfast, while as many are ingested", _fleet_with_ingest)
     _add_row(ground, result, table, "row queue, SKIP LOCKED", _rows)
     table.notes += [
         "The transaction: repeatable read, idle, with a transaction id, on the same database.",
@@ -57,6 +59,23 @@ def _fleet(ground: Ground, held: bool) -> tuple[Rate, float]:
     job_id = fleet_runs.ingest(fleet, ground.file(ground.sizes.held_items))
     with _transaction(fleet.database.url) if held else nullcontext():
         rate = fleet_runs.work(fleet, job_id, PROCESSES)
+    return rate, _kept_up(fleet.database.url, "outcomes")
+
+
+def _fleet_with_ingest(ground: Ground, held: bool) -> tuple[Rate, float]:
+    """The rate of what was ingested before, while further pages come in."""
+    fleet: Fleet = fleet_runs.fresh_fleet(ground.servers, ground.folder, messages=True)
+    job_id = fleet_runs.ingest(fleet, ground.file(ground.sizes.held_items))
+    more = ground.file(ground.sizes.held_items + 1)
+    folder = ground.folder / "ingest-beside"
+    folder.mkdir(exist_ok=True)
+    with (
+        _transaction(fleet.database.url) if held else nullcontext(),
+        ThreadPoolExecutor(1) as beside,
+    ):
+        ingesting = beside.submit(holdfast_runs.ingest, fleet.database, more, folder)
+        rate = fleet_runs.work(fleet, job_id, PROCESSES)
+        ingesting.result()
     return rate, _kept_up(fleet.database.url, "outcomes")
 
 

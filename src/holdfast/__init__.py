@@ -1,30 +1,38 @@
 """Holdfast: process large sets of records from unreliable sources without losing any."""
 
+from typing import TYPE_CHECKING, Any
+
 from holdfast.errors import Category, ErrorCode, Failed, NotFound, Retry, RetryClass, Skip
 from holdfast.loader import Loader
-from holdfast.model import Item, ItemStatus, Job, JobState, Lane, Outcome, Page, Record, Standing
+from holdfast.model import (
+    Item,
+    ItemStatus,
+    Job,
+    JobState,
+    Lane,
+    NothingYet,
+    Outcome,
+    Page,
+    Record,
+    Standing,
+)
 from holdfast.options import Option
-from holdfast.pipeline import (
+from holdfast.orders import (
     Act,
-    Backoff,
     Conclusion,
-    Context,
-    Dedupe,
-    Done,
-    Gate,
     Mark,
-    Pipeline,
     Planned,
     Reopen,
     Resume,
-    Settled,
     Start,
-    Tx,
     Unproven,
     Verified,
-    pipeline,
 )
+from holdfast.pipeline import Backoff, Context, Dedupe, Done, Gate, Pipeline, Settled, Tx, pipeline
 from holdfast.rulings import Ruled, Ruling, RulingKind
+
+if TYPE_CHECKING:
+    from holdfast.store.applications import Enqueued, aenqueue, enqueue
 
 __all__ = [
     "Act",
@@ -34,6 +42,7 @@ __all__ = [
     "Context",
     "Dedupe",
     "Done",
+    "Enqueued",
     "ErrorCode",
     "Failed",
     "Gate",
@@ -45,6 +54,7 @@ __all__ = [
     "Loader",
     "Mark",
     "NotFound",
+    "NothingYet",
     "Option",
     "Outcome",
     "Page",
@@ -65,6 +75,17 @@ __all__ = [
     "Tx",
     "Unproven",
     "Verified",
+    "aenqueue",
+    "enqueue",
     "pipeline",
 ]
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """Only a program that adds records needs the database libraries."""
+    if name in ("Enqueued", "aenqueue", "enqueue"):
+        from holdfast.store import applications
+
+        return getattr(applications, name)
+    raise AttributeError(f"module 'holdfast' has no attribute {name!r}")

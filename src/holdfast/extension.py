@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 GROUP = "holdfast.pipelines"
 CORE = "core"  # what the program has without extensions, in lists of both
-PARTS = ("pipeline", "options", "commands", "web", "metrics", "demo")
+PARTS = ("pipeline", "options", "commands", "web", "metrics", "demo", "consumers")
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
 _PART = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*\Z")
@@ -62,6 +62,7 @@ class Extension:
     web: str | None = None  # a PagePack: routes, pages, templates, static files, navigation
     metrics: str | None = None  # declare(metrics); what it returns becomes `Pipeline.metrics`
     demo: str | None = None  # a DemoPart: what `holdfast up --demo` adds
+    consumers: str | None = None  # QueueConsumers: queues of others that its workers read
     events: Events = field(default_factory=lambda: MappingProxyType({}))  # log events: NAME.verb
     flags: tuple[FlagSpec, ...] = ()
     starts_off: bool = False  # no jobs until an admin switches on the flag NAME_enabled

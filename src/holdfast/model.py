@@ -20,6 +20,7 @@ class JobState(StrEnum):
     DONE = "DONE"
     FAILED = "FAILED"
     CANCELLED = "CANCELLED"
+    DELETING = "DELETING"  # what is left of it is being deleted
 
 
 #: verb -> (states it may start from, state it leads to). The same verb names the SQL query,
@@ -41,6 +42,7 @@ JOB_TRANSITIONS: dict[str, tuple[frozenset[JobState], JobState]] = {
         frozenset({JobState.QUEUED, JobState.RUNNING, JobState.PAUSED, JobState.FAILED}),
         JobState.CANCELLED,
     ),
+    "delete": (frozenset(JobState), JobState.DELETING),
 }
 
 
@@ -124,6 +126,15 @@ class Page:
     end: bool = False
     expected_count: int | None = None
     notes: Any = None  # what it contains besides records, for the pipeline's `note`
+
+
+@dataclass(frozen=True, slots=True)
+class NothingYet:
+    """Yielded by `discover` instead of a page: the source has no more records now and has not
+    ended. It is asked again, from the same cursor, after `after` seconds."""
+
+    after: float = 1.0
+    waiting_for: str = "new records"
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +246,7 @@ class Job:
     trace: str | None = None  # the `traceparent` of its creation
     ip: str | None = None  # of the client that requested it over HTTP
     file_id: int | None = None
+    pruned_at: datetime | None = None  # its items are gone: a later pass was verified
     standing: bool = False  # accepts records at any time and does not end
 
     @property

@@ -12,7 +12,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -20,8 +20,9 @@ from holdfast.columns import Inputs
 from holdfast.errors import ErrorCode, PipelineError, RetryClass
 from holdfast.flags import FlagValue
 from holdfast.loader import CacheHandle, Loader
-from holdfast.model import ItemStatus, Job, Json, Lane, Page, Standing
+from holdfast.model import ItemStatus, Job, Json, Lane, NothingYet, Page, Standing
 from holdfast.options import Option
+from holdfast.orders import Conclusion, Planned
 from holdfast.rulings import Ruled
 from holdfast.stored_files import PipelineFiles
 
@@ -31,13 +32,24 @@ class Gate:
     """A shared limit on one domain or provider, held across all workers.
 
     Requests start at least `spacing` seconds apart, plus up to `jitter` more, with at most
-    `concurrency` in flight (0: no limit).
+    `concurrency` in flight (0: no limit). A budget allows `requests`, and `units` of what they
+    cost, in `period` seconds (0: no limit).
     """
 
     name: str
     spacing: float = 0.0
     jitter: float = 0.0
     concurrency: int = 0
+    requests: int = 0
+    units: float = 0.0
+    period: float = 60.0
+
+    def __post_init__(self) -> None:
+        limits = (self.spacing, self.jitter, self.concurrency, self.requests, self.units)
+        if min(limits) < 0 or self.period <= 0:
+            raise PipelineError(
+                f"{self} is not a gate", "Limits are at least 0; the period is above 0."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +102,9 @@ class Http(Protocol):
 
     async def request(self, method: str, url: str, **options: Any) -> Any: ...
 
-    async def throttled(self, reply: Any, reason: str) -> Any: ...
+    async def throttled(self, reply: Any, reason: str, at_least: float = 0.0) -> Any: ...
+
+    def unavailable(self, reply: Any, reason: str) -> Any: ...
 
 
 class Row(Sequence[Any], ABC):
@@ -125,6 +139,19 @@ class Tx(Protocol):
 
     async def take_many(self, query: str, rows: Sequence[Sequence[Any]]) -> list[Row]:
         """Runs a named query for a batch and returns all resulting rows."""
+
+    async def send(
+        self,
+        exchange: str,
+        routing_key: str,
+        body: Any,
+        *,
+        headers: Mapping[str, str | int | float | bool] | None = None,
+        message_id: str | None = None,
+    ) -> str:
+        """Sends a message to an exchange of the broker, if this transaction is committed: at least
+        once, with the same id each time, which is returned. Bytes and text are sent as they are,
+        anything else as JSON."""
 
 
 class Fetch(Protocol):
@@ -166,7 +193,7 @@ class Context:
         seq: int,
         attempt: int,
         http: Http,
-        gates: Callable[[str], Any],
+        gates: Callable[[str, float], Any],
         log: Any,
         facilities: Facilities,
     ) -> None:
@@ -188,9 +215,10 @@ class Context:
         removed afterwards."""
         return self._facilities.file(row)
 
-    def gate(self, name: str) -> Any:
-        """`async with ctx.gate("provider"):` passes a gate for work that does not use ctx.http."""
-        return self._gates(name)
+    def gate(self, name: str, cost: float = 0.0) -> Any:
+        """`async with ctx.gate("provider"):` passes a gate for work that does not use ctx.http.
+        `cost` is what it uses of the units of the gate's budget."""
+        return self._gates(name, cost)
 
     def read(self, query: str, params: Mapping[str, Any] | None = None) -> Any:
         """`rows = await ctx.read(...)`: reads the pipeline's own tables, by a named query of its
@@ -236,84 +264,6 @@ class Settled:
     effects: Any = None  # of Done(result, effects=...)
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
-    """An order: start a new job on one stream, as a new generation if it was read before."""
-
-    source: str
-    mode: str
-    name: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Resume:
-    """An order: continue the job from the cursors of its streams."""
-
-    job_id: int
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """An order: request another job on the stream. Cleared by the Start that fulfils it."""
-
-    stream_id: int
-    force_full: bool = False
-    rerun: bool = False
-
-
-Order = Start | Resume | Mark
-
-
-@dataclass(frozen=True, slots=True)
-class Act:
-    """A change to the pipeline's own rows, for the audit log."""
-
-    action: str
-    subject: str
-    detail: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """What a pipeline decides on a request: orders, an answer for the caller, and further entries
-    for the audit log."""
-
-    orders: Sequence[Order] = ()
-    answer: Any = None
-    acts: Sequence[Act] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Verified:
-    """The stream was read completely and counted."""
-
-    expected_count: int | None
-    actual_count: int | None
-    proven: bool  # whether the counts prove that nothing is missing
-
-
-@dataclass(frozen=True, slots=True)
-class Reopen:
-    """Not complete yet: continue reading the stream from this cursor after `delay` seconds."""
-
-    cursor: Any
-    delay: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Unproven:
-    """The stream ended, but its records cannot be right: the job fails with this error.
-
-    A resume continues from `cursor`.
-    """
-
-    error: str
-    cursor: Any
-
-
-Conclusion = Verified | Reopen | Unproven
-
 #: What a pipeline can set a backoff for.
 BACKOFF_KINDS = (
     str(RetryClass.SOON),
@@ -351,6 +301,7 @@ class Pipeline:
     loaders: Mapping[str, Loader] = {}  # what ctx.load(name, key) looks up in batches
     schema: Sequence[str] = ()  # statements that create missing tables that `save` writes
     slice_pages: int | None = None  # maximum number of pages in one slice of discovery
+    follows: bool = False  # its sources never end: no error makes it give one up
     standing: bool = False  # workers open its standing job, which accepts records at any time
 
     def __init__(self) -> None:
@@ -401,7 +352,7 @@ class Pipeline:
         """Identifies the query behind the cursor: a stored cursor is refused if this changed."""
         return source
 
-    def discover(self, source: str, cursor: Any, ctx: Context) -> AsyncIterator[Page]:
+    def discover(self, source: str, cursor: Any, ctx: Context) -> AsyncIterator[Page | NothingYet]:
         """Yields the pages of a source from `cursor` (None: from the beginning)."""
         raise NotImplementedError
 

@@ -26,7 +26,8 @@ from holdfast.errors import ItemError, NotFound
 from holdfast.extension import installed
 from holdfast.model import Page, Record
 from holdfast.options import Option
-from holdfast.pipeline import Pipeline, Planned, pipeline
+from holdfast.orders import Planned
+from holdfast.pipeline import Pipeline, pipeline
 from holdfast.settings import load_settings
 from holdfast.web.app import add_pages
 from holdfast.web.navigation import PagePack

@@ -230,7 +230,7 @@ async def test_audit_only_grows(server: ApiServer) -> None:
             await execute(store, sql)
     await execute(store, "insert into audit (actor, action, subject, detail, at)"
                          " values ('old', 'old', '', '{}', @after(-86400))")  # fmt: skip
-    pruned = await server.parts.console.audit.prune_audit(3600.0, "root")
+    pruned = await server.parts.store.audit.prune_audit(3600.0, "root")
     assert pruned == 1
     acts = await _acts(server)
     assert ("old", "old", "") not in acts and ("tester", "user.added", "ada") in acts

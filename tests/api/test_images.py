@@ -35,6 +35,7 @@ async def test_images_become_items_whose_bytes_the_pipeline_reads(server: ApiSer
         "file_id": stored[2]["id"], "name": "c.csv", "media_type": "image/webp",
         "size": len(contents["c.csv"]), "width": 9, "height": 7, "sha256": stored[2]["sha256"],
     }  # fmt: skip
+    assert whole.pop("key") in await server.stored("uploads/")
     assert whole == expected
 
 
@@ -82,7 +83,8 @@ async def test_tables_and_images_make_no_job_together(server: ApiServer) -> None
 async def test_row_of_a_table_opens_no_file(server: ApiServer, forged: dict[str, Any]) -> None:
     ada, eve = await server.person("ada"), await server.person("eve")
     stored = await _store(ada, "a.png", png())
-    row = json.dumps({"name": "a.png", "sha256": stored["sha256"]})
+    (key,) = await server.stored("uploads/")
+    row = json.dumps({"name": "a.png", "sha256": stored["sha256"], "key": key})
     made = await upload(eve, row + "\n" + row + "\n", "rows.jsonl", pipeline="pictures",
                         options=forged)  # fmt: skip
     job_id = made.json()["id"]

@@ -205,6 +205,7 @@ USES = {
         "split", "-- name: ", "\n", ("-- name: ", "a"), ("-- name: a", " "), most=100_000
     ),
     "store.queries._WORD": use("sub", "@", "a", "@a", most=100_000),
+    "store.applications._NUMBERED": use("sub", "$", "a", ("$", "b"), most=100_000),
     "tables.detect._UNDECODABLE": use("search", "a"),
     "tables.detect._FLAW": use("search", "a"),
     "tables.records._UNREADABLE": use("search", "a"),

@@ -633,7 +633,7 @@ class PruneAudit:
 
     async def act(store: Store, state: tuple[str, int]) -> None:
         if await _audited(store, "old"):
-            await open_console(store).audit.prune_audit(3600.0, "tester")
+            await store.audit.prune_audit(3600.0, "tester")
 
     async def check(store: Store, state: tuple[str, int]) -> None:
         """The old row went with a note of it, the new one stays, and nothing more can go."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
 
 import structlog
 
@@ -21,21 +24,28 @@ from holdfast.settings import load_settings
 from holdfast.store import Store
 
 _PATIENCE_SECONDS = 180
+_NUMBERS = itertools.count(1)  # a worker's name is never used again
 
 
 async def work(store: Store, made: Pipeline, **settings: str) -> None:
+    async with asyncio.timeout(_PATIENCE_SECONDS):
+        await make_worker(store, made, f"one {next(_NUMBERS)}", until_idle=True, **settings).run()
+
+
+def make_worker(
+    store: Store, made: Pipeline, name: str, until_idle: bool = False, **settings: str
+) -> Worker:
     parts = WorkerParts(
         store,
-        name="one",
+        name=name,
         owner="tester",
         clock=SystemClock(),
         rng=random.Random(1),
         metrics=Metrics(),
         log=structlog.get_logger(),
     )
-    options = worker_options(load_settings(settings), None, until_idle=True)
-    async with asyncio.timeout(_PATIENCE_SECONDS):
-        await Worker(parts, {made.name: made}, options).run()
+    options = worker_options(load_settings(settings), None, until_idle)
+    return Worker(parts, {made.name: made}, options)
 
 
 def facilities_of(
@@ -51,3 +61,33 @@ def facilities_of(
     files = file_access(load_settings(settings))
     parts = FacilityParts(store, None, lambda name: None, flags.get, files, timeout, 1000, log)  # type: ignore[arg-type]
     return JobFacilities(parts, made, Job(1, made.name, made.name, JobState.RUNNING))
+
+
+@asynccontextmanager
+async def working(store: Store, *made: Pipeline, **settings: str) -> AsyncIterator[None]:
+    """A worker that works until the end of the block."""
+    parts = WorkerParts(
+        store,
+        f"one {next(_NUMBERS)}",
+        "tester",
+        SystemClock(),
+        random.Random(1),
+        Metrics(),
+        structlog.get_logger(),
+    )
+    options = worker_options(load_settings(settings), None, until_idle=False)
+    worker = Worker(parts, {pipeline.name: pipeline for pipeline in made}, options)
+    running = asyncio.create_task(worker.run())
+    try:
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            yield
+    finally:
+        worker.stop()
+        await running
+
+
+async def until(condition: Callable[[], Awaitable[Any]]) -> Any:
+    """Waits for a condition; its caller limits the time."""
+    while not (value := await condition()):
+        await asyncio.sleep(0.01)
+    return value

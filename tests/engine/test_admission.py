@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.api.dependencies import Parts
 from holdfast.cli.api_parts import opened_parts
-from holdfast.cli.composition import upkeep_limits
+from holdfast.cli.composition import retention_of, upkeep_limits
 from holdfast.console.accounts import Role
 from holdfast.console.new_jobs import JobRequest
 from holdfast.console.person import Person
@@ -26,7 +26,8 @@ from holdfast.messaging.job_starts import JobStarts
 from holdfast.messaging.signing import MessageTrust
 from holdfast.model import JobState, Lane, Page, Record
 from holdfast.options import Option
-from holdfast.pipeline import Pipeline, Planned, Start, Verified
+from holdfast.orders import Planned, Start, Verified
+from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings, load_settings
 from holdfast.store import IngestPage, NewJob, NewStream
 from tests.messaging.fleet_scene import message
@@ -131,7 +132,8 @@ async def _fired(scene: Scene, pipeline: str, shelf: str) -> str | None:
     await scene.control.set_schedule(shelf, pipeline, "0 6 * * *", "UTC", {"shelf": shelf}, due)
     upkeep = Upkeep(
         parts.store, scene.control, parts.pipelines, upkeep_limits(scene.settings), "timer",
-        parts.metrics, parts.log,
+        parts.metrics, parts.log, parts.deletions.jobs,
+        retention_of(scene.settings, parts.store, parts.log),
     )  # fmt: skip
     await upkeep.fire_schedules()
     rows = {row["name"]: row for row in await parts.store.schedules.all()}

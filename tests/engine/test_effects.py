@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from holdfast import Context, Done, Failed, NotFound, Pipeline, Settled, Skip, Tx
+from holdfast.errors import PipelineError
 from holdfast.model import ItemStatus, Json
-from holdfast.store import Store
+from holdfast.store import OutboxRow, Store
+from holdfast.store.driver import Transaction
 from tests.engine.one_worker import work
-from tests.store.checks import filled_job, items_of
+from tests.store.checks import fetch, filled_job, items_of
 
 
 class Demo(Pipeline):
@@ -78,3 +82,54 @@ async def test_effects_survive_a_save_that_is_tried_again_one_by_one(store: Stor
     assert {item.effects["number"] for item in stubborn.saved.values()} == {0, 1, 3}
     [failed] = await items_of(store, job_id, [ItemStatus.ERROR])
     assert failed.error_code == "DATABASE_ERROR"
+
+
+class Sender(Stubborn):
+    """Sends a message for each item that it accepts."""
+
+    async def save(self, tx: Tx, settled: Sequence[Settled]) -> None:
+        for item in settled:
+            number = item.effects["number"]
+            await tx.send("shop", f"orders.{number}", {"n": number}, headers={"kind": "order"})
+        await super().save(tx, settled)
+
+
+async def test_messages_of_save_are_sent_with_the_outcomes_and_not_without(store: Store) -> None:
+    await filled_job(store, 4)
+    await work(store, Sender())
+    sent: list[OutboxRow] = []
+
+    async def publish(rows: Sequence[OutboxRow]) -> list[str | None]:
+        sent.extend(row for row in rows if row.exchange is not None)
+        return [None] * len(rows)
+
+    await store.messages.relay(publish)
+    assert sorted((row.exchange, row.routing_key, row.payload) for row in sent) == [
+        ("shop", f"orders.{number}", b'{"n":%d}' % number) for number in (0, 1, 3)
+    ]
+    assert [row.headers for row in sent] == [{"kind": "order"}] * 3
+    assert len({row.message_id for row in sent}) == 3
+
+
+@pytest.mark.parametrize(
+    ("body", "payload"), [(b"\x00raw", b"\x00raw"), ("text", b"text"), ([1], b"[1]")]
+)
+async def test_body_of_a_message_is_sent_as_it_is_or_as_json(
+    store: Store, body: Any, payload: bytes
+) -> None:
+    async def send(tx: Transaction) -> str:
+        return await tx.send("shop", "orders", body, message_id="mine")
+
+    assert await store.database.write("test", send) == "mine"
+    rows = await fetch(store, "select message_id, payload from outbox where exchange = 'shop'")
+    assert [(row[0], bytes(row[1])) for row in rows] == [("mine", payload)]
+
+
+@pytest.mark.parametrize(
+    ("key", "body", "reason"), [("k" * 300, {}, "longer than"), ("k", object(), "not JSON")]
+)
+async def test_message_that_cannot_be_sent_is_refused_at_once(
+    store: Store, key: str, body: Any, reason: str
+) -> None:
+    with pytest.raises(PipelineError, match=reason):
+        await store.database.write("test", lambda tx: tx.send("shop", key, body))

@@ -11,14 +11,18 @@ import pytest
 import structlog
 
 from holdfast.clock import SystemClock
-from holdfast.engine.gates import Gates
-from holdfast.errors import GateWait
+from holdfast.engine.gates import GateLimits, Gates
+from holdfast.engine.pace.concurrency import ConcurrencyBounds
+from holdfast.errors import Failed, GateWait, ItemError
+from holdfast.model import Lane
+from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Gate
 from holdfast.store import Store, open_store
 
 
 def gates_of(store: Store, worker: str, max_wait: float = 2.0) -> Gates:
-    return Gates(store, worker, max_wait, SystemClock(), lambda _: None, structlog.get_logger())
+    limits = GateLimits(max_wait, ConcurrencyBounds(minimum=1, maximum=64, start=8))
+    return Gates(store, worker, limits, SystemClock(), Metrics(), structlog.get_logger())
 
 
 @pytest.fixture
@@ -140,3 +144,82 @@ async def test_kill_switch_of_a_host_closes_its_gate(store: Store) -> None:
 async def _pass(gates: Gates) -> None:
     async with gates.passing("site"):
         pass
+
+
+async def test_urgent_lanes_pass_first_and_the_last_is_not_left_out(store: Store) -> None:
+    await store.gates.declare(Gate("site", concurrency=1))
+    gates = gates_of(store, "one", max_wait=60)
+    order: list[Lane] = []
+    waiting: list[asyncio.Task[None]] = []
+
+    async def one(lane: Lane) -> None:
+        async with gates.of(lane).passing("site"):
+            order.append(lane)
+
+    async with gates.passing("site"):
+        for lane in (Lane.BACKFILL, Lane.UPLOAD, Lane.SENTINEL):
+            waiting += [asyncio.create_task(one(lane)) for _ in range(13)]
+        await asyncio.wait(waiting, timeout=0.05)
+    await asyncio.gather(*waiting)
+    assert order[0] is Lane.SENTINEL
+    first = order[:13]
+    assert [first.count(lane) for lane in (Lane.SENTINEL, Lane.UPLOAD, Lane.BACKFILL)] == [8, 4, 1]
+
+
+async def test_cost_uses_the_budget_up_and_the_next_gives_way(store: Store) -> None:
+    await store.gates.declare(Gate("provider", units=1000, period=3600))
+    gates = gates_of(store, "one")
+    async with gates.passing("provider", 60.0), gates.passing("provider", 40.0):
+        pass
+    with pytest.raises(GateWait, match="budget of 1000 units in 3600 s") as waiting:
+        async with gates.passing("provider", 10.0):
+            pass
+    assert 30 <= waiting.value.seconds <= 41
+    await gates.keep()
+    (gate,) = await store.gates.all()
+    assert (gate["passed"], gate["passed_units"]) == (2, 100.0)
+
+
+@pytest.mark.parametrize("error", [ItemError("RATE_LIMITED", "slow"), Failed("RATE_LIMITED")])
+async def test_throttle_in_a_gate_closes_it_for_all_and_lowers_its_budget(
+    store: Store, second_store: Store, error: Exception
+) -> None:
+    await store.gates.declare(Gate("provider", requests=1000, period=60))
+    with pytest.raises(type(error)):
+        async with gates_of(store, "one", max_wait=0.1).passing("provider"):
+            raise error
+    with pytest.raises(GateWait):
+        async with gates_of(second_store, "two", max_wait=0.1).passing("provider"):
+            pass
+    assert (await store.gates.all())[0]["share"] < 0.9
+
+
+async def test_places_in_flight_shrink_when_the_provider_throttles(store: Store) -> None:
+    await store.gates.declare(Gate("provider", concurrency=8))
+    gates = gates_of(store, "one")
+
+    async def throttled() -> None:
+        async with gates.passing("provider") as passage:
+            await asyncio.sleep(0)
+            passage.throttled()
+
+    for _ in range(6):
+        await asyncio.gather(*(throttled() for _ in range(8)))
+    async with gates.passing("provider"):
+        await gates.keep()
+    (gate,) = await store.gates.all()
+    assert gate["most"] < 8
+    assert gate["throttles"] == 48
+
+
+async def test_items_that_fail_otherwise_say_nothing_about_the_provider(store: Store) -> None:
+    await store.gates.declare(Gate("provider", concurrency=8))
+    gates = gates_of(store, "one")
+    for _ in range(20):
+        with pytest.raises(ItemError):
+            async with gates.passing("provider"):
+                raise ItemError("PARSE_ERROR", "not our page")
+    async with gates.passing("provider"):
+        await gates.keep()
+    (gate,) = await store.gates.all()
+    assert (gate["most"], gate["failures"]) == (8, 0)

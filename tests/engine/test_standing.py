@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import structlog
 
+from holdfast.clock import SystemClock
 from holdfast.engine.control import Control
-from holdfast.model import JobState
+from holdfast.engine.turns import PollingTurns
+from holdfast.model import JobState, SliceKind
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
-from tests.engine.one_worker import work
-from tests.store.checks import fetch, state_of
+from holdfast.store.driver import WORK_CHANNEL
+from holdfast.store.enqueue import Addition, new_item
+from holdfast.tasks import end_tasks
+from tests.engine.one_worker import make_worker, work
+from tests.store.checks import assert_sound, claim, fetch, seqs_of, state_of, work_off
+
+PATIENCE_SECONDS = 60
 
 
 class Events(Pipeline):
@@ -30,3 +38,61 @@ async def test_a_worker_opens_declared_standing_jobs_once_and_ends_when_idle(
     jobs = await fetch(store, "select id, owner_id, standing from jobs")
     assert jobs == [(job_id, "tester", 1)]
     assert await state_of(store, job_id) is JobState.RUNNING
+
+
+async def _enqueue(store: Store, *numbers: int) -> None:
+    items = [new_item({"n": number}) for number in numbers]
+    await store.additions.enqueue(Addition("events", "", items))
+
+
+async def test_news_of_records_ends_a_rest(store: Store) -> None:
+    """Whatever the time that a worker would have rested."""
+    await Control(store, "tester", structlog.get_logger()).open(Events(), {})
+    turns = PollingTurns(store, {"events": Events()}, lambda job_id, lane: True, SystemClock())
+    listening = asyncio.create_task(
+        store.database.driver.listen(WORK_CHANNEL, lambda _: turns.hear(None))
+    )
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        waiting = asyncio.create_task(turns.next(3600, ()))
+        # Until the listener listens, what is added is not heard of.
+        while not waiting.done():
+            await _enqueue(store, 1)
+            await asyncio.wait([waiting], timeout=0.1)
+        turn = await turns.next(3600, ())
+    assert turn is not None and turn.kind is SliceKind.PROCESS
+    await end_tasks([listening])
+
+
+async def test_two_workers_process_every_record_once(store: Store) -> None:
+    begun: list[int] = []
+
+    class Noted(Events):
+        name = "events"
+
+        async def process(self, row: Any, ctx: Any) -> Any:
+            begun.append(row["n"])
+            return row
+
+    job_id, _ = await Control(store, "tester", structlog.get_logger()).open(Noted(), {})
+    workers = [make_worker(store, Noted(), name) for name in ("one", "two")]
+    running = [asyncio.create_task(worker.run()) for worker in workers]
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        for number in range(0, 60, 3):
+            await asyncio.gather(*(_enqueue(store, number + more) for more in range(3)))
+        while (await store.reads.counters(job_id)).done < 60:
+            await asyncio.sleep(0.01)
+        for worker in workers:
+            worker.stop()
+        await asyncio.gather(*running)
+    assert sorted(begun) == list(range(60))
+    await assert_sound(store, job_id)
+
+
+async def test_a_dead_worker_delays_only_what_it_held(store: Store) -> None:
+    job_id, _ = await Control(store, "tester", structlog.get_logger()).open(Events(), {})
+    await _enqueue(store, 1, 2)
+    held = await claim(store, job_id, worker="dead")
+    await _enqueue(store, 3)
+    assert await work_off(store, job_id) == 1
+    await store.leases.return_leases("dead")
+    assert await work_off(store, job_id) == len(seqs_of(*held)) == 2

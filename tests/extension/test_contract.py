@@ -31,6 +31,7 @@ from tests.extension.conftest import Installed
 from tests.extension.contract import CORE_BRANCH, ROOT, SUBJECTS, Subject, routes
 from tests.extension.weather import EXTENSION as TOY
 from tests.store.checks import execute, fetch, make_job, tables_of
+from tests.store.deletion_scenarios import delete_all, traces_of
 
 PACKAGE = ROOT / "src" / "holdfast"
 each_extension = pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
@@ -235,6 +236,32 @@ def test_commands_are_documented_and_explain_themselves(subject: Subject) -> Non
 def test_flags_are_documented(subject: Subject) -> None:
     flags = [flag.name for flag in subject.extension.all_flags]
     assert [name for name in flags if f"`{name}`" not in subject.docs] == []
+
+
+@each_extension
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
+def test_rows_of_a_deleted_job_are_deleted_by_chunks(subject: Subject, dialect: str) -> None:
+    queries = load_queries(dialect, subject.sql)
+    named = [name for name in queries if name.startswith(f"{subject.name}_delete_job")]
+    for name in named:
+        assert set(queries[name].parameters) == {"job_id", "limit"}, name
+        assert "returning" in queries[name].sql, name
+
+
+@each_extension
+def test_job_of_the_extension_can_be_deleted(subject: Subject, empty_database_url: str) -> None:
+    upgrade(empty_database_url, branches=subject.branches)
+
+    async def delete() -> dict[str, int]:
+        store = await open_store(empty_database_url, sql=subject.sql)
+        try:
+            job_id = await make_job(store, pipeline=subject.name)
+            await delete_all(store, job_id)
+            return await traces_of(store, job_id)
+        finally:
+            await store.close()
+
+    assert asyncio.run(delete()) == {}
 
 
 # What the core knows of it: nothing.

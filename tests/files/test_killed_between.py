@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -23,33 +25,22 @@ from tests.files.test_two_hosts import Hosts, ended, exported, is_written, uploa
 ROWS = {"file": ("rows.csv", b"title\noak\n")}
 
 
-@pytest.fixture(params=["folder", "bucket"])
-def settings(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
-    if request.param == "bucket":
-        found: dict[str, str] = request.getfixturevalue("bucket_settings")
-        return found
-    # Hosts that mount the same folder.
-    (tmp_path / "shared").mkdir()
-    for number in range(1, 6):
-        (tmp_path / f"disk-{number}").mkdir()
-        (tmp_path / f"disk-{number}" / "files").symlink_to(tmp_path / "shared")
-    (tmp_path / ".holdfast").mkdir()
-    (tmp_path / ".holdfast" / "files").symlink_to(tmp_path / "shared")
-    return {}
-
-
 @pytest.fixture
-def hosts(sqlite_url: str, tmp_path: Path, settings: dict[str, str]) -> Iterator[Hosts]:
-    opened = Hosts(sqlite_url, tmp_path, settings)
+def hosts(sqlite_url: str, tmp_path: Path, bucket_settings: dict[str, str]) -> Iterator[Hosts]:
+    opened = Hosts(sqlite_url, tmp_path, bucket_settings)
     yield opened
     opened.close()
 
 
-async def _keys(url: str, folder: Path, settings: dict[str, str], clear: bool) -> list[str]:
+def _expire_leases(url: str) -> None:
+    """As after a minute: no other process writes an export before."""
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection, connection:
+        connection.execute("update exports set expires_at = created_at")
+
+
+async def _keys(url: str, settings: dict[str, str], clear: bool) -> list[str]:
     """The keys in the store; with `clear`, after the upkeep of two days later."""
-    access = file_access(
-        load_settings({**settings, "HOLDFAST_DATA_DIR": str(folder / ".holdfast")})
-    )
+    access = file_access(load_settings(settings))
     store = await open_store(url)
     try:
         if clear:
@@ -61,10 +52,10 @@ async def _keys(url: str, folder: Path, settings: dict[str, str], clear: bool) -
 
 
 def test_objects_and_rows_after_a_kill(
-    hosts: Hosts, sqlite_url: str, tmp_path: Path, settings: dict[str, str]
+    hosts: Hosts, sqlite_url: str, bucket_settings: dict[str, str]
 ) -> None:
     def keys(clear: bool = False) -> list[str]:
-        return asyncio.run(_keys(sqlite_url, tmp_path, settings, clear))
+        return asyncio.run(_keys(sqlite_url, bucket_settings, clear))
 
     doomed, client = hosts.api(HOLDFAST_FAULT="add_file/add_file")
     hosts.log_in()
@@ -83,6 +74,7 @@ def test_objects_and_rows_after_a_kill(
     assert doomed.wait(60) == -signal.SIGKILL
     assert len(keys()) == 3  # an orphan, the upload, half an export
 
+    _expire_leases(sqlite_url)
     _, client = hosts.api()
     wait(lambda: is_written(client, export_id))
     assert client.get(f"/api/exports/{export_id}/download").status_code == 200

@@ -259,9 +259,48 @@ async def test_a_pipeline_can_say_that_a_200_is_throttling(
     error = await failure(client.throttled(reply, "the database lags"))
     assert (error.code, error.retry_after) == ("RATE_LIMITED", 5.0)
     assert gates.closed == {gate(world): (5.0, "the database lags")}
+    error = await failure(client.throttled(reply, "the database lags", at_least=60))
+    assert error.retry_after == 60.0
+    assert gates.closed == {gate(world): (60.0, "the database lags")}
+
+
+async def test_a_pipeline_can_say_that_a_200_is_no_answer(
+    client: HttpClient, gates: RecordingGates, world: World
+) -> None:
+    world.on("/api", text_answer("closed for maintenance"))
+    reply = await client.get(world.url("/api"), params={"key": "secret"})
+    with pytest.raises(ItemError) as refused:
+        client.unavailable(reply, "the site is being maintained")
+    assert refused.value.code == "NETWORK_ERROR"
+    assert "being maintained" in str(refused.value) and "secret" not in str(refused.value)
+    assert not gates.closed
 
 
 # Gates
+
+
+async def test_gate_learns_how_requests_ended(
+    client: HttpClient, gates: RecordingGates, world: World
+) -> None:
+    world.on("/fine", json_answer(1))
+    world.on("/broken", Answer(502))
+    for path in ("/fine", "/broken"):
+        await client.get(world.url(path), raise_for_status=False)
+    assert (gates.throttles, gates.failures) == (0, 1)
+    world.on("/busy", Answer(429))
+    await client.get(world.url("/busy"), raise_for_status=False)
+    assert (gates.throttles, gates.failures) == (1, 1)
+
+
+async def test_client_through_other_gates_shares_the_connections(
+    client: HttpClient, gates: RecordingGates, world: World
+) -> None:
+    world.on("/a", json_answer(1))
+    other = RecordingGates()
+    await client.get(world.url("/a"))
+    await client.through(other).get(world.url("/a"))
+    assert (gates.passed, other.passed) == ([gate(world)], [gate(world)])
+    assert world.connections == 1
 
 
 async def test_every_request_passes_the_gate_of_its_own_host(

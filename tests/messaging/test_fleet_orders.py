@@ -28,6 +28,14 @@ class Picky(Pipeline):
         return row
 """
 
+COUNTED = """
+from holdfast import pipeline
+
+@pipeline(standing=True)
+async def counted(row, ctx):
+    return row
+"""
+
 
 @pytest.fixture
 def picky(fleet: Fleet) -> Path:
@@ -95,6 +103,23 @@ def test_order_for_a_pipeline_of_another_worker_comes_to_it(fleet: Fleet, picky:
     wait_until(lambda: fleet.fetch(done)[0][0] == 3, "each was followed")
     stop(relay, *workers)
     assert fleet.dead_letters() == []
+
+
+def test_records_of_a_message_are_stored_once_and_worked_off(fleet: Fleet) -> None:
+    body = {"pipeline": "counted", "rows": [{"id": 1}, {"id": 2}, {"id": 2}], "key": "id"}
+    add = message("items.add", body)
+    path = fleet.folder / "counted.py"
+    path.write_text(COUNTED)
+    relay, worker = fleet.start_relay(), fleet.start_listener(path)
+    wait_until(lambda: fleet.fetch("select 1 from jobs where standing = 1"), "the job is open")
+    fleet.send("interactive", add)
+    fleet.send("interactive", add)
+    fleet.send("interactive", message("items.add", {**body, "pipeline": "unknown"}))
+    (letter,) = fleet.wait_for_letters(1)
+    assert (letter["code"], "no standing job" in letter["message"]) == ("REFUSED", True)
+    done = "select sum(accepted), sum(known), sum(done) from counters"
+    wait_until(lambda: [*map(tuple, fleet.fetch(done))] == [(2, 1, 2)], "all is done")
+    stop(relay, worker)
 
 
 def test_order_that_is_switched_off_waits_and_is_no_dead_letter(fleet: Fleet, picky: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from aio_pika.abc import AbstractChannel
 
 from holdfast.messaging.broker import Broker, Outgoing
+from holdfast.messaging.topology import WORK_QUEUES
 from tests.messaging.conftest import LogBook, OpenBroker, next_of, outgoing, until
 from tests.proxy import Proxy
 from tests.rabbitmq import RabbitServer
@@ -29,9 +30,29 @@ async def test_a_batch_is_confirmed_as_a_whole(broker: Broker) -> None:
 
 
 async def test_a_queue_of_each_kind_gets_its_own(broker: Broker) -> None:
-    words = ["interactive", "bulk", "discover"]
-    await broker.publish([outgoing(word) for word in words])
-    assert [await broker.depth(word) for word in words] == [1, 1, 1]
+    await broker.publish([outgoing(word) for word in WORK_QUEUES])
+    assert [await broker.depth(word) for word in WORK_QUEUES] == [1] * 6
+
+
+async def test_message_for_another_exchange_arrives_and_a_missing_one_fails_alone(
+    broker: Broker, admin: AbstractChannel, queue_prefix: str
+) -> None:
+    theirs = f"{queue_prefix}.theirs"
+    exchange = await admin.declare_exchange(theirs, "topic", auto_delete=True)
+    queue = await admin.declare_queue(f"{queue_prefix}.orders", exclusive=True)
+    await queue.bind(exchange, "orders.*")
+    messages = [
+        Outgoing("orders.new", "a", b"[1]", {"kind": "order"}, theirs),
+        Outgoing("orders.new", "b", b"[2]", {}, f"{queue_prefix}.missing"),
+        Outgoing("nobody.listens", "c", b"[3]", {}, theirs),
+        Outgoing(queue.name, "d", b"[4]", {}, ""),
+        outgoing(),
+    ]
+    answers = await broker.publish(messages)
+    assert [answer is None for answer in answers] == [True, False, True, True, True]
+    assert "missing' cannot be used" in str(answers[1])
+    arrived = {(await queue.get(timeout=30)).message_id for _ in range(2)}
+    assert arrived == {"a", "d"}
 
 
 async def test_unroutable_message_is_reported_and_its_neighbours_are_sent(broker: Broker) -> None:

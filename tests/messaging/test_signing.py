@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 import structlog
 
+from holdfast.engine.adding import Adding
 from holdfast.engine.control import Control
-from holdfast.errors import NotAllowed
+from holdfast.errors import NotAllowed, NotThere
 from holdfast.messaging.envelope import parse
+from holdfast.messaging.item_adds import ItemAdds
 from holdfast.messaging.job_starts import JobStarts
 from holdfast.messaging.signing import MessageTrust
 from holdfast.model import Page
@@ -67,7 +69,8 @@ async def test_copy_of_a_signed_message_starts_nothing_when_the_inbox_has_forgot
 ) -> None:
     log = structlog.get_logger()
     pipelines: dict[str, Pipeline] = {"finding": Finding()}
-    starts = JobStarts(store, Control(store, "local", log), pipelines, log, MessageTrust(KEY))
+    trust = MessageTrust(KEY, memory=timedelta(days=14))
+    starts = JobStarts(store, Control(store, "local", log), pipelines, log, trust)
 
     async def start(**sent: Any) -> None:
         payload = message("job.start", BODY, **sent)
@@ -79,3 +82,22 @@ async def test_copy_of_a_signed_message_starts_nothing_when_the_inbox_has_forgot
             await start(key=KEY, age=age)
     await start(key=KEY, age=timedelta(days=13))
     assert (await store.reads.job(1)).owner_id == "ana"
+
+
+async def test_unsigned_records_go_to_no_standing_job_of_another_owner(store: Any) -> None:
+    log, finding = structlog.get_logger(), Finding()
+    await Control(store, "ana", log).open(finding, {})
+    adding = Adding(store, {"finding": finding}, 100_000, log)
+    adds = ItemAdds(adding, MessageTrust(KEY), "local")
+
+    async def add(body: dict[str, Any], key: str = "") -> None:
+        payload = message(
+            "items.add", {"pipeline": "finding", "rows": [{"id": 1}], **body}, key=key
+        )
+        parsed: Any = parse(payload, 100_000)
+        await adds.add(parsed, parsed.body, payload)
+
+    with pytest.raises(NotThere, match="no standing job of local"):
+        await add({})
+    await add({"owner": "ana"}, KEY)
+    assert (await store.reads.counters(1)).accepted == 1

@@ -46,7 +46,9 @@ def test_every_metric_can_be_read_by_a_prometheus_parser() -> None:
     metrics.ingest_rows.labels("prices").inc(256)
     metrics.database_seconds.labels("settle").observe(0.01)
     metrics.pool_wait_seconds.observe(0.02)
-    metrics.gate_wait_seconds.observe(1.5)
+    metrics.gate_passed("api.example.org", 1.5)
+    metrics.gate_throttled("api.example.org")
+    metrics.gate_limit_is("api.example.org", 8)
     metrics.broker_queue_depth.labels("holdfast.bulk").set(4)
     metrics.messages.labels("slice.process", "done").inc()
     metrics.page_seconds.labels("items").observe(0.01)
@@ -65,11 +67,24 @@ def test_every_metric_can_be_read_by_a_prometheus_parser() -> None:
 
 def test_names_carry_prefix_and_kind_and_no_label_is_unbounded() -> None:
     bounded = {"pipeline", "status", "kind", "category", "operation", "queue", "type", "outcome",
-               "list"}  # fmt: skip
+               "list", "gate"}  # fmt: skip
     for each in Metrics().described:
         assert re.fullmatch(r"holdfast_[a-z_]+", each.name)
         assert each.name.endswith("_total") is (each.kind == "counter")
         assert set(each.labels) <= bounded
+
+
+def test_gates_beyond_the_first_hundred_share_a_series() -> None:
+    metrics = Metrics()
+    for number in range(150):
+        metrics.gate_throttled(f"host {number}")
+    throttles = {
+        labels[0][1]: value
+        for (name, labels), value in exposed(metrics).items()
+        if name == "holdfast_gate_throttles_total"
+    }
+    assert len(throttles) == 101
+    assert throttles["other"] == 50
 
 
 def test_two_processes_worth_of_metrics_do_not_share_state() -> None:

@@ -38,7 +38,7 @@ def test_a_command_that_is_started_exists_with_its_options(
 
 @pytest.mark.parametrize("path", [*FILES, *HOW_TOS], ids=lambda path: path.name)
 def test_every_setting_that_is_named_exists(path: Path) -> None:
-    assert set(re.findall(r"HOLDFAST_[A-Z_]+", path.read_text())) <= SETTING_NAMES
+    assert set(re.findall(r"HOLDFAST_[A-Z][A-Z0-9_]*", path.read_text())) <= SETTING_NAMES
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.console import scenarios as console_scenarios
 from tests.store import (
+    deletion_scenarios,
     facility_scenarios,
     message_scenarios,
     planning_scenarios,
@@ -16,6 +17,7 @@ __all__ = [
     "SCENARIOS",
     "Scenario",
     "console_scenarios",
+    "deletion_scenarios",
     "facility_scenarios",
     "message_scenarios",
     "planning_scenarios",

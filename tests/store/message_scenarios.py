@@ -10,7 +10,8 @@ from uuid import uuid4
 from holdfast.console import open_console
 from holdfast.errors import UserError
 from holdfast.model import Lane, SliceKind
-from holdfast.store import DeadMessage, NewJob, NewStream, OutboxRow, Store
+from holdfast.store import DeadMessage, NewItem, NewJob, NewStream, OutboxRow, Store
+from holdfast.store.enqueue import Addition
 from tests.store.checks import execute, fetch, filled_job
 from tests.store.scenarios import SCENARIOS, Scenario, drain, scenario
 from tests.store.upkeep_scenarios import simple_scenario
@@ -163,6 +164,27 @@ class AcceptJobOnASourceWalkedBefore:
     check = AcceptJob.check
 
 
+@scenario("accept_records")
+class AcceptRecords:
+    async def prepare(store: Store) -> str:
+        message_id = str(uuid4())
+        new = NewJob(message_id, "standing", [], lane=Lane.EVENT, standing=True)
+        await store.jobs.open(new, "tester")
+        return message_id
+
+    async def act(store: Store, message_id: str) -> None:
+        async def fill(tx: Any) -> list[NewItem]:
+            return [NewItem('{"n": 1}')]
+
+        addition = Addition(message_id, "local", ())
+        await store.messages.accept_records(message_id, "orders", addition, fill)
+
+    async def check(store: Store, message_id: str) -> None:
+        jobs = await fetch(store, "select id from jobs where pipeline = :p", p=message_id)
+        assert (await store.reads.counters(jobs[0][0])).accepted == 1
+        assert (await store.reads.verify(jobs[0][0])).problems == []
+
+
 @scenario("send_again")
 class SendAgain:
     async def prepare(store: Store) -> str:
@@ -187,7 +209,7 @@ class ForgetMessages:
         return message_id
 
     async def act(store: Store, message_id: str) -> None:
-        await store.messages.forget_messages()
+        await store.messages.forget_messages(14 * 86400.0)
 
     async def check(store: Store, message_id: str) -> None:
         assert not await fetch(store, "select 1 from inbox")

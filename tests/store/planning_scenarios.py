@@ -8,20 +8,18 @@ from datetime import datetime
 from typing import Any
 
 from holdfast.model import Job, JobState, Standing
-from holdfast.pipeline import (
+from holdfast.orders import (
     Conclusion,
     Mark,
     Order,
-    Pipeline,
     Planned,
     Reopen,
     Resume,
-    Standings,
     Start,
-    Tx,
     Unproven,
     Verified,
 )
+from holdfast.pipeline import Pipeline, Standings, Tx
 from holdfast.store import NewJob, NewStream, Store
 from holdfast.store.driver import Transaction
 from tests.store.checks import fetch, ingest, lease_stream, make_job, records, state_of, work_off

@@ -283,6 +283,12 @@ async def _last_page(store: Store) -> tuple[Any, Any, Any]:
     return stream, dedupe, [page_of(stream, keyed("new", "known", "failed"), end=True)]
 
 
+async def _first_page(store: Store) -> tuple[Any, Any, Any]:
+    dedupe = Dedupe(f"scope {await store.jobs.now()}")
+    stream = await lease_stream(store, await make_job(store))
+    return stream, dedupe, [page_of(stream, keyed("new", "known", "failed"))]
+
+
 async def _ingest(store: Store, state: tuple[Any, Any, Any]) -> None:
     stream, dedupe, pages = state
     decision = DecisionRow("ingest batch", 1, 2, "faster")
@@ -312,6 +318,7 @@ async def _is_ingested(store: Store, state: tuple[Any, Any, Any]) -> None:
 for verb in ("ingest", "take_sequence"):
     SCENARIOS.append(Scenario(verb, _page, _ingest, _is_ingested))
 SCENARIOS.append(Scenario("ingest", _last_page, _ingest, _is_ingested))
+SCENARIOS.append(Scenario("ingest", _first_page, _ingest, _is_ingested))
 
 
 async def _held_stream(store: Store) -> Any:
@@ -343,7 +350,16 @@ async def _is_still_held(store: Store, stream: Any) -> None:
 
 
 SCENARIOS.append(Scenario("renew_stream", _held_stream, _renew_stream, _is_still_held))
+
+
+async def _walked_stream(store: Store) -> Any:
+    stream = await lease_stream(store, await make_job(store))
+    await ingest(store, stream, records(1))
+    return stream
+
+
 SCENARIOS.append(Scenario("release_stream", _held_stream, _release_stream, _can_be_leased))
+SCENARIOS.append(Scenario("release_stream", _walked_stream, _release_stream, _can_be_leased))
 SCENARIOS.append(Scenario("fail_stream", _held_stream, _fail_stream, _fails))
 
 
@@ -383,11 +399,18 @@ async def _return_leases(store: Store, job_id: int) -> None:
     await store.leases.return_leases("doomed")
 
 
+async def _lose_worker(store: Store, job_id: int) -> None:
+    if not await store.workers.see_worker("doomed"):
+        await store.workers.add_worker("doomed", "host", 1, [])
+    await store.workers.free_lost("doomed", 0.0)
+
+
 SCENARIOS.append(Scenario("claim", _fresh, _claim_some, drains))
 for expired in EXPIRED:
     SCENARIOS.append(Scenario("claim", expired, _claim_some, drains))
     SCENARIOS.append(Scenario("rescue", expired, _rescue, drains))
     SCENARIOS.append(Scenario("return_leases", expired, _return_leases, drains))
+    SCENARIOS.append(Scenario("free_lost", expired, _lose_worker, drains))
 
 
 async def _held(store: Store) -> Any:

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from hashlib import sha256
+from uuid import UUID
+
+from holdfast.console import open_console
+from holdfast.errors import UserError
+from holdfast.model import ItemStatus
 from holdfast.store import NewJob, NewStream, Store
 from holdfast.store.counters import add_counts
-from tests.store.checks import assert_sound, fetch, filled_job, make_job
-from tests.store.scenarios import scenario
+from holdfast.store.enqueue import Addition, new_item
+from holdfast.store.idempotency import RequestKey
+from tests.store.checks import assert_sound, fetch, filled_job, make_job, work_off
+from tests.store.scenarios import drain, scenario
 
 
 @scenario("open")
@@ -24,6 +33,24 @@ class Open:
             store, "select standing, state from jobs where pipeline = :p", p=pipeline
         )
         assert sorted(rows) == [(0, "CANCELLED"), (1, "RUNNING")]
+
+
+@scenario("open")
+class OpenForARequest:
+    async def prepare(store: Store) -> RequestKey:
+        request = RequestKey("ada", str(await store.jobs.now()))
+        assert await open_console(store).idempotency.begin_request(*request[:2], "same") is None
+        return request
+
+    async def act(store: Store, request: RequestKey) -> None:
+        with suppress(UserError):
+            new = NewJob(request.key, request.key, [], standing=True, request=request)
+            await store.jobs.open(new, "tester")
+
+    async def check(store: Store, request: RequestKey) -> None:
+        made = await fetch(store, "select id from jobs where pipeline = :p", p=request.key)
+        answered = await open_console(store).idempotency.begin_request(*request[:2], "same")
+        assert answered is not None and [row[0] for row in made] == [answered.made]
 
 
 @scenario("fold")
@@ -45,3 +72,89 @@ class Fold:
         rows = await fetch(store, "select retried from counters where job_id = :j", j=job_id)
         assert rows == [(40,)]
         await assert_sound(store, job_id)
+
+
+class _Enqueue:
+    """Keys make a resend harmless."""
+
+    async def prepare(store: Store) -> str:
+        pipeline = f"standing {await store.jobs.now()}"
+        await store.jobs.open(NewJob(pipeline, pipeline, [], standing=True), "tester")
+        return pipeline
+
+    async def check(store: Store, pipeline: str) -> None:
+        jobs = await fetch(store, "select id from jobs where pipeline = :p", p=pipeline)
+        counters = await store.reads.counters(jobs[0][0])
+        assert counters.accepted in (2, 4)
+        await drain(store, jobs[0][0])
+
+
+@scenario("enqueue")
+class EnqueueKeyed(_Enqueue):
+    prepare, check = _Enqueue.prepare, _Enqueue.check
+
+    async def act(store: Store, pipeline: str) -> None:
+        items = [new_item({"n": number}, f"{pipeline} {number}") for number in range(2)]
+        await store.additions.enqueue(Addition(pipeline, "", items))
+
+
+@scenario("enqueue")
+class EnqueueWithoutKeys(_Enqueue):
+    prepare, check = _Enqueue.prepare, _Enqueue.check
+
+    async def act(store: Store, pipeline: str) -> None:
+        items = [new_item({"n": number}) for number in range(2)]
+        await store.additions.enqueue(Addition(pipeline, "", items))
+
+
+@scenario("enqueue")
+class EnqueueForARequest:
+    async def prepare(store: Store) -> RequestKey:
+        request = RequestKey("ada", str(await store.jobs.now()))
+        await store.jobs.open(NewJob(request.key, request.key, [], standing=True), "tester")
+        assert await open_console(store).idempotency.begin_request(*request[:2], "same") is None
+        return request
+
+    async def act(store: Store, request: RequestKey) -> None:
+        with suppress(UserError):
+            addition = Addition(request.key, "", [new_item({"n": 1})])
+            await store.additions.enqueue(addition, request)
+
+    async def check(store: Store, request: RequestKey) -> None:
+        jobs = await fetch(store, "select id from jobs where pipeline = :p", p=request.key)
+        assert (await store.reads.counters(jobs[0][0])).accepted == 1
+
+
+@scenario("enqueue")
+class EnqueueAKeyWhoseItemFailed:
+    async def prepare(store: Store) -> str:
+        pipeline = await _Enqueue.prepare(store)
+        await EnqueueKeyed.act(store, pipeline)
+        jobs = await fetch(store, "select id from jobs where pipeline = :p", p=pipeline)
+        await work_off(store, jobs[0][0], ItemStatus.ERROR)
+        return pipeline
+
+    act = EnqueueKeyed.act
+
+    async def check(store: Store, pipeline: str) -> None:
+        jobs = await fetch(store, "select id from jobs where pipeline = :p", p=pipeline)
+        assert (await store.reads.counters(jobs[0][0])).accepted == 4
+
+
+@scenario("accept_items")
+class AcceptItems:
+    """The inbox makes a message that comes again harmless."""
+
+    async def prepare(store: Store) -> str:
+        return await EnqueueAKeyWhoseItemFailed.prepare(store)
+
+    async def act(store: Store, pipeline: str) -> None:
+        for number, key in enumerate((None, "new", "new", "0")):
+            addition = Addition(pipeline, "", [new_item({"n": 0}, key and f"{pipeline} {key}")])
+            message_id = str(UUID(bytes=sha256(f"{pipeline} {number}".encode()).digest()[:16]))
+            await store.messages.accept_items(message_id, "items.add", addition)
+
+    async def check(store: Store, pipeline: str) -> None:
+        jobs = await fetch(store, "select id from jobs where pipeline = :p", p=pipeline)
+        counters = await store.reads.counters(jobs[0][0])
+        assert (counters.accepted, counters.known) == (2 + 3, 1)

@@ -54,7 +54,7 @@ def test_points_are_read_from_the_source() -> None:
         "add_range", "count", "add_decision", "commit", "committed",
     }  # fmt: skip
     assert POINTS["claim"] >= {
-        "lease_range", "add_leased_range", "cut_range", "free_range", "quarantine_item",
+        "lease_ranges", "add_leased_range", "cut_range", "free_range", "quarantine_item",
         "add_dead_letter", "count", "drop_range",
     }  # fmt: skip
     assert POINTS["ingest"] >= {

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.pipeline import Gate
 from holdfast.store import Store, open_store
-from holdfast.store.gates import Reservation
+from holdfast.store.gates import Passes, Reservation, Want
 from holdfast.store.instants import seconds_between
 from tests.store.checks import execute, fetch
 
@@ -25,7 +25,7 @@ async def other_worker(database_url: str) -> AsyncIterator[Store]:
 
 
 async def _reserve(store: Store, worker: str, want: int = 5, horizon: float = 60) -> Reservation:
-    return await store.gates.reserve("api", worker, want, horizon, slack=0.1, hold=30)
+    return await store.gates.reserve("api", worker, Want(want, want, horizon, 0.1, 30))
 
 
 async def _now(store: Store) -> object:
@@ -142,3 +142,57 @@ async def test_host_may_only_slow_a_gate_down(store: Store) -> None:
     await store.gates.slow_down("api", 3.0)
     await store.gates.slow_down("api", 2.0)
     assert [gate["spacing"] for gate in await store.gates.all()] == [3.0]
+
+
+async def _costing(store: Store, worker: str, *costs: float) -> Reservation:
+    return await store.gates.reserve("api", worker, Want(5, 5, 60, 0.1, 30, costs=costs))
+
+
+async def test_budget_is_shared_by_two_workers(store: Store, other_worker: Store) -> None:
+    await store.gates.declare(Gate("api", requests=40, units=1000, period=600))
+    first = await _costing(store, "one", 30.0, 30.0, 30.0)
+    assert first.covered == 3
+    second = await _costing(other_worker, "two", 5.0, 30.0)
+    assert second.covered == 1, "a tenth of the budget at once"
+    refused = await _costing(store, "one", 30.0)
+    assert refused.covered is None and 0 < refused.wait <= 60
+    assert refused.reason == "budget of 40 requests and 1000 units in 600 s"
+
+
+async def test_gate_without_a_budget_asks_nothing_of_one(store: Store) -> None:
+    await store.gates.declare(Gate("api"))
+    assert (await _costing(store, "one", 1e9)).covered is None
+
+
+async def test_throttles_lower_the_budget_and_the_list_shows_it(store: Store) -> None:
+    await store.gates.declare(Gate("api", requests=100, period=60))
+    await store.gates.close("api", 5, "HTTP 429")
+    await store.gates.close("api", 5, "HTTP 429")
+    (gate,) = await store.gates.all()
+    assert (gate["requests"], gate["throttled_at"] is None) == (100, False)
+    assert 0.8 <= gate["share"] < 0.81
+    assert 80 <= gate["requests_now"] < 81
+    await store.gates.declare(Gate("api", requests=100, period=60))
+    assert (await store.gates.all())[0]["share"] < 0.81, "a worker that starts forgets nothing"
+
+
+async def test_passes_of_all_workers_are_added_up(store: Store, other_worker: Store) -> None:
+    await store.gates.declare(Gate("api"))
+    await store.gates.count_passes({"api": Passes(3, 30.0, 2, 1.5, 1, 0)})
+    await other_worker.gates.count_passes({"api": Passes(4, 10.0, 0, 0.0, 0, 2)})
+    await execute(store, "insert into gate_minutes select 'api', 1, 9, 9, 9, 9, 9, 9")
+    (gate,) = await store.gates.all()
+    names = ("passed", "passed_units", "waits", "wait_seconds", "throttles", "failures")
+    assert [gate[name] for name in names] == [7, 40.0, 2, 1.5, 1, 2]
+    await store.gates.forget_passes()
+    assert len(await fetch(store, "select minute from gate_minutes")) <= 2
+    assert (await store.gates.all())[0]["passed"] == 7
+
+
+async def test_places_are_shared_by_the_weight_of_the_work(store: Store) -> None:
+    await store.gates.declare(Gate("api", concurrency=9))
+    urgent, patient = Want(9, 9, 60, 0.1, 30, weight=8), Want(9, 9, 60, 0.1, 30, weight=1)
+    assert (await store.gates.reserve("api", "patient", patient)).slots == 9
+    assert (await store.gates.reserve("api", "urgent", urgent)).wait > 0
+    assert (await store.gates.reserve("api", "patient", patient)).slots == 1
+    assert (await store.gates.reserve("api", "urgent", urgent)).slots == 8

@@ -22,6 +22,7 @@ from tests.store.checks import (
     execute,
     fetch,
     filled_job,
+    lease_stream,
     settle,
     settlement_of,
 )
@@ -115,6 +116,21 @@ async def test_another_worker_is_invited_only_when_there_is_more_than_room(store
     assert not await outbox_of(store, job_id)
     await store.messages.begin_turn(job_id, PROCESS, taken, 9)
     assert await outbox_of(store, job_id) == [("process",)]
+
+
+async def test_another_walk_is_invited_while_a_stream_of_the_job_is_free(store: Store) -> None:
+    new = NewJob("demo", "a job", [NewStream(s, s) for s in ("north", "south")], lane=Lane.EVENT)
+    job_id = await store.jobs.create(new, "tester")
+    invited = []
+    for _ in range(3):
+        sender = Sender()
+        await store.messages.relay(sender)
+        invited.append(sender.kinds == [(job_id, "discover")])
+        if sender.rows:
+            message_id = sender.rows[0].message_id
+            await store.messages.begin_turn(job_id, DISCOVER, message_id, 100)
+            await lease_stream(store, job_id)
+    assert invited == [True, True, False]
 
 
 async def test_no_worker_is_invited_when_the_owner_may_have_no_more_workers(store: Store) -> None:

@@ -22,6 +22,7 @@ from holdfast.pipeline import Dedupe, Gate
 from holdfast.rulings import RulingKind
 from holdfast.store import DecisionRow, NewJob, Store, open_store
 from holdfast.store.extension_folders import all_sql
+from holdfast.store.gates import Passes, Want
 from holdfast.store.migrate import (
     CORE,
     BranchStatus,
@@ -57,7 +58,7 @@ TABLES = {
     "secrets", "users", "tokens", "sessions", "login_links", "login_failures", "flags", "requests",
     "files", "exports", "operations", "samples",
     "stream_slices", "audit_pruning", "second_factors", "recovery_codes", "nonces",
-    "cache", "rulings",
+    "cache", "rulings", "gate_minutes",
 }  # fmt: skip
 CORE_BRANCH = installed_branches()[:1]
 
@@ -75,7 +76,8 @@ async def _fill(url: str) -> None:
     while not await store.outcomes.complete(crashing):
         await crash(store, crashing)
     await store.gates.declare(Gate("api", spacing=1.0, concurrency=2))
-    await store.gates.reserve("api", "one", 1, 60, 0.1, 30)
+    await store.gates.reserve("api", "one", Want(1, 1, 60, 0.1, 30))
+    await store.gates.count_passes({"api": Passes(passed=1)})
     await store.jobs.switch("pipeline:other", True, "tester")
     await store.workers.add_worker("one", "host", 1, [])
     await store.schedules.set_schedule("nightly", "demo", "0 3 * * *", "UTC", {}, FUTURE)

@@ -29,6 +29,7 @@ SIZES = {"input_chars": 2000, "result_chars": 9000}
 #: query -> (its parameters, the index, or any of several, that serves each large table it reads)
 PLANS: list[tuple[str, dict[str, Any], dict[str, str]]] = [
     ("claimable_ranges", {"limit": 16}, {"ranges": "ranges_to_claim"}),
+    ("recent_ranges", {"limit": 16}, {"ranges": "ranges_of_job_by_since"}),
     ("fresh_items", {"lo": 2000, "hi": 2100}, {"items": "items_pkey"}),
     (
         "remaining_items",
@@ -133,7 +134,7 @@ PLANS: list[tuple[str, dict[str, Any], dict[str, str]]] = [
         {"id": 1, "token": "t", "settled": 0, "seconds": 9.0},
         {"ranges": "ranges_pkey"},
     ),
-    ("settle_rest", {"id": 1, "token": "t", "settled": 0}, {"ranges": "ranges_pkey"}),
+    ("fresh_items_of", {"spans": "[[2000,2010],[2050,2060]]"}, {"items": "items_pkey"}),
     ("attempts_of_item", {"seq": 7}, {"attempts": "attempts_pkey"}),
     ("known_keys", {"scope": "shop", "keys": ["a", "b"]}, {"keys": "keys_pkey"}),
 ]

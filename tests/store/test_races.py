@@ -339,7 +339,7 @@ async def test_source_goes_to_one_of_two_new_jobs(
         mine = asyncio.create_task(make_job(store, "site"))
         await until_blocked(store, mine)
         job_id = await other.go_on()
-        with pytest.raises(UserError, match="another job is walking"):
+        with pytest.raises(UserError, match="another job is reading"):
             await mine
     assert [stream.source for stream in await store.streams.of_job(job_id)] == ["site"]
 

@@ -8,6 +8,7 @@ from typing import Any
 from holdfast.model import Lane
 from holdfast.pipeline import Gate
 from holdfast.store import NewJob, NewStream, Store
+from holdfast.store.gates import Passes, Want
 from tests.store.checks import fetch, filled_job, make_job
 from tests.store.scenarios import FUTURE, PAST, SCENARIOS, SCHEDULED, Scenario, scenario
 
@@ -40,7 +41,7 @@ async def _declare(store: Store, name: str) -> None:
 
 
 async def _reserve(store: Store, name: str) -> None:
-    assert (await store.gates.reserve(name, "one", 3, 60, 0.1, 30)).starts
+    assert (await store.gates.reserve(name, "one", Want(3, 3, 60, 0.1, 30))).starts
 
 
 async def _add_worker(store: Store, name: str) -> None:
@@ -68,8 +69,29 @@ SCHEDULE = ("schedules", "name", 1)
 simple_scenario("declare_gate", _declare, *GATE)
 simple_scenario("reserve_gate", _reserve, *GATE, _declare)
 simple_scenario(
-    "reserve_gate", lambda store, name: store.gates.reserve(name, "one", 1, 1, 0.1, 30), *GATE
+    "reserve_gate",
+    lambda store, name: store.gates.reserve(name, "one", Want(1, 1, 1, 0.1, 30)),
+    *GATE,
 )
+simple_scenario(
+    "reserve_gate",
+    lambda store, name: store.gates.reserve(name, "one", Want(1, 1, 60, 0.1, 30, costs=[5.0])),
+    *GATE,
+    lambda store, name: store.gates.declare(Gate(name, requests=10, units=100)),
+)
+simple_scenario(
+    "close_gate",
+    lambda store, name: store.gates.close(name, 9, "busy"),
+    *GATE,
+    lambda store, name: store.gates.declare(Gate(name, requests=10, units=100)),
+)
+simple_scenario(
+    "count_passes",
+    lambda store, name: store.gates.count_passes({name: Passes(passed=2, throttles=1)}),
+    *GATE,
+    lambda store, name: store.gates.declare(Gate(name)),
+)
+simple_scenario("forget_passes", lambda store, _: store.gates.forget_passes(), *GATE, _declare)
 simple_scenario("close_gate", lambda store, name: store.gates.close(name, 9, "busy"), *GATE)
 simple_scenario("slow_gate", lambda store, name: store.gates.slow_down(name, 9.0), *GATE)
 simple_scenario(

@@ -14,6 +14,7 @@ from holdfast import __version__
 from holdfast.api import (
     audit,
     dead_letters,
+    deletion,
     events,
     exports,
     files,
@@ -24,6 +25,7 @@ from holdfast.api import (
     job_actions,
     jobs,
     kill_switches,
+    new_items,
     operations,
     overview,
     pending,
@@ -43,9 +45,9 @@ from holdfast.api.problems import RESPONSES, Problem, add_handlers
 from holdfast.engine.upkeep import every
 
 ROUTERS = (
-    session, usage, users, tokens, files, pipelines, jobs, job_actions, items, rulings, pending,
-    exports, operations, streams, gates, dead_letters, schedules, kill_switches, flags, audit,
-    events, overview, health,
+    session, usage, users, tokens, files, pipelines, jobs, job_actions, items, new_items, rulings,
+    pending, exports, deletion, operations, streams, gates, dead_letters, schedules, kill_switches,
+    flags, audit, events, overview, health,
 )  # fmt: skip
 
 _LOOK_SECONDS = 0.5
@@ -113,6 +115,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         every(_LOOK_SECONDS, runners.uploads.look, log, "intake"),
         every(_LOOK_SECONDS, runners.exports.look, log, "exports"),
         every(_LOOK_SECONDS, runners.operations.look, log, "operations"),
+        every(_LOOK_SECONDS, parts.deletions.look, log, "delete"),
         every(_LOOK_SECONDS, parts.feed.read, log, "live"),
         every(_CLEAN_UP_SECONDS, console.people.forget_expired, log, "sessions"),
         every(_CLEAN_UP_SECONDS, console.idempotency.forget_requests, log, "requests"),

@@ -13,6 +13,7 @@ from holdfast.clock import Clock
 from holdfast.console import Console
 from holdfast.console.accounts import Accounts
 from holdfast.console.bulk import Bulk
+from holdfast.console.deletion import Deletions
 from holdfast.console.export_writer import ExportWriter
 from holdfast.console.feature_flags import FeatureFlags
 from holdfast.console.file_leftovers import FileLeftovers
@@ -69,6 +70,7 @@ class Parts:
     library: FileLibrary
     new_jobs: NewJobs
     bulk: Bulk
+    deletions: Deletions
     item_lists: ItemLists
     rates: Rates
     feed: Feed

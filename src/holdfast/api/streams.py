@@ -54,7 +54,10 @@ class StreamShape(Shape):
     verified_at: datetime | None
     failures: int
     error: str | None
-    available_at: datetime | None
+    waiting_for: str | None = Field(
+        description="What it waits for, if nothing failed: new records, a gate, a slow source."
+    )
+    available_at: datetime | None = Field(description="It is not read before this time.")
     worker: str | None
     updated_at: datetime | None
     full_completed_at: datetime | None

@@ -15,6 +15,7 @@ from holdfast.api.middleware import hosts_of
 from holdfast.cli.account_composition import accounts_of, limits_of, second_factors_of
 from holdfast.cli.composition import (
     backlog_bounds,
+    deletions_of,
     discover_limits,
     file_access,
     ingest_bounds,
@@ -75,6 +76,7 @@ async def opened_parts(
             library=library,
             new_jobs=NewJobs(console, pipelines, library, flags, backpressure, new_worker, log),
             bulk=Bulk(console, pipelines),
+            deletions=deletions_of(settings, console, log),
             item_lists=ItemLists(console, clock, metrics, log),
             rates=rates,
             feed=Feed(console, rates, clock),

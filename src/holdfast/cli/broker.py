@@ -22,9 +22,7 @@ def _broker() -> None:
 
 
 def reset(
-    queue: str = typer.Argument(
-        ..., metavar="interactive|bulk|discover|dead", help="Name of the queue."
-    ),
+    queue: str = typer.Argument(..., metavar="QUEUE", help="Name of the queue."),
     force: bool = typer.Option(
         False, "--force", help="Delete it even if it holds messages, which are lost."
     ),

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
 from typing import Any
 
 from holdfast.clock import SystemClock, system_random
+from holdfast.consumers import QueueConsumer
+from holdfast.engine.adding import Adding
 from holdfast.engine.control import Control
+from holdfast.engine.record.pages import new_item
 from holdfast.engine.worker import WorkerOptions
 from holdfast.errors import BrokerGone, UserError
+from holdfast.extension import installed
 from holdfast.messaging.broker import Broker, open_broker
 from holdfast.messaging.broker_turns import BrokerTurns, TurnLimits, TurnParts
 from holdfast.messaging.dead import keep_dead_messages
+from holdfast.messaging.foreign import Accept, Fill, ForeignConsumer, ForeignQueue
+from holdfast.messaging.item_adds import ItemAdds
 from holdfast.messaging.job_starts import JobStarts
 from holdfast.messaging.signing import MessageTrust
 from holdfast.messaging.topology import DEAD_QUEUE, QUEUES
 from holdfast.observe.health import Check
 from holdfast.observe.metrics import Metrics
-from holdfast.pipeline import Pipeline
+from holdfast.pipeline import Pipeline, Tx
 from holdfast.settings import Settings
-from holdfast.store import Store
+from holdfast.store import NewItem, Store
+from holdfast.store.enqueue import Addition
+from holdfast.tasks import end_tasks
 
 
 @asynccontextmanager
@@ -50,16 +60,15 @@ async def broker_turns(
 ) -> AsyncIterator[tuple[BrokerTurns, Broker]]:
     async with opened_broker(settings, log) as broker:
         control = Control(store, settings.owner, log)
+        days = settings.retain_inbox_days
+        memory = None if days is None else timedelta(days=days)
+        trust = MessageTrust(settings.message_key, settings.message_signatures, memory)
+        adding = Adding(store, pipelines, settings.max_input_bytes, log)
         parts = TurnParts(
             store,
             broker,
-            JobStarts(
-                store,
-                control,
-                pipelines,
-                log,
-                MessageTrust(settings.message_key, settings.message_signatures),
-            ),
+            JobStarts(store, control, pipelines, log, trust),
+            ItemAdds(adding, trust, settings.owner),
             SystemClock(),
             system_random(),
             metrics,
@@ -70,10 +79,66 @@ async def broker_turns(
             owner_slices=settings.owner_slices,
             max_message_bytes=settings.max_message_bytes,
             lost_seconds=settings.worker_lost_seconds,
+            discover_concurrency=settings.discover_concurrency,
         )
         turns = BrokerTurns(parts, limits, pipelines, options.may_run)
         await turns.open()
         yield turns, broker
+
+
+@asynccontextmanager
+async def foreign_queues(
+    settings: Settings,
+    store: Store,
+    pipelines: Mapping[str, Pipeline],
+    broker: Broker,
+    metrics: Metrics,
+    log: Any,
+) -> AsyncIterator[None]:
+    """Reads the queues that the extensions of these pipelines consume."""
+    tasks = []
+    for pipeline in pipelines.values():
+        for spec in _consumers_of(pipeline):
+            consumer = await broker.read(ForeignQueue(broker.topology, spec), spec.prefetch)
+            accept = accepting(settings, store, _pipeline_of(spec, pipeline, pipelines), spec)
+            rng = system_random()
+            reader = ForeignConsumer(spec, consumer, accept, metrics, rng, log)
+            tasks.append(asyncio.create_task(reader.run()))
+    try:
+        yield
+    finally:
+        await end_tasks(tasks)
+
+
+def _consumers_of(pipeline: Pipeline) -> Sequence[QueueConsumer]:
+    if pipeline.extension is None:
+        return ()
+    return tuple(installed()[pipeline.extension].load("consumers") or ())
+
+
+def _pipeline_of(spec: QueueConsumer, own: Pipeline, pipelines: Mapping[str, Pipeline]) -> Pipeline:
+    if spec.pipeline is None:
+        return own
+    if spec.pipeline not in pipelines:
+        raise UserError(
+            f"the consumer of {spec.queue} adds records to {spec.pipeline}, which is not loaded",
+            f"Run the worker with both: holdfast work {own.name} {spec.pipeline}",
+        )
+    return pipelines[spec.pipeline]
+
+
+def accepting(settings: Settings, store: Store, pipeline: Pipeline, spec: QueueConsumer) -> Accept:
+    owner = spec.owner or settings.owner
+
+    async def accept(message_id: str | None, queue: str, fill: Fill) -> bool:
+        async def items(tx: Tx) -> list[NewItem]:
+            records = await fill(tx) or ()
+            return [new_item(pipeline, record, settings.max_input_bytes) for record in records]
+
+        addition = Addition(pipeline.name, owner, ())
+        return await store.messages.accept_records(message_id, queue, addition, items)
+
+    return accept
 
 
 async def keep_dead_letters(broker: Broker, store: Store, log: Any) -> None:

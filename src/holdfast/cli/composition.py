@@ -13,6 +13,9 @@ from typing import Any, TypeVar
 import uvloop
 
 from holdfast.cli.served_flags import served_flags
+from holdfast.console import Console
+from holdfast.console.deletion import Deletions
+from holdfast.engine.deletion import Deleter
 from holdfast.engine.pace.concurrency import ConcurrencyBounds
 from holdfast.engine.pace.controllers import ClaimBounds, IngestBounds, SpacingBounds
 from holdfast.engine.pace.retry import RetryPolicy
@@ -20,6 +23,7 @@ from holdfast.engine.record.discover import DiscoverLimits
 from holdfast.engine.record.execute import ExecuteLimits
 from holdfast.engine.record.settle import FlushLimits
 from holdfast.engine.record.slice import WorkLimits
+from holdfast.engine.retention import Retention
 from holdfast.engine.upkeep import UpkeepLimits
 from holdfast.engine.worker import WorkerOptions
 from holdfast.errors import DatabaseGone, PipelineError, UserError
@@ -36,6 +40,7 @@ from holdfast.store import Store, open_store
 from holdfast.store.admission import BacklogBounds, JobRules
 from holdfast.store.driver import Fault, no_fault
 from holdfast.store.migrate import compare, require_current, status, upgrade
+from holdfast.store.retention import Policies
 from holdfast.urls import sqlite_file
 
 T = TypeVar("T")
@@ -248,6 +253,7 @@ def worker_options(settings: Settings, only_job: int | None, until_idle: bool) -
         ),
         files=file_access(settings),
         threads=settings.threads,
+        discover_concurrency=settings.discover_concurrency,
         discover=discover_limits(settings),
         claim=_claim_bounds(settings),
         concurrency=ConcurrencyBounds(
@@ -267,6 +273,7 @@ def worker_options(settings: Settings, only_job: int | None, until_idle: bool) -
         drain_seconds=settings.drain_seconds,
         backfill_enabled=settings.backfill_enabled,
         flags=partial(served_flags, settings),
+        policies=policies_of(settings),
         only_job=only_job,
         until_idle=until_idle,
     )
@@ -294,6 +301,32 @@ def open_bucket(settings: Settings, bucket: str, prefix: str = "") -> FileStore:
         secret_access_key=settings.s3_secret_access_key or None,
     )
     return BucketStore(connection, bucket, prefix)
+
+
+def deleter_of(settings: Settings, store: Store, log: Any) -> Deleter:
+    return Deleter(store, _file_store(settings).delete, log)
+
+
+def deletions_of(settings: Settings, console: Console, log: Any) -> Deletions:
+    return Deletions(console, deleter_of(settings, console.store, log), log)
+
+
+def retention_of(settings: Settings, store: Store, log: Any) -> Retention:
+    return Retention(store, deleter_of(settings, store, log), policies_of(settings), log)
+
+
+def policies_of(settings: Settings) -> Policies:
+    return Policies(
+        jobs_days=settings.retain_jobs_days,
+        jobs_count=settings.retain_jobs_count,
+        attempts_days=settings.retain_attempts_days,
+        decisions_days=settings.retain_decisions_days,
+        samples_days=settings.retain_samples_days,
+        inbox_days=settings.retain_inbox_days,
+        audit_days=settings.retain_audit_days,
+        files_days=settings.retain_files_days,
+        exports_days=settings.retain_exports_days,
+    )
 
 
 def upkeep_limits(settings: Settings) -> UpkeepLimits:

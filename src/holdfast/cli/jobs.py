@@ -144,8 +144,9 @@ def _print_job(details: dict[str, Any]) -> None:
 def _print_details(details: dict[str, Any]) -> None:
     console.print()
     print_table(
-        ("stream", "state", "pages", "records", "items", "error"),
-        [(s.source, s.state, s.pages_count, s.records_count, s.items_count, s.error)
+        ("stream", "state", "pages", "records", "items", "error or wait"),
+        [(s.source, s.state, s.pages_count, s.records_count, s.items_count,
+          s.error or (s.waiting_for and f"waits for {s.waiting_for}"))
          for s in details["streams"]],
         "No streams.",
     )  # fmt: skip

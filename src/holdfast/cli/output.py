@@ -23,6 +23,7 @@ STATUS_STYLES = {
     "RUNNING": "cyan",
     "PAUSED": "yellow",
     "CANCELLED": "dim",
+    "DELETING": "dim",
 }
 
 #: Output that does not go to a terminal is neither wrapped nor cut.

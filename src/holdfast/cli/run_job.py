@@ -29,6 +29,7 @@ from holdfast.console import open_console
 from holdfast.console.grid import write_export
 from holdfast.console.why import why_not_running
 from holdfast.engine.control import Caps, Control, NewUpload, Origin, discovery_key, options_of
+from holdfast.engine.lost_workers import this_machine
 from holdfast.engine.record.discover import WalkParts
 from holdfast.engine.record.uploads import Upload, UploadParts
 from holdfast.errors import InputError, UserError
@@ -83,7 +84,9 @@ class JobRun:
             await reap_dead_workers(store, self._settings.worker_lost_seconds * 10)
             job_id = await self._find_or_start(store)
             self._foreground.catch_signals()
-            await store.workers.add_worker(self._name, socket.gethostname(), os.getpid(), [])
+            await store.workers.add_worker(
+                self._name, socket.gethostname(), os.getpid(), [], machine=this_machine()
+            )
             try:
                 if (await store.reads.job(job_id)).state is not JobState.DONE:
                     await self._ingest_and_work(store, job_id)

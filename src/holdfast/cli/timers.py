@@ -10,9 +10,11 @@ import typer
 
 from holdfast.cli.arguments import HEALTH_PORT, PIPELINES
 from holdfast.cli.composition import (
+    deleter_of,
     ensure_schema,
     metrics_of,
     opened_store,
+    retention_of,
     run_async,
     serving_health,
     settings_from_environment,
@@ -59,7 +61,9 @@ async def _run_upkeep(
     async with opened_store(settings, metrics) as store:
         holder = f"timers-{worker_name()}"
         control = Control(store, settings.owner, log)
-        upkeep = Upkeep(store, control, pipelines, upkeep_limits(settings), holder, metrics, log)
+        limits, deleter = upkeep_limits(settings), deleter_of(settings, store, log)
+        retention = retention_of(settings, store, log)
+        upkeep = Upkeep(store, control, pipelines, limits, holder, metrics, log, deleter, retention)
 
         async def stop() -> None:
             ended.set()

@@ -151,11 +151,17 @@ async def _work(settings: Settings, pipelines: Mapping[str, Pipeline], wanted: _
         health = serving_health(settings, wanted.health_port, metrics, checks)
         drain = stack.enter_context(health)
         if listens:
-            from holdfast.cli.broker_composition import broker_check, broker_turns
+            from holdfast.cli.broker_composition import (
+                broker_check,
+                broker_turns,
+                foreign_queues,
+            )
 
             hearing = broker_turns(settings, store, pipelines, options, metrics, log)
             turns, broker = await stack.enter_async_context(hearing)
             checks |= broker_check(broker)
+            reading = foreign_queues(settings, store, pipelines, broker, metrics, log)
+            await stack.enter_async_context(reading)
         parts = WorkerParts(
             store, wanted.name, settings.owner, SystemClock(), system_random(), metrics, log
         )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.store.database import Database, verb
-from holdfast.store.driver import Transaction
+from holdfast.store.database import Database
 from holdfast.store.rows import LAST_ID, fields_of
 
 
@@ -28,12 +27,3 @@ class AuditLog:
     async def of_job(self, job_id: int) -> list[dict[str, Any]]:
         rows = await self._database.fetch("audit_of_job", {"job_id": job_id})
         return [fields_of(row) for row in rows]
-
-    @verb
-    async def prune_audit(self, tx: Transaction, seconds: float, actor: str) -> int:
-        """Removes what is older; how many rows. The audit is append-only by triggers: rows can
-        only go within a transaction that notes the pruning, and the note is in the audit."""
-        await tx.run("open_audit_pruning", {"seconds": -seconds, "actor": actor})
-        pruned = await tx.take("prune_audit", {})
-        await tx.run("close_audit_pruning", {})
-        return len(pruned)

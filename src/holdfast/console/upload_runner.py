@@ -15,6 +15,7 @@ from typing import Any
 from holdfast.console import Console
 from holdfast.console.file_library import FileLibrary
 from holdfast.engine.fair_places import TRIES, FairPlaces
+from holdfast.engine.lost_workers import this_machine
 from holdfast.engine.record.uploads import Upload, UploadParts
 from holdfast.errors import DatabaseGone, FilesGone, InputError, NotThere, TooLarge
 from holdfast.model import Job
@@ -82,7 +83,9 @@ class UploadRunner:
         parts, store = self._parts, self._store
         name = parts.new_name()
         # Registered as a worker, so that its lease is free at once when this process is gone.
-        await store.workers.add_worker(name, socket.gethostname(), os.getpid(), [])
+        await store.workers.add_worker(
+            name, socket.gethostname(), os.getpid(), [], machine=this_machine()
+        )
         try:
             job = await store.reads.job(job_id)
             try:

@@ -9,6 +9,7 @@ from typing import Any
 
 from holdfast.console import Console
 from holdfast.model import ItemStatus, Job, JobState, Lane, StreamState
+from holdfast.store.streams import StreamView
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +23,15 @@ async def why_not_running(
     console: Console, job: Job, lost_seconds: float, backfill_enabled: bool = True
 ) -> Reason | None:
     """None when nothing is in the way: a worker will take the job, or nothing is left."""
+    if job.state is JobState.DELETING:
+        left = await console.store.deletion.left(job.id)
+        return Reason("deleting", f"being deleted: about {left.items:,} of {left.of:,} items left")
     if job.state is JobState.PAUSED:
         return Reason("paused", f"paused; continue with: holdfast resume {job.id}")
     if job.state is JobState.FAILED:
         return Reason("discovery failed", f"discovery failed: {job.error}")
+    if job.pruned_at is not None:
+        return Reason("pruned", "its items were deleted: a later pass was verified")
     capped = await _capped(console, job)
     if job.state in (JobState.DONE, JobState.CANCELLED):
         return capped if job.state is JobState.DONE else None
@@ -51,17 +57,30 @@ async def _switched_off(console: Console, job: Job, backfill_enabled: bool) -> R
 
 
 async def _discovery(console: Console, job: Job, lost_seconds: float) -> Reason | None:
-    for stream in await console.store.streams.of_job(job.id):
+    streams = await console.store.streams.of_job(job.id)
+    for stream in streams:
         if stream.state == StreamState.FAILED:
             return Reason("discovery failed", f"{stream.source}: {stream.error}")
-        if stream.state == StreamState.RUNNING and not stream.due:
-            text = f"{stream.source}: {stream.error or 'waits for a gate'}"
-            return Reason("retry at", text, stream.available_at)
-        if stream.state == StreamState.RUNNING and job.reference and not stream.leased:
+    running = [stream for stream in streams if stream.state == StreamState.RUNNING]
+    if not running or any(stream.leased for stream in running):
+        return None
+    if any(stream.due for stream in running):
+        if job.reference:
             return Reason("no live worker", _nobody_takes_in(job))
-        if stream.state == StreamState.RUNNING and not stream.leased:
-            return await _no_live_worker(console, job, lost_seconds)
-    return None
+        return await _no_live_worker(console, job, lost_seconds)
+    return await _waiting_streams(console, job, running)
+
+
+async def _waiting_streams(console: Console, job: Job, streams: list[StreamView]) -> Reason | None:
+    """What the stream waits for that is read next. A source that has nothing new holds nothing up
+    while items are open."""
+    stream = min(streams, key=lambda waiting: (waiting.error is None, waiting.available_at))
+    if stream.error is not None:
+        return Reason("retry at", f"{stream.source}: {stream.error}", stream.available_at)
+    if await console.ranges.next_due(job.id) is not None:
+        return None
+    text = f"{stream.source} waits for {stream.waiting_for or 'its turn'}"
+    return Reason("waiting until", text, stream.available_at)
 
 
 def _nobody_takes_in(job: Job) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from itertools import chain
@@ -14,6 +14,8 @@ from holdfast.errors import (
     IllegalTransition,
     PipelineError,
     StreamOwned,
+    SwitchedOff,
+    Throttled,
     UnfitState,
     UserError,
 )
@@ -185,6 +187,7 @@ class Control:
             columns=pipeline.columns,
             options={**options, "_file": pipeline.file, **_dedupe_option(pipeline)},
             ip=origin.ip,
+            enabled_by=pipeline.enabled_by,
             standing=True,
         )
         with span("job.open", pipeline=new.pipeline) as trace:
@@ -192,6 +195,15 @@ class Control:
         if is_new:
             self._log.info("job.opened", job_id=job_id, pipeline=new.pipeline, by=self._owner)
         return job_id, is_new
+
+    async def open_declared(self, pipelines: Iterable[Pipeline]) -> None:
+        """The standing jobs that pipelines declare; one that cannot be made now is logged."""
+        for pipeline in pipelines:
+            if pipeline.standing:
+                try:
+                    await self.open(pipeline, {})
+                except (SwitchedOff, Throttled) as error:
+                    self._log.error("upkeep.failed", task="open", error=error.message)
 
     async def force_full(
         self, pipeline: Pipeline, job: Job, source: str, origin: Origin = _NOT_OVER_HTTP

@@ -34,7 +34,7 @@ class FacilityParts:
 
     store: Store
     http: Http
-    gates: Callable[[str], Any]
+    gates: Callable[[str, float], Any]
     flag: Callable[[str], Awaitable[FlagValue]]
     files: FileAccess
     timeout_seconds: float

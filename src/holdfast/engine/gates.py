@@ -1,4 +1,5 @@
-"""A worker's side of the shared gates: permits reserved in batches, requests in flight counted."""
+"""A worker's side of the shared gates: permits reserved in batches, requests in flight counted,
+and how many may be in flight learned from how they end."""
 
 from __future__ import annotations
 
@@ -6,14 +7,19 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from holdfast.clock import Clock
-from holdfast.errors import GateWait
+from holdfast.engine.lane_lock import LaneLock
+from holdfast.engine.pace.concurrency import ConcurrencyBounds, ConcurrencyPace
+from holdfast.engine.pace.lanes import WEIGHTS
+from holdfast.errors import Category, Failed, GateWait, ItemError, error_code
+from holdfast.model import Lane
+from holdfast.observe.metrics import Metrics
 from holdfast.store import Store
-from holdfast.store.gates import Reservation
+from holdfast.store.gates import Passes, Reservation, Want
 
 # A request may start this much late and still keep its distance to the next.
 _SLACK_SECONDS = 0.1
@@ -21,22 +27,110 @@ _SLACK_SECONDS = 0.1
 _FRESH_SECONDS = 1.0
 _HOLD_SECONDS = 10.0  # renewed by `keep` while requests are in flight
 _BATCH = 64
+# For how long a throttle closes a gate if it does not say.
+_THROTTLE_SECONDS = 1.0
+# Successes that are measured together.
+_ROUND = 8
+
+
+class Passage:
+    """One request through a gate. Whoever sends it says how it ended, if not by an exception."""
+
+    __slots__ = ("failures", "telling", "throttles", "timeouts")
+
+    def __init__(self) -> None:
+        self.throttles = self.failures = self.timeouts = 0
+        self.telling = True  # whether its end says something about the provider
+
+    def throttled(self) -> None:
+        """The provider asked to wait."""
+        self.throttles = 1
+
+    def failed(self) -> None:
+        """The provider could not answer."""
+        self.failures = 1
+
+    def judge(self, error: BaseException) -> None:
+        code = error.code if isinstance(error, ItemError | Failed) else ""
+        if code == "RATE_LIMITED":
+            self.throttles = 1
+        elif code == "TIMEOUT" or isinstance(error, TimeoutError):
+            self.timeouts = 1
+        elif isinstance(error, OSError) or error_code(code).category is Category.NETWORK:
+            self.failures = 1
+        else:
+            self.telling = False
+
+    @property
+    def was_fine(self) -> bool:
+        return not (self.throttles or self.failures or self.timeouts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiter:
+    cost: float
+    lane: Lane
 
 
 @dataclass(slots=True)
 class _Local:
     """What this worker holds of a gate."""
 
+    pace: ConcurrencyPace
     windows: deque[tuple[float, float]] = field(default_factory=deque)
     spaced: bool = False
     slots: int | None = 0
+    budgeted: bool | None = None  # None: not known yet
+    requests: int = 0  # covered by the budget and not used yet
+    units: float = 0.0
+    concurrency: int = 0
     fresh_until: float = 0.0
     shut_until: float = 0.0
     shut_reason: str = ""
     in_flight: int = 0
-    waiting: int = 0
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    waiters: list[_Waiter] = field(default_factory=list)
+    lock: LaneLock = field(default_factory=LaneLock)
     freed: asyncio.Event = field(default_factory=asyncio.Event)
+    passes: Passes = field(default_factory=Passes)
+    successes: int = 0
+    seconds: float = 0.0
+
+    @property
+    def most(self) -> int:
+        """What may be in flight: the worker's share, and what the provider bears."""
+        limit = self.pace.limit
+        return limit if self.slots is None else min(self.slots, limit)
+
+    def lacks(self, waiter: _Waiter) -> bool:
+        """Whether the budget must be asked for this request."""
+        if self.budgeted is None:
+            return True
+        return self.budgeted and (self.requests < 1 or self.units < waiter.cost)
+
+    def observe(self, passage: Passage, seconds: float) -> None:
+        if not passage.telling:
+            return
+        if passage.was_fine:
+            self.successes += 1
+            self.seconds += seconds
+            if self.successes < _ROUND:
+                return
+        mean = self.seconds / self.successes if self.successes else 0.0
+        self.pace.observe(
+            self.successes,
+            mean,
+            passage.throttles,
+            passage.failures,
+            passage.timeouts,
+            self.in_flight + 1,
+        )
+        self.successes, self.seconds = 0, 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class GateLimits:
+    max_wait_seconds: float
+    concurrency: ConcurrencyBounds
 
 
 class Gates:
@@ -44,67 +138,125 @@ class Gates:
         self,
         store: Store,
         worker: str,
-        max_wait_seconds: float,
+        limits: GateLimits,
         clock: Clock,
-        observe_wait: Callable[[float], None],
+        metrics: Metrics,
         log: Any,
     ) -> None:
         self._store = store
         self._worker = worker
-        self._max_wait = max_wait_seconds
+        self._max_wait = limits.max_wait_seconds
+        self._bounds = limits.concurrency
         self._clock = clock
-        self._observe_wait = observe_wait
+        self._metrics = metrics
         self._log = log
         self._gates: dict[str, _Local] = {}
 
+    def of(self, lane: Lane) -> LaneGates:
+        """The gates as work of a lane passes them."""
+        return LaneGates(self, lane)
+
     @asynccontextmanager
-    async def passing(self, name: str) -> AsyncIterator[None]:
+    async def passing(
+        self, name: str, cost: float = 0.0, lane: Lane = Lane.UPLOAD
+    ) -> AsyncIterator[Passage]:
         """Waits briefly for a permit, or raises GateWait, so that the item gives up its place."""
-        local = self._gates.setdefault(name, _Local())
-        requested = self._clock.monotonic()
-        local.waiting += 1
+        local, waiter, requested = self._local(name), _Waiter(cost, lane), self._clock.monotonic()
+        local.waiters.append(waiter)
         try:
-            await self._enter(name, local, requested + self._max_wait)
+            await self._enter(name, local, waiter, requested + self._max_wait)
         finally:
-            local.waiting -= 1
+            local.waiters.remove(waiter)
+        started = self._clock.monotonic()
+        self._count_entry(name, local, waiter, started - requested)
+        passage = Passage()
         try:
-            self._observe_wait(self._clock.monotonic() - requested)
-            yield
+            yield passage
+        except BaseException as error:
+            passage.judge(error)
+            if passage.throttles:
+                await self._throttled(name, error)
+            raise
         finally:
             local.in_flight -= 1
             local.freed.set()
+            self._count_exit(name, local, passage, self._clock.monotonic() - started)
 
     async def close(self, name: str, seconds: float, reason: str) -> None:
-        local = self._gates.setdefault(name, _Local())
+        local = self._local(name)
         self._shut(local, seconds, reason)
         local.windows.clear()
+        local.requests, local.units = 0, 0.0
         self._log.warning("gate.closed", gate=name, seconds=seconds, reason=reason)
         await self._store.gates.close(name, seconds, reason)
 
     async def slow_down(self, name: str, spacing: float) -> None:
         await self._store.gates.slow_down(name, spacing)
-        self._gates.setdefault(name, _Local()).fresh_until = 0.0
+        self._local(name).fresh_until = 0.0
 
     async def keep(self) -> None:
-        """Renews the places of requests in flight and gives back idle ones: another worker may need
-        them."""
+        """Renews the places of requests in flight, gives back idle ones, which another worker may
+        need, and counts what passed."""
         for name, local in list(self._gates.items()):
-            if not local.slots:
-                continue
-            if local.in_flight or local.waiting:
-                await self._store.gates.keep_slots(
-                    name, self._worker, max(local.slots, local.in_flight), _HOLD_SECONDS
+            for decision in local.pace.decisions():
+                self._log.debug(
+                    "pace.decided",
+                    controller=f"{decision.what} at {name}",
+                    was=decision.was,
+                    became=decision.now,
+                    why=decision.why,
                 )
-            else:
+            if local.in_flight or local.waiters:
+                slots = max(local.slots or 0, local.in_flight)
+                await self._store.gates.keep_slots(
+                    name, self._worker, slots, _HOLD_SECONDS, local.pace.limit
+                )
+            elif local.slots:
                 local.slots, local.fresh_until = 0, 0.0
                 await self._store.gates.keep_slots(name, self._worker, 0, 0.0)
+        await self._count_passes()
 
-    async def _enter(self, name: str, local: _Local, give_up_at: float) -> None:
-        """Takes a place in flight and a start time. Waiters get theirs in order, because permits
-        are given out under a lock; waiting for the start is outside it."""
+    async def _count_passes(self) -> None:
+        counts = {name: local.passes for name, local in self._gates.items()}
+        counts = {name: passes for name, passes in counts.items() if passes != Passes()}
+        if not counts:
+            return
+        for name in counts:
+            self._gates[name].passes = Passes()
+        await self._store.gates.count_passes(counts)
+
+    def _local(self, name: str) -> _Local:
+        if name not in self._gates:
+            self._gates[name] = _Local(ConcurrencyPace(self._bounds))
+        return self._gates[name]
+
+    def _count_entry(self, name: str, local: _Local, waiter: _Waiter, waited: float) -> None:
+        local.passes.passed += 1
+        local.passes.units += waiter.cost
+        if waited >= _SLACK_SECONDS:
+            local.passes.waits += 1
+            local.passes.wait_seconds += waited
+        self._metrics.gate_passed(name, waited)
+
+    def _count_exit(self, name: str, local: _Local, passage: Passage, seconds: float) -> None:
+        local.observe(passage, seconds)
+        local.passes.throttles += passage.throttles
+        local.passes.failures += passage.failures + passage.timeouts
+        if passage.throttles:
+            self._metrics.gate_throttled(name)
+        self._metrics.gate_limit_is(name, local.pace.limit)
+
+    async def _throttled(self, name: str, error: BaseException) -> None:
+        """The body raised RATE_LIMITED: what the provider said to one is for all."""
+        seconds = getattr(error, "retry_after", None) or _THROTTLE_SECONDS
+        await self.close(name, seconds, getattr(error, "message", "throttled"))
+
+    async def _enter(self, name: str, local: _Local, waiter: _Waiter, give_up_at: float) -> None:
+        """Takes a place in flight and a start time. Waiters get theirs by lane and in order,
+        because permits are given out under a lock; waiting for the start is outside it."""
         while True:
-            async with local.lock:
-                window = await self._permit(name, local, give_up_at)
+            async with local.lock.held(waiter.lane):
+                window = await self._permit(name, local, waiter, give_up_at)
                 if window is not None:
                     local.in_flight += 1
                 else:
@@ -135,7 +287,7 @@ class Gates:
         return started
 
     async def _permit(
-        self, name: str, local: _Local, give_up_at: float
+        self, name: str, local: _Local, waiter: _Waiter, give_up_at: float
     ) -> tuple[float, float] | None:
         """The window of the next start; None while all our places are in use."""
         while True:
@@ -143,49 +295,79 @@ class Gates:
             if local.shut_until > now:
                 await self._wait_or_raise(name, local, give_up_at)
                 continue
-            if now >= local.fresh_until or (local.spaced and not local.windows):
-                await self._reserve(name, local)
-                continue
-            if local.slots is not None and local.in_flight >= local.slots:
+            stale = now >= local.fresh_until or (local.spaced and not local.windows)
+            if not stale and local.in_flight >= local.most:
                 return None
-            if not local.spaced:
-                return now, math.inf
-            begin, end = local.windows.popleft()
-            if now <= end and begin <= end:
-                return begin, end
+            if stale or local.lacks(waiter):
+                await self._reserve(name, local, waiter)
+                continue
+            window = self._next_window(local, now)
+            if window is not None:
+                if local.budgeted:
+                    local.requests -= 1
+                    local.units -= waiter.cost
+                return window
 
-    async def _reserve(self, name: str, local: _Local) -> None:
+    def _next_window(self, local: _Local, now: float) -> tuple[float, float] | None:
+        if not local.spaced:
+            return now, math.inf
+        begin, end = local.windows.popleft()
+        return (begin, end) if now <= end and begin <= end else None
+
+    async def _reserve(self, name: str, local: _Local, waiter: _Waiter) -> None:
         requested = self._clock.monotonic()
-        want = max(1, min(_BATCH, local.waiting + local.in_flight))
-        reservation = await self._store.gates.reserve(
-            name,
-            self._worker,
-            want,
-            self._max_wait,
-            _SLACK_SECONDS,
-            _HOLD_SECONDS,
-            local.in_flight,
+        others = [other for other in local.waiters if other is not waiter]
+        costs = [w.cost for w in [waiter, *others][:_BATCH]] if local.lacks(waiter) else []
+        places = max(1, min(_BATCH, len(local.waiters) + local.in_flight))
+        fresh = requested < local.fresh_until and bool(local.windows)
+        want = Want(
+            places=places,
+            starts=0 if fresh else places,
+            horizon=self._max_wait,
+            slack=_SLACK_SECONDS,
+            hold=_HOLD_SECONDS,
+            busy=local.in_flight,
+            costs=costs,
+            weight=max(WEIGHTS[w.lane] for w in local.waiters),
         )
+        reservation = await self._store.gates.reserve(name, self._worker, want)
         answered = self._clock.monotonic()
         if reservation.wait:
             self._shut(local, reservation.wait, reservation.reason)
             return
-        self._take(local, reservation, requested, answered)
+        self._take(local, reservation, costs, requested, answered)
 
     def _take(
-        self, local: _Local, reservation: Reservation, requested: float, answered: float
+        self,
+        local: _Local,
+        reservation: Reservation,
+        costs: list[float],
+        requested: float,
+        answered: float,
     ) -> None:
         """The database read its clock somewhere between `requested` and `answered`: a start that is
         right for both ends of that interval keeps its distance in any case."""
         local.slots = reservation.slots
+        local.budgeted = reservation.covered is not None
+        local.requests += reservation.covered or 0
+        local.units += sum(costs[: reservation.covered or 0])
+        self._bound(local, reservation.concurrency)
         local.spaced = reservation.starts is not None
         local.fresh_until = answered + _FRESH_SECONDS
         if reservation.starts is not None:
             local.fresh_until = answered + self._max_wait + _FRESH_SECONDS
-            local.windows = deque(
+            local.windows.extend(
                 (answered + start, requested + start + reservation.slack)
                 for start in reservation.starts
             )
+
+    def _bound(self, local: _Local, concurrency: int) -> None:
+        """The controller learns between one and what the gate allows."""
+        if concurrency and concurrency != local.concurrency:
+            local.concurrency = concurrency
+            start = min(concurrency, max(self._bounds.start, 1))
+            bounds = replace(self._bounds, minimum=1, maximum=concurrency, start=start)
+            local.pace = ConcurrencyPace(bounds)
 
     async def _wait_or_raise(self, name: str, local: _Local, give_up_at: float) -> None:
         now = self._clock.monotonic()
@@ -196,6 +378,27 @@ class Gates:
     def _shut(self, local: _Local, seconds: float, reason: str) -> None:
         local.shut_until = max(local.shut_until, self._clock.monotonic() + seconds)
         local.shut_reason = reason
+
+
+class LaneGates:
+    """The gates for work of one lane."""
+
+    def __init__(self, gates: Gates, lane: Lane) -> None:
+        self._gates = gates
+        self._lane = lane
+
+    def passing(self, name: str, cost: float = 0.0) -> AbstractAsyncContextManager[Passage]:
+        return self._gates.passing(name, cost, self._lane)
+
+    async def close(self, name: str, seconds: float, reason: str) -> None:
+        await self._gates.close(name, seconds, reason)
+
+    async def slow_down(self, name: str, spacing: float) -> None:
+        await self._gates.slow_down(name, spacing)
+
+
+#: `ctx.gate`: a gate by its name, and what this passage costs of its budget.
+OpenGate = Callable[[str, float], Any]
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:

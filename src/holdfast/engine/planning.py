@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from holdfast.model import Job, Lane
-from holdfast.pipeline import Pipeline, Start
+from holdfast.orders import Start
+from holdfast.pipeline import Pipeline
 from holdfast.store import NewJob, NewStream
 
 
@@ -19,16 +20,23 @@ class PipelinePlanner:
 
     def make_job(self, start: Start) -> NewJob:
         pipeline = self.pipeline
+        own_lane = Lane.BACKFILL if pipeline.lane is Lane.UPLOAD else pipeline.lane
         return NewJob(
             pipeline=pipeline.name,
             name=start.name,
-            streams=[NewStream(start.source, pipeline.fingerprint(start.source, start.options))],
+            streams=[
+                NewStream(
+                    source, pipeline.fingerprint(source, start.options), start.max_items_per_source
+                )
+                for source in start.sources
+            ],
             owner_id=self.owner,
             mode=start.mode,
-            lane=Lane.BACKFILL if pipeline.lane is Lane.UPLOAD else pipeline.lane,
-            input_key=f"{start.source} {start.mode}",
+            lane=start.lane or own_lane,
+            input_key=f"{';'.join(start.sources)} {start.mode}",
             columns=pipeline.columns,
             options={**start.options, "_file": pipeline.file},
+            max_items=start.max_items,
             concludes=pipeline.concludes,
             enabled_by=pipeline.enabled_by,
             takes_over=True,  # whose a stream is, the plan has decided

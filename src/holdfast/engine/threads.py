@@ -49,8 +49,11 @@ class BlockingHttp:
     def request(self, method: str, url: str, **options: Any) -> Any:
         return self._wait(self._http.request(method, url, **options))
 
-    def throttled(self, reply: Any, reason: str) -> Any:
-        return self._wait(self._http.throttled(reply, reason))
+    def throttled(self, reply: Any, reason: str, at_least: float = 0.0) -> Any:
+        return self._wait(self._http.throttled(reply, reason, at_least))
+
+    def unavailable(self, reply: Any, reason: str) -> Any:
+        return self._http.unavailable(reply, reason)
 
     def _wait(self, call: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(call, self._loop).result()
@@ -64,7 +67,10 @@ def blocking_context(
     entered = asyncio.run_coroutine_threadsafe(_enter(context), loop).result()
     try:
         yield entered
-    finally:
+    except BaseException as error:
+        asyncio.run_coroutine_threadsafe(_leave(context, error), loop).result()
+        raise
+    else:
         asyncio.run_coroutine_threadsafe(_leave(context), loop).result()
 
 
@@ -72,5 +78,9 @@ async def _enter(context: AbstractAsyncContextManager[T]) -> T:
     return await context.__aenter__()
 
 
-async def _leave(context: AbstractAsyncContextManager[Any]) -> None:
-    await context.__aexit__(None, None, None)
+async def _leave(
+    context: AbstractAsyncContextManager[Any], error: BaseException | None = None
+) -> None:
+    """A gate learns from the error how its provider answered."""
+    trace = None if error is None else error.__traceback__
+    await context.__aexit__(None if error is None else type(error), error, trace)

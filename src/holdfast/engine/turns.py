@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
 from holdfast.clock import Clock
-from holdfast.model import SliceKind
+from holdfast.engine.pace.lanes import LaneTurns
+from holdfast.model import Lane, SliceKind
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
 
-#: Discovery slices that one worker walks at once.
-WALKS = 4
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """How many more streams a worker can walk, and how many of them may be slow ones."""
+
+    free: int
+    slow: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,13 +42,21 @@ class Turns(Protocol):
     #: whether it listens to messages; others then send them for this worker's pipelines
     listens: bool
 
-    async def next(self, seconds: float, walking: Collection[int]) -> Turn | None:
-        """The next turn, after at most `seconds`. `walking` are the jobs whose discovery is in
-        progress in this worker."""
+    async def next(self, seconds: float, places: Places) -> Turn | None:
+        """The next turn, after at most `seconds`; discovery only if there is a place for it."""
+        ...
+
+    def hear(self, job_id: int | None) -> None:
+        """A job has new items; None: perhaps one has."""
+        ...
+
+    async def rest(self, seconds: float) -> None:
+        """Waits, but not longer than until there is news."""
         ...
 
     async def others_wait(self, turn: Turn) -> bool:
-        """Whether another job needs the worker, now that the slice's time is up."""
+        """Whether another job, or another stream, needs the worker, now that the slice's time is
+        up."""
         ...
 
     async def ended(self, turn: Turn, worked: bool) -> None:
@@ -52,7 +67,8 @@ class Turns(Protocol):
 
 
 class PollingTurns:
-    """Polls the database; jobs in turn, the least recently served first."""
+    """Looks into the database, at once after news and otherwise now and then; lanes by weight, jobs
+    of a lane in turn, the least recently served first."""
 
     listens = False
 
@@ -63,17 +79,34 @@ class PollingTurns:
         self._names = list(pipelines)
         self._discovering = [name for name, pipeline in pipelines.items() if pipeline.discovers]
         self._may_run = may_run
-        self._clock = clock
-        self._served: dict[int, float] = {}
+        self._slices = _JobTurns(clock)
+        self._walks = _JobTurns(clock)
+        self._news = asyncio.Event()
+        self._heard: dict[int, None] = {}
+        self._may_skip = True
+        self._ours: set[int] = set()  # jobs that were ours to run when last looked at
 
-    async def next(self, seconds: float, walking: Collection[int]) -> Turn | None:
-        turn = await self._next_walk(walking) or await self._next_slice()
+    async def next(self, seconds: float, places: Places) -> Turn | None:
+        self._news.clear()
+        turn = self._next_heard() or await self._next_walk(places) or await self._next_slice()
         if turn is None:
-            await asyncio.sleep(seconds)
+            await self.rest(seconds)
         return turn
 
+    def hear(self, job_id: int | None) -> None:
+        if job_id in self._ours:
+            self._heard[job_id] = None
+        self._news.set()
+
+    async def rest(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._news.wait()
+
     async def others_wait(self, turn: Turn) -> bool:
-        return any(job_id != turn.job_id for job_id in await self._runnable())
+        if turn.kind is SliceKind.DISCOVER:
+            return bool(await self._discovering_jobs(slow=False))
+        return any(job_id != turn.job_id for job_id, _ in await self._runnable())
 
     async def ended(self, turn: Turn, worked: bool) -> None:
         """Nothing to announce: polling finds what is left."""
@@ -81,22 +114,50 @@ class PollingTurns:
     async def close(self) -> None:
         """Holds nothing."""
 
-    async def _next_walk(self, walking: Collection[int]) -> Turn | None:
-        if not self._discovering or len(walking) >= WALKS:
+    def _next_heard(self) -> Turn | None:
+        """A job with new items needs no look; every other time there is one, for other work."""
+        self._may_skip = not self._may_skip
+        if self._may_skip or not self._heard:
+            self._heard.clear()
             return None
-        for job_id, lane in await self._store.reads.discovering_jobs(self._discovering):
-            if job_id not in walking and self._may_run(job_id, lane):
-                return Turn(SliceKind.DISCOVER, job_id)
-        return None
+        return Turn(SliceKind.PROCESS, self._heard.popitem()[0])
+
+    async def _next_walk(self, places: Places) -> Turn | None:
+        if not self._discovering or not places.free:
+            return None
+        waiting = await self._discovering_jobs(slow=places.slow > 0)
+        if not waiting:
+            return None
+        return Turn(SliceKind.DISCOVER, self._walks.choose(waiting))
+
+    async def _discovering_jobs(self, slow: bool) -> list[tuple[int, Lane]]:
+        jobs = await self._store.reads.discovering_jobs(self._discovering, slow)
+        return [(job_id, Lane(lane)) for job_id, lane in jobs if self._may_run(job_id, lane)]
 
     async def _next_slice(self) -> Turn | None:
         runnable = await self._runnable()
         if not runnable:
             return None
-        chosen = min(runnable, key=lambda job_id: (self._served.get(job_id, 0.0), job_id))
-        self._served[chosen] = self._clock.monotonic()
-        return Turn(SliceKind.PROCESS, chosen)
+        return Turn(SliceKind.PROCESS, self._slices.choose(runnable))
 
-    async def _runnable(self) -> list[int]:
+    async def _runnable(self) -> list[tuple[int, Lane]]:
         jobs = await self._store.reads.runnable_jobs(self._names)
-        return [job_id for job_id, _, lane in jobs if self._may_run(job_id, lane)]
+        runnable = [(job_id, Lane(lane)) for job_id, _, lane in jobs if self._may_run(job_id, lane)]
+        self._ours.update(job_id for job_id, _ in runnable)
+        return runnable
+
+
+class _JobTurns:
+    """Whose turn it is among jobs."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lanes = LaneTurns()
+        self._served: dict[int, float] = {}
+
+    def choose(self, jobs: Sequence[tuple[int, Lane]]) -> int:
+        lanes = self._lanes.choose([lane for _, lane in jobs])
+        eligible = [job_id for job_id, lane in jobs if lane in lanes]
+        chosen = min(eligible, key=lambda job_id: (self._served.get(job_id, 0.0), job_id))
+        self._served[chosen] = self._clock.monotonic()
+        return chosen

@@ -13,8 +13,11 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from cronsim import CronSim, CronSimError
 
 from holdfast.engine.control import Control
+from holdfast.engine.deletion import Deleter
+from holdfast.engine.lost_workers import LostWorkers
 from holdfast.engine.planning import planner_at_end
-from holdfast.errors import DatabaseGone, FilesGone, UserError
+from holdfast.engine.retention import Retention
+from holdfast.errors import DatabaseGone, FilesGone, NotThere, UserError
 from holdfast.observe.metrics import Metrics, QueueReading
 from holdfast.observe.tracing import span
 from holdfast.pipeline import Pipeline
@@ -38,10 +41,15 @@ async def every(seconds: float, action: Callable[[], Awaitable[None]], log: Any,
         await asyncio.sleep(seconds)
 
 
+#: Workers give a sign of life, and look for those that do not, this many times within the time
+#: after which one counts as lost, and at least this often.
+_HEARTBEATS = 5
+_HEARTBEAT_SECONDS = 2.0
 #: A process that stops sweeping loses the duty to another after this many sweeps.
 _TERM_SWEEPS = 3
 #: Chunks of expired cache entries that one sweep removes.
 _PRUNES = 20
+_RETAIN_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +58,10 @@ class UpkeepLimits:
     worker_lost_seconds: float
     message_lost_seconds: float
     announces: bool
+
+    @property
+    def heartbeat_seconds(self) -> float:
+        return min(_HEARTBEAT_SECONDS, self.worker_lost_seconds / _HEARTBEATS)
 
 
 class Upkeep:
@@ -62,8 +74,10 @@ class Upkeep:
         holder: str,
         metrics: Metrics,
         log: Any,
+        deleter: Deleter,
+        retention: Retention,
     ) -> None:
-        """`holder` names the process: only one at a time sweeps."""
+        """`holder` names the process: only one at a time sweeps. All look for lost workers."""
         self._store = store
         self._control = control
         self._pipelines = pipelines
@@ -71,7 +85,10 @@ class Upkeep:
         self._holder = holder
         self._metrics = metrics
         self._log = log
+        self._deleter = deleter
+        self._retention = retention
         self._tending = asyncio.Lock()
+        self._lost = LostWorkers(store, holder, limits.worker_lost_seconds, log)
 
     def loops(self, in_work: InWork = tuple) -> list[Coroutine[Any, Any, None]]:
         """The periodic tasks."""
@@ -82,6 +99,9 @@ class Upkeep:
             every(seconds, self.read_queue, self._log, "queue"),
             every(seconds, self.conclude, self._log, "conclude"),
             every(seconds, self.tend, self._log, "tend"),
+            every(self._limits.heartbeat_seconds, self._lost.free, self._log, "lost workers"),
+            every(seconds, self._deleter.look, self._log, "delete"),
+            every(_RETAIN_SECONDS, self.retain, self._log, "retention"),
         ]
 
     async def sweep(self, in_work: InWork = tuple) -> None:
@@ -101,6 +121,7 @@ class Upkeep:
         await self._store.samples.take_samples()
         await self._store.counter_rows.fold()
         await self._prune_cache()
+        await self._store.gates.forget_passes()
         announced = await self._announce() if self._limits.announces else []
         if rescued or cancelled or announced:
             self._log.info("sweep.acted", rescued=rescued, cancelled=cancelled, announced=announced)
@@ -110,6 +131,12 @@ class Upkeep:
             if not await self._store.cache.prune_cache():
                 return
 
+    async def retain(self) -> None:
+        """Does nothing while another process has the duty."""
+        term = _RETAIN_SECONDS * _TERM_SWEEPS
+        if await self._store.workers.hold_duty("retention", self._holder, term):
+            await self._retention.apply()
+
     async def conclude(self) -> None:
         """Finishes jobs whose `conclude` must run here because the worker that should have finished
         them is gone."""
@@ -117,14 +144,16 @@ class Upkeep:
         if not concluding:
             return
         for job_id in await self._store.reads.finishable_jobs():
-            job = await self._store.reads.job(job_id)
+            try:
+                job = await self._store.reads.job(job_id)
+            except NotThere:  # deleted since
+                continue
             if job.pipeline in concluding:
                 planner = planner_at_end(self._pipelines[job.pipeline], job)
                 await self._store.outcomes.complete(job_id, planner)
 
     async def _announce(self) -> list[int]:
         messages = self._store.messages
-        await messages.forget_messages()
         listened = await messages.listened_pipelines(self._limits.worker_lost_seconds)
         return await messages.announce_silent(listened, self._limits.message_lost_seconds)
 

@@ -1,15 +1,29 @@
-"""The discovery slices that a worker has in progress, in addition to the items it processes."""
+"""The streams that a worker walks, in addition to the items it processes: one walk for each."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 
-from holdfast.engine.record.discover import Discovery, WalkEnd, WalkParts
-from holdfast.engine.turns import Turn, Turns
+from holdfast.engine.record.discover import Discovery, LeasedStream, WalkEnd, WalkParts
+from holdfast.engine.turns import Places, Turn, Turns
 from holdfast.errors import DatabaseGone, NotThere
 from holdfast.pipeline import Pipeline
+
+
+@dataclass(frozen=True, slots=True)
+class WalkLimits:
+    """At most `concurrency` walks at once, each for `slice_seconds` while others wait."""
+
+    slice_seconds: float
+    concurrency: int
+
+    @property
+    def slow(self) -> int:
+        """Slow sources get half of the places: the others never wait for them alone."""
+        return max(1, self.concurrency // 2)
 
 
 class Walks:
@@ -19,7 +33,7 @@ class Walks:
         discovery: Discovery,
         pipelines: Mapping[str, Pipeline],
         turns: Turns,
-        slice_seconds: float,
+        limits: WalkLimits,
     ) -> None:
         self._store = parts.store
         self._clock = parts.clock
@@ -27,19 +41,33 @@ class Walks:
         self._discovery = discovery
         self._pipelines = pipelines
         self._turns = turns
-        self._slice_seconds = slice_seconds
+        self._limits = limits
         self._stopping = False
-        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._tasks: dict[asyncio.Task[None], bool] = {}  # whether the stream is a slow one
 
     @property
-    def job_ids(self) -> Collection[int]:
-        """The jobs whose discovery is in progress."""
-        return self._tasks.keys()
+    def any(self) -> bool:
+        return bool(self._tasks)
 
-    def start(self, turn: Turn) -> None:
-        task = asyncio.create_task(self._walk(turn))
-        self._tasks[turn.job_id] = task
+    @property
+    def places(self) -> Places:
+        free = self._limits.concurrency - len(self._tasks)
+        slow = self._limits.slow - sum(self._tasks.values())
+        return Places(max(0, free), max(0, min(free, slow)))
+
+    async def start(self, turn: Turn) -> bool:
+        """Leases a stream of the turn's job and walks it in the background; False if there is
+        nothing to walk, and the turn is over."""
+        leased = None
+        if self.places.free:  # a message may come where none is expected
+            leased = await self._lease(turn.job_id, self.places.slow > 0)
+        if leased is None:
+            await self._turns.ended(turn, worked=False)
+            return False
+        task = asyncio.create_task(self._walk(turn, leased))
+        self._tasks[task] = leased.is_slow
         task.add_done_callback(partial(self._ended, turn.job_id))
+        return True
 
     def stop(self) -> None:
         """Each walk ends after the page that it writes."""
@@ -49,34 +77,41 @@ class Walks:
         """Waits for the walks to end, and cancels those that take longer."""
         self.stop()
         if self._tasks:
-            await asyncio.wait(list(self._tasks.values()), timeout=seconds)
-            for task in self._tasks.values():
+            await asyncio.wait(list(self._tasks), timeout=seconds)
+            for task in self._tasks:
                 task.cancel()
 
     def _ended(self, job_id: int, done: asyncio.Task[None]) -> None:
-        self._tasks.pop(job_id, None)
+        self._tasks.pop(done, None)
         error = None if done.cancelled() else done.exception()
         if isinstance(error, DatabaseGone):
             self._log.warning("database.gone", error=str(error))
         elif error is not None:
             self._log.error("discovery.failed", source=str(job_id), exc_info=error)
 
-    async def _walk(self, turn: Turn) -> None:
-        """Slice after slice until the turn's time is up and another job waits."""
-        deadline = self._clock.monotonic() + self._slice_seconds
-        walked = False
+    async def _lease(self, job_id: int, slow: bool) -> LeasedStream | None:
         try:
-            while not self._stopping:
-                try:
-                    job = await self._store.reads.job(turn.job_id)
-                except NotThere:  # deleted since the turn was given
-                    break
-                pipeline = self._pipelines[job.pipeline]
-                end = await self._discovery.walk(pipeline, job, lambda: self._stopping)
-                walked = walked or end is not None
-                if end is not WalkEnd.TIME:
+            job = await self._store.reads.job(job_id)
+        except NotThere:  # deleted since the turn was given
+            return None
+        return await self._discovery.lease(self._pipelines[job.pipeline], job, slow)
+
+    async def _walk(self, turn: Turn, first: LeasedStream) -> None:
+        """Slice after slice until the turn's time is up and another stream waits."""
+        deadline = self._clock.monotonic() + self._limits.slice_seconds
+        leased: LeasedStream | None = first
+        try:
+            while leased is not None:
+                end = await self._discovery.walk(
+                    leased, lambda: self._stopping, partial(self._place_is_wanted, turn)
+                )
+                if end is not WalkEnd.TIME or self._stopping:
                     break
                 if self._clock.monotonic() >= deadline and await self._turns.others_wait(turn):
                     break
+                leased = await self._lease(turn.job_id, first.is_slow)
         finally:
-            await self._turns.ended(turn, walked)
+            await self._turns.ended(turn, worked=True)
+
+    async def _place_is_wanted(self, turn: Turn) -> bool:
+        return not self.places.free and await self._turns.others_wait(turn)

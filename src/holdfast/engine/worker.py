@@ -17,8 +17,7 @@ import psutil
 from holdfast.clock import Clock
 from holdfast.engine.control import Control
 from holdfast.engine.facilities import FacilityParts, JobFacilities
-from holdfast.engine.flag_values import FlagValues
-from holdfast.engine.gates import Gates
+from holdfast.engine.lost_workers import this_machine
 from holdfast.engine.pace.backpressure import Backpressure
 from holdfast.engine.pace.concurrency import ConcurrencyBounds
 from holdfast.engine.pace.controllers import (
@@ -26,17 +25,24 @@ from holdfast.engine.pace.controllers import (
     SpacingBounds,
     pressure,
 )
-from holdfast.engine.pace.pipeline_pace import PipelinePace
+from holdfast.engine.pace.pipeline_pace import PipelinePace, concurrency_of
 from holdfast.engine.pace.retry import RetryPolicy
 from holdfast.engine.patience import patiently
-from holdfast.engine.record.discover import DiscoverLimits, Discovery, SourceAccess, WalkParts
+from holdfast.engine.record.discover import (
+    DiscoverLimits,
+    Discovery,
+    Reach,
+    SourceAccess,
+    WalkParts,
+)
 from holdfast.engine.record.execute import Execute, ExecuteLimits, ExecuteParts
 from holdfast.engine.record.slice import ProcessingSlice, SliceParts, WorkLimits
 from holdfast.engine.threads import Threads
 from holdfast.engine.turns import PollingTurns, Turn, Turns
-from holdfast.engine.upkeep import Upkeep, UpkeepLimits, every
-from holdfast.engine.walks import Walks
-from holdfast.errors import DatabaseGone
+from holdfast.engine.upkeep import UpkeepLimits, every
+from holdfast.engine.walks import WalkLimits, Walks
+from holdfast.engine.worker_setup import make_flags, make_gates, make_upkeep
+from holdfast.errors import DatabaseGone, NotThere
 from holdfast.files import FileAccess
 from holdfast.flags import ServedFlag
 from holdfast.http import HttpClient, HttpOptions
@@ -46,12 +52,14 @@ from holdfast.observe.tracing import span
 from holdfast.pipeline import Facilities, Pipeline
 from holdfast.store import Store
 from holdfast.store.admission import BacklogBounds
+from holdfast.store.driver import WORK_CHANNEL
+from holdfast.store.retention import Policies
 from holdfast.tasks import end_tasks
 
-_HEARTBEAT_SECONDS = 5.0
 _IDLE_SECONDS = (0.05, 0.5)
 _TURN_TAIL_SECONDS = 0.5
 _GATE_SECONDS = 2.0
+_LISTEN_AGAIN_SECONDS = 1.0
 _CLEAR_SECONDS = 600.0
 _EXECUTES = 32
 _PRESSURE_SECONDS = 1.0
@@ -77,7 +85,9 @@ class WorkerOptions:
     drain_seconds: float
     backfill_enabled: bool
     threads: int
+    discover_concurrency: int  # streams that one worker walks at once
     flags: Callable[[Iterable[str]], Mapping[str, ServedFlag]]  # of these extensions
+    policies: Policies
     only_job: int | None = None
     until_idle: bool = False
 
@@ -116,11 +126,12 @@ class Worker:
         self._log = parts.log
         self._pipelines = pipelines
         self._options = options
-        self._gates = _gates(parts, options)
+        self._gates = make_gates(parts, options)
         self._http = HttpClient(self._gates, options.http, parts.clock, parts.rng)
+        self._reaches = {lane: self._make_reach(lane) for lane in Lane}
         self._control = Control(parts.store, parts.owner, parts.log)
-        self._upkeep = _upkeep(parts, self._control, pipelines, options)
-        self._flags = _flags(parts, pipelines, options)
+        self._upkeep = make_upkeep(parts, self._control, pipelines, options)
+        self._flags = make_flags(parts, pipelines, options)
         self._turns = turns or PollingTurns(parts.store, pipelines, options.may_run, parts.clock)
         self._walks = self._make_walks()
         self._execute_parts = self._make_execute_parts()
@@ -145,7 +156,8 @@ class Worker:
         """Works until stopped or, with `until_idle`, until nothing is left to do. Raises
         errors that waiting cannot fix."""
         await self._patiently(self._register)
-        await self._patiently(self._open_standing)
+        if self._options.only_job is None:
+            await self._patiently(partial(self._control.open_declared, self._pipelines.values()))
         upkeep = [asyncio.create_task(task) for task in self._upkeep_tasks()]
         self._log.info("worker.started", worker=self._name, pipelines=sorted(self._pipelines))
         try:
@@ -205,7 +217,7 @@ class Worker:
 
     async def _next_turn(self, seconds: float) -> Turn | None:
         """None also when the worker is stopped in the meantime."""
-        turn = asyncio.ensure_future(self._turns.next(seconds, self._walks.job_ids))
+        turn = asyncio.ensure_future(self._turns.next(seconds, self._walks.places))
         stopped = asyncio.ensure_future(self._stop.wait())
         await asyncio.wait([turn, stopped], return_when=asyncio.FIRST_COMPLETED)
         stopped.cancel()
@@ -216,17 +228,21 @@ class Worker:
 
     async def _take(self, turn: Turn) -> bool:
         """Follows a turn; False if nothing could be claimed."""
-        if turn.kind is SliceKind.DISCOVER:
-            self._walks.start(turn)
-            return True
         try:
-            execute = await self._execute_for(turn.job_id)
+            if turn.kind is SliceKind.DISCOVER:
+                worked = await self._walks.start(turn)
+            else:
+                execute = await self._execute_for(turn.job_id)
+        except NotThere:  # deleted since the turn was given
+            await self._turns.ended(turn, worked=False)
+            return False
         except BaseException:
             await self._turns.ended(turn, worked=False)
             raise
-        worked = await self._work_slice(turn, execute)
+        if turn.kind is SliceKind.PROCESS:
+            worked = await self._work_slice(turn, execute)
         if not worked:
-            await self._pause(_IDLE_SECONDS[0])
+            await self._turns.rest(_IDLE_SECONDS[0])
         return worked
 
     async def _work_slice(self, turn: Turn, execute: Execute) -> bool:
@@ -286,7 +302,7 @@ class Worker:
 
     async def _all_done(self) -> bool:
         """Nothing of ours runs, and no job that we may work on has anything left to do."""
-        if self._tails or self._walks.job_ids:
+        if self._tails or self._walks.any:
             return False
         unfinished = await self._store.reads.unfinished_jobs(list(self._pipelines))
         if self._options.only_job is not None:
@@ -330,16 +346,21 @@ class Worker:
             self._store, options.discover, self._clock, self._rng, self._metrics, self._log
         )
         backpressure = Backpressure(self._store, options.backlog, self._clock, self._metrics)
-        access = SourceAccess(self._http, self._gates.passing, self._facilities, backpressure)
-        seconds = options.work.slice_seconds
-        discovery = Discovery(parts, access, self._name, seconds)
-        return Walks(parts, discovery, self._pipelines, self._turns, seconds)
+        access = SourceAccess(self._reaches.__getitem__, self._facilities, backpressure)
+        discovery = Discovery(parts, access, self._name, options.work.slice_seconds)
+        limits = WalkLimits(options.work.slice_seconds, options.discover_concurrency)
+        return Walks(parts, discovery, self._pipelines, self._turns, limits)
+
+    def _make_reach(self, lane: Lane) -> Reach:
+        gates = self._gates.of(lane)
+        return Reach(self._http.through(gates), gates.passing)
 
     def _facilities(self, pipeline: Pipeline, job: Job) -> Facilities:
+        reach = self._reaches[job.lane]
         parts = FacilityParts(
             self._store,
-            self._http,
-            self._gates.passing,
+            reach.http,
+            reach.gates,
             self._flags.get,
             self._options.files,
             self._options.execute.timeout_seconds,
@@ -363,14 +384,16 @@ class Worker:
         pipeline = self._pipelines[job.pipeline]
         spacing = self._pace_for(pipeline).spacing
         log = self._log.bind(job_id=job.id, pipeline=pipeline.name)
-        return Execute(self._execute_parts, pipeline, job, spacing, log)
+        reach = self._reaches[job.lane]
+        parts = replace(self._execute_parts, http=reach.http, gates=reach.gates)
+        return Execute(parts, pipeline, job, spacing, log)
 
     def _pace_for(self, pipeline: Pipeline) -> PipelinePace:
         if pipeline.name not in self._paces:
             self._paces[pipeline.name] = PipelinePace(
                 pipeline,
                 self._options.claim,
-                _concurrency_of(pipeline, self._options.concurrency, self._options.threads),
+                concurrency_of(pipeline, self._options.concurrency, self._options.threads),
                 self._options.spacing,
                 self._metrics,
             )
@@ -388,11 +411,24 @@ class Worker:
 
     def _upkeep_tasks(self) -> list[Coroutine[Any, Any, None]]:
         return [
-            every(_HEARTBEAT_SECONDS, self._heartbeat, self._log, "heartbeat"),
+            every(self._options.upkeep.heartbeat_seconds, self._heartbeat, self._log, "heartbeat"),
             every(_GATE_SECONDS, self._gates.keep, self._log, "gates"),
             every(_CLEAR_SECONDS, self._clear_copies, self._log, "local copies"),
+            every(_LISTEN_AGAIN_SECONDS, self._listen, self._log, "listen"),
             *self._upkeep.loops(self._in_work),
         ]
+
+    async def _listen(self) -> None:
+        """Of new items, within milliseconds. A worker for one job looks for them instead."""
+        if self._options.only_job is not None:
+            await asyncio.Event().wait()
+        await self._store.database.driver.listen(WORK_CHANNEL, self._hear)
+
+    def _hear(self, text: str) -> None:
+        job_id = int(text) if text.isdecimal() else None
+        self._turns.hear(job_id)
+        if self._slice is not None:
+            self._slice.hear(job_id)
 
     async def _clear_copies(self) -> None:
         await self._options.files.local.clear(self._clock.now())
@@ -414,15 +450,8 @@ class Worker:
             os.getpid(),
             sorted(self._pipelines),
             self._turns.listens,
+            this_machine(),
         )
-
-    async def _open_standing(self) -> None:
-        """Makes the jobs that pipelines declare."""
-        if self._options.only_job is not None:
-            return
-        for pipeline in self._pipelines.values():
-            if pipeline.standing:
-                await self._control.open(pipeline, {})
 
     async def _heartbeat(self) -> None:
         if not await self._store.workers.see_worker(self._name):
@@ -451,42 +480,3 @@ class Worker:
         except (TimeoutError, DatabaseGone) as error:
             self._log.warning("database.gone", error=str(error))
         self._log.info("worker.stopped", worker=self._name)
-
-
-def _gates(parts: WorkerParts, options: WorkerOptions) -> Gates:
-    return Gates(
-        parts.store,
-        parts.name,
-        options.gate_max_wait_seconds,
-        parts.clock,
-        parts.metrics.gate_wait_seconds.observe,
-        parts.log,
-    )
-
-
-def _flags(
-    parts: WorkerParts, pipelines: Mapping[str, Pipeline], options: WorkerOptions
-) -> FlagValues:
-    extensions = [made.extension for made in pipelines.values() if made.extension is not None]
-    return FlagValues(parts.store, options.flags(extensions), parts.clock)
-
-
-def _upkeep(
-    parts: WorkerParts,
-    control: Control,
-    pipelines: Mapping[str, Pipeline],
-    options: WorkerOptions,
-) -> Upkeep:
-    limits = options.upkeep
-    return Upkeep(parts.store, control, pipelines, limits, parts.name, parts.metrics, parts.log)
-
-
-def _concurrency_of(
-    pipeline: Pipeline, bounds: ConcurrencyBounds, threads: int
-) -> ConcurrencyBounds:
-    """Not more plain `def` items at once than threads: an item must not time out in a queue."""
-    maximum = pipeline.max_concurrency or bounds.maximum
-    if pipeline.threaded:
-        maximum = min(maximum, threads)
-    minimum = min(maximum, max(bounds.minimum, pipeline.min_concurrency))
-    return replace(bounds, minimum=minimum, maximum=maximum)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol, Self
 
 import httpcore2
 
@@ -21,12 +22,21 @@ from holdfast.http.wire import Answer, Wire
 
 _LONGEST_CRAWL_DELAY = 60.0
 _SHORTEST_THROTTLE = 1.0
+_SERVER_ERROR = 500
+
+
+class Passage(Protocol):
+    """One request through a gate, which learns how it ended."""
+
+    def throttled(self) -> None: ...
+
+    def failed(self) -> None: ...
 
 
 class Gates(Protocol):
     """What the client needs from the gates that all workers share."""
 
-    def passing(self, name: str) -> AbstractAsyncContextManager[None]:
+    def passing(self, name: str) -> AbstractAsyncContextManager[Passage]:
         """Waits briefly for a permit or raises GateWait; the body counts as in flight."""
 
     async def close(self, name: str, seconds: float, reason: str) -> None:
@@ -69,6 +79,12 @@ class HttpClient:
         )
         self._robots = Robots(self._fetch_robots, self._crawl_delay, clock, options.user_agent)
 
+    def through(self, gates: Gates) -> Self:
+        """The same client, with the same connections, whose requests pass these gates."""
+        other = copy.copy(self)
+        other._gates = gates
+        return other
+
     async def get(self, url: str, **options: Any) -> Reply:
         return await self.request("GET", url, **options)
 
@@ -106,12 +122,18 @@ class HttpClient:
             reply.raise_for_status()
         return reply
 
-    async def throttled(self, reply: Reply, reason: str) -> NoReturn:
+    async def throttled(self, reply: Reply, reason: str, at_least: float = 0.0) -> NoReturn:
         """For servers that ask for patience in other words than 429: closes the gate of the
-        reply's host for all workers, and raises RATE_LIMITED."""
-        seconds = reply.retry_after or self._default_throttle()
+        reply's host for all workers, for at least that many seconds, and raises RATE_LIMITED."""
+        seconds = max(at_least, reply.retry_after or self._default_throttle())
         await self._gates.close(_gate_of(reply.url), seconds, reason)
         raise ItemError("RATE_LIMITED", reason, retry_after=seconds)
+
+    def unavailable(self, reply: Reply, reason: str) -> NoReturn:
+        """For servers that say in other words than 5xx that they cannot answer now: raises
+        NETWORK_ERROR, which is tried again."""
+        label = Message("GET", checked_url(reply.url), {}).label  # without the query
+        raise ItemError("NETWORK_ERROR", f"{label}: {reason}", retry_after=reply.retry_after)
 
     async def aclose(self) -> None:
         await self._wire.aclose()
@@ -122,13 +144,17 @@ class HttpClient:
         while True:
             if walk.robots:
                 await self._robots.check(message.url)
-            async with self._gates.passing(message.host):
+            async with self._gates.passing(message.host) as passage:
                 started = self._clock.monotonic()
                 answer = await self._wire.send(
                     message, seconds=seconds, max_bytes=walk.max_bytes, cut=walk.cut
                 )
                 seconds -= self._clock.monotonic() - started
                 reply = await self._reply(message, answer, tuple(passed))
+                if reply.throttled:
+                    passage.throttled()
+                elif reply.status >= _SERVER_ERROR:
+                    passage.failed()
             following = redirected(message, answer.status, answer.headers.get("location"))
             if following is None:
                 return reply

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,7 @@ from structlog.typing import FilteringBoundLogger
 
 from holdfast.clock import system_random
 from holdfast.errors import BrokerGone, UserError
-from holdfast.messaging.consumer import Consumer
+from holdfast.messaging.consumer import Consumer, QueuePlace, WorkQueue
 from holdfast.messaging.delivery import COUNT_HEADER
 from holdfast.messaging.link import (
     Link,
@@ -37,12 +37,14 @@ AGAIN_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A message to send. `queue` is the short name of a work queue: interactive, bulk, discover."""
+    """A message to send. `queue` is the short name of a work queue: see topology.py; or, for an
+    exchange of others, the routing key."""
 
     queue: str
     message_id: str
     body: bytes
     headers: Mapping[str, Any] = field(default_factory=dict)
+    exchange: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,19 +107,60 @@ class Broker:
             exits = await self._open_exits()
         except (BrokerGone, UserError) as error:
             return [f"the broker cannot be reached: {error}"] * len(messages)
-        return await asyncio.gather(
-            *(self._send(exits.work, message.queue, _message(message)) for message in messages)
-        )
+        others = {message.exchange for message in messages if message.exchange is not None}
+        missing = await self._missing_exchanges(others)
+        return await asyncio.gather(*(self._send_one(exits, one, missing) for one in messages))
+
+    async def _send_one(
+        self, exits: _Exits, outgoing: Outgoing, missing: Mapping[str, str]
+    ) -> str | None:
+        name = outgoing.exchange
+        if name is None:
+            return await self._send(exits.work, outgoing.queue, _message(outgoing))
+        if name in missing:
+            return missing[name]
+        exchange = exits.channel.default_exchange
+        if name:
+            exchange = await exits.channel.get_exchange(name, ensure=False)
+        # Whether anybody listens there is not our business.
+        return await self._send(exchange, outgoing.queue, _message(outgoing), mandatory=False)
+
+    async def _missing_exchanges(self, names: Iterable[str]) -> dict[str, str]:
+        """Those that do not exist, and why they cannot be used. To publish to one would close the
+        channel, and with it lose the other messages."""
+        missing = {}
+        for name in sorted(names):
+            if name:
+                failed = await self._check_exchange(name)
+                if failed is not None:
+                    missing[name] = failed
+        return missing
+
+    async def _check_exchange(self, name: str) -> str | None:
+        try:
+            channel = await self._publishing.channel()
+        except BrokerGone as error:
+            return f"the broker cannot be reached: {error}"
+        try:
+            async with loss_is_broker_gone():
+                await channel.get_exchange(name, ensure=True)
+        except BrokerGone as error:
+            return f"the exchange {name!r} cannot be used: {error}"
+        finally:
+            await close_quietly(channel)
+        return None
 
     async def consume(self, queue: str, prefetch: int) -> Consumer:
-        """Deliveries of a queue, at most `prefetch` unacknowledged at once."""
+        """Deliveries of one of our queues, at most `prefetch` unacknowledged at once."""
+        return await self.read(WorkQueue(self.topology, queue), prefetch)
+
+    async def read(self, place: QueuePlace, prefetch: int) -> Consumer:
+        """The same for any queue."""
         async with self._opening_consuming:
             if not self._consuming_opened:
                 await self._consuming.open()
                 self._consuming_opened = True
-        consumer = Consumer(
-            self._consuming, self.topology, queue, prefetch, self._set_aside, self._log
-        )
+        consumer = Consumer(self._consuming, place, prefetch, self._set_aside, self._log)
         self._consumers.append(consumer)
         return consumer
 
@@ -177,9 +220,12 @@ class Broker:
         copy = _persistent(message.message_id, message.body, {**theirs, **headers})
         return await self._send(exits.dead, DEAD_QUEUE, copy)
 
-    async def _send(self, exchange: AbstractExchange, key: str, message: Message) -> str | None:
+    async def _send(
+        self, exchange: AbstractExchange, key: str, message: Message, mandatory: bool = True
+    ) -> str | None:
+        seconds = self._confirm_seconds
         try:
-            await exchange.publish(message, key, mandatory=True, timeout=self._confirm_seconds)
+            await exchange.publish(message, key, mandatory=mandatory, timeout=seconds)
         except PublishError as error:
             self._unrouted = True
             return f"unroutable: no queue takes {key!r} from {exchange.name} ({reason_of(error)})"

@@ -5,22 +5,25 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
 from holdfast.clock import Clock
+from holdfast.engine.pace.lanes import LaneTurns
 from holdfast.engine.patience import never, patiently
-from holdfast.engine.turns import WALKS, MayRun, Turn
+from holdfast.engine.turns import MayRun, Places, Turn
 from holdfast.errors import BadEnvelope, DatabaseGone, SwitchedOff, Throttled, UserError
 from holdfast.messaging.broker import Broker
 from holdfast.messaging.consumer import Consumer
 from holdfast.messaging.delivery import Delivery
-from holdfast.messaging.envelope import JobStart, Message, SliceBody, parse
+from holdfast.messaging.envelope import ItemsAdd, JobStart, Message, SliceBody, parse
+from holdfast.messaging.item_adds import ItemAdds
 from holdfast.messaging.job_starts import JobStarts
-from holdfast.model import JobState, SliceKind
+from holdfast.messaging.topology import DISCOVER_QUEUES, PROCESS_QUEUES, WORK_QUEUES
+from holdfast.model import JobState, Lane, SliceKind
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store, TurnJob
@@ -28,10 +31,6 @@ from holdfast.tasks import end_tasks
 
 T = TypeVar("T")
 
-#: One message of each kind of work at a time: the others are free for an idle worker.
-_PREFETCH = {"interactive": 1, "discover": WALKS, "bulk": 1}
-_ORDER = tuple(_PREFETCH)
-_REVERSED_EVERY = 4
 _IDLE_SECONDS = 1.0
 _ELSEWHERE_SECONDS = 2.0
 _REFUSED_SECONDS = 30.0  # until a message is looked at again whose job cannot be made now
@@ -46,6 +45,7 @@ class TurnLimits:
     owner_slices: int | None
     max_message_bytes: int
     lost_seconds: float
+    discover_concurrency: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,7 @@ class TurnParts:
     store: Store
     broker: Broker
     job_starts: JobStarts
+    item_adds: ItemAdds
     clock: Clock
     rng: random.Random
     metrics: Metrics
@@ -76,33 +77,51 @@ class BrokerTurns:
         self._limits = limits
         self._pipelines = pipelines
         self._may_run = may_run
-        self._waiting: dict[str, deque[Delivery]] = {queue: deque() for queue in _ORDER}
+        self._waiting: dict[str, deque[Delivery]] = {queue: deque() for queue in WORK_QUEUES}
         self._arrived = asyncio.Event()
-        self._picks = 0
+        self._walk_lanes = LaneTurns()
+        self._slice_lanes = LaneTurns()
+        self._heard: dict[int, None] = {}  # jobs with new items that no message announces
+        self._heard_last = False  # they take turns with messages
         self._open: dict[Turn, Delivery] = {}
         self._consumers: list[Consumer] = []
         self._pumps: list[asyncio.Task[None]] = []
 
     async def open(self) -> None:
-        for queue, prefetch in _PREFETCH.items():
+        for queue in WORK_QUEUES:
+            # One message at a time of items: the others are free for an idle worker.
+            walks = queue in DISCOVER_QUEUES.values()
+            prefetch = self._limits.discover_concurrency if walks else 1
             consumer = await self._parts.broker.consume(queue, prefetch)
             self._consumers.append(consumer)
             self._pumps.append(asyncio.create_task(self._pump(queue, consumer)))
 
-    async def next(self, seconds: float, walking: Collection[int]) -> Turn | None:
-        delivery = await self._next_delivery(seconds)
+    async def next(self, seconds: float, places: Places) -> Turn | None:
+        turn = None if self._heard_last else await self._next_heard()
+        self._heard_last = turn is not None
+        if turn is not None:
+            return turn
+        delivery = await self._next_delivery(seconds, places)
         if delivery is None:
-            return None
+            return await self._next_heard()
         message = self._decode(delivery)
         try:
             if isinstance(message, BadEnvelope):
                 await delivery.reject_to_dead(message.code, message.reason)
                 self._count("unknown", "dead")
                 return None
-            return await self._follow(delivery, message, walking)
+            return await self._follow(delivery, message)
         except asyncio.CancelledError:
             await self._hand_back(delivery, message)
             raise
+
+    def hear(self, job_id: int | None) -> None:
+        if job_id is not None:
+            self._heard[job_id] = None
+            self._arrived.set()
+
+    async def rest(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
 
     async def others_wait(self, turn: Turn) -> bool:
         """The queue decides: the rest of this job waits there behind the others."""
@@ -120,7 +139,7 @@ class BrokerTurns:
         stops = [consumer.stop(self._hand_back_unread) for consumer in self._consumers]
         await asyncio.gather(*stops)
         left = [delivery for waiting in self._waiting.values() for delivery in waiting]
-        self._waiting = {queue: deque() for queue in _ORDER}
+        self._waiting = {queue: deque() for queue in WORK_QUEUES}
         await asyncio.gather(
             *(self._hand_back_unread(delivery) for delivery in left if not delivery.is_lost)
         )
@@ -132,22 +151,41 @@ class BrokerTurns:
             self._waiting[queue].append(delivery)
             self._arrived.set()
 
-    async def _next_delivery(self, seconds: float) -> Delivery | None:
-        if not any(self._waiting.values()):
+    async def _next_delivery(self, seconds: float, places: Places) -> Delivery | None:
+        delivery = self._pick(places)
+        if delivery is None and not self._heard:
             self._arrived.clear()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._arrived.wait(), seconds)
-        while queue := self._pick():
+            delivery = self._pick(places)
+        return delivery
+
+    def _pick(self, places: Places) -> Delivery | None:
+        """A walk if there is a place for it, which takes no time here; else a slice of items."""
+        walk = self._pick_of(DISCOVER_QUEUES, self._walk_lanes) if places.free else None
+        return walk or self._pick_of(PROCESS_QUEUES, self._slice_lanes)
+
+    def _pick_of(self, queues: Mapping[Lane, str], turns: LaneTurns) -> Delivery | None:
+        while lanes := [lane for lane, queue in queues.items() if self._waiting[queue]]:
+            chosen = turns.choose(lanes)
+            queue = next(queues[lane] for lane in lanes if lane in chosen)
             delivery = self._waiting[queue].popleft()
             if not delivery.is_lost:
                 return delivery
         return None
 
-    def _pick(self) -> str | None:
-        """Interactive work first, but bulk work must not starve."""
-        self._picks += 1
-        order = _ORDER if self._picks % _REVERSED_EVERY else _ORDER[::-1]
-        return next((queue for queue in order if self._waiting[queue]), None)
+    async def _next_heard(self) -> Turn | None:
+        """Applications add records without a message: the database itself says so."""
+        while self._heard:
+            job_id = self._heard.popitem()[0]
+            controls = await self._parts.store.reads.job_controls([job_id])
+            state, switch = controls.get(job_id, (JobState.CANCELLED, None))
+            job = await self._parts.store.reads.job(job_id) if state is JobState.RUNNING else None
+            if job is None or switch or job.pipeline not in self._pipelines:
+                continue
+            if self._may_run(job_id, job.lane):
+                return Turn(SliceKind.PROCESS, job_id)
+        return None
 
     def _decode(self, delivery: Delivery) -> Message | BadEnvelope:
         try:
@@ -155,20 +193,16 @@ class BrokerTurns:
         except BadEnvelope as error:
             return error
 
-    async def _follow(
-        self, delivery: Delivery, message: Message, walking: Collection[int]
-    ) -> Turn | None:
-        if isinstance(message.body, JobStart):
-            await self._start_job(delivery, message, message.body)
+    async def _follow(self, delivery: Delivery, message: Message) -> Turn | None:
+        if isinstance(message.body, JobStart | ItemsAdd):
+            await self._follow_order(delivery, message, message.body)
             return None
         assert isinstance(message.body, SliceBody)
-        return await self._begin(delivery, message, message.body, walking)
+        return await self._begin(delivery, message, message.body)
 
     # Slices.
 
-    async def _begin(
-        self, delivery: Delivery, message: Message, body: SliceBody, walking: Collection[int]
-    ) -> Turn | None:
+    async def _begin(self, delivery: Delivery, message: Message, body: SliceBody) -> Turn | None:
         header, job_id, kind = message.header, body.job_id, body.kind
         job = await self._patiently(partial(self._begin_turn, message, body))
         if job is None or job.state is not JobState.RUNNING or job.switch:
@@ -179,9 +213,6 @@ class BrokerTurns:
             return None
         if not self._may_run(job_id, job.lane):
             await self._end(delivery, job_id, kind, _ELSEWHERE_SECONDS)
-            return None
-        if kind is SliceKind.DISCOVER and job_id in walking:
-            await self._obsolete(delivery, header.type)
             return None
         turn = Turn(kind, job_id, message.tracing.traceparent)
         self._open[turn] = delivery
@@ -252,18 +283,25 @@ class BrokerTurns:
                 return
         await delivery.give_back()
 
-    # Jobs that other programs start.
+    # What other programs order.
 
-    async def _start_job(self, delivery: Delivery, message: Message, request: JobStart) -> None:
+    async def _follow_order(
+        self, delivery: Delivery, message: Message, request: JobStart | ItemsAdd
+    ) -> None:
         type_ = message.header.type
         try:
-            if await self._patiently(partial(self._is_elsewhere, request.pipeline)):
+            if isinstance(request, ItemsAdd):
+                await self._patiently(
+                    partial(self._parts.item_adds.add, message, request, delivery.body)
+                )
+            elif await self._patiently(partial(self._is_elsewhere, request.pipeline)):
                 await self._patiently(partial(self._send_on, delivery, message, _ELSEWHERE_SECONDS))
                 await delivery.ack()
                 return
-            await self._patiently(
-                partial(self._parts.job_starts.start, message, request, delivery.body)
-            )
+            else:
+                await self._patiently(
+                    partial(self._parts.job_starts.start, message, request, delivery.body)
+                )
         except (SwitchedOff, Throttled) as refused:
             await self._put_off(delivery, message, refused)
             return

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Self
+from typing import Protocol, Self
 
 from aio_pika.abc import AbstractChannel, AbstractIncomingMessage, AbstractQueue
 from aio_pika.exceptions import ChannelClosed
@@ -34,6 +34,33 @@ REFUSED_SECONDS = 5.0
 HandBack = Callable[[Delivery], Awaitable[None]]
 
 
+class QueuePlace(Protocol):
+    """A queue that can be read: its name here and at the broker, and how it is declared."""
+
+    @property
+    def word(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    async def declare(self, channel: AbstractChannel) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class WorkQueue:
+    """One of our own."""
+
+    topology: Topology
+    word: str
+
+    @property
+    def name(self) -> str:
+        return self.topology.queue(self.word)
+
+    async def declare(self, channel: AbstractChannel) -> None:
+        await self.topology.declare(channel)
+
+
 @dataclass(frozen=True, slots=True)
 class _Subscription:
     channel: AbstractChannel
@@ -47,15 +74,14 @@ class Consumer:
     def __init__(
         self,
         link: Link,
-        topology: Topology,
-        word: str,
+        place: QueuePlace,
         prefetch: int,
         set_aside: SetAside,
         log: FilteringBoundLogger,
     ) -> None:
         self._link = link
-        self._topology = topology
-        self._word = word
+        self._place = place
+        self._word = place.word
         self._prefetch = prefetch
         self._set_aside = set_aside
         self._log = log
@@ -63,7 +89,7 @@ class Consumer:
         self._subscription: _Subscription | None = None
         self._stopping = asyncio.Event()
         self._stopped = False
-        self._feeder = asyncio.create_task(self._feed(), name=f"consumer of {word}")
+        self._feeder = asyncio.create_task(self._feed(), name=f"consumer of {place.word}")
 
     def __aiter__(self) -> Self:
         return self
@@ -132,7 +158,7 @@ class Consumer:
 
         try:
             async with loss_is_broker_gone():
-                await self._topology.declare(channel)
+                await self._place.declare(channel)
                 await channel.set_qos(prefetch_count=self._prefetch)
                 underlay = await channel.get_underlay_channel()
                 # Sent when the queue is deleted; there is no other sign of it.
@@ -140,7 +166,7 @@ class Consumer:
                 channel.close_callbacks.add(lambda _, error: lose(error))
                 if self._stopping.is_set():  # while the connection was made again
                     return
-                queue = await channel.get_queue(self._topology.queue(self._word), ensure=False)
+                queue = await channel.get_queue(self._place.name, ensure=False)
                 tag = await queue.consume(self._take)
             self._subscription = _Subscription(channel, queue, tag)
             if self._stopping.is_set():  # too late for `stop` to cancel it

@@ -145,8 +145,19 @@ class JobStart(Body):
     owner: Annotated[str, Field(min_length=1, max_length=200)] | None = None
 
 
+class ItemsAdd(Body):
+    """Add records to the standing job of a pipeline. The only message that carries data: it is
+    acknowledged after the commit that stores them."""
+
+    type = "items.add"
+    pipeline: Annotated[str, Field(min_length=1, max_length=200)]
+    rows: Annotated[list[dict[str, JsonValue]], Field(min_length=1, max_length=10_000)]
+    key: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    owner: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+
+
 TYPES: dict[tuple[str, int], type[Body]] = {
-    (body.type, body.version): body for body in (SliceProcess, SliceDiscover, JobStart)
+    (body.type, body.version): body for body in (SliceProcess, SliceDiscover, JobStart, ItemsAdd)
 }
 
 

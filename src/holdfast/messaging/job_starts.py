@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.engine.control import Control
 from holdfast.errors import UserError
 from holdfast.messaging.envelope import JobStart, Message
-from holdfast.messaging.signing import MessageTrust, check_age
+from holdfast.messaging.signing import MessageTrust
 from holdfast.observe.tracing import span
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
@@ -35,7 +35,7 @@ class JobStarts:
         header = message.header
         self._trust.check(payload, header.signature, request.owner)
         if header.signature is not None:
-            check_age(header.created_at, await self._store.jobs.now())
+            self._trust.check_age(header.created_at, await self._store.jobs.now())
         pipeline = self._pipelines.get(request.pipeline)
         if pipeline is None:
             known = ", ".join(sorted(self._pipelines))

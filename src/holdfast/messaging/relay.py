@@ -13,7 +13,12 @@ from holdfast.engine.patience import patiently
 from holdfast.errors import BrokerGone, DatabaseGone
 from holdfast.messaging.broker import Broker, Outgoing
 from holdfast.messaging.envelope import SliceDiscover, SliceProcess, Tracing, compose, dump
-from holdfast.messaging.topology import DELIVERY_LIMIT
+from holdfast.messaging.topology import (
+    DELIVERY_LIMIT,
+    DISCOVER_QUEUES,
+    PROCESS_QUEUES,
+    WORK_QUEUES,
+)
 from holdfast.model import Lane, SliceKind
 from holdfast.observe.metrics import Metrics
 from holdfast.store import OutboxRow, Store
@@ -96,8 +101,15 @@ class Relay:
 
 
 def _outgoing(row: OutboxRow) -> Outgoing:
+    if row.payload is not None and row.exchange is not None:
+        key = row.routing_key or ""
+        payload = bytes(row.payload)
+        return Outgoing(key, row.message_id, payload, row.headers, row.exchange)
     if row.payload is not None:
-        return Outgoing(row.queue or "interactive", row.message_id, bytes(row.payload))
+        queue = row.queue or "interactive"
+        # A dead letter of somebody else's queue goes back there, past the exchanges.
+        exchange = None if queue in WORK_QUEUES else ""
+        return Outgoing(queue, row.message_id, bytes(row.payload), exchange=exchange)
     body = SliceProcess if row.kind == SliceKind.PROCESS else SliceDiscover
     message = compose(
         body(job_id=row.job_id),
@@ -113,6 +125,5 @@ def _outgoing(row: OutboxRow) -> Outgoing:
 
 def _queue_of(row: OutboxRow) -> str:
     """Work that people wait for goes before backfills that run for days."""
-    if row.kind == SliceKind.DISCOVER:
-        return "discover"
-    return "bulk" if row.lane is Lane.BACKFILL else "interactive"
+    queues = DISCOVER_QUEUES if row.kind == SliceKind.DISCOVER else PROCESS_QUEUES
+    return queues[row.lane or Lane.UPLOAD]

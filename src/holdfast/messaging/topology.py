@@ -7,14 +7,29 @@ from dataclasses import dataclass
 from typing import Any
 
 from aio_pika import ExchangeType
-from aio_pika.abc import AbstractChannel
+from aio_pika.abc import AbstractChannel, AbstractQueue
 from aio_pika.exceptions import ChannelClosed, ChannelPreconditionFailed
 from aiormq.exceptions import ChannelAccessRefused
 
 from holdfast.errors import UserError
+from holdfast.model import Lane
 
-WORK_QUEUES = ("interactive", "bulk", "discover")
+#: The queue of a lane, for slices of processing and of discovery.
+PROCESS_QUEUES = {
+    Lane.SENTINEL: "urgent",
+    Lane.UPLOAD: "interactive",
+    Lane.EVENT: "interactive",
+    Lane.BACKFILL: "bulk",
+}
+DISCOVER_QUEUES = {
+    Lane.SENTINEL: "discover-urgent",
+    Lane.UPLOAD: "discover",
+    Lane.EVENT: "discover",
+    Lane.BACKFILL: "discover-bulk",
+}
+WORK_QUEUES = tuple(dict.fromkeys([*PROCESS_QUEUES.values(), *DISCOVER_QUEUES.values()]))
 DEAD_QUEUE = "dead"
+FOREIGN_QUEUE = "foreign"  # stands for any that a consumer of an extension declares
 QUEUES = (*WORK_QUEUES, DEAD_QUEUE)
 
 #: A delivery limit of two means three deliveries.
@@ -76,6 +91,18 @@ class Topology:
             await queue.bind(exchange, routing_key=word)
         except ChannelClosed as error:
             raise self._explained(error) from error
+
+    async def declare_foreign(self, channel: AbstractChannel, name: str) -> AbstractQueue:
+        """A queue of another name, with the dead letters of ours."""
+        try:
+            return await channel.declare_queue(
+                name, durable=True, arguments=self.arguments(FOREIGN_QUEUE)
+            )
+        except ChannelClosed as error:
+            raise UserError(
+                f"the queue {name} cannot be declared: {error}",
+                "If it is somebody else's, set declares=False in its consumer.",
+            ) from error
 
     def _explained(self, error: ChannelClosed) -> UserError:
         text = " ".join(map(str, error.args))

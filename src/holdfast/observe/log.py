@@ -24,6 +24,7 @@ SLICE_FIELDS = ("job_id", "pipeline", "worker")
 #: event -> (what happened, its fields)
 EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "job.created": ("A job was created and is running.", ("name",)),
+    "items.added": ("Records were added to a standing job.", ("items", "known")),
     "job.opened": ("A standing job was created.", ("by",)),
     "job.ordered": ("A pipeline's plan started or resumed a job.", ("by",)),
     "job.paused": ("A person paused a job.", ("by",)),
@@ -69,6 +70,17 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
         "A message arrived again and was not processed twice.",
         ("message_id", "type"),
     ),
+    "job.deleting": (
+        "A job is deleted with everything that belongs to it.",
+        ("job_id", "by"),
+    ),
+    "user.deleting": ("A person is shut out; everything of theirs is deleted.", ("user", "by")),
+    "user.deleted": ("An account and everything that belonged to it are deleted.", ("user",)),
+    "retention.applied": (
+        "Policies removed something.",
+        ("jobs", "files", "exports", "audit", "pruned"),
+    ),
+    "job.deleted": ("A job is deleted.", ("job_id",)),
     "message.put_off": (
         "A message requests a job that cannot be created now; it is tried again later.",
         ("message_id", "seconds", "reason"),
@@ -80,6 +92,14 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "worker.stopping": ("A worker is stopping and takes no more items.", ("worker",)),
     "worker.stopped": ("A worker stopped as requested.", ("worker",)),
     "worker.died": ("A worker process died.", ("worker", "exit_code")),
+    "message.failed": (
+        "A message of another program could not be taken; it is tried again.",
+        ("queue", "error", "seconds"),
+    ),
+    "worker.lost": (
+        "A worker is gone; what it held was freed.",
+        ("worker", "jobs"),
+    ),
     "process.died": ("A process of `holdfast up` died; it is restarted.", ("process", "exit_code")),
     "database.gone": ("The database cannot be reached.", ("error",)),
     "files.gone": ("The file store cannot be used.", ("error",)),

@@ -40,6 +40,8 @@ WAIT_SECONDS_BOUNDS = (0.001, 0.01, 0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 60.0, 6
 START_SECONDS_BOUNDS = (
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
 )  # fmt: skip
+#: Gates that have a series of their own; the others are counted together.
+_GATES_NAMED = 100
 CLAIM_BOUNDS = (1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2000.0, 5000.0, 10000.0)
 
 
@@ -215,8 +217,30 @@ class Metrics:
             "pool_wait_seconds", "Wait for a database connection.", WAIT_SECONDS_BOUNDS
         )
         self.gate_wait_seconds = self.histogram(
-            "gate_wait_seconds", "Wait at a gate.", WAIT_SECONDS_BOUNDS
+            "gate_wait_seconds", "Wait at a gate.", WAIT_SECONDS_BOUNDS, "gate"
         )
+        self.gate_throttles = self.counter(
+            "gate_throttles", "Requests that the provider behind a gate throttled.", "gate"
+        )
+        self.gate_limit = self.gauge(
+            "gate_limit", "Requests that this process may have in flight at a gate.", "gate"
+        )
+        self._gate_names: set[str] = set()
+
+    def gate_passed(self, gate: str, waited: float) -> None:
+        self.gate_wait_seconds.labels(self._gate_label(gate)).observe(waited)
+
+    def gate_throttled(self, gate: str) -> None:
+        self.gate_throttles.labels(self._gate_label(gate)).inc()
+
+    def gate_limit_is(self, gate: str, limit: int) -> None:
+        self.gate_limit.labels(self._gate_label(gate)).set(limit)
+
+    def _gate_label(self, gate: str) -> str:
+        """Each host that is contacted has a gate; a crawler must not make a series of each."""
+        if len(self._gate_names) < _GATES_NAMED:
+            self._gate_names.add(gate)
+        return gate if gate in self._gate_names else "other"
 
     def declare(self, name: str, declare: Callable[[Declaring], Any]) -> Any:
         """Adds the metrics of the extension `name`; returns what it counts with."""
@@ -280,10 +304,11 @@ def reference(described: Iterable[Described]) -> str:
         "Served for Prometheus at `/metrics` by each long-running process; see",
         "[monitoring](../how-to/monitoring.md). Counters and histograms are per process: add them",
         "up. Gauges are read from the database or the broker: use `max`, because every process",
-        "that reads them reports the same value and the others report `NaN`. `kind` is `discover`",
+        "that reads them reports the same value and the others report `NaN`; only",
+        "`holdfast_gate_limit` is per process. `kind` is `discover`",
         "or `process`, `category` is the category of the error code, `operation` an operation of",
         "the store, `type` the type of the message, `outcome` its result, and `list` is `items` or",
-        "`pending`.",
+        "`pending`. `gate` is the name of a gate; after the first 100 of a process it is `other`.",
         "",
         "",
     ]

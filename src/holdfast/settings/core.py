@@ -26,6 +26,10 @@ def _worker_count() -> int:
     return min(os.cpu_count() or 1, 4)
 
 
+def _days(default: float | None, help: str) -> Any:
+    return setting(default, help, 0.001, 36_500, shown=None if default else "no limit")
+
+
 @dataclass(frozen=True, slots=True)
 class Settings(FileSettings):
     database_url: str = setting(
@@ -190,11 +194,14 @@ class Settings(FileSettings):
     discover_timeout_seconds: float = setting(
         300, "Time limit for a source to return one page.", 0.1, DAY_SECONDS
     )
+    discover_concurrency: int = setting(
+        4, "Maximum number of sources that a worker reads at once.", 1, 1000
+    )
     stale_stream_seconds: float = setting(
-        120, "A stream without progress for this long is taken over.", 1, DAY_SECONDS
+        60, "A stream without progress for this long is taken over.", 1, DAY_SECONDS
     )
     worker_lost_seconds: float = setting(
-        30, "A worker without a heartbeat for this long counts as lost.", 1, DAY_SECONDS
+        20, "A worker without a heartbeat for this long counts as lost.", 1, DAY_SECONDS
     )
     message_lost_seconds: float = setting(
         60, "A message that nobody received for this long is sent again.", 1, DAY_SECONDS
@@ -247,6 +254,27 @@ class Settings(FileSettings):
     retry_spacing_max: float = setting(
         8.0, "Maximum factor by which retry delays grow while errors spike.", 1, 1000
     )
+
+    retain_jobs_days: float | None = _days(
+        None, "Jobs that ended longer ago are deleted, except the last on each source."
+    )
+    retain_jobs_count: int | None = setting(
+        None, "Maximum number of ended jobs per owner; older ones are deleted.", 1, 10**12,
+        shown="no limit",
+    )  # fmt: skip
+    retain_attempts_days: float | None = _days(
+        None, "Earlier tries of items are deleted this long after their job ended."
+    )
+    retain_decisions_days: float | None = _days(
+        90, "Age at which changes of the controllers are deleted."
+    )
+    retain_samples_days: float | None = _days(14, "Age at which figures for charts are deleted.")
+    retain_inbox_days: float | None = _days(14, "Age at which ids of taken messages are deleted.")
+    retain_audit_days: float | None = _days(None, "Age at which audit entries are deleted.")
+    retain_files_days: float | None = _days(
+        None, "Age at which stored files without a job are deleted."
+    )
+    retain_exports_days: float | None = _days(None, "Age at which exports are deleted.")
 
     http_user_agent: str = setting(
         _user_agent,
@@ -466,6 +494,7 @@ HEADINGS = {
     "max_input_bytes": "Sizes",
     "backfill_enabled": "Backfills and caps",
     "sweep_seconds": "Processes and upkeep",
+    "retain_jobs_days": "Retention",
     "http_user_agent": "HTTP",
     "db_ingest_enabled": "Serving",
     "log_level": "Logs",

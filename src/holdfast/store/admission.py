@@ -55,6 +55,13 @@ async def admit(tx: Transaction, new: NewJob) -> NewJob:
     return _capped(new, rules)
 
 
+async def admit_records(tx: Transaction, pipeline: str) -> None:
+    """Whether a standing job of the pipeline may be given records now. An application's own
+    transaction does not ask: what it commits must not be lost."""
+    await refuse_switched_off(tx, pipeline, ())
+    await _refuse_while_pressed(tx, tx.rules.backlog)
+
+
 async def admit_again(tx: Transaction, job_id: int) -> None:
     """Whether a plan may let one of its jobs continue now."""
     for row in await tx.fetch("job_controls", {"job_ids": [job_id]}):
@@ -146,6 +153,9 @@ def wait_for(bounds: BacklogBounds, items: int, seconds: float) -> int | None:
 
 
 def _capped(new: NewJob, rules: JobRules) -> NewJob:
+    """A standing job does not end, so it has no cap."""
+    if new.standing:
+        return new
     streams = [
         replace(stream, max_items=cap_of_source(rules, stream.max_items)) for stream in new.streams
     ]

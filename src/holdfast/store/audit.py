@@ -12,7 +12,7 @@ from holdfast.store.driver import Transaction
 
 
 class Audit:
-    """For what changes nothing else in the database."""
+    """For what changes nothing else in the database, and for letting old entries go."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -28,6 +28,15 @@ class Audit:
         detail: Mapping[str, Any] | None = None,
     ) -> None:
         await add_audit(tx, actor, action, job_id, subject, detail)
+
+    @verb
+    async def prune_audit(self, tx: Transaction, seconds: float, actor: str) -> int:
+        """Removes what is older; how many rows. The audit is append-only by triggers: rows can
+        only go within a transaction that notes the pruning, and the note is in the audit."""
+        await tx.run("open_audit_pruning", {"seconds": -seconds, "actor": actor})
+        pruned = await tx.take("prune_audit", {})
+        await tx.run("close_audit_pruning", {})
+        return len(pruned)
 
 
 async def add_audit(

@@ -31,6 +31,10 @@ class CounterRows:
 
     @verb("fold", relaxed=True)
     async def _fold(self, tx: Transaction, job_id: int) -> None:
+        # Held, so that a deletion of the job waits, or nothing is left to fold: else the folded row
+        # would outlive the job.
+        if not await tx.fetch("share_job", {"job_id": job_id}):
+            return
         rows = await tx.take("take_counters", {"job_id": job_id})
         if rows:
             sums: dict[str, Any] = {name: sum(row[name] for row in rows) for name in _ZERO}

@@ -23,6 +23,10 @@ Fault = Callable[[str, str], None]
 Observe = Callable[[str, float, float], None]
 
 
+#: Where processes say that a job has new items; the payload is its number.
+WORK_CHANNEL = "holdfast_work"
+
+
 class Conflict(Exception):
     """Another transaction was in the way (deadlock, serialization, busy): run it again."""
 
@@ -33,6 +37,7 @@ class Transaction(Protocol):
     announces: bool
     rules: JobRules  # what new jobs must obey
     waited_seconds: float  # for a connection, before it began
+    writes_together: bool  # whether one statement can write several tables
 
     async def fetch(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]: ...
 
@@ -60,6 +65,10 @@ class Transaction(Protocol):
 
     async def execute_many(self, sql: str, rows: Sequence[Mapping[str, Any]]) -> None: ...
 
+    async def send(self, exchange: str, routing_key: str, body: Any, **options: Any) -> str:
+        """See sending.py."""
+        ...
+
 
 class Driver(Protocol):
     dialect: str
@@ -80,9 +89,9 @@ class Driver(Protocol):
         """One query, which is a snapshot by itself."""
         ...
 
-    async def listen(self, channel: str, heard: Callable[[], None]) -> None:
-        """Calls `heard` whenever another process gave notice on the channel. Ends only by an
-        error; callers that rely on notices poll too."""
+    async def listen(self, channel: str, heard: Callable[[str], None]) -> None:
+        """Calls `heard` with what another process said on the channel; "" means anything. Ends only
+        by an error; callers that rely on notices poll too."""
         ...
 
     def is_passing(self, error: Exception) -> bool:

@@ -1,33 +1,72 @@
-"""The shared side of gates: start times and places in flight, given out in batches."""
+"""The shared side of gates: start times, places in flight and budgets, given out in batches."""
 
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
 from holdfast.errors import NotThere
 from holdfast.pipeline import Gate
 from holdfast.store.audit import add_audit
+from holdfast.store.budgets import Budget
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Row, Transaction
-from holdfast.store.instants import seconds_between
+from holdfast.store.instants import parse_instant, seconds_between
 from holdfast.store.rows import fields_of
 
 _LEAST_SLACK = 0.01
 _SLACK_SHARE = 0.1
+#: How far back the rates of a gate look, and how long its minutes are kept.
+RATE_MINUTES = 5
+_KEPT_MINUTES = 24 * 60
 
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
     """Start times in seconds from the database's now (None: no spacing), places in flight
-    (None: no limit); or, with neither, how long to wait and why."""
+    (None: no limit), how many of the costs the budget covers (None: no budget); or, with none of
+    them, how long to wait and why."""
 
     starts: list[float] | None = None
     slots: int | None = None
     wait: float = 0.0
     reason: str = ""
     slack: float = 0.0  # how much later than its time a start may come
+    covered: int | None = None
+    concurrency: int = 0  # the gate's own limit, for all workers
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """What a worker wants of a gate: up to `places` in flight and, where the gate has a spacing,
+    `starts` within `horizon` seconds (0: it has some left).
+
+    The `busy` places, where requests are in flight, stay the worker's. `costs` are those of the
+    requests that wait for the budget, in order. `weight` is that of the most urgent lane."""
+
+    places: int
+    starts: int
+    horizon: float
+    slack: float
+    hold: float
+    busy: int = 0
+    costs: Sequence[float] = ()
+    weight: int = 1
+
+
+@dataclass(slots=True)
+class Passes:
+    """What passed a gate since it was last counted."""
+
+    passed: int = 0
+    units: float = 0.0
+    waits: int = 0
+    wait_seconds: float = 0.0
+    throttles: int = 0
+    failures: int = 0
 
 
 class GateTable:
@@ -37,63 +76,61 @@ class GateTable:
         self._default = default
 
     async def all(self) -> list[dict[str, Any]]:
-        return [fields_of(row) for row in await self._database.fetch("gates")]
+        """Every gate; its passes are those of the last `RATE_MINUTES` minutes."""
+        since = await self._minute() - RATE_MINUTES
+        rows = await self._database.fetch("gates", {"since": since})
+        return [_described(row) for row in rows]
 
     @verb("declare_gate")
     async def declare(self, tx: Transaction, gate: Gate) -> None:
         await tx.run("declare_gate", _limits(gate.name, gate))
 
     @verb("reserve_gate")
-    async def reserve(
-        self,
-        tx: Transaction,
-        name: str,
-        worker: str,
-        want: int,
-        horizon: float,
-        slack: float,
-        hold: float,
-        busy: int = 0,
-    ) -> Reservation:
-        """Reserves up to `want` starts within `horizon` seconds, and places for them. The `busy`
-        places, where requests are under way, stay the worker's.
-
-        Starts lie a tenth of the spacing further apart, at most `slack`: a start may come that
-        much late and still keep its distance to the next.
-        """
+    async def reserve(self, tx: Transaction, name: str, worker: str, want: Want) -> Reservation:
+        """Starts lie a tenth of the spacing further apart, at most `slack`: a start may come that
+        much late and still keep its distance to the next."""
         gate = await _gate(tx, name, self._default)
-        spacing, jitter, concurrency, next_at, closed_until, reason, now, killed = gate
-        if killed:
-            return Reservation(wait=horizon, reason=f"kill switch {killed}")
-        if closed_until is not None and seconds_between(now, closed_until) > 0:
-            return Reservation(wait=seconds_between(now, closed_until), reason=reason)
-        slots = await _hold(tx, name, worker, want, busy, concurrency, hold)
+        refusal = _refusal(gate, want.horizon)
+        if refusal is not None:
+            return refusal
+        slots = await _hold(tx, name, worker, want, gate["concurrency"])
         if slots == 0:
-            return Reservation(wait=min(1.0, hold), reason="all places are taken")
-        if not spacing:
-            return Reservation(slots=slots)
-        late = min(slack, max(_LEAST_SLACK, spacing * _SLACK_SHARE))
-        starts = self._starts(
-            max(0.0, seconds_between(now, next_at)), want, horizon, spacing + late, jitter
-        )
+            return Reservation(wait=min(1.0, want.hold), reason="all places are taken")
+        covered = await _spend(tx, name, gate, want.costs)
+        if isinstance(covered, Reservation):
+            return covered
+        most = gate["concurrency"]
+        if not gate["spacing"] or not want.starts:
+            starts: list[float] | None = [] if gate["spacing"] else None
+            return Reservation(starts, slots, covered=covered, concurrency=most)
+        late = min(want.slack, max(_LEAST_SLACK, gate["spacing"] * _SLACK_SHARE))
+        first = max(0.0, seconds_between(gate["now"], gate["next_at"]))
+        starts = self._starts(first, want, gate["spacing"] + late, gate["jitter"])
         if len(starts) == 1:
-            return Reservation(wait=starts[0], reason=f"spacing of {spacing:g} s")
+            return Reservation(wait=starts[0], reason=f"spacing of {gate['spacing']:g} s")
         await tx.run("reserve_gate", {"name": name, "seconds": starts[-1]})
-        return Reservation(starts=starts[:-1], slots=slots, slack=late)
+        return Reservation(
+            starts=starts[:-1], slots=slots, slack=late, covered=covered, concurrency=most
+        )
 
-    def _starts(
-        self, first: float, want: int, horizon: float, step: float, jitter: float
-    ) -> list[float]:
+    def _starts(self, first: float, want: Want, step: float, jitter: float) -> list[float]:
         """Start times within the horizon, and after them the one where the next may be."""
         starts = [first]
-        while len(starts) <= want and starts[-1] <= horizon:
+        while len(starts) <= want.starts and starts[-1] <= want.horizon:
             starts.append(starts[-1] + step + self._rng.uniform(0, jitter))
         return starts
 
     @verb("close_gate")
     async def close(self, tx: Transaction, name: str, seconds: float, reason: str) -> None:
+        """After a throttle: nothing passes for so long, and a budget is lowered."""
         await tx.run("default_gate", _limits(name, self._default))
         await tx.run("close_gate", {"name": name, "seconds": seconds, "reason": reason})
+        gate = await _gate(tx, name, self._default)
+        budget = budget_of(gate)
+        if budget.limited:
+            throttled_at = gate["throttled_at"]
+            since = None if throttled_at is None else seconds_between(throttled_at, gate["now"])
+            await tx.run("learn_budget", _kept(name, budget.throttled(since)))
 
     @verb("order_gate")
     async def order(
@@ -114,11 +151,55 @@ class GateTable:
 
     @verb
     async def keep_slots(
-        self, tx: Transaction, name: str, worker: str, slots: int, seconds: float
+        self,
+        tx: Transaction,
+        name: str,
+        worker: str,
+        slots: int,
+        seconds: float,
+        most: int | None = None,
     ) -> None:
-        """Holds places that are in use for longer; with 0 seconds, gives them back."""
+        """Holds places that are in use for longer; with 0 seconds, gives them back. `most` is what
+        the worker may have in flight now, by its own measurements."""
         params = {"gate": name, "worker": worker, "slots": slots, "seconds": seconds}
-        await tx.run("hold_slots", params)
+        await tx.run("hold_slots", params | {"weight": 1, "most": most})
+
+    async def count_passes(self, counts: dict[str, Passes]) -> None:
+        """Adds what passed each gate."""
+        await self._count_passes(counts, await self._minute())
+
+    @verb(relaxed=True)
+    async def _count_passes(self, tx: Transaction, counts: dict[str, Passes], minute: int) -> None:
+        for name in sorted(counts):
+            passes = asdict(counts[name])
+            await tx.run("count_passes", {"gate": name, "minute": minute, **passes})
+
+    async def forget_passes(self) -> None:
+        await self._forget_passes(await self._minute())
+
+    @verb
+    async def _forget_passes(self, tx: Transaction, minute: int) -> None:
+        await tx.run("forget_passes", {"minute": minute - _KEPT_MINUTES})
+
+    async def _minute(self) -> int:
+        now = parse_instant((await self._database.fetch("database_now"))[0][0])
+        assert isinstance(now, datetime)
+        return int(now.timestamp()) // 60
+
+
+def budget_of(gate: Row) -> Budget:
+    """As it is now: refilled since it was last used."""
+    budget = Budget(
+        gate["requests"],
+        gate["units"],
+        gate["period"],
+        gate["share"],
+        gate["requests_left"],
+        gate["units_left"],
+    )
+    if gate["filled_at"] is None:
+        return budget.full()
+    return budget.later(max(0.0, seconds_between(gate["filled_at"], gate["now"])))
 
 
 async def _gate(tx: Transaction, name: str, default: Gate) -> Row:
@@ -129,24 +210,62 @@ async def _gate(tx: Transaction, name: str, default: Gate) -> Row:
     return rows[0]
 
 
+def _refusal(gate: Row, horizon: float) -> Reservation | None:
+    if gate["kill_switch"]:
+        return Reservation(wait=horizon, reason=f"kill switch {gate['kill_switch']}")
+    if gate["closed_until"] is not None:
+        wait = seconds_between(gate["now"], gate["closed_until"])
+        if wait > 0:
+            return Reservation(wait=wait, reason=gate["reason"])
+    return None
+
+
+async def _spend(
+    tx: Transaction, name: str, gate: Row, costs: Sequence[float]
+) -> int | Reservation | None:
+    """How many of the costs the budget covers now; None if there is none."""
+    budget = budget_of(gate)
+    if not budget.limited:
+        return None
+    if not costs:
+        return 0
+    left, covered = budget.take(costs)
+    if not covered:
+        return Reservation(wait=budget.wait_seconds(costs[0]), reason=_budget_text(budget))
+    await tx.run("spend_budget", _kept(name, left))
+    return covered
+
+
+def _budget_text(budget: Budget) -> str:
+    parts = []
+    if budget.requests:
+        parts.append(f"{budget.requests_now:g} requests")
+    if budget.units:
+        parts.append(f"{budget.units_now:g} units")
+    return f"budget of {' and '.join(parts)} in {budget.period:g} s"
+
+
+def _kept(name: str, budget: Budget) -> dict[str, Any]:
+    return {
+        "name": name,
+        "share": budget.share,
+        "requests_left": budget.requests_left,
+        "units_left": budget.units_left,
+    }
+
+
 async def _hold(
-    tx: Transaction,
-    name: str,
-    worker: str,
-    want: int,
-    busy: int,
-    concurrency: int,
-    hold: float,
+    tx: Transaction, name: str, worker: str, want: Want, concurrency: int
 ) -> int | None:
-    """A fair share of the places that are free; a worker that gets none is counted as wanting,
-    so that the others leave it some next time."""
+    """A fair share of the places that are free, by weight; a worker that gets none is counted as
+    wanting, so that the others leave it some next time."""
     if not concurrency:
         return None
     held, others = (await tx.fetch("held_slots", {"gate": name, "worker": worker}))[0]
-    share = max(1, concurrency // (others + 1))
-    slots = max(busy, min(want, share, concurrency - int(held)))
-    params = {"gate": name, "worker": worker, "slots": slots, "seconds": hold}
-    await tx.run("hold_slots", params)
+    share = max(1, concurrency * want.weight // (int(others) + want.weight))
+    slots = max(want.busy, min(want.places, share, concurrency - int(held)))
+    params = {"gate": name, "worker": worker, "slots": slots, "seconds": want.hold}
+    await tx.run("hold_slots", params | {"weight": want.weight, "most": None})
     return int(slots)
 
 
@@ -156,4 +275,18 @@ def _limits(name: str, gate: Gate) -> dict[str, object]:
         "spacing": float(gate.spacing),
         "jitter": float(gate.jitter),
         "concurrency": gate.concurrency,
+        "requests": gate.requests,
+        "units": float(gate.units),
+        "period": float(gate.period),
+    }
+
+
+def _described(row: Row) -> dict[str, Any]:
+    budget = budget_of(row)
+    hidden = ("requests_left", "units_left", "filled_at", "now")
+    fields = {name: value for name, value in fields_of(row).items() if name not in hidden}
+    return fields | {
+        "share": budget.share,
+        "requests_now": budget.requests_now if budget.requests else None,
+        "units_now": budget.units_now if budget.units else None,
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
@@ -19,6 +18,14 @@ from holdfast.store.database import Database, verb
 from holdfast.store.decisions import DecisionRow, add_decisions
 from holdfast.store.driver import Row, Transaction
 from holdfast.store.rows import fields_of
+from holdfast.store.sequence import stretches, take_sequence
+from holdfast.store.stream_history import (
+    PagePlace,
+    add_page,
+    begin_slice,
+    end_slice,
+    release_slice,
+)
 
 
 @dataclass(slots=True)
@@ -38,6 +45,7 @@ class StreamLease:
     items_count: int
     max_items: int | None
     failures: int
+    overruns: int  # walks that ended before its source gave a page
     token: str
     slice_id: int
 
@@ -87,11 +95,12 @@ class Ingest:
 
     @verb
     async def lease_stream(
-        self, tx: Transaction, job_id: int, worker: str, seconds: float
+        self, tx: Transaction, job_id: int, worker: str, seconds: float, slow: bool = True
     ) -> StreamLease | None:
-        """Takes a stream of the job that has more pages and is not leased."""
+        """Takes a stream of the job that has more pages and that nobody holds; one whose source
+        overran its last walk only if `slow`."""
         token = self._new_token()
-        free = await tx.fetch("leasable_stream", {"job_id": job_id})
+        free = await tx.fetch("leasable_stream", {"job_id": job_id, "slow": int(slow)})
         if not free:
             return None
         stream_id = free[0]["id"]
@@ -99,9 +108,7 @@ class Ingest:
         rows = await tx.take("lease_stream", hold)
         if not rows:
             return None
-        new_slice = {"stream_id": stream_id, "worker": worker}
-        await tx.run("end_lost_slices", new_slice)
-        slice_id = (await tx.take("add_slice", new_slice))[0][0]
+        slice_id = await begin_slice(tx, stream_id, worker)
         return _stream_lease(rows[0], token, slice_id)
 
     async def ingest(
@@ -115,10 +122,10 @@ class Ingest:
         decisions: Sequence[DecisionRow] = (),
     ) -> Ingested:
         """Writes a page and moves the cursor past it; at a cap, past the part that fits."""
-        first_seq, waited = await self._take_sequence(stream.job_id, page.records_count)
+        seqs, waited = await self._take_sequence(stream.job_id, page.records_count)
         try:
             ingested = await self._ingest(
-                stream, page, worker, seconds, first_seq, dedupe, note, decisions
+                stream, page, worker, seconds, seqs, dedupe, note, decisions
             )
             return replace(ingested, waited_seconds=ingested.waited_seconds + waited)
         except _AlreadyIngested as earlier:
@@ -132,18 +139,16 @@ class Ingest:
         page: IngestPage,
         worker: str,
         seconds: float,
-        first_seq: int,
+        seqs: Sequence[int],
         dedupe: Dedupe | None,
         note: Note | None,
         decisions: Sequence[DecisionRow],
     ) -> Ingested:
         room = await _room(tx, stream)
-        new_items = await _select(tx, stream.job_id, first_seq, page, room, dedupe)
+        new_items = await _select(tx, stream.job_id, seqs, page, room, dedupe)
         advanced = await _advance(tx, stream, page, new_items, seconds)
-        if not await _remember_cursor(tx, stream, page, new_items):
-            raise DiscoveryError(
-                f"{stream.source} returned the same cursor twice: {page.next_cursor!r}"
-            )
+        if not page.end and new_items.consumed == page.records_count:
+            await _remember_cursor(tx, stream, page, new_items)
         await _add_items(tx, stream.job_id, new_items)
         if note is not None:
             await note(tx)
@@ -153,7 +158,7 @@ class Ingest:
         await add_counts(tx, stream.job_id, **counts)
         await add_decisions(tx, stream.job_id, worker, decisions)
         if advanced is not StreamState.RUNNING:
-            await _end_slice(tx, stream, advanced.lower())
+            await end_slice(tx, stream.slice_id, advanced.lower())
             await _end_discovery(tx, stream.job_id)
         return Ingested(new_items.count, new_items.known, advanced, tx.waited_seconds)
 
@@ -166,34 +171,44 @@ class Ingest:
 
     @verb
     async def release_stream(
-        self, tx: Transaction, stream: StreamLease, delay: float = 0.0, error: str | None = None
+        self,
+        tx: Transaction,
+        stream: StreamLease,
+        delay: float = 0.0,
+        error: str | None = None,
+        waiting_for: str | None = None,
     ) -> None:
-        """Ends a slice; with `error`, after a failure that may pass by waiting."""
+        """Ends a slice; with `error`, after a failure that may pass by waiting. `waiting_for` says
+        what the stream waits for in other cases."""
         params = {
             "id": stream.id,
             "token": stream.token,
             "delay": delay,
-            "failed": 0 if error is None else 1,
+            "failures": stream.failures if error is None else stream.failures + 1,
             "error": error,
+            "waiting_for": waiting_for,
+            "overruns": stream.overruns,
         }
-        await _end_slice(tx, stream, "released" if error is None else "postponed", error)
+        if error is None:
+            await release_slice(tx, stream.slice_id)
+        else:
+            await end_slice(tx, stream.slice_id, "postponed", error)
         await tx.run("release_stream", params)
 
     @verb
     async def fail_stream(self, tx: Transaction, stream: StreamLease, error: str) -> None:
         """Ends discovery with an error; the cursor stays where it is."""
-        await _end_slice(tx, stream, "failed", error)
+        await end_slice(tx, stream.slice_id, "failed", error)
         await tx.run("fail_stream", {"id": stream.id, "token": stream.token, "error": error})
         await _end_discovery(tx, stream.job_id)
 
     @verb(relaxed=True)
-    async def _take_sequence(self, tx: Transaction, job_id: int, count: int) -> tuple[int, float]:
-        """A block of numbers, taken ahead so that the page's transaction holds no lock on it; and
-        how long it waited for a connection."""
-        rows = await tx.take("take_sequence", {"job_id": job_id, "count": count})
-        if not rows:
-            raise LeaseLost(f"job {job_id} is gone")
-        return int(rows[0]["first_seq"]), tx.waited_seconds
+    async def _take_sequence(
+        self, tx: Transaction, job_id: int, count: int
+    ) -> tuple[Sequence[int], float]:
+        """Numbers, taken ahead so that the page's transaction holds no lock on them; and how long
+        it waited for a connection."""
+        return await take_sequence(tx, job_id, count), tx.waited_seconds
 
 
 class _AlreadyIngested(Exception):
@@ -205,14 +220,14 @@ class _AlreadyIngested(Exception):
 
 
 @dataclass(slots=True)
-class _NewItems:
+class NewItems:
     """The rows of a page that become items, and how much of the page they use up."""
 
     rows: list[tuple[int, NewItem]]
     known: int
     consumed: int
-    first_seq: int = 0
-    inputs: Sequence[str] = ()  # instead of rows, numbered from first_seq on
+    taken: Sequence[int] = ()  # the numbers that were taken for the page
+    inputs: Sequence[str] = ()  # instead of rows, with the first of these numbers
 
     @property
     def count(self) -> int:
@@ -240,33 +255,33 @@ async def _room(tx: Transaction, stream: StreamLease) -> int | None:
 async def _select(
     tx: Transaction,
     job_id: int,
-    first_seq: int,
+    seqs: Sequence[int],
     page: IngestPage,
     room: int | None,
     dedupe: Dedupe | None,
-) -> _NewItems:
+) -> NewItems:
     if dedupe is not None:
-        return await _select_by_key(tx, job_id, first_seq, page.items, room, dedupe)
+        return await select_by_key(tx, job_id, seqs, page.items, room, dedupe)
     if page.inputs:
         inputs = page.inputs if room is None else page.inputs[:room]
-        return _NewItems([], 0, len(inputs), first_seq, inputs)
+        return NewItems([], 0, len(inputs), seqs, inputs)
     items = page.items if room is None else page.items[:room]
-    return _NewItems(list(enumerate(items, first_seq)), 0, len(items))
+    return NewItems(list(zip(seqs, items, strict=False)), 0, len(items), seqs)
 
 
-async def _select_by_key(
+async def select_by_key(
     tx: Transaction,
     job_id: int,
-    first_seq: int,
+    seqs: Sequence[int],
     items: Sequence[NewItem],
     room: int | None,
     dedupe: Dedupe,
-) -> _NewItems:
+) -> NewItems:
     known = await _known_keys(tx, dedupe, items)
-    new_items = _NewItems([], 0, 0)
+    new_items = NewItems([], 0, 0, seqs)
     seen: set[str] = set()
     while True:
-        new, again = _pick(new_items, seen, first_seq, items, room, known, dedupe)
+        new, again = _pick(new_items, seen, items, room, known, dedupe)
         ours = await _add_keys(tx, job_id, dedupe, new)
         ours |= await _move_keys(tx, job_id, dedupe, again, known)
         picked = new | again
@@ -283,9 +298,8 @@ _ByKey = dict[str, tuple[int, NewItem]]
 
 
 def _pick(
-    new_items: _NewItems,
+    new_items: NewItems,
     seen: set[str],
-    first_seq: int,
     items: Sequence[NewItem],
     room: int | None,
     known: dict[str, _KeyOwner],
@@ -296,7 +310,7 @@ def _pick(
     new: _ByKey = {}
     again: _ByKey = {}
     start = new_items.consumed
-    for seq, item in enumerate(items[start:], first_seq + start):
+    for seq, item in zip(new_items.taken[start:], items[start:], strict=False):
         if room is not None and len(new) + len(again) + len(new_items.rows) >= room:
             break
         new_items.consumed += 1
@@ -372,7 +386,7 @@ async def _move_keys(
 
 
 async def _advance(
-    tx: Transaction, stream: StreamLease, page: IngestPage, new_items: _NewItems, seconds: float
+    tx: Transaction, stream: StreamLease, page: IngestPage, new_items: NewItems, seconds: float
 ) -> StreamState:
     cut = new_items.consumed < page.records_count
     records = stream.records_count + new_items.consumed
@@ -388,6 +402,7 @@ async def _advance(
         "error": error,
         "seconds": seconds,
         "expected_count": page.expected_count,
+        "overruns": stream.overruns,
     }
     if await tx.take("advance_stream", params):
         return state
@@ -411,7 +426,7 @@ def _state_after(page: IngestPage, cut: bool, records: int) -> tuple[StreamState
 
 
 def _cursor_after(
-    stream: StreamLease, page: IngestPage, new_items: _NewItems, state: StreamState
+    stream: StreamLease, page: IngestPage, new_items: NewItems, state: StreamState
 ) -> dict[str, Any]:
     """Past the page; or, where the stream stopped in it, past the records that were taken."""
     if state in (StreamState.RUNNING, StreamState.COMPLETE):
@@ -421,27 +436,20 @@ def _cursor_after(
 
 
 async def _remember_cursor(
-    tx: Transaction, stream: StreamLease, page: IngestPage, new_items: _NewItems
-) -> bool:
-    if page.end or new_items.consumed < page.records_count:
-        return True
-    written = orjson.dumps(page.next_cursor, option=orjson.OPT_SORT_KEYS)
-    params = {
-        "stream_id": stream.id,
-        "generation": stream.generation,
-        "cursor_hash": hashlib.sha256(written).hexdigest(),
-        "number": stream.pages_count + 1,
-        "records": new_items.consumed,
-        "items": new_items.count,
-    }
-    return bool(await tx.take("add_stream_page", params))
+    tx: Transaction, stream: StreamLease, page: IngestPage, new_items: NewItems
+) -> None:
+    place = PagePlace(stream.id, stream.generation, stream.pages_count + 1)
+    if not await add_page(tx, place, page.next_cursor, new_items.consumed, new_items.count):
+        raise DiscoveryError(
+            f"{stream.source} returned the same cursor twice: {page.next_cursor!r}"
+        )
 
 
-async def _add_items(tx: Transaction, job_id: int, new_items: _NewItems) -> None:
+async def _add_items(tx: Transaction, job_id: int, new_items: NewItems) -> None:
     if not new_items.count:
         return
-    seqs: Sequence[int] = range(new_items.first_seq, new_items.first_seq + len(new_items.inputs))
     inputs = new_items.inputs
+    seqs = new_items.taken[: len(inputs)]
     keys: Iterator[str | None] = repeat(None)
     if new_items.rows:
         seqs = [seq for seq, _ in new_items.rows]
@@ -449,18 +457,19 @@ async def _add_items(tx: Transaction, job_id: int, new_items: _NewItems) -> None
         keys = iter([item.key for _, item in new_items.rows])
     rows = zip(repeat(job_id), seqs, keys, inputs, strict=False)
     await tx.copy("items", ("job_id", "seq", "key", "input"), rows)
-    params = {
-        "job_id": job_id,
-        "lo": seqs[0],
-        "hi": seqs[-1],
-        "again": 0,
-        "delay": 0.0,
-        "settled": 0,
-        "expiries": 0,
-        "item_bytes": sum(map(len, inputs)) // len(inputs),
-        "waiting_for": None,
-    }
-    await tx.take("add_range", params)
+    for lo, hi in stretches(new_items.taken, seqs):
+        params = {
+            "job_id": job_id,
+            "lo": lo,
+            "hi": hi,
+            "again": 0,
+            "delay": 0.0,
+            "settled": 0,
+            "expiries": 0,
+            "item_bytes": sum(map(len, inputs)) // len(inputs),
+            "waiting_for": None,
+        }
+        await tx.take("add_range", params)
 
 
 async def _end_discovery(tx: Transaction, job_id: int) -> None:
@@ -468,12 +477,6 @@ async def _end_discovery(tx: Transaction, job_id: int) -> None:
     would see the other's stream still running."""
     await tx.fetch("hold_job", {"job_id": job_id})
     await tx.run("discover_job", {"job_id": job_id})
-
-
-async def _end_slice(
-    tx: Transaction, stream: StreamLease, ended: str, error: str | None = None
-) -> None:
-    await tx.run("end_slice", {"id": stream.slice_id, "ended": ended, "error": error})
 
 
 def _stream_lease(row: Row, token: str, slice_id: int) -> StreamLease:

@@ -78,7 +78,9 @@ class Jobs:
             live = await tx.fetch("live_job_by_input", {"pipeline": new.pipeline, **key})
             if live:
                 return int(live[0]["id"])
-        return await create_job(tx, new, actor)
+        job_id = await create_job(tx, new, actor)
+        await note_made(tx, new.request, job_id)
+        return job_id
 
     @verb
     async def open(self, tx: Transaction, new: NewJob, actor: str) -> tuple[int, bool]:
@@ -86,9 +88,9 @@ class Jobs:
         await tx.fetch("hold_input", {"input": f"standing {new.pipeline} {new.owner_id}"})
         standing = {"pipeline": new.pipeline, "owner_id": new.owner_id}
         rows = await tx.fetch("standing_job", standing)
-        if rows:
-            return int(rows[0][0]), False
-        return await create_job(tx, new, actor), True
+        job_id = int(rows[0][0]) if rows else await create_job(tx, new, actor)
+        await note_made(tx, new.request, job_id)
+        return job_id, not rows
 
     @verb
     async def pause(self, tx: Transaction, job_id: int, actor: str) -> JobState:
@@ -213,14 +215,13 @@ class Jobs:
 
 async def create_job(tx: Transaction, new: NewJob, actor: str) -> int:
     """A job with its streams, started. Every way to a new job ends here, so that all of them obey
-    the same rules, and a request that is sent again makes no second job."""
+    the same rules."""
     new = await admit(tx, new)
     job_id = await _add_job(tx, new)
     for stream in new.streams:
         await _add_stream(tx, new, job_id, stream)
     await move(tx, job_id, "start", actor, {"pipeline": new.pipeline, "name": new.name})
     await announce(tx, job_id, SliceKind.DISCOVER)
-    await note_made(tx, new.request, job_id)
     return job_id
 
 

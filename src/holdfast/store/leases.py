@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from typing import NamedTuple
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import orjson
 
 from holdfast.model import ALONE_AFTER, LONE_EXPIRIES, Lease, SliceKind
 from holdfast.store.announcements import announce, announce_all
@@ -11,8 +15,16 @@ from holdfast.store.counters import add_counts
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Row, Transaction, Values
 
-_CANDIDATES = 16
+#: Ranges that a claim looks at after the first; more if that one is small.
+_CANDIDATES = (16, 256)
 _PIECES = 8
+
+
+#: While a transaction is held open, ranges that were ended stay in the index, and a look that
+#: starts with the oldest passes over all of them. A queue whose oldest range has just come is
+#: looked at from there on, and from the beginning only now and then.
+_RECENT_LOOKS = 32
+_EMPTY_LOOK_COSTS = 4
 
 
 class Claimed(NamedTuple):
@@ -32,6 +44,7 @@ class _Range(NamedTuple):
     expiries: int
     lone_expiries: int
     item_bytes: int
+    recent: bool = False  # due since a moment ago
 
     @property
     def span(self) -> int:
@@ -41,6 +54,8 @@ class _Range(NamedTuple):
     def alone(self) -> bool:
         return self.expiries >= ALONE_AFTER
 
+
+_COLUMNS = _Range._fields[:-1]
 
 #: The ranges that this process works on. Called once expired leases were read, not before: while an
 #: item blocks the process, its own leases expire in the middle of a transaction.
@@ -55,6 +70,7 @@ class Leases:
         self._database = database
         self._new_token = new_token
         self._owner_slices = owner_slices
+        self._recent_looks: dict[int, int] = {}  # by job, how many are left
 
     @verb(relaxed=True)
     async def claim(
@@ -66,17 +82,34 @@ class Leases:
         max_bytes: int,
         seconds: float,
         in_work: InWork = tuple,
+        standing: bool = False,
     ) -> list[Claimed]:
-        """Leases up to `size` items of a job, and reads them."""
+        """Leases up to `size` items of a job, and reads them. A claim of a standing job may pass
+        over old ranges a few times."""
         if await self._owner_has_enough(tx, job_id, worker):
             return []
-        claim = _Claim(tx, worker, seconds, self._new_token, size, max_bytes)
-        # One first: a claim at the same time passes over every range that is locked here.
-        for limit in (1, _CANDIDATES):
-            await claim.lease(await _free_ranges(tx, job_id, limit, in_work))
-            if claim.full:
-                break
-        return [Claimed(lease, await _read_items(tx, lease)) for lease in claim.leases]
+        choice = _Choice(size, max_bytes)
+        if standing:
+            recent = self._recent_looks.get(job_id, 0) > 0
+            few, many = _CANDIDATES
+            limit = min(many, max(few, size))
+            choice.add(await _free_ranges(tx, job_id, limit, in_work, recent))
+            self._note_look(job_id, recent, choice)
+        else:
+            # One first: a claim at the same time passes over every range that is locked here.
+            choice.add(await _free_ranges(tx, job_id, 1, in_work))
+            if not choice.full:
+                choice.add(await _free_ranges(tx, job_id, choice.candidates, in_work))
+        hold = {"token": self._new_token(), "worker": worker, "seconds": seconds}
+        return await _read_items(tx, await _lease(tx, choice.parts, hold))
+
+    def _note_look(self, job_id: int, recent: bool, choice: _Choice) -> None:
+        if not recent:
+            parts = choice.parts.values()
+            is_recent = bool(parts) and all(part.free.recent for part in parts)
+            self._recent_looks[job_id] = _RECENT_LOOKS if is_recent else 0
+        else:
+            self._recent_looks[job_id] -= 1 if choice.parts else _EMPTY_LOOK_COSTS
 
     async def _owner_has_enough(self, tx: Transaction, job_id: int, worker: str) -> bool:
         if self._owner_slices is None:
@@ -124,98 +157,138 @@ class Leases:
     @verb
     async def return_leases(self, tx: Transaction, worker: str) -> list[int]:
         """Frees what a dead worker held, as if its leases had expired."""
-        held = [_range(row) for row in await tx.fetch("leases_of_worker", {"worker": worker})]
-        walks = await tx.take("drop_streams_of_worker", {"worker": worker})
-        await announce_all(tx, [row["job_id"] for row in walks], SliceKind.DISCOVER)
-        await tx.run("drop_slots", {"worker": worker})
-        freed = await _expire_all(tx, held)
-        await announce_all(tx, freed, SliceKind.PROCESS)
-        return freed
+        return await return_held(tx, worker)
 
 
-async def _free_ranges(tx: Transaction, job_id: int, limit: int, in_work: InWork) -> list[_Range]:
+async def return_held(tx: Transaction, worker: str) -> list[int]:
+    """Frees a worker's ranges, streams and places at gates; returns the jobs of its ranges."""
+    held = [_range(row) for row in await tx.fetch("leases_of_worker", {"worker": worker})]
+    walks = await tx.take("drop_streams_of_worker", {"worker": worker})
+    await announce_all(tx, [row["job_id"] for row in walks], SliceKind.DISCOVER)
+    await tx.run("drop_slots", {"worker": worker})
+    freed = await _expire_all(tx, held)
+    await announce_all(tx, freed, SliceKind.PROCESS)
+    return freed
+
+
+async def _free_ranges(
+    tx: Transaction, job_id: int, limit: int, in_work: InWork, recent: bool = False
+) -> list[_Range]:
     """The job's claimable ranges, after those whose lease expired were freed or cut."""
     params = {"job_id": job_id, "limit": limit}
-    rows = await tx.fetch("claimable_ranges", params)
+    query = "recent_ranges" if recent else "claimable_ranges"
+    rows = await tx.fetch(query, params)
     ours = in_work()
     expired = [_range(row) for row in rows if row["expired"] and row["id"] not in ours]
     if expired:
         await _expire_all(tx, expired)
-        rows = await tx.fetch("claimable_ranges", params)
-    return [_range(row) for row in rows if not row["expired"]]
+        rows = await tx.fetch(query, params)
+    free = [row for row in rows if not row["expired"]]
+    return [_range(row)._replace(recent=bool(row["recent"])) for row in free]
 
 
 def _range(row: Row) -> _Range:
-    return _Range(**{name: row[name] for name in _Range._fields})
+    return _Range(**{name: row[name] for name in _COLUMNS})
 
 
-class _Claim:
-    """Leases ranges until the claim has its size, its bytes, or a range that runs alone."""
+class _Part(NamedTuple):
+    """What a claim takes of a free range: all of it, or its head."""
 
-    def __init__(
-        self,
-        tx: Transaction,
-        worker: str,
-        seconds: float,
-        new_token: Callable[[], str],
-        room: int,
-        room_bytes: int,
-    ) -> None:
-        self._tx = tx
-        self._worker = worker
-        self._seconds = seconds
-        self._new_token = new_token
+    free: _Range
+    hi: int
+
+    @property
+    def is_whole(self) -> bool:
+        return self.hi == self.free.hi
+
+
+class _Choice:
+    """Chooses ranges until the claim has its size, its bytes, or a range that runs alone."""
+
+    def __init__(self, room: int, room_bytes: int) -> None:
         self._room = room
         self._room_bytes = room_bytes
-        self.leases: list[Lease] = []
+        self.parts: dict[int, _Part] = {}
         self.full = False
 
-    async def lease(self, free: Sequence[_Range]) -> None:
+    @property
+    def candidates(self) -> int:
+        """How many more ranges to look at: one claim takes many small ones."""
+        few, many = _CANDIDATES
+        spans = [part.free.span for part in self.parts.values()]
+        return min(many, max(few, self._room // min(spans, default=self._room)))
+
+    def add(self, free: Sequence[_Range]) -> None:
         for candidate in free:
-            if self.full or (self.leases and candidate.alone):
+            if candidate.id in self.parts:
+                continue
+            if self.full or (self.parts and candidate.alone):
                 self.full = True
                 return
             fitting = min(self._room, max(1, self._room_bytes // max(1, candidate.item_bytes)))
             split = not candidate.again and not candidate.alone and candidate.span > fitting
-            part = candidate._replace(hi=candidate.lo + fitting - 1) if split else candidate
-            self.leases.append(
-                await _lease_one(
-                    self._tx, candidate, part, self._worker, self._seconds, self._new_token()
-                )
-            )
-            self._room -= part.span
-            self._room_bytes -= part.span * part.item_bytes
+            part = _Part(candidate, candidate.lo + fitting - 1 if split else candidate.hi)
+            self.parts[candidate.id] = part
+            taken = part.hi - candidate.lo + 1
+            self._room -= taken
+            self._room_bytes -= taken * candidate.item_bytes
             self.full = candidate.alone or split or self._room <= 0 or self._room_bytes <= 0
 
 
-async def _lease_one(
-    tx: Transaction, free: _Range, part: _Range, worker: str, seconds: float, token: str
-) -> Lease:
-    hold = {"token": token, "worker": worker, "seconds": seconds}
-    range_id = free.id
-    if part is free:
-        await tx.run("lease_range", {"id": free.id, **hold})
-    else:
-        head = {"id": free.id, "lo": part.lo, "hi": part.hi, **hold}
-        range_id = (await tx.take("add_leased_range", head))[0][0]
-        await tx.run("cut_range", {"id": free.id, "lo": part.hi + 1})
+async def _lease(
+    tx: Transaction, parts: Mapping[int, _Part], hold: Mapping[str, Any]
+) -> list[Lease]:
+    """All whole ranges in one statement; at most one is split."""
+    whole = [range_id for range_id, part in parts.items() if part.is_whole]
+    if whole:
+        await tx.run("lease_ranges", {"ids": whole, **hold})
+    leases = []
+    for range_id, part in parts.items():
+        if not part.is_whole:
+            head = {"id": range_id, "lo": part.free.lo, "hi": part.hi, **hold}
+            range_id = (await tx.take("add_leased_range", head))[0][0]
+            await tx.run("cut_range", {"id": part.free.id, "lo": part.hi + 1})
+        leases.append(_lease_of(range_id, part, hold))
+    return leases
+
+
+def _lease_of(range_id: int, part: _Part, hold: Mapping[str, Any]) -> Lease:
     return Lease(
         range_id=range_id,
-        job_id=part.job_id,
-        lo=part.lo,
+        job_id=part.free.job_id,
+        lo=part.free.lo,
         hi=part.hi,
-        again=bool(part.again),
-        token=token,
-        settled=part.settled,
-        expiries=part.expiries,
-        seconds=seconds,
+        again=bool(part.free.again),
+        token=hold["token"],
+        settled=part.free.settled,
+        expiries=part.free.expiries,
+        seconds=hold["seconds"],
     )
 
 
-async def _read_items(tx: Transaction, lease: Lease) -> Sequence[Values]:
+async def _read_items(tx: Transaction, leases: Sequence[Lease]) -> list[Claimed]:
+    # A range that was never settled has no outcomes: no need to look for them.
+    fresh = [lease for lease in leases if not lease.again and not lease.settled]
+    if len(fresh) > 1:
+        spans = [(lease.lo, lease.hi) for lease in fresh]
+        params = {"job_id": fresh[0].job_id, "spans": orjson.dumps(spans).decode()}
+        rows = await tx.scan("fresh_items_of", params)
+        together = [Claimed(lease, _rows_of(lease, rows)) for lease in fresh]
+        others = [lease for lease in leases if lease.again or lease.settled]
+        return together + [Claimed(lease, await _items_of(tx, lease)) for lease in others]
+    return [Claimed(lease, await _items_of(tx, lease)) for lease in leases]
+
+
+def _rows_of(lease: Lease, rows: Sequence[Values]) -> Sequence[Values]:
+    """Those of one range, out of rows in the order of their numbers."""
+    start = bisect_left(rows, lease.lo, key=itemgetter(0))
+    end = bisect_right(rows, lease.hi, lo=start, key=itemgetter(0))
+    return rows[start:end]
+
+
+async def _items_of(tx: Transaction, lease: Lease) -> Sequence[Values]:
     if lease.again:
         return await tx.scan("again_items", {"range_id": lease.range_id})
-    # A range that was never settled has no outcomes: no need to look for them.
     query = "remaining_items" if lease.settled else "fresh_items"
     return await tx.scan(query, {"job_id": lease.job_id, "lo": lease.lo, "hi": lease.hi})
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
 import orjson
 
 from holdfast.model import JobState, Lane, SliceKind
+from holdfast.store.admission import admit_records
 from holdfast.store.announcements import announce
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Row, Transaction
+from holdfast.store.enqueue import Addition, Enqueued, enqueue
+from holdfast.store.ingest import NewItem
 from holdfast.store.jobs import NewJob, create_job
 from holdfast.store.rows import fields_of
 
@@ -22,19 +25,21 @@ _FAILED_SECONDS = (0.5, 60.0)
 _DOUBLINGS = 6
 #: A job lets another of its owner go first for so long, where only one of them may be worked on.
 _GIVE_WAY_SECONDS = 1.0
-#: How long the inbox refuses a message that was taken before.
-INBOX_SECONDS = 14 * 86400.0
 _SLICES = frozenset(SliceKind)
 
 
 class OutboxRow(NamedTuple):
-    """A message to be sent. A slice has no payload: the relay writes its envelope."""
+    """A message to be sent. A slice has no payload: the relay writes its envelope. With an
+    `exchange`, it is for others."""
 
     id: int
     message_id: str
     job_id: int
     kind: str
     queue: str | None
+    exchange: str | None
+    routing_key: str | None
+    headers: Mapping[str, Any]
     payload: bytes | None
     trace: str | None
     lane: Lane | None
@@ -98,7 +103,7 @@ class Messages:
 
     async def listen(self, heard: Callable[[], None]) -> None:
         """Calls `heard` when something was put into the outbox, if the database notifies."""
-        await self._database.driver.listen("holdfast_outbox", heard)
+        await self._database.driver.listen("holdfast_outbox", lambda _: heard())
 
     async def begin_turn(
         self,
@@ -110,7 +115,7 @@ class Messages:
     ) -> TurnJob | None:
         """A message was taken: the next may be sent. One is wanted at once when there is more
         than the `room` of the worker that follows this one, and the job's owner may have another
-        worker."""
+        worker; or when another stream of the job is free."""
         # A message may arrive before the relay that sent it has committed. To close the turn then
         # would find nothing to close, and leave it open forever. Waited for apart: a lock held
         # by the transaction would make relays pass the job over.
@@ -133,10 +138,9 @@ class Messages:
         if not rows:
             return None
         job = TurnJob(JobState(rows[0][0]), *rows[0][1:])
-        if kind is SliceKind.PROCESS and job.state is JobState.RUNNING and not job.switch:
-            span = (await tx.fetch("claimable_span", {"job_id": job_id}))[0][0]
-            if span > room and await _owner_may_have_more(tx, job_id, owner_slices):
-                await announce(tx, job_id, kind)
+        works = job.state is JobState.RUNNING and not job.switch
+        if works and await _wants_more(tx, job_id, kind, room, owner_slices):
+            await announce(tx, job_id, kind)
         return job
 
     @verb(relaxed=True)
@@ -192,6 +196,37 @@ class Messages:
         return await create_job(tx, new, f"message:{message_id}")
 
     @verb
+    async def accept_records(
+        self,
+        tx: Transaction,
+        message_id: str | None,
+        kind: str,
+        addition: Addition,
+        fill: Callable[[Transaction], Awaitable[Sequence[NewItem]]],
+    ) -> bool:
+        """Adds the items that `fill` makes of a message, once: False when it was taken before.
+        Without an id, that is not known."""
+        if message_id is not None:
+            inbox = {"message_id": message_id, "type": kind}
+            if not await tx.take("take_message", inbox):
+                return False
+        items = await fill(tx)
+        if items:
+            await admit_records(tx, addition.pipeline)
+            await enqueue(tx, replace(addition, items=items))
+        return True
+
+    @verb
+    async def accept_items(
+        self, tx: Transaction, message_id: str, kind: str, addition: Addition
+    ) -> Enqueued | None:
+        """Adds the records of a message, once: None when they were added before."""
+        if not await tx.take("take_message", {"message_id": message_id, "type": kind}):
+            return None
+        await admit_records(tx, addition.pipeline)
+        return await enqueue(tx, addition)
+
+    @verb
     async def send_again(
         self, tx: Transaction, message_id: str, queue: str, payload: bytes, delay: float
     ) -> None:
@@ -200,9 +235,9 @@ class Messages:
         await tx.run("add_message", {**message, "delay": delay})
 
     @verb
-    async def forget_messages(self, tx: Transaction) -> None:
+    async def forget_messages(self, tx: Transaction, seconds: float) -> None:
         """The inbox need not remember what no broker keeps so long."""
-        await tx.run("forget_messages", {"ago": -INBOX_SECONDS})
+        await tx.run("forget_messages", {"ago": -seconds})
 
     @verb
     async def keep_dead(self, tx: Transaction, dead: DeadMessage) -> None:
@@ -227,6 +262,15 @@ class Messages:
 
 _DUE = {SliceKind.PROCESS: "next_range_due", SliceKind.DISCOVER: "next_stream_due"}
 _SILENT = (("silent_jobs", SliceKind.PROCESS), ("silent_walks", SliceKind.DISCOVER))
+
+
+async def _wants_more(
+    tx: Transaction, job_id: int, kind: SliceKind, room: int, owner_slices: int | None
+) -> bool:
+    if kind is SliceKind.DISCOVER:
+        return bool((await tx.fetch("free_streams", {"job_id": job_id}))[0][0] > 1)
+    span = (await tx.fetch("claimable_span", {"job_id": job_id}))[0][0]
+    return bool(span > room) and await _owner_may_have_more(tx, job_id, owner_slices)
 
 
 async def _owner_may_have_more(tx: Transaction, job_id: int, owner_slices: int | None) -> bool:
@@ -267,7 +311,8 @@ async def _put_off(tx: Transaction, rows: Sequence[OutboxRow], why: Mapping[int,
 def _outbox_row(row: Row) -> OutboxRow:
     fields = fields_of(row)
     lane = None if fields["lane"] is None else Lane(fields["lane"])
-    return OutboxRow(**fields | {"lane": lane})
+    headers = orjson.loads(fields["headers"] or "{}")
+    return OutboxRow(**fields | {"lane": lane, "headers": headers})
 
 
 def _dead_row(dead: DeadMessage) -> dict[str, Any]:

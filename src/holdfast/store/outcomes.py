@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from holdfast.errors import HoldfastError
 from holdfast.model import (
@@ -109,23 +108,24 @@ class Outcomes:
 async def _pass_fence(
     tx: Transaction, settlements: Sequence[Settlement]
 ) -> tuple[list[Settlement], list[Lease]]:
+    rest = [settlement.lease for settlement in settlements if settlement.last]
+    fences = [(lease.range_id, lease.token, lease.settled) for lease in rest]
+    passed = {row[0] for row in await tx.take_many("settle_rest", fences)} if rest else set()
+    for settlement in settlements:
+        if not settlement.last and await _pass_part(tx, settlement.lease):
+            passed.add(settlement.lease.range_id)
     held, lost = [], []
     for settlement in settlements:
-        lease = settlement.lease
-        fence: dict[str, Any] = {
-            "id": lease.range_id,
-            "token": lease.token,
-            "settled": lease.settled,
-        }
-        if settlement.last:
-            passed = await tx.take("settle_rest", fence)
-        else:
-            passed = await tx.take("settle_part", {**fence, "seconds": lease.seconds})
-        if passed:
+        if settlement.lease.range_id in passed:
             held.append(settlement)
-        elif not await _was_settled(tx, lease):
-            lost.append(lease)
+        elif not await _was_settled(tx, settlement.lease):
+            lost.append(settlement.lease)
     return held, lost
+
+
+async def _pass_part(tx: Transaction, lease: Lease) -> bool:
+    fence = {"id": lease.range_id, "token": lease.token, "settled": lease.settled}
+    return bool(await tx.take("settle_part", {**fence, "seconds": lease.seconds}))
 
 
 async def _was_settled(tx: Transaction, lease: Lease) -> bool:

@@ -14,16 +14,8 @@ import orjson
 
 from holdfast.errors import HoldfastError, SwitchedOff, Throttled, UserError
 from holdfast.model import JobState, SliceKind, Standing, StreamState
-from holdfast.pipeline import (
-    Conclusion,
-    Mark,
-    Pipeline,
-    Planned,
-    Resume,
-    Start,
-    Unproven,
-    Verified,
-)
+from holdfast.orders import Conclusion, Mark, Planned, Resume, Start, Unproven, Verified
+from holdfast.pipeline import Pipeline
 from holdfast.store.admission import admit_again
 from holdfast.store.announcements import announce
 from holdfast.store.audit import add_audit
@@ -126,8 +118,9 @@ async def carry_out(tx: Transaction, planner: Planner, planned: Planned) -> list
 
 async def _start(tx: Transaction, planner: Planner, start: Start) -> int:
     job_id = await create_job(tx, planner.make_job(start), planner.actor)
-    stream = {"pipeline": planner.pipeline.name, "source": start.source, "mode": start.mode}
-    await tx.run("clear_marks", stream)
+    for source in start.sources:
+        stream = {"pipeline": planner.pipeline.name, "source": source, "mode": start.mode}
+        await tx.run("clear_marks", stream)
     return job_id
 
 

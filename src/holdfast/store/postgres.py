@@ -16,6 +16,7 @@ from holdfast.errors import DatabaseGone, UserError
 from holdfast.store.admission import NO_RULES, JobRules
 from holdfast.store.driver import Conflict, Fault, Observe, Queries, Row, Transaction, Values
 from holdfast.store.queries import Query, compile_query
+from holdfast.store.sending import send_message
 
 # Batches always go through the index. The planner cannot know how many outcomes a range has, and
 # its guess of a hash join over the whole table costs three quarters of the throughput.
@@ -160,14 +161,14 @@ class PostgresDriver:
             async with self._pool.acquire(timeout=30) as connection:
                 return await self._transaction(connection, "read").fetch(query, params)
 
-    async def listen(self, channel: str, heard: Callable[[], None]) -> None:
+    async def listen(self, channel: str, heard: Callable[[str], None]) -> None:
         """Calls `heard` at each notice on the channel, until the connection is lost."""
         lost = asyncio.Event()
         with mapped_errors():
             async with self._pool.acquire(timeout=30) as connection:
 
-                def notified(*_: Any) -> None:
-                    heard()
+                def notified(_connection: Any, _pid: int, _channel: str, payload: str) -> None:
+                    heard(payload)
 
                 def ended(_: Any) -> None:
                     lost.set()
@@ -194,6 +195,8 @@ class PostgresDriver:
 
 
 class _PostgresTransaction:
+    writes_together = True
+
     def __init__(
         self, connection: Any, queries: Queries, verb: str, announces: bool, fault: Fault
     ) -> None:
@@ -253,6 +256,9 @@ class _PostgresTransaction:
     async def _fetch(self, query: Query, params: Mapping[str, Any] | None) -> list[Row]:
         rows: list[Row] = await self._connection.fetch(query.sql, *_arguments(query, params))
         return rows
+
+    async def send(self, exchange: str, routing_key: str, body: Any, **options: Any) -> str:
+        return await send_message(self, exchange, routing_key, body, **options)
 
 
 def _arguments(query: Query, params: Mapping[str, Any] | None) -> list[Any]:

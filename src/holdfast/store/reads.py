@@ -24,9 +24,12 @@ class Verification:
     items: int
     by_status: dict[str, int]
     open_in_ranges: int
+    pruned: bool = False  # the counters are all that is left
 
     @property
     def problems(self) -> list[str]:
+        if self.pruned:
+            return []
         pairs = {
             "accepted": (self.counters.accepted, self.items),
             "done": (self.counters.done, self.by_status.get("DONE", 0)),
@@ -79,8 +82,12 @@ class Reads:
         rows = await self._database.fetch("runnable_jobs", {"pipelines": list(pipelines)})
         return [(row["id"], row["pipeline"], row["lane"]) for row in rows]
 
-    async def discovering_jobs(self, pipelines: Sequence[str]) -> list[tuple[int, str]]:
-        rows = await self._database.fetch("discovering_jobs", {"pipelines": list(pipelines)})
+    async def discovering_jobs(
+        self, pipelines: Sequence[str], slow: bool = True
+    ) -> list[tuple[int, str]]:
+        """Jobs with a stream to walk, and their lanes; slow streams only if `slow`."""
+        params = {"pipelines": list(pipelines), "slow": int(slow)}
+        rows = await self._database.fetch("discovering_jobs", params)
         return [(row["id"], row["lane"]) for row in rows]
 
     async def unfinished_jobs(self, pipelines: Sequence[str]) -> list[int]:
@@ -113,13 +120,14 @@ class Reads:
             outcomes = await tx.fetch("count_outcomes", job)
             fresh = (await tx.fetch("count_fresh_open", job))[0][0]
             again = (await tx.fetch("count_again_open", job))[0][0]
-            state = (await tx.fetch("job", job))[0]["state"]
+            row = (await tx.fetch("job", job))[0]
         by_status = {row["status"]: row["count"] for row in outcomes}
-        if state == JobState.CANCELLED:
+        if row["state"] == JobState.CANCELLED:
             finished = sum(count for status, count in by_status.items() if status != "PENDING")
             by_status["SKIPPED"] = by_status.get("SKIPPED", 0) + items - finished
             counters = with_cancelled(counters)
-        return Verification(counters, items, by_status, fresh + again)
+        pruned = row["pruned_at"] is not None
+        return Verification(counters, items, by_status, fresh + again, pruned)
 
     async def count_dead_letters(self) -> dict[str, int]:
         rows = await self._database.fetch("count_dead_letters")

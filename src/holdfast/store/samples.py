@@ -9,7 +9,6 @@ from holdfast.store.driver import Transaction
 from holdfast.store.instants import parse_instant
 
 BUCKET_SECONDS = 10
-_KEPT_BUCKETS = 14 * 86_400 // BUCKET_SECONDS
 
 
 class Samples:
@@ -23,7 +22,6 @@ class Samples:
     @verb(relaxed=True)
     async def _take_samples(self, tx: Transaction, bucket: int) -> None:
         await tx.run("take_samples", {"bucket": bucket})
-        await tx.run("forget_samples", {"bucket": bucket - _KEPT_BUCKETS})
 
 
 async def current_bucket(database: Database) -> int:

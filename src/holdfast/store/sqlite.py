@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,13 +17,24 @@ import orjson
 from holdfast.clock import Clock
 from holdfast.errors import DatabaseGone, UserError
 from holdfast.store.admission import NO_RULES, JobRules
-from holdfast.store.driver import Conflict, Fault, Observe, Queries, Row, Transaction, Values
+from holdfast.store.driver import (
+    WORK_CHANNEL,
+    Conflict,
+    Fault,
+    Observe,
+    Queries,
+    Row,
+    Transaction,
+    Values,
+)
 from holdfast.store.instants import sqlite_instant
 from holdfast.store.queries import Query, compile_query
+from holdfast.store.sending import send_message
 
 T = TypeVar("T")
 _READERS = 2
 _BUSY_SECONDS = 10
+_WATCH_SECONDS = 0.004
 
 
 async def open_sqlite(
@@ -39,7 +51,7 @@ async def open_sqlite(
     with _mapped_errors():
         for connection in (writer, *readers):
             await connection.open()
-    return SqliteDriver(writer, readers, queries, announces, rules, clock, fault, observe)
+    return SqliteDriver(path, writer, readers, queries, announces, rules, clock, fault, observe)
 
 
 class SqliteDriver:
@@ -47,6 +59,7 @@ class SqliteDriver:
 
     def __init__(
         self,
+        path: Path,
         writer: _Connection,
         readers: list[_Connection],
         queries: Queries,
@@ -56,6 +69,7 @@ class SqliteDriver:
         fault: Fault,
         observe: Observe,
     ) -> None:
+        self._path = path
         self._writer = writer
         self._readers: asyncio.Queue[_Connection] = asyncio.Queue()
         for reader in readers:
@@ -113,9 +127,21 @@ class SqliteDriver:
         async with self.reading() as tx:
             return await tx.fetch(query, params)
 
-    async def listen(self, channel: str, heard: Callable[[], None]) -> None:
-        """SQLite gives no notices; callers poll."""
-        await asyncio.Event().wait()
+    async def listen(self, channel: str, heard: Callable[[str], None]) -> None:
+        """SQLite gives no notices: workers watch the file for commits, other callers poll."""
+        if channel != WORK_CHANNEL:
+            await asyncio.Event().wait()
+        loop, stopped = asyncio.get_running_loop(), threading.Event()
+
+        def tell() -> None:
+            with suppress(RuntimeError):  # the loop has just ended
+                loop.call_soon_threadsafe(heard, "")
+
+        watching = asyncio.to_thread(_watch, self._path, stopped, tell)
+        try:
+            await watching
+        finally:
+            stopped.set()
 
     def is_passing(self, error: Exception) -> bool:
         """Whether the error is the file's or another process's, not the statement's."""
@@ -124,6 +150,17 @@ class SqliteDriver:
     async def close(self) -> None:
         for connection in self._all:
             await connection.close()
+
+
+def _watch(path: Path, stopped: threading.Event, tell: Callable[[], None]) -> None:
+    """Reads the number that changes with the commits of other connections. It costs 10 µs."""
+    with _mapped_errors(), closing(sqlite3.connect(path, timeout=_BUSY_SECONDS)) as connection:
+        seen = None
+        while not stopped.wait(_WATCH_SECONDS):
+            version = connection.execute("pragma data_version").fetchone()[0]
+            if seen not in (None, version):
+                tell()
+            seen = version
 
 
 class _Connection:
@@ -173,6 +210,8 @@ class _Connection:
 
 
 class _SqliteTransaction:
+    writes_together = False
+
     def __init__(
         self, connection: _Connection, queries: Queries, verb: str, announces: bool, fault: Fault
     ) -> None:
@@ -186,11 +225,11 @@ class _SqliteTransaction:
 
     async def fetch(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]:
         compiled = self._queries.get(query) or compile_query("sqlite", query)
-        return await self._connection.execute(compiled.sql, _arguments(compiled, params))
+        return await self._connection.execute(compiled.sql, named_arguments(compiled, params))
 
     async def scan(self, query: str, params: Mapping[str, Any]) -> Sequence[Values]:
         compiled = self._queries[query]
-        arguments = _arguments(compiled, params)
+        arguments = named_arguments(compiled, params)
 
         def scan(database: sqlite3.Connection) -> list[Values]:
             cursor = database.cursor()
@@ -236,11 +275,14 @@ class _SqliteTransaction:
 
     async def execute_many(self, sql: str, rows: Sequence[Mapping[str, Any]]) -> None:
         compiled = compile_query("sqlite", sql)
-        arguments = [_arguments(compiled, row) for row in rows]
+        arguments = [named_arguments(compiled, row) for row in rows]
         await self._connection.call(lambda database: database.executemany(compiled.sql, arguments))
 
+    async def send(self, exchange: str, routing_key: str, body: Any, **options: Any) -> str:
+        return await send_message(self, exchange, routing_key, body, **options)
 
-def _arguments(query: Query, params: Mapping[str, Any] | None) -> dict[str, Any]:
+
+def named_arguments(query: Query, params: Mapping[str, Any] | None) -> dict[str, Any]:
     if not params:
         return {}
     return {name: _argument(params[name]) for name in query.parameters}

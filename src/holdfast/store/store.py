@@ -13,7 +13,9 @@ from holdfast.store.audit import Audit
 from holdfast.store.cache import Cache
 from holdfast.store.counters import CounterRows
 from holdfast.store.database import Database
+from holdfast.store.deletion import Deletion
 from holdfast.store.driver import Driver, Fault, Observe, no_fault, no_observe
+from holdfast.store.enqueue import Additions
 from holdfast.store.extension_folders import all_sql
 from holdfast.store.flags import Flags
 from holdfast.store.gates import GateTable
@@ -26,6 +28,7 @@ from holdfast.store.plans import Plans
 from holdfast.store.postgres import open_postgres
 from holdfast.store.queries import SqlFolder, load_queries
 from holdfast.store.reads import Reads
+from holdfast.store.retention import RetentionRows
 from holdfast.store.samples import Samples
 from holdfast.store.schedules import Schedules
 from holdfast.store.sqlite import open_sqlite
@@ -41,6 +44,7 @@ class Store:
     database: Database
     jobs: Jobs
     ingest: Ingest
+    additions: Additions
     leases: Leases
     outcomes: Outcomes
     gates: GateTable
@@ -54,6 +58,8 @@ class Store:
     audit: Audit
     cache: Cache
     flags: Flags
+    deletion: Deletion
+    retention: RetentionRows
     counter_rows: CounterRows
 
     @property
@@ -100,6 +106,7 @@ async def open_store(
         database=database,
         jobs=Jobs(database),
         ingest=Ingest(database, _new_token),
+        additions=Additions(database),
         leases=Leases(database, _new_token, owner_slices),
         outcomes=Outcomes(database),
         gates=GateTable(database, rng, default_gate),
@@ -113,6 +120,8 @@ async def open_store(
         audit=Audit(database),
         cache=Cache(database),
         flags=Flags(database),
+        deletion=Deletion(database),
+        retention=RetentionRows(database),
         counter_rows=CounterRows(database),
     )
 

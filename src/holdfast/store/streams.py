@@ -30,6 +30,7 @@ class StreamView(NamedTuple):
     expected_count: int | None
     failures: int
     error: str | None
+    waiting_for: str | None  # why it is not read before `available_at`, without an error
     available_at: datetime | None
     worker: str | None
     updated_at: datetime | None

@@ -9,6 +9,7 @@ import orjson
 
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Transaction
+from holdfast.store.leases import return_held
 from holdfast.store.rows import fields_of
 
 
@@ -25,10 +26,13 @@ class Workers:
         pid: int,
         pipelines: Sequence[str],
         listens: bool = False,
+        machine: str = "",
     ) -> None:
-        """`listens` says that the worker receives messages, so that they may be sent for it."""
+        """`listens`: the worker receives messages, so that they may be sent for it. Processes with
+        the same `machine` see each other's process ids."""
         params = {
             "listens": int(listens),
+            "machine": machine,
             "name": name,
             "host": host,
             "pid": pid,
@@ -46,6 +50,20 @@ class Workers:
         await tx.run("stop_worker", {"name": name})
         await tx.run("drop_slots", {"worker": name})
         await tx.run("drop_duties", {"holder": name})
+
+    async def lost(self, observer: str, lost_seconds: float) -> list[str]:
+        """Workers without a heartbeat for that long, except the one that looks."""
+        params = {"observer": observer, "ago": -lost_seconds}
+        return [row["name"] for row in await self._database.fetch("lost_workers", params)]
+
+    @verb
+    async def free_lost(self, tx: Transaction, name: str, lost_seconds: float) -> list[int] | None:
+        """Frees what a lost worker held; returns the jobs of its ranges, or None if it is back or
+        another process was first."""
+        if not await tx.take("lose_worker", {"name": name, "ago": -lost_seconds}):
+            return None
+        await tx.run("drop_duties", {"holder": name})
+        return await return_held(tx, name)
 
     @verb
     async def forget_workers(self, tx: Transaction) -> None:

@@ -38,6 +38,7 @@ def _link(job: Job, why: Why) -> tuple[str | None, str | None]:
         "kill switch": ("/settings#switches", "kill switches"),
         "discovery failed": (f"{job_path}/streams", "streams"),
         "cap reached": (f"{job_path}/streams", "streams"),
+        "waiting until": (f"{job_path}/streams", "streams"),
         "retry at": (f"{job_path}/pending", "pending"),
         "no live worker": ("/#workers", "workers"),
     }

@@ -129,7 +129,7 @@ from     ranges r
 where    (since, id) >= (:since, :id) and since <= :until
          and (:want = 0 or :want = case when expires_at > @now then 1 else 2 end)
          and (:any_pipeline = 1 or pipeline = :pipeline)
-         and exists (select 1 from jobs j where j.id = r.job_id and j.state <> 'CANCELLED')
+         and exists (select 1 from jobs j where j.id = r.job_id and j.state not in ('CANCELLED', 'DELETING'))
 order by since, id
 limit    :limit;
 
@@ -143,7 +143,7 @@ from     ranges r
 where    owner_id = :scope and (since, id) >= (:since, :id) and since <= :until
          and (:want = 0 or :want = case when expires_at > @now then 1 else 2 end)
          and (:any_pipeline = 1 or pipeline = :pipeline)
-         and exists (select 1 from jobs j where j.id = r.job_id and j.state <> 'CANCELLED')
+         and exists (select 1 from jobs j where j.id = r.job_id and j.state not in ('CANCELLED', 'DELETING'))
 order by since, id
 limit    :limit;
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from holdfast.engine.pace.concurrency import ConcurrencyBounds, ConcurrencyPace
@@ -32,6 +33,17 @@ def decision_rows(decisions: Iterable[Decision]) -> list[DecisionRow]:
 def log_decisions(log: Any, decisions: Iterable[DecisionRow]) -> None:
     for row in decisions:
         log.info("pace.decided", controller=row.what, was=row.was, became=row.became, why=row.why)
+
+
+def concurrency_of(
+    pipeline: Pipeline, bounds: ConcurrencyBounds, threads: int
+) -> ConcurrencyBounds:
+    """Not more plain `def` items at once than threads: an item must not time out in a queue."""
+    maximum = pipeline.max_concurrency or bounds.maximum
+    if pipeline.threaded:
+        maximum = min(maximum, threads)
+    minimum = min(maximum, max(bounds.minimum, pipeline.min_concurrency))
+    return replace(bounds, minimum=minimum, maximum=maximum)
 
 
 class PipelinePace:

@@ -1,23 +1,20 @@
 """Discovery: a source's pages become rows, cursor and rows together, within the caps.
 
-Read it top to bottom: `Discovery` leases a stream of a job, `walk_stream` walks it (uploads use it
-too), `discovered_pages` turns the pipeline's pages into rows.
+Read it top to bottom: `Discovery` leases a stream of a job and walks it for a slice, `walk_stream`
+does the walking (uploads use it too). `pages.py` turns the pipeline's pages into rows.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import random
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from typing import Any
-
-import orjson
+from typing import Any, TypeVar
 
 from holdfast.clock import Clock
 from holdfast.engine.pace.backpressure import Backpressure
@@ -26,26 +23,27 @@ from holdfast.engine.pace.pipeline_pace import decision_rows, log_decisions
 from holdfast.engine.pace.retry import source_delay
 from holdfast.engine.patience import patiently
 from holdfast.engine.planning import planner_at_end
+from holdfast.engine.record.pages import Yielded, discovered_pages
 from holdfast.errors import (
     DatabaseGone,
     DiscoveryError,
+    Failed,
     GateWait,
     HoldfastError,
     InputError,
     ItemError,
     LeaseLost,
+    Retry,
     RetryClass,
     UserError,
     error_code,
 )
-from holdfast.json_depth import DEEPEST, is_too_deep
-from holdfast.model import Job, Page, Record, StreamState
+from holdfast.model import Job, Lane, NothingYet, StreamState
 from holdfast.observe.metrics import Metrics
 from holdfast.observe.tracing import span
 from holdfast.pipeline import Context, Facilities, Http, Pipeline
-from holdfast.store import DecisionRow, IngestPage, NewItem, Store, StreamLease
+from holdfast.store import DecisionRow, IngestPage, Store, StreamLease
 from holdfast.store.ingest import Ingested
-from holdfast.store.storable import storable_key
 
 
 class WalkEnd(StrEnum):
@@ -54,10 +52,15 @@ class WalkEnd(StrEnum):
     COMPLETE = "complete"
     CAPPED = "capped"
     TIME = "time"  # the slice is over; the stream continues later
-    WAITING = "waiting"  # for a gate, a throttling source or after a temporary error
+    WAITING = "waiting"  # for new records, a gate, a throttling source, or after an error
+    SLOW = "slow"  # the source gave no page within the slice, and other streams wait
     FAILED = "failed"
     LOST = "lost"  # another worker has the lease, or the job accepts no more items
 
+
+T = TypeVar("T")
+
+_LEAST_WAIT_SECONDS = 0.02  # between two looks at a source that has nothing yet
 
 _FINAL = (WalkEnd.COMPLETE, WalkEnd.CAPPED, WalkEnd.FAILED)
 
@@ -93,13 +96,38 @@ class LeasedStream:
     worker: str
     pace: IngestPace | None = None
 
+    @property
+    def is_slow(self) -> bool:
+        return self.lease.overruns > 0
+
+
+async def _nobody_waits() -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class WalkTime:
+    """How long a walk lasts: it writes pages while it `may_continue`. If the next one takes longer
+    than `page_seconds`, the walk gives its place up where `place_is_wanted`."""
+
+    may_continue: Callable[[], bool]
+    page_seconds: float = float("inf")
+    place_is_wanted: Callable[[], Awaitable[bool]] = _nobody_waits
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What leaves the process for work of one lane."""
+
+    http: Http
+    gates: Callable[[str, float], Any]
+
 
 @dataclass(frozen=True, slots=True)
 class SourceAccess:
     """What a pipeline's `discover` uses, and what holds it back."""
 
-    http: Http
-    gates: Callable[[str], Any]
+    reach: Callable[[Lane], Reach]
     facilities: Callable[[Pipeline, Job], Facilities]
     backpressure: Backpressure
 
@@ -115,64 +143,78 @@ class Discovery:
         self._worker = worker
         self._slice_seconds = slice_seconds
 
-    async def walk(
-        self, pipeline: Pipeline, job: Job, stopped: Callable[[], bool]
-    ) -> WalkEnd | None:
-        """One slice; None if no stream of the job was free."""
+    async def lease(self, pipeline: Pipeline, job: Job, slow: bool) -> LeasedStream | None:
+        """A stream of the job that is free, if any; slow ones only if `slow`."""
         store, limits = self._parts.store, self._parts.limits
-        lease = await store.ingest.lease_stream(job.id, self._worker, limits.lease_seconds)
-        if lease is None:
-            return None
+        lease = await store.ingest.lease_stream(job.id, self._worker, limits.lease_seconds, slow)
+        return None if lease is None else LeasedStream(lease, pipeline, job, self._worker)
+
+    async def walk(
+        self,
+        stream: LeasedStream,
+        stopped: Callable[[], bool],
+        place_is_wanted: Callable[[], Awaitable[bool]],
+    ) -> WalkEnd:
+        """One slice of a stream."""
+        lease, pipeline, job = stream.lease, stream.pipeline, stream.job
+        release = self._parts.store.ingest.release_stream
+        if stopped():
+            await release(lease)
+            return WalkEnd.TIME
         wait = await self._access.backpressure.wait_seconds()
         if wait is not None:
-            await store.ingest.release_stream(lease, wait)
+            await release(lease, wait, waiting_for="open items to be processed")
             return WalkEnd.WAITING
-        stream = LeasedStream(lease, pipeline, job, self._worker)
-        if lease.fingerprint != pipeline.fingerprint(lease.source, job.given_options):
-            return await self._refuse(stream)
         name, worker = pipeline.name, self._worker
         with span("slice.discover", job.trace, job_id=job.id, pipeline=name, worker=worker):
-            return await self._walk(stream, stopped)
+            return await self._walk(stream, stopped, place_is_wanted)
 
-    async def _refuse(self, stream: LeasedStream) -> WalkEnd:
-        store, lease = self._parts.store, stream.lease
-        reason = f"the query behind {lease.source} changed since its cursor was stored"
-        await store.ingest.fail_stream(lease, reason)
-        planner = planner_at_end(stream.pipeline, stream.job)
-        await store.outcomes.complete(lease.job_id, planner)
-        return WalkEnd.FAILED
-
-    async def _walk(self, stream: LeasedStream, stopped: Callable[[], bool]) -> WalkEnd:
-        parts, access, clock = self._parts, self._access, self._parts.clock
+    async def _walk(
+        self,
+        stream: LeasedStream,
+        stopped: Callable[[], bool],
+        place_is_wanted: Callable[[], Awaitable[bool]],
+    ) -> WalkEnd:
+        parts, clock = self._parts, self._parts.clock
         started = clock.monotonic()
         deadline = started + self._slice_seconds
-        ctx = Context(
-            stream.job,
-            0,
-            stream.lease.failures + 1,
-            access.http,
-            access.gates,
-            parts.log,
-            access.facilities(stream.pipeline, stream.job),
+        time = WalkTime(
+            lambda: clock.monotonic() < deadline and not stopped(),
+            # A source that needs longer gets longer, but not at once: the others come first.
+            self._slice_seconds * 2**stream.lease.overruns,
+            place_is_wanted,
         )
-        pages = discovered_pages(stream, ctx, parts.limits.max_input_bytes)
-        end = await walk_stream(
-            parts, stream, pages, lambda: clock.monotonic() < deadline and not stopped()
+        pages = discovered_pages(
+            stream.pipeline, stream.lease, self._context(stream), parts.limits.max_input_bytes
         )
+        end = await walk_stream(parts, stream, pages, time)
         seconds = clock.monotonic() - started
         parts.metrics.slice_seconds.labels(stream.pipeline.name, "discover").observe(seconds)
         return end
+
+    def _context(self, stream: LeasedStream) -> Context:
+        access = self._access
+        reach = access.reach(stream.job.lane)
+        return Context(
+            stream.job,
+            0,
+            stream.lease.failures + 1,
+            reach.http,
+            reach.gates,
+            self._parts.log,
+            access.facilities(stream.pipeline, stream.job),
+        )
 
 
 async def walk_stream(
     parts: WalkParts,
     stream: LeasedStream,
-    pages: AsyncIterator[IngestPage],
-    may_continue: Callable[[], bool],
+    pages: AsyncIterator[Yielded],
+    time: WalkTime,
 ) -> WalkEnd:
-    """Writes the pages of a leased stream until they end, a cap is reached, something fails, or it
-    may not continue; then ends the job if nothing of it is left."""
-    end = await _Walk(parts, stream, may_continue).run(pages)
+    """Writes the pages of a leased stream until they end, a cap is reached, something fails, or its
+    time is up; then ends the job if nothing of it is left."""
+    end = await _Walk(parts, stream, time).run(pages)
     if end in _FINAL:
         planner = planner_at_end(stream.pipeline, stream.job)
         await parts.store.outcomes.complete(stream.lease.job_id, planner)
@@ -182,40 +224,34 @@ async def walk_stream(
 class _Walk:
     """One walk along one leased stream: fetches the next page while this one is written."""
 
-    def __init__(
-        self, parts: WalkParts, stream: LeasedStream, may_continue: Callable[[], bool]
-    ) -> None:
+    def __init__(self, parts: WalkParts, stream: LeasedStream, time: WalkTime) -> None:
         self._parts = parts
         self._ingest = parts.store.ingest
         self._limits = parts.limits
         self._clock = parts.clock
         self._stream = stream
         self._lease = stream.lease
-        self._may_continue = may_continue
+        self._time = time
         self._pages_left = stream.pipeline.slice_pages or sys.maxsize
         self._log = parts.log.bind(
             job_id=stream.job.id, pipeline=stream.pipeline.name, worker=stream.worker
         )
 
-    async def run(self, pages: AsyncIterator[IngestPage]) -> WalkEnd:
+    async def run(self, pages: AsyncIterator[Yielded]) -> WalkEnd:
         try:
             end = await self._walk(pages)
         except LeaseLost as lost:
             self._log.warning("lease.lost", error=str(lost))
             return WalkEnd.LOST
-        except (GateWait, ItemError, OSError) as error:
-            return await self._wait(error)
-        except (DiscoveryError, InputError) as error:
-            return await self._fail(error)
-        except HoldfastError:
+        except GateWait as gate:
+            return await self._wait(gate.seconds, f"the gate {gate.gate}: {gate.reason}")
+        except (DatabaseGone, asyncio.CancelledError):
             raise
         except Exception as error:
-            return await self._fail(
-                DiscoveryError(f"{type(error).__name__} in the pipeline's discover: {error}")
-            )
+            return await self._after_error(error)
         self._log_end(end)
         if end is WalkEnd.TIME:
-            await self._ingest.release_stream(self._lease)
+            await self._release()
         return end
 
     def _log_end(self, end: WalkEnd) -> None:
@@ -230,13 +266,17 @@ class _Walk:
         elif end is WalkEnd.CAPPED:
             self._log.info("discovery.capped", source=lease.source, rows=lease.items_count)
 
-    async def _walk(self, pages: AsyncIterator[IngestPage]) -> WalkEnd:
+    async def _walk(self, pages: AsyncIterator[Yielded]) -> WalkEnd:
         ahead = asyncio.create_task(_next_page(pages))
         try:
             while True:
                 page = await self._await_page(ahead)
+                if page is None:
+                    return await self._give_place_up()
+                if isinstance(page, NothingYet):
+                    return await self._wait_for_records(page)
                 self._pages_left -= 1
-                more = not page.end and self._pages_left > 0 and self._may_continue()
+                more = not page.end and self._pages_left > 0 and self._time.may_continue()
                 if more:
                     ahead = asyncio.create_task(_next_page(pages))
                 state = await self._write(page)
@@ -251,18 +291,30 @@ class _Walk:
         finally:
             await _drop(ahead)
 
-    async def _await_page(self, ahead: asyncio.Task[IngestPage]) -> IngestPage:
-        """Renews the lease while the source is slow, up to a limit."""
-        give_up_at = self._clock.monotonic() + self._limits.page_seconds
-        while not ahead.done():
-            await asyncio.wait([ahead], timeout=self._limits.lease_seconds / 3)
-            if ahead.done():
-                break
-            if self._clock.monotonic() >= give_up_at:
+    async def _await_page(self, ahead: asyncio.Task[Yielded]) -> Yielded | None:
+        """The next page; None if it takes so long that another stream should have the place."""
+        started = self._clock.monotonic()
+        patience = self._time.page_seconds
+        while not await self._done_within(ahead, min(patience, self._limits.page_seconds)):
+            if self._clock.monotonic() - started >= self._limits.page_seconds:
                 raise TimeoutError(f"no page within {self._limits.page_seconds:g} s")
             with suppress(DatabaseGone):
-                await self._ingest.renew_stream(self._lease, self._limits.lease_seconds)
+                if await self._time.place_is_wanted():
+                    return None
+        if self._clock.monotonic() - started < patience / 2**self._lease.overruns:
+            self._lease.overruns = 0
         return ahead.result()
+
+    async def _done_within(self, task: asyncio.Task[T], seconds: float) -> bool:
+        """Renews the lease meanwhile."""
+        deadline = self._clock.monotonic() + seconds
+        renewal = self._limits.lease_seconds / 3
+        while not task.done() and (left := deadline - self._clock.monotonic()) > 0:
+            await asyncio.wait([task], timeout=min(left, renewal))
+            if not task.done():
+                with suppress(DatabaseGone):
+                    await self._ingest.renew_stream(self._lease, self._limits.lease_seconds)
+        return task.done()
 
     async def _write(self, page: IngestPage) -> StreamState:
         """Writes a page. While the database is gone, the same page is sent again and again."""
@@ -313,99 +365,100 @@ class _Walk:
         )
         return ingested
 
-    async def _wait(self, error: Exception) -> WalkEnd:
-        """An HTTP error is never an end: the stream is tried again from its cursor."""
-        if isinstance(error, GateWait):
-            await self._ingest.release_stream(self._lease, error.seconds)
-            return WalkEnd.WAITING
-        retry = self._retry_class(error)
-        if retry is RetryClass.NEVER:
-            return await self._fail(error)
-        throttled = retry is RetryClass.THROTTLE
-        failures = self._lease.failures
-        if not throttled and failures + 1 >= self._limits.max_failures:
-            return await self._fail(error)
-        retry_after = getattr(error, "retry_after", None)
-        cap = self._limits.retry_cap_seconds
-        delay = source_delay(failures, cap, retry_after, self._parts.rng)
-        self._log.warning(
-            "discovery.waits", source=self._lease.source, error=str(error), seconds=delay
-        )
-        await self._ingest.release_stream(self._lease, delay, None if throttled else str(error))
+    # Ends of a walk.
+
+    async def _wait_for_records(self, nothing: NothingYet) -> WalkEnd:
+        self._lease.failures = 0  # the source answered
+        self._lease.overruns = 0
+        return await self._wait(max(_LEAST_WAIT_SECONDS, nothing.after), nothing.waiting_for)
+
+    async def _give_place_up(self) -> WalkEnd:
+        self._lease.overruns += 1
+        await self._release(waiting_for="its source, which is slow")
+        return WalkEnd.SLOW
+
+    async def _wait(self, seconds: float, waiting_for: str) -> WalkEnd:
+        await self._release(seconds, waiting_for=waiting_for)
         return WalkEnd.WAITING
 
-    def _retry_class(self, error: Exception) -> RetryClass:
-        if not isinstance(error, ItemError):
-            return RetryClass.SOON
-        return error_code(error.code, dict(self._stream.pipeline.error_codes)).retry
+    async def _after_error(self, error: Exception) -> WalkEnd:
+        """An error is never an end: the stream is tried again from its cursor, unless waiting
+        cannot help. A stream that follows its source never gives up."""
+        problem = _problem(error)
+        retry = self._retry_class(problem)
+        throttled = retry is RetryClass.THROTTLE
+        failures = self._lease.failures
+        if not self._stream.pipeline.follows:
+            tries_left = throttled or failures + 1 < self._limits.max_failures
+            if retry is RetryClass.NEVER or not tries_left:
+                return await self._fail(problem)
+        retry_after = getattr(problem, "retry_after", None)
+        cap = self._limits.retry_cap_seconds
+        delay = source_delay(failures, cap, retry_after, self._parts.rng)
+        text = _text(problem)
+        self._log.warning("discovery.waits", source=self._lease.source, error=text, seconds=delay)
+        if throttled:
+            return await self._wait(delay, text)
+        await self._release(delay, text)
+        return WalkEnd.WAITING
 
-    async def _fail(self, error: Exception) -> WalkEnd:
-        hint = error.hint if isinstance(error, UserError) else None
-        text = f"{error} {hint}" if hint else str(error)
+    def _retry_class(self, problem: Exception) -> RetryClass:
+        if isinstance(problem, DiscoveryError | InputError):
+            return RetryClass.NEVER
+        if not isinstance(problem, ItemError):
+            return RetryClass.SOON
+        return error_code(problem.code, dict(self._stream.pipeline.error_codes)).retry
+
+    async def _release(
+        self, delay: float = 0.0, error: str | None = None, waiting_for: str | None = None
+    ) -> None:
+        """Waits for the database: a lease that is not given back keeps the stream from everybody
+        until it expires."""
+        release = partial(self._ingest.release_stream, self._lease, delay, error, waiting_for)
+        await patiently(release, self._log, self._parts.rng)
+
+    async def _fail(self, problem: Exception) -> WalkEnd:
+        text = _text(problem)
         self._log.error("discovery.failed", source=self._lease.source, error=text)
-        await self._ingest.fail_stream(self._lease, text)
+        fail = partial(self._ingest.fail_stream, self._lease, text)
+        await patiently(fail, self._log, self._parts.rng)
         return WalkEnd.FAILED
 
 
-async def _next_page(pages: AsyncIterator[IngestPage]) -> IngestPage:
+def _problem(error: Exception) -> Exception:
+    """What a pipeline's `discover` raised, as the error that decides what happens next."""
+    match error:
+        case Retry():
+            after = None if error.after is None else max(0.0, float(error.after))
+            return ItemError("UNKNOWN_ERROR", error.reason, retry_after=after)
+        case Failed():
+            return ItemError(error.code, error.message)
+        case HoldfastError() | OSError():
+            return error
+    kind = type(error).__name__
+    return ItemError("UNKNOWN_ERROR", f"{kind} in the pipeline's discover: {error}")
+
+
+def _text(problem: Exception) -> str:
+    hint = problem.hint if isinstance(problem, UserError) else None
+    return f"{problem} {hint}" if hint else str(problem)
+
+
+async def _next_page(pages: AsyncIterator[Yielded]) -> Yielded:
     try:
         return await anext(pages)
     except StopAsyncIteration:
         raise DiscoveryError(
-            "the source's pages ended without an end signal (Page(..., end=True))"
+            "the source's pages ended without an end signal (Page(..., end=True)), or NothingYet()"
         ) from None
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
-        raise DiscoveryError("CancelledError in the pipeline's discover") from None
+        raise ItemError("UNKNOWN_ERROR", "CancelledError in the pipeline's discover") from None
 
 
-async def _drop(ahead: asyncio.Task[IngestPage]) -> None:
+async def _drop(ahead: asyncio.Task[Yielded]) -> None:
     ahead.cancel()
     with suppress(asyncio.CancelledError, Exception):
         await ahead
-
-
-async def discovered_pages(
-    stream: LeasedStream, ctx: Context, max_input_bytes: int
-) -> AsyncIterator[IngestPage]:
-    """The pages that the pipeline's `discover` yields, starting at the stream's cursor."""
-    pipeline, source = stream.pipeline, stream.lease.source
-    cursor = stream.lease.cursor or {"page": None, "skip": 0}
-    skip = cursor["skip"]
-    async with aclosing(pipeline.discover(source, cursor["page"], ctx)) as pages:  # type: ignore[type-var]
-        async for page in pages:
-            yield _ingest_page(pipeline, page, skip, max_input_bytes)
-            if page.end:
-                return
-            skip = 0
-
-
-def _ingest_page(pipeline: Pipeline, page: Page, skip: int, max_input_bytes: int) -> IngestPage:
-    if not page.end and page.next_cursor is None:
-        raise DiscoveryError("a page has neither a next cursor nor an end signal")
-    items = [_new_item(pipeline, record, max_input_bytes) for record in page.records[skip:]]
-    return IngestPage(items, page.next_cursor, page.end, page.expected_count, notes=page.notes)
-
-
-def _new_item(pipeline: Pipeline, record: Record, max_input_bytes: int) -> NewItem:
-    try:
-        encoded = orjson.dumps(record.input)
-    except (TypeError, ValueError) as error:
-        raise DiscoveryError(f"a record is not JSON: {error}") from error
-    if len(encoded) > max_input_bytes:
-        raise DiscoveryError(
-            f"a record has {len(encoded):,} bytes, more than HOLDFAST_MAX_INPUT_BYTES="
-            f"{max_input_bytes}; raise it and resume the job"
-        )
-    text = encoded.decode()
-    if is_too_deep(text):
-        raise DiscoveryError(f"a record nests deeper than {DEEPEST} levels")
-    key = record.key or (pipeline.key(record.input) if pipeline.dedupe else None)
-    key = storable_key(key)
-    return NewItem(text, key, content_hash(encoded) if key else "")
-
-
-def content_hash(text: bytes) -> str:
-    return hashlib.sha256(text).hexdigest()[:32]

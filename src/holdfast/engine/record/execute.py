@@ -50,7 +50,7 @@ class ExecuteParts:
     """What the items of all jobs of one worker share."""
 
     http: Http
-    gates: Callable[[str], Any]
+    gates: Callable[[str, float], Any]
     facilities: Callable[[Pipeline, Job], Facilities]
     retry: RetryPolicy
     limits: ExecuteLimits
@@ -91,7 +91,7 @@ class Execute:
         if pipeline.threaded:
             loop = asyncio.get_running_loop()
             self._http = BlockingHttp(parts.http, loop)
-            self._gates = lambda name: blocking_context(parts.gates(name), loop)
+            self._gates = lambda name, cost: blocking_context(parts.gates(name, cost), loop)
             self._facilities = BlockingFacilities(self._facilities, loop)
             self._process = self._in_thread
 

@@ -22,7 +22,7 @@ from holdfast.engine.record.execute import Execute
 from holdfast.engine.record.settle import FlushLimits, HeldLease, SettleParts, Settler
 from holdfast.errors import DatabaseGone
 from holdfast.model import JobState, Outcome
-from holdfast.store import Store
+from holdfast.store import Claimed, Store
 from holdfast.store.driver import Values
 from holdfast.tasks import end_tasks
 
@@ -31,7 +31,15 @@ _CONTROL_SECONDS = 0.5
 _WATCH_SECONDS = 0.1
 _CANCELS = 10
 _LOOK_SECONDS = 0.2
+#: A claim of a standing job that got less than this part of its size took all there is.
+_FAR_FROM_FULL = 2
 _BACKLOG_FLUSHES = 4
+#: How long a slice of a standing job waits for more items before it ends. They start sooner than
+#: in a new slice, and are settled together.
+_LINGER_SECONDS = 0.25
+#: After a claim of several items of a standing job, it looks for more without being told.
+_DENSE_ITEMS = 2
+_DENSE_LOOK_SECONDS = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +97,9 @@ class ProcessingSlice:
         self._backlog = _BACKLOG_FLUSHES * max(parts.limits.flush.items, pace.claim_size)
         self._claiming: asyncio.Task[None] | None = None
         self._exhausted = False
+        self._heard = False  # of new items, since the last claim began
+        self._lingers_until = -math.inf
+        self._dense = False
         self.claimed_any = False
         self._deadline = math.inf
         self._alone: tuple[HeldLease, Sequence[Values]] | None = None
@@ -145,6 +156,14 @@ class ProcessingSlice:
         """Something outside the slice changed that it may be waiting for."""
         self._changed.set()
 
+    def hear(self, job_id: int | None) -> None:
+        """Items came: of this job, of another one, or of one that is not known."""
+        if job_id not in (None, self._job_id):
+            self._lingers_until = -math.inf
+        elif self._execute.job.standing and not self._solo:
+            self._heard, self._exhausted = True, False
+        self._changed.set()
+
     async def finish(self) -> None:
         """Lets running items end, settles them and releases the rest. Raises the error that made
         claiming or settling fail for good."""
@@ -199,6 +218,7 @@ class ProcessingSlice:
     async def _claim(self) -> None:
         if self._renewal_is_late():
             await self._renew()
+        self._heard = False
         size = self._pace.next_claim(self._parts.pressure())
         self._low = size // 2
         self._backlog = _BACKLOG_FLUSHES * max(self._limits.flush.items, size)
@@ -209,15 +229,17 @@ class ProcessingSlice:
             self._limits.max_claim_bytes,
             self._pace.lease_seconds(),
             self._parts.in_work,
+            self._execute.job.standing,
         )
-        if not claims:
-            self._exhausted = True
-        elif not self.claimed_any:
+        items = sum(len(claimed.rows) for claimed in claims)
+        if not claims or (self._execute.job.standing and self._took_all(claims, items, size)):
+            self._exhausted = not self._heard
+        if claims and not self.claimed_any:
             # Not before: where a claim takes longer than a slice, each turn would only give back
             # what it claimed.
             self.claimed_any = True
             self._begin_time()
-        items = sum(len(claimed.rows) for claimed in claims)
+        self._linger(items)
         self._log.debug("slice.claimed", items=items, ranges=len(claims))
         for claimed in claims:
             held = self._settler.hold(claimed)
@@ -225,6 +247,18 @@ class ProcessingSlice:
                 self._alone = (held, claimed.rows)
             else:
                 self._make_ready(held, claimed.rows)
+
+    def _took_all(self, claims: Sequence[Claimed], items: int, size: int) -> bool:
+        """Far from full in both measures: there was no more."""
+        size_bytes = sum(len(row[1]) for claimed in claims for row in claimed.rows)
+        most_bytes = self._limits.max_claim_bytes // _FAR_FROM_FULL
+        return items < size // _FAR_FROM_FULL and size_bytes < most_bytes
+
+    def _linger(self, items: int) -> None:
+        """Of records that come fast, nobody gives notice."""
+        if items and self._execute.job.standing:
+            self._lingers_until = self._clock.monotonic() + _LINGER_SECONDS
+            self._dense = items >= _DENSE_ITEMS
 
     def _claimed(self, task: asyncio.Task[None]) -> None:
         self._claiming = None
@@ -263,7 +297,7 @@ class ProcessingSlice:
             return False
         if self._solo and self._settler.holds_more_than(None):
             return False
-        return self._exhausted
+        return self._exhausted and self._clock.monotonic() >= self._lingers_until
 
     # Executing.
 
@@ -425,5 +459,17 @@ class ProcessingSlice:
         if self._may_start():
             self._more.set()
         with suppress(TimeoutError):
-            left = max(0.01, self._deadline - self._clock.monotonic())
-            await asyncio.wait_for(self._changed.wait(), min(left, 0.25))
+            now = self._clock.monotonic()
+            left = max(0.01, self._deadline - now)
+            if self._lingers_until > now:
+                left = min(left, self._lingers_until - now)
+            if self._dense and self._lingers_until > now:
+                await self._change_or_look(left)
+            else:
+                await asyncio.wait_for(self._changed.wait(), min(left, 0.25))
+
+    async def _change_or_look(self, left: float) -> None:
+        try:
+            await asyncio.wait_for(self._changed.wait(), min(left, _DENSE_LOOK_SECONDS))
+        except TimeoutError:
+            self._exhausted = self._solo

@@ -16,18 +16,21 @@ from holdfast.engine.record.discover import (
     LeasedStream,
     WalkEnd,
     WalkParts,
-    content_hash,
+    WalkTime,
     walk_stream,
 )
+from holdfast.engine.record.pages import Yielded
 from holdfast.errors import DatabaseGone
 from holdfast.model import JobState, StreamState
 from holdfast.pipeline import Pipeline
 from holdfast.store import IngestPage, NewItem, StreamLease
+from holdfast.store.enqueue import content_hash
 from holdfast.store.storable import storable_key
 from holdfast.tables.files import TableFile
 from holdfast.tables.threads import take_in
 
 _AGAIN_SECONDS = 0.5
+_HEARTBEAT_SECONDS = 2.0
 _PAGE_BYTES = 4 * 1024 * 1024
 
 
@@ -61,6 +64,7 @@ class Upload:
         self._stopped = stopped
         self.failed: str | None = None
         self.rows = 0
+        self._seen_at = -_HEARTBEAT_SECONDS
 
     async def take_in(self) -> None:
         """Until all rows are in, the job accepts no more, or it is stopped."""
@@ -81,6 +85,7 @@ class Upload:
 
     async def _walk_once(self) -> bool:
         """Walks the stream if it is free; True when there is nothing left to do."""
+        await self._give_sign_of_life()
         # A lease whose commit was not confirmed is ours, but we do not know its token.
         await self._store.leases.return_leases(self._worker)
         seconds = self._parts.walk.limits.lease_seconds
@@ -100,7 +105,7 @@ class Upload:
                 self._parts.walk,
                 stream,
                 uploaded_pages(self._file, self._pipeline, lease, pace, job.column_names),
-                lambda: not self._stopped.is_set() and not held_back.is_set(),
+                WalkTime(lambda: not self._stopped.is_set() and not held_back.is_set()),
             )
         finally:
             watching.cancel()
@@ -114,10 +119,18 @@ class Upload:
         while not held_back.is_set():
             await self._pause(_AGAIN_SECONDS)
             with suppress(DatabaseGone):
+                await self._give_sign_of_life()
                 controls = await self._store.reads.job_controls([self._job_id])
                 state, switch = controls.get(self._job_id, (JobState.CANCELLED, None))
                 if state is not JobState.RUNNING or switch:
                     held_back.set()
+
+    async def _give_sign_of_life(self) -> None:
+        """Others would free the lease of a worker that seems lost."""
+        now = self._parts.walk.clock.monotonic()
+        if now >= self._seen_at + _HEARTBEAT_SECONDS:
+            await self._store.workers.see_worker(self._worker)
+            self._seen_at = now
 
     async def _has_more(self) -> bool:
         job = await self._store.reads.job(self._job_id)
@@ -139,7 +152,7 @@ async def uploaded_pages(
     lease: StreamLease,
     pace: IngestPace,
     column_names: Mapping[str, str],
-) -> AsyncIterator[IngestPage]:
+) -> AsyncIterator[Yielded]:
     """The rows of an uploaded file, starting at the stream's cursor, read in a thread."""
     cursor = lease.cursor or {"page": None, "skip": 0}
     page = cursor["page"] or {"row": 0}

@@ -13,15 +13,8 @@ import orjson
 from holdfast.errors import Category, ErrorCode, RetryClass
 from holdfast.model import Job, Json, Lane, Page, Standing
 from holdfast.options import Option
-from holdfast.pipeline import (
-    Conclusion,
-    Context,
-    Pipeline,
-    Planned,
-    Settled,
-    Standings,
-    Tx,
-)
+from holdfast.orders import Conclusion, Planned
+from holdfast.pipeline import Context, Pipeline, Settled, Standings, Tx
 from holdfast.pipelines.meetings import saving, searching
 from holdfast.pipelines.meetings.datasette import SiteTable
 from holdfast.pipelines.meetings.options import Collection, MeetingsOptions, Mode

@@ -21,7 +21,8 @@ from zoneinfo import ZoneInfo
 
 from holdfast.errors import UserError
 from holdfast.model import Json, Standing
-from holdfast.pipeline import Act, Mark, Order, Planned, Resume, Standings, Start, Tx
+from holdfast.orders import Act, Mark, Order, Planned, Resume, Start
+from holdfast.pipeline import Standings, Tx
 from holdfast.pipelines.meetings.deciding import Action, Decision, decide
 from holdfast.pipelines.meetings.municipalities import (
     FIELDS,

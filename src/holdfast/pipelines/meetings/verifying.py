@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.model import Job, Json, Standing
-from holdfast.pipeline import Conclusion, Reopen, Tx, Unproven, Verified
+from holdfast.orders import Conclusion, Reopen, Unproven, Verified
+from holdfast.pipeline import Tx
 from holdfast.pipelines.meetings import searching
 from holdfast.pipelines.meetings.options import Collection, MeetingsOptions, Mode
 from holdfast.pipelines.meetings.walking import (

@@ -37,7 +37,27 @@ where  id = :job_id;
 update jobs
 set    next_seq = next_seq + :count
 where  id = :job_id
-returning next_seq - :count as first_seq;
+returning next_seq - :count as first_seq, null as seqs;
+
+-- name: standing_jobs
+-- The standing jobs of a pipeline: of one owner, or of any.
+select id, cast(options as text)
+from   jobs
+where  standing = 1 and state not in ('CANCELLED', 'DELETING') and pipeline = :pipeline
+       and (:owner = '' or owner_id = :owner)
+limit  2;
+
+-- name: add_enqueued_range
+insert into ranges (job_id, lo, hi, again, available_at, settled, expiries, lone_expiries,
+                    item_bytes, since, owner_id, pipeline)
+select :job_id, :lo, :hi, 0, coalesce(:run_at, @now), 0, 0, 0, :item_bytes, @now, owner_id,
+       pipeline
+from   jobs
+where  id = :job_id;
+
+-- name: notify_work
+-- SQLite gives no notices: workers watch the file.
+select :job_id;
 
 -- name: accepted_count
 -- How many items the job has accepted, for its cap.
@@ -58,18 +78,31 @@ returning id;
 -- fragment: range_columns
 id, job_id, lo, hi, again, settled, expiries, lone_expiries, item_bytes
 
--- name: claimable_ranges
--- Free ranges that are due, and leases that expired, of a job that may run.
-select   @range_columns, case when worker is null then 0 else 1 end as expired
-from     ranges
-where    job_id = :job_id
+-- fragment: claimable
+job_id = :job_id
          and available_at <= @now
          and (worker is null or expires_at <= @now)
          and exists (select 1 from jobs j
                      where j.id = :job_id and j.state = 'RUNNING'
                            and not exists (select 1 from kill_switches k
                                            where k.scope in ('all', 'pipeline:' || j.pipeline)))
+
+-- name: claimable_ranges
+-- Free ranges that are due, and leases that expired, of a job that may run.
+select   @range_columns, case when worker is null then 0 else 1 end as expired,
+         case when since >= @after(-5.0) then 1 else 0 end as recent
+from     ranges
+where    @claimable
 order by available_at, id
+limit    :limit
+@skip_locked;
+
+-- name: recent_ranges
+-- The same, of what came within the last seconds.
+select   @range_columns, case when worker is null then 0 else 1 end as expired, 1 as recent
+from     ranges
+where    since >= @after(-5.0) and @claimable
+order by since, id
 limit    :limit
 @skip_locked;
 
@@ -102,11 +135,11 @@ from   ranges
 where  id = :id
 returning id;
 
--- name: lease_range
--- A free range becomes a worker's.
+-- name: lease_ranges
+-- Free ranges become a worker's.
 update ranges
 set    token = :token, worker = :worker, expires_at = @after(:seconds)
-where  id = :id;
+where  id in (@each(:ids, bigint));
 
 -- name: fresh_items
 -- The items of a range that no settlement has touched: none of them has an outcome.
@@ -165,14 +198,6 @@ returning id;
 -- The fence: the lease is ours, this settlement is its next, and the job takes results.
 update ranges
 set    settled = settled + 1, expires_at = @after(:seconds)
-where  id = :id and token = :token and settled = :settled
-       and exists (select 1 from jobs j
-                   where j.id = ranges.job_id and j.state in ('RUNNING', 'PAUSED'))
-returning id;
-
--- name: settle_rest
--- The same fence for the last settlement of a lease, which ends the range.
-delete from ranges
 where  id = :id and token = :token and settled = :settled
        and exists (select 1 from jobs j
                    where j.id = ranges.job_id and j.state in ('RUNNING', 'PAUSED'))
@@ -342,7 +367,8 @@ where  owner_id = :owner_id and state in ('QUEUED', 'RUNNING', 'PAUSED');
 -- The standing job of a pipeline and owner.
 select id
 from   jobs
-where  pipeline = :pipeline and owner_id = :owner_id and standing = 1 and state <> 'CANCELLED';
+where  pipeline = :pipeline and owner_id = :owner_id and standing = 1
+       and state not in ('CANCELLED', 'DELETING');
 
 -- name: database_now
 select @now;
@@ -377,7 +403,7 @@ select j.id as job_id, j.owner_id
 from   streams s
        join jobs j on j.id = s.job_id
 where  s.pipeline = :pipeline and s.source = :source and s.mode = :mode
-       and s.state <> 'COMPLETE' and j.state <> 'CANCELLED';
+       and s.state <> 'COMPLETE' and j.state not in ('CANCELLED', 'DELETING');
 
 -- name: take_over_stream
 -- A new job on a source that was walked before opens a new generation, unless a live job needs
@@ -387,7 +413,7 @@ set    job_id = :job_id, state = 'RUNNING', generation = generation + 1, cursor 
        fingerprint = :fingerprint, token = null, worker = null, expires_at = null,
        available_at = @now, pages_count = 0, records_count = 0, items_count = 0,
        max_items = :max_items, expected_count = null, failures = 0, error = null,
-       updated_at = @now
+       waiting_for = null, overruns = 0, updated_at = @now
 where  pipeline = :pipeline and source = :source and mode = :mode
        and not exists (select 1 from jobs j
                        where j.id = streams.job_id and j.state in ('QUEUED', 'RUNNING', 'PAUSED')
@@ -395,12 +421,13 @@ where  pipeline = :pipeline and source = :source and mode = :mode
 returning id;
 
 -- name: leasable_stream
--- A stream with pages to fetch that is not leased.
+-- A stream with pages to fetch that nobody holds; one whose source is slow, only where asked for.
 select   s.id
 from     streams s
          join jobs j on j.id = s.job_id
 where    s.job_id = :job_id and s.state = 'RUNNING' and s.available_at <= @now
          and (s.worker is null or s.expires_at <= @now)
+         and (:slow = 1 or s.overruns = 0)
          and j.state = 'RUNNING'
          and not exists (select 1 from kill_switches k
                          where k.scope in ('all', 'pipeline:' || j.pipeline,
@@ -414,7 +441,7 @@ update streams
 set    token = :token, worker = :worker, expires_at = @after(:seconds)
 where  id = :id and state = 'RUNNING' and (worker is null or expires_at <= @now)
 returning id, pipeline, source, mode, job_id, generation, cursor, fingerprint, pages_count,
-          records_count, items_count, max_items, failures;
+          records_count, items_count, max_items, failures, overruns;
 
 -- name: advance_stream
 -- The fence of ingest: the cursor moves with the rows, only for the lease's holder, only once.
@@ -422,6 +449,7 @@ update streams
 set    cursor = :cursor, pages_count = pages_count + 1,
        records_count = records_count + :records, items_count = items_count + :items,
        state = :state, error = cast(:error as text), expires_at = @after(:seconds), failures = 0,
+       waiting_for = null, overruns = :overruns,
        expected_count = coalesce(cast(:expected_count as bigint), expected_count),
        full_completed_at = case when :state = 'COMPLETE'
                                      and exists (select 1 from jobs j
@@ -445,6 +473,14 @@ values (:stream_id, :generation, :cursor_hash, :number, :records, :items, @now)
 on conflict (stream_id, generation, cursor_hash) do nothing
 returning number;
 
+-- name: prune_stream_pages
+-- Keeps the latest pages of this pass, and those whose number is a power of two: whatever the length
+-- of a loop of cursors, one of these is in it and comes again.
+delete from stream_pages
+where  stream_id = :stream_id
+       and (generation < :generation
+            or number <= :before and (number & (number - 1)) <> 0);
+
 -- name: renew_stream
 -- The lease of a stream whose next page takes long.
 update streams
@@ -456,20 +492,21 @@ returning id;
 -- The slice ended; the stream continues later.
 update streams
 set    token = null, worker = null, expires_at = null, available_at = @after(:delay),
-       failures = failures + :failed, error = cast(:error as text), updated_at = @now
+       failures = :failures, error = cast(:error as text),
+       waiting_for = cast(:waiting_for as text), overruns = :overruns, updated_at = @now
 where  id = :id and token = :token;
 
 -- name: fail_stream
 update streams
 set    state = 'FAILED', token = null, worker = null, expires_at = null, error = :error,
-       updated_at = @now
+       waiting_for = null, updated_at = @now
 where  id = :id and token = :token;
 
 -- name: reopen_streams
 -- Streams that failed or stopped at a cap continue from their cursors.
 update streams
-set    state = 'RUNNING', failures = 0, error = null, available_at = @now,
-       token = null, worker = null, expires_at = null,
+set    state = 'RUNNING', failures = 0, error = null, waiting_for = null, overruns = 0,
+       available_at = @now, token = null, worker = null, expires_at = null,
        max_items = coalesce(cast(:max_items as bigint), max_items), updated_at = @now
 where  job_id = :job_id and state in ('FAILED', 'CAPPED')
 returning id;
@@ -520,76 +557,9 @@ from   jobs j
 where  j.state = 'RUNNING' and j.pipeline in (@each(:pipelines, text))
        and j.reference is null and s.state = 'RUNNING' and s.available_at <= @now
        and (s.worker is null or s.expires_at <= @now)
+       and (:slow = 1 or s.overruns = 0)
        and not exists (select 1 from kill_switches k
                        where k.scope in ('all', 'pipeline:' || j.pipeline, 'source:' || s.source));
-
--- name: declare_gate
--- The gate's limits as its pipeline declares them.
-insert into gates (name, spacing, jitter, concurrency, next_at, updated_at)
-values (:name, :spacing, :jitter, :concurrency, @now, @now)
-on conflict (name) do update
-set spacing = excluded.spacing, jitter = excluded.jitter, concurrency = excluded.concurrency,
-    updated_at = excluded.updated_at;
-
--- name: default_gate
--- A gate that no pipeline declared gets the limits of the settings.
-insert into gates (name, spacing, jitter, concurrency, next_at, updated_at)
-values (:name, :spacing, :jitter, :concurrency, @now, @now)
-on conflict (name) do nothing;
-
--- name: slow_gate
--- A host's Crawl-delay raises the spacing and never lowers it.
-update gates
-set    spacing = :spacing, updated_at = @now
-where  name = :name and spacing < :spacing;
-
--- name: gate
--- The gate, locked, with the database's time and the kill switch that covers it.
-select g.spacing, g.jitter, g.concurrency, g.next_at, g.closed_until, g.reason, @now,
-       (select k.scope from kill_switches k
-        where k.scope in ('all', 'source:' || g.name) limit 1)
-from   gates g
-where  g.name = :name
-@for_update;
-
--- name: reserve_gate
--- Start times up to then are reserved.
-update gates
-set    next_at = @after(:seconds)
-where  name = :name;
-
--- name: held_slots
--- Slots that other workers hold, and how many workers hold some.
-select coalesce(cast(sum(slots) as bigint), 0), count(*)
-from   gate_holds
-where  gate = :gate and worker <> :worker and expires_at > @now;
-
--- name: hold_slots
-insert into gate_holds (gate, worker, slots, expires_at)
-values (:gate, :worker, :slots, @after(:seconds))
-on conflict (gate, worker) do update
-set slots = excluded.slots, expires_at = excluded.expires_at;
-
--- name: drop_slots
--- A worker that stops returns its slots.
-delete from gate_holds
-where  worker = :worker;
-
--- name: close_gate
--- No request passes before then; a later end wins.
-update gates
-set    closed_until = case when closed_until is null or closed_until < @after(:seconds)
-                           then @after(:seconds) else closed_until end,
-       reason = :reason, updated_at = @now
-where  name = :name;
-
--- name: order_gate
--- Set by a person: closed for that long from now, or open.
-update gates
-set    closed_until = case when :seconds > 0 then @after(:seconds) end,
-       reason = cast(:reason as text), updated_at = @now
-where  name = :name
-returning name;
 
 -- name: switches_over_job
 -- Of the kill switches, those that cover a pipeline or one of the sources.
@@ -609,13 +579,28 @@ where  scope = :scope
 returning scope;
 
 -- name: add_worker
-insert into workers (name, host, pid, pipelines, listens, started_at, seen_at)
-values (:name, :host, :pid, :pipelines, :listens, @now, @now);
+insert into workers (name, host, machine, pid, pipelines, listens, started_at, seen_at)
+values (:name, :host, :machine, :pid, :pipelines, :listens, @now, @now);
 
 -- name: see_worker
+-- One that was taken for lost is not.
 update workers
-set    seen_at = @now
+set    seen_at = @now, stopped_at = null
 where  name = :name
+returning name;
+
+-- name: lost_workers
+-- Workers that were not seen for too long, beside the one that looks.
+select   name
+from     workers
+where    stopped_at is null and name <> :observer and seen_at <= @after(:ago)
+order by name;
+
+-- name: lose_worker
+-- Compare and set: of two processes that see it lost, one frees what it held.
+update workers
+set    stopped_at = @now
+where  name = :name and stopped_at is null and seen_at <= @after(:ago)
 returning name;
 
 -- name: stop_worker

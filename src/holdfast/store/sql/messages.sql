@@ -13,6 +13,14 @@ where  id = :job_id and (:kind <> 'discover' or lane <> 'UPLOAD');
 insert into outbox (message_id, job_id, kind, queue, payload, available_at, failures, created_at)
 values (:message_id, :job_id, 'message', :queue, :payload, @after(:delay), 0, @now);
 
+-- name: send_message
+-- A message for an exchange of others, in order with the other such messages.
+insert into outbox (message_id, job_id, kind, exchange, routing_key, headers, payload, available_at,
+                    failures, created_at)
+values (coalesce(cast(:message_id as text), @uuid), 0, 'message', :exchange, :routing_key, :headers,
+        :payload, @now, 0, @now)
+returning message_id;
+
 -- name: lock_due_jobs
 -- The jobs whose due messages this relay takes now; one lock for each keeps their order.
 select distinct job_id
@@ -20,8 +28,8 @@ from   (select job_id from outbox where available_at <= @now order by available_
 
 -- name: due_messages
 -- Read after the lock: what another relay sent before is gone.
-select   o.id, o.message_id, o.job_id, o.kind, o.queue, o.payload, o.trace, j.lane, o.failures,
-         o.created_at
+select   o.id, o.message_id, o.job_id, o.kind, o.queue, o.exchange, o.routing_key, o.headers,
+         o.payload, o.trace, j.lane, o.failures, o.created_at
 from     outbox o
          left join jobs j on j.id = o.job_id
 where    o.job_id in (@each(:job_ids, bigint)) and o.available_at <= @now
@@ -77,6 +85,15 @@ from   (select hi, lo from ranges
         where job_id = :job_id and available_at <= @now
               and (worker is null or expires_at <= @now)
         order by available_at, id limit 16) free;
+
+-- name: free_streams
+-- How many streams of a job could be walked now.
+select count(*)
+from   streams s
+       join jobs j on j.id = s.job_id
+where  s.job_id = :job_id and s.state = 'RUNNING' and s.available_at <= @now
+       and (s.worker is null or s.expires_at <= @now) and j.lane <> 'UPLOAD'
+       and not exists (select 1 from kill_switches k where k.scope = 'source:' || s.source);
 
 -- name: hasten_owner
 -- Its owner may have another worker now: what was put off until then is sent at once.

@@ -24,6 +24,23 @@ set    ended_at = @now, ended = :ended, error = cast(:error as text),
                      - pages_before
 where  id = :id and ended_at is null;
 
+-- name: drop_empty_slice
+-- A look at a source that had nothing leaves no trace: a quiet source would fill the table.
+delete from stream_slices
+where  id = :id and ended_at is null
+       and pages_before = (select s.pages_count from streams s where s.id = stream_slices.stream_id)
+returning id;
+
+-- name: prune_slices
+-- The latest slices of a stream stay.
+delete from stream_slices
+where  stream_id = :stream_id
+       and id <= (select   id
+                  from     stream_slices
+                  where    stream_id = :stream_id
+                  order by id desc
+                  limit    1 offset :kept);
+
 -- name: job_concludes
 select concludes
 from   jobs
@@ -86,7 +103,7 @@ where  pipeline = :pipeline and source = :source;
 -- name: reopen_stream
 -- Its pipeline found that the stream has to be walked on.
 update streams
-set    state = 'RUNNING', cursor = :cursor, failures = 0, error = null,
+set    state = 'RUNNING', cursor = :cursor, failures = 0, error = null, waiting_for = null,
        available_at = @after(:delay), token = null, worker = null, expires_at = null,
        updated_at = @now
 where  id = :id;

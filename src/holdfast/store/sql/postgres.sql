@@ -23,7 +23,7 @@ on conflict (job_id, seq, number) do nothing;
 -- Of two jobs that meet the same new key, one gets it.
 insert into keys (scope, key, content_hash, job_id, seq)
 select :scope, value ->> 0, value ->> 1, :job_id, cast(value ->> 2 as bigint)
-from   json_array_elements(:rows)
+from   json_array_elements(cast(:rows as json))
 on conflict (scope, key) do nothing
 returning key;
 
@@ -31,7 +31,7 @@ returning key;
 -- A known key now names a newer item, unless it was moved since.
 update keys
 set    content_hash = value ->> 1, job_id = :job_id, seq = cast(value ->> 2 as bigint)
-from   json_array_elements(:rows) v(value)
+from   json_array_elements(cast(:rows as json)) v(value)
 where  keys.scope = :scope and keys.key = value ->> 0
        and keys.job_id = cast(value ->> 3 as bigint) and keys.seq = cast(value ->> 4 as bigint)
 returning keys.key;
@@ -80,6 +80,18 @@ select pg_notify('holdfast_outbox', '')
 from   added
 where  cast(:delay as double precision) <= 0;
 
+-- name: send_message
+-- A message for an exchange of others, in order with the other such messages.
+with added as (
+    insert into outbox (message_id, job_id, kind, exchange, routing_key, headers, payload,
+                        available_at, failures, created_at)
+    values (coalesce(cast(:message_id as text), @uuid), 0, 'message', :exchange, :routing_key,
+            :headers, :payload, @now, 0, @now)
+    returning message_id
+)
+select message_id, pg_notify('holdfast_outbox', '')
+from   added;
+
 -- name: lock_due_jobs
 -- The jobs whose due messages this relay takes now; one lock for each keeps their order.
 with due as materialized (
@@ -107,3 +119,116 @@ where  id = :job_id;
 select cast(extract(epoch from clock_timestamp() - min(xact_start)) as double precision)
 from   pg_stat_activity
 where  datname = current_database() and pid <> pg_backend_pid();
+
+-- name: take_sequence
+-- A block of sequence numbers; a crash leaves a harmless gap. To a standing job many add at once, who
+-- would wait for each other at its row: it takes numbers from a sequence instead.
+with moved as (
+    update jobs
+    set    next_seq = next_seq + :count
+    where  id = :job_id and standing = 0
+    returning next_seq - :count as first_seq
+)
+select first_seq, cast(null as bigint[]) as seqs
+from   moved
+union all
+select null, (select array_agg(nextval('standing_seqs')) from generate_series(1, :count))
+from   jobs
+where  id = :job_id and standing = 1;
+
+-- name: add_enqueued_items
+insert into items (job_id, seq, key, input)
+select :job_id, cast(value ->> 0 as bigint), value ->> 1, value -> 2
+from   json_array_elements(cast(:rows as json));
+
+-- name: add_enqueued_range
+insert into ranges (job_id, lo, hi, again, available_at, settled, expiries, lone_expiries,
+                    item_bytes, since, owner_id, pipeline)
+select :job_id, cast(:lo as bigint), cast(:hi as bigint), 0,
+       coalesce(cast(cast(:run_at as text) as timestamptz), @now), 0, 0, 0,
+       cast(:item_bytes as bigint), @now, owner_id, pipeline
+from   jobs
+where  id = :job_id;
+
+-- name: enqueue
+-- Items, their range and the count of one call in one round trip, without a lock on any row: an
+-- application may hold its transaction open for long. The numbers of calls at the same time mix;
+-- each stretch without a gap is a range.
+with candidates as materialized (
+    select id, owner_id, pipeline
+    from   jobs
+    where  standing = 1 and state <> 'CANCELLED' and pipeline = :pipeline
+           and (cast(:owner as text) = '' or owner_id = :owner)
+    limit  2
+),
+job as materialized (
+    select *
+    from   candidates
+    where  (select count(*) from candidates) = 1
+),
+numbered as materialized (
+    select nextval('standing_seqs') as seq, value as input
+    from   job, json_array_elements(cast(:inputs as json))
+),
+added as (
+    insert into items (job_id, seq, input)
+    select job.id, numbered.seq, numbered.input
+    from   job, numbered
+),
+ranged as (
+    insert into ranges (job_id, lo, hi, again, available_at, settled, expiries, lone_expiries,
+                        item_bytes, since, owner_id, pipeline)
+    select job.id, lo, hi, 0, coalesce(cast(cast(:run_at as text) as timestamptz), @now), 0, 0, 0,
+           cast(:item_bytes as bigint), @now, owner_id, pipeline
+    from   job,
+           (select min(seq) as lo, max(seq) as hi
+            from   (select seq, seq - row_number() over (order by seq) as stretch
+                    from numbered) n
+            group by stretch) s
+),
+counted as (
+    insert into counters (job_id, accepted, done, not_found, skipped, error, retried, throttled,
+                          known, updated_at)
+    select id, (select count(*) from numbered), 0, 0, 0, 0, 0, 0, 0, @now
+    from   job
+)
+select (select count(*) from candidates), job.id,
+       (select pg_notify('holdfast_work', cast(job.id as text))
+        where  job.id is not null and cast(:run_at as text) is null
+               and (select count(*) from (@arrivals) r) < 8)
+from   (select 1) one
+       left join job on true;
+
+-- fragment: arrivals
+select 1
+from   ranges
+where  job_id = job.id and available_at between @after(-0.02) and @now
+limit  8
+
+-- name: notify_work
+-- Wakes workers when this transaction commits. Not while records come fast: workers look by
+-- themselves then, and commits that give notice come one after the other.
+select pg_notify('holdfast_work', cast(job.id as text))
+from   (select cast(:job_id as bigint) as id) job
+where  (select count(*) from (@arrivals) r) < 8;
+
+-- name: settle_rest
+-- The same fence for the last settlements of leases, which end their ranges. In the order of their
+-- ids: two transactions that end some of the same ranges must not wait for each other.
+delete from ranges
+using  (select *
+        from   unnest($1::bigint[], $2::text[], $3::bigint[]) f (id, token, settled)
+        order by id) f
+where  ranges.id = f.id and ranges.token = f.token and ranges.settled = f.settled
+       and exists (select 1 from jobs j
+                   where j.id = ranges.job_id and j.state in ('RUNNING', 'PAUSED'))
+returning ranges.id;
+
+-- name: fresh_items_of
+-- As fresh_items, of several ranges.
+select   i.seq, i.input, 0, 0, 0
+from     json_array_elements(cast(:spans as json)) s
+         join items i on i.job_id = :job_id
+                         and i.seq between cast(s.value ->> 0 as bigint)
+                                       and cast(s.value ->> 1 as bigint)
+order by i.seq;

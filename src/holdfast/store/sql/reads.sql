@@ -12,7 +12,7 @@ from   alembic_version;
 -- fragment: job_columns
 id, pipeline, name, state, owner_id, mode, lane, reference, input_key, columns, options,
 max_items, error, created_at, started_at, finished_at, updated_at, discovered_at, trace, ip,
-file_id, standing
+file_id, pruned_at, standing
 
 -- name: job
 select @job_columns
@@ -24,7 +24,7 @@ where  id = :job_id;
 select   id
 from     jobs
 where    pipeline = :pipeline and input_key = :input_key and owner_id = :owner_id
-         and state <> 'CANCELLED'
+         and state not in ('CANCELLED', 'DELETING')
 order by id desc
 limit    1;
 
@@ -75,7 +75,7 @@ from   ranges r
 where  r.job_id = :job_id and r.again = 1 and o.status = 'PENDING';
 
 -- name: live_workers
-select   name, host, pid, pipelines, started_at, seen_at
+select   name, host, machine, pid, pipelines, started_at, seen_at
 from     workers
 where    stopped_at is null and seen_at > @after(-1.0 * :lost_seconds)
 order by name;
@@ -90,12 +90,6 @@ group by pipeline;
 select   scope, actor, reason, since
 from     kill_switches
 order by scope;
-
--- name: gates
-select   name, spacing, jitter, concurrency, next_at, closed_until, reason,
-         case when closed_until > @now then 1 else 0 end as closed
-from     gates
-order by name;
 
 -- name: schedules
 select   name, reference, cron, zone, options, enabled, next_at, last_at, last_job_id, error

@@ -34,3 +34,28 @@ from   (select value ->> 0 as key, value ->> 1 as hash, value ->> 2 as seq,
 where  keys.scope = :scope and keys.key = v.key
        and keys.job_id = v.was_job and keys.seq = v.was_seq
 returning keys.key;
+
+-- name: add_enqueued_items
+insert into items (job_id, seq, key, input)
+select :job_id, value ->> 0, value ->> 1, value -> 2
+from   json_each(:rows);
+
+-- name: settle_rest
+-- The same fence for the last settlements of leases, which end their ranges.
+delete from ranges
+where  id = ? and token = ? and settled = ?
+       and exists (select 1 from jobs j
+                   where j.id = ranges.job_id and j.state in ('RUNNING', 'PAUSED'))
+returning id;
+
+-- name: fresh_items_of
+-- As fresh_items, of several ranges.
+select   i.seq, i.input, 0, 0, 0
+from     json_each(:spans) s
+         join items i on i.job_id = :job_id
+                         and i.seq between s.value ->> 0 and s.value ->> 1
+order by i.seq;
+
+-- name: enqueue
+-- Not used: here a statement writes one table.
+select :pipeline, :owner, :inputs, :item_bytes, :run_at;

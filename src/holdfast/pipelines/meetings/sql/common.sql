@@ -408,3 +408,22 @@ select @highlight(meetings_search, p.text, :words)
 from   meetings_search
        join meetings_pages p on p.id = meetings_search.rowid
 where  @has_words(meetings_search, :words) and meetings_search.rowid = :page_id;
+
+-- name: meetings_delete_job_counts
+-- What belongs to one job alone goes with it. Pages and their history belong to the municipality:
+-- other jobs have read and changed them too.
+delete from meetings_counts
+where  job_id = :job_id and :limit > 0
+returning job_id;
+
+-- name: meetings_delete_job_differences
+delete from meetings_differences
+where  job_id = :job_id
+       and (kind, upstream_id) in (select kind, upstream_id from meetings_differences
+                                   where job_id = :job_id limit :limit)
+returning job_id;
+
+-- name: meetings_delete_job_rejects
+delete from meetings_rejects
+where  job_id = :job_id and :limit > 0
+returning job_id;

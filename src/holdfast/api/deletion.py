@@ -1,0 +1,59 @@
+"""Deleting a job, a file, an export, an account with everything that belongs to it."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+from pydantic import Field
+
+from holdfast.api.identity import Admin, Operator, PartsOf, Someone, require_session
+from holdfast.api.jobs import ScopedJob, describe_job
+from holdfast.api.shapes import Id, JobShape, Shape
+from holdfast.api.users import NameInPath
+from holdfast.console.person import Person
+from holdfast.errors import UserError
+
+router = APIRouter(prefix="/api", tags=["deletion"])
+
+
+class DeletedUser(Shape):
+    name: str = Field(examples=["ada"])
+    state: str = Field(examples=["DELETING"])
+
+
+@router.delete("/jobs/{jobId}", status_code=202, summary="Delete a job")
+async def delete_job(job: ScopedJob, person: Operator, parts: PartsOf) -> JobShape:
+    """With its items, outcomes, keys, exports and the rows of its pipeline. Its entries in the
+    audit stay. Responds when the job is DELETING; the rest goes in the background, and `why` says
+    how much is left. When nothing is, the job does not exist any more."""
+    await parts.deletions.jobs.begin(job.id, person.name)
+    return await describe_job(await parts.store.reads.job(job.id), person, parts)
+
+
+@router.delete("/files/{file_id}", status_code=204, summary="Delete a stored file")
+async def delete_file(file_id: Id, person: Operator, parts: PartsOf) -> Response:
+    """Refused while an unfinished job may read it. Jobs over images read them whenever an
+    item is processed: delete those jobs first."""
+    await parts.deletions.delete_file(file_id, person.scope, person.name)
+    return Response(status_code=204)
+
+
+@router.delete("/exports/{export_id}", status_code=204, summary="Delete an export")
+async def delete_export(export_id: Id, person: Someone, parts: PartsOf) -> Response:
+    await parts.deletions.delete_export(export_id, _export_scope(person), person.name)
+    return Response(status_code=204)
+
+
+@router.delete("/users/{name}", status_code=202, summary="Delete an account and its data")
+async def delete_user(name: NameInPath, person: Admin, parts: PartsOf) -> DeletedUser:
+    """The person is shut out at once. Their jobs, files, exports, tokens and sessions go in the
+    background, at last the account. The audit keeps their name."""
+    require_session(person, "delete an account")
+    if name == person.name:
+        raise UserError("you cannot delete your own account", "Ask another admin.")
+    await parts.deletions.begin_user(name, person.name)
+    return DeletedUser(name=name, state="DELETING")
+
+
+def _export_scope(person: Person) -> str | None:
+    """Only admins delete the exports of others."""
+    return None if person.is_admin else person.name

@@ -1,0 +1,124 @@
+"""Deletes files, exports, and everything that belongs to one person."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.console.console import Console
+from holdfast.console.exports import Export
+from holdfast.console.files import StoredFile
+from holdfast.engine.deletion import Deleter
+from holdfast.errors import UnfitState
+from holdfast.store.audit import add_audit
+from holdfast.store.database import Database, verb
+from holdfast.store.driver import Transaction
+
+_OF_USER = (
+    "delete_sessions_of_user",
+    "delete_links_of_user",
+    "delete_tokens_of_user",
+    "delete_second_factor_of_user",
+    "delete_recovery_codes_of_user",
+    "delete_requests_of_user",
+    "delete_operations_of_user",
+    "delete_user",
+)
+_PAGE = 100
+
+
+class DeletionRows:
+    """The rows. Bytes go before the row that names them: what is interrupted can be repeated."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def require_unused(self, file: StoredFile) -> None:
+        rows = await self._database.fetch("job_using_file", {"file_id": file.id})
+        if rows:
+            raise UnfitState(
+                f"job {rows[0]['id']} may still read file {file.id}",
+                "Cancel or delete the job first, or wait until it is done.",
+            )
+
+    @verb
+    async def delete_file(self, tx: Transaction, file: StoredFile, actor: str) -> None:
+        if await tx.take("delete_file", {"id": file.id}):
+            detail = {"name": file.name, "size": file.size, "owner": file.owner_id}
+            await add_audit(tx, actor, "file.deleted", None, str(file.id), detail)
+
+    @verb
+    async def delete_export(self, tx: Transaction, export: Export, actor: str) -> None:
+        if await tx.take("delete_export", {"id": export.id}):
+            detail = {"format": export.format, "owner": export.owner_id}
+            await add_audit(tx, actor, "export.deleted", export.job_id, str(export.id), detail)
+
+    @verb
+    async def mark_user(self, tx: Transaction, name: str, actor: str) -> None:
+        if await tx.take("mark_user", {"name": name}):
+            await add_audit(tx, actor, "user.deleting", None, name)
+
+    async def deleting_users(self) -> list[str]:
+        return [row[0] for row in await self._database.fetch("deleting_users")]
+
+    async def jobs_of(self, owner: str) -> list[int]:
+        params = {"owner": owner, "limit": _PAGE}
+        return [row[0] for row in await self._database.fetch("jobs_of_owner", params)]
+
+    @verb
+    async def delete_user(self, tx: Transaction, name: str, actor: str) -> None:
+        """The account and all that lets somebody in. Audit entries keep the name."""
+        for query in _OF_USER:
+            await tx.run(query, {"name": name})
+        await add_audit(tx, actor, "user.deleted", None, name)
+
+
+class Deletions:
+    def __init__(self, console: Console, deleter: Deleter, log: Any) -> None:
+        self._console = console
+        self._rows = DeletionRows(console.store.database)
+        self.jobs = deleter
+        self._log = log
+
+    async def delete_file(self, file_id: int, scope: str | None, actor: str) -> None:
+        file = await self._console.files.file(file_id, scope)
+        await self._rows.require_unused(file)
+        await self._delete_file(file, actor)
+
+    async def delete_export(self, export_id: int, scope: str | None, actor: str) -> None:
+        await self._delete_export(await self._console.exports.export(export_id, scope), actor)
+
+    async def begin_user(self, name: str, actor: str) -> None:
+        """Shuts the person out and commits to deleting everything of theirs; `look` does it."""
+        await self._console.people.user(name)
+        await self._console.people.change_user(name, actor, disabled=True)
+        await self._rows.mark_user(name, actor)
+        self._log.info("user.deleting", user=name, by=actor)
+
+    async def look(self) -> None:
+        """Deletes what people asked for: jobs, and all that belongs to somebody."""
+        await self.jobs.look()
+        for name in await self._rows.deleting_users():
+            await self.delete_user(name, "engine")
+
+    async def delete_user(self, name: str, actor: str) -> None:
+        while job_ids := await self._rows.jobs_of(name):
+            for job_id in job_ids:
+                await self.jobs.begin(job_id, actor)
+                await self.jobs.delete(job_id)
+        while exports := await self._console.exports.page(name, _PAGE):
+            for export in exports:
+                await self._delete_export(export, actor)
+        while files := await self._console.files.page(name, _PAGE):
+            for file in files:
+                await self._delete_file(file, actor)
+        await self._rows.delete_user(name, actor)
+        self._log.info("user.deleted", user=name)
+
+    async def _delete_file(self, file: StoredFile, actor: str) -> None:
+        await self.jobs.remove(file.key)
+        await self._rows.delete_file(file, actor)
+
+    async def _delete_export(self, export: Export, actor: str) -> None:
+        if export.key is not None:
+            await self.jobs.remove(export.key)
+        await self._rows.delete_export(export, actor)

@@ -1,0 +1,69 @@
+-- Deleting files, exports and what belongs to one person.
+
+-- name: job_using_file
+-- A job that may still read it.
+select id
+from   jobs
+where  file_id = :file_id and state in ('QUEUED', 'RUNNING', 'PAUSED')
+limit  1;
+
+-- name: delete_file
+delete from files
+where  id = :id
+returning id;
+
+-- name: delete_export
+delete from exports
+where  id = :id
+returning id;
+
+-- name: mark_user
+update users
+set    deleting = 1, disabled = 1, updated_at = @now
+where  name = :name and deleting = 0
+returning name;
+
+-- name: deleting_users
+select   name
+from     users
+where    deleting = 1
+order by name;
+
+-- name: jobs_of_owner
+select   id
+from     jobs
+where    owner_id = :owner
+order by id
+limit    :limit;
+
+-- name: delete_sessions_of_user
+delete from sessions
+where  user_name = :name;
+
+-- name: delete_links_of_user
+delete from login_links
+where  user_name = :name;
+
+-- name: delete_tokens_of_user
+delete from tokens
+where  user_name = :name;
+
+-- name: delete_second_factor_of_user
+delete from second_factors
+where  user_name = :name;
+
+-- name: delete_recovery_codes_of_user
+delete from recovery_codes
+where  user_name = :name;
+
+-- name: delete_requests_of_user
+delete from requests
+where  user_name = :name;
+
+-- name: delete_operations_of_user
+delete from operations
+where  owner_id = :name;
+
+-- name: delete_user
+delete from users
+where  name = :name;

@@ -1,0 +1,78 @@
+"""Adding records to a standing job: the one function behind request, command and message.
+
+Applications add records in their own transaction instead; see `holdfast.store.applications`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from holdfast.errors import UnfitState, UserError
+from holdfast.model import Job, JobState
+from holdfast.pipeline import Pipeline
+from holdfast.store import Store
+from holdfast.store.enqueue import Addition, Enqueued, field_key, new_item
+from holdfast.store.idempotency import RequestKey
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """`key` names the field whose value is a record's key; otherwise the pipeline's own key counts,
+    where it dedupes and is known here."""
+
+    rows: Iterable[Any]
+    key: str | None = None
+    run_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Adding:
+    store: Store
+    pipelines: Mapping[str, Pipeline]
+    max_input_bytes: int
+    log: Any
+
+    async def add(self, job: Job, records: Records, request: RequestKey | None = None) -> Enqueued:
+        """Returns after the commit."""
+        addition = self.addition(job, records)
+        enqueued = await self.store.additions.enqueue(addition, request)
+        self._log(enqueued)
+        return enqueued
+
+    async def add_once(self, job: Job, records: Records, message_id: str, kind: str) -> None:
+        """The records of a message, in the transaction that records the message."""
+        addition = self.addition(job, records)
+        enqueued = await self.store.messages.accept_items(message_id, kind, addition)
+        if enqueued is None:
+            self.log.info("message.repeated", message_id=message_id, type=kind)
+        else:
+            self._log(enqueued)
+
+    def addition(self, job: Job, records: Records) -> Addition:
+        """Refuses what the job cannot accept now."""
+        if not job.standing or job.state is JobState.CANCELLED:
+            state = f"is {job.state}" if job.standing else "is not a standing job"
+            raise UnfitState(
+                f"job {job.id} {state} and accepts no records",
+                f"Open a standing job: holdfast open {job.pipeline}",
+            )
+        if records.run_at is not None and records.run_at.tzinfo is None:
+            raise UserError("the time to run at has no time zone")
+        key = self._key(job, records)
+        items = [new_item(row, key(row), self.max_input_bytes) for row in records.rows]
+        return Addition(job.pipeline, job.owner_id, items, records.run_at)
+
+    def _key(self, job: Job, records: Records) -> Any:
+        if records.key is not None:
+            return lambda row: field_key(row, records.key)
+        pipeline = self.pipelines.get(job.pipeline)
+        if pipeline is not None and pipeline.dedupe is not None:
+            return pipeline.key
+        return lambda row: None
+
+    def _log(self, enqueued: Enqueued) -> None:
+        fields = {"job_id": enqueued.job_id, "items": enqueued.accepted, "known": enqueued.known}
+        self.log.debug("items.added", **fields)

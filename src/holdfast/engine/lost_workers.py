@@ -1,0 +1,71 @@
+"""Finds workers that died without a word, so that nobody waits for their leases to expire."""
+
+from __future__ import annotations
+
+import socket
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from holdfast.store import Store
+
+
+class LostWorkers:
+    """`observer` is the process that looks."""
+
+    def __init__(self, store: Store, observer: str, lost_seconds: float, log: Any) -> None:
+        self._store = store
+        self._observer = observer
+        self._lost_seconds = lost_seconds
+        self._log = log
+        self._suspects: set[str] = set()
+
+    async def free(self) -> None:
+        """One look: frees the ranges, streams and gate places of lost workers."""
+        workers = self._store.workers
+        lost = set(await workers.lost(self._observer, self._lost_seconds))
+        # Lost at two looks: when a whole machine has slept, everybody seems lost to the first.
+        certain, self._suspects = lost & self._suspects, lost
+        for name in sorted(certain):
+            await self._free(name, self._lost_seconds)
+        for name in await self._dead_here():
+            await self._free(name, 0.0)
+
+    async def _free(self, name: str, lost_seconds: float) -> None:
+        job_ids = await self._store.workers.free_lost(name, lost_seconds)
+        if job_ids is None:
+            return
+        self._log.warning("worker.lost", worker=name, jobs=job_ids)
+        for job_id in job_ids:  # its last item may have been set aside
+            await self._store.outcomes.complete(job_id)
+
+    async def _dead_here(self) -> list[str]:
+        """Workers of this machine whose process is gone, before their heartbeat is missed."""
+        here = this_machine()
+        return [
+            worker["name"]
+            for worker in await self._store.workers.live(self._lost_seconds)
+            if worker["machine"] == here and not _is_running(worker["pid"])
+        ]
+
+
+@cache
+def this_machine() -> str:
+    """Where a process id means the same process: host names repeat in containers, whose processes
+    do not see each other."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return socket.gethostname()
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+    except psutil.Error:
+        return True

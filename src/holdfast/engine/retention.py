@@ -1,0 +1,141 @@
+"""Lets go what is older than the policies keep, a bounded amount at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+from holdfast.engine.deletion import Deleter
+from holdfast.store import Store
+from holdfast.store.retention import Policies, ago
+
+_ROUNDS = 50
+_JOBS = 20
+_MANY = 10**9
+
+
+class Kept(NamedTuple):
+    """A policy, and how much it would remove now."""
+
+    what: str
+    keeps: str
+    removes: int | None
+
+
+class Retention:
+    def __init__(self, store: Store, deleter: Deleter, policies: Policies, log: Any) -> None:
+        self._store = store
+        self._rows = store.retention
+        self._deleter = deleter
+        self._policies = policies
+        self._log = log
+
+    async def apply(self) -> None:
+        """One round: what is left after it goes in the next."""
+        policies, rows = self._policies, self._rows
+        jobs = await rows.old_jobs(policies, _JOBS)
+        for job_id in jobs:
+            await self._deleter.begin(job_id, "retention")
+        await self._deleter.look()
+        await self._repeat(rows.drop_old_attempts, policies.attempts_days)
+        await self._repeat(rows.drop_old_decisions, policies.decisions_days)
+        if policies.samples_days is not None:
+            await rows.drop_old_samples(policies.samples_days)
+        if policies.inbox_days is not None:
+            await self._store.messages.forget_messages(-ago(policies.inbox_days)["ago"])
+        files, exports = await self._drop_files(), await self._drop_exports()
+        audit, pruned = await self._prune_audit(), await self._prune_passes()
+        if jobs or files or exports or audit or pruned:
+            self._log.info(
+                "retention.applied", jobs=len(jobs), files=files, exports=exports, audit=audit,
+                pruned=pruned,
+            )  # fmt: skip
+
+    async def _repeat(self, drop: Callable[[float], Awaitable[int]], days: float | None) -> None:
+        if days is None:
+            return
+        for _ in range(_ROUNDS):
+            if not await drop(days):
+                return
+
+    async def _drop_files(self) -> int:
+        if self._policies.files_days is None:
+            return 0
+        files = await self._rows.old_files(self._policies.files_days, _ROUNDS)
+        for file in files:
+            await self._deleter.remove(file["key"])
+            await self._rows.drop_file(file)
+        return len(files)
+
+    async def _drop_exports(self) -> int:
+        if self._policies.exports_days is None:
+            return 0
+        exports = await self._rows.old_exports(self._policies.exports_days, _ROUNDS)
+        for export in exports:
+            if export["key"] is not None:
+                await self._deleter.remove(export["key"])
+            await self._rows.drop_export(export)
+        return len(exports)
+
+    async def _prune_audit(self) -> int:
+        """A day late, so that its own note of it is written once a day and not all the time."""
+        days = self._policies.audit_days
+        if days is None or not await self._rows.count("count_old_audit", **ago(days + 1)):
+            return 0
+        return await self._store.audit.prune_audit(-ago(days)["ago"], "retention")
+
+    async def _prune_passes(self) -> int:
+        """The items of passes that a later, verified one has made obsolete."""
+        jobs = await self._rows.superseded_jobs(_JOBS)
+        for job_id in jobs:
+            await self._rows.mark_pruned(job_id)
+        for job_id in await self._rows.pruned_jobs_with_items(_JOBS):
+            for _ in range(_ROUNDS):
+                if not await self._store.deletion.delete_items(job_id):
+                    break
+        return len(jobs)
+
+    async def preview(self) -> list[Kept]:
+        """What each policy would remove now."""
+        policies, rows = self._policies, self._rows
+        jobs = Policies(jobs_days=policies.jobs_days), Policies(jobs_count=policies.jobs_count)
+        by_age, by_count = [await rows.old_jobs(each, _MANY) for each in jobs]
+        kept = [
+            Kept("jobs, by age", _days(policies.jobs_days), len(by_age)),
+            Kept("jobs, by number", _count(policies.jobs_count), len(by_count)),
+        ]
+        for what, days, query in (
+            ("attempts", policies.attempts_days, "count_old_attempts"),
+            ("decisions", policies.decisions_days, "count_old_decisions"),
+            ("inbox", policies.inbox_days, "count_old_messages"),
+            ("audit", policies.audit_days, "count_old_audit"),
+        ):
+            count = 0 if days is None else await rows.count(query, **ago(days))
+            kept.append(Kept(what, _days(days), count))
+        return [*kept, *await self._preview_others()]
+
+    async def _preview_others(self) -> list[Kept]:
+        policies, rows = self._policies, self._rows
+        samples = files = exports = 0
+        if policies.samples_days is not None:
+            bucket = await rows.sample_bucket(policies.samples_days)
+            samples = await rows.count("count_old_samples", bucket=bucket)
+        if policies.files_days is not None:
+            files = len(await rows.old_files(policies.files_days, _MANY))
+        if policies.exports_days is not None:
+            exports = len(await rows.old_exports(policies.exports_days, _MANY))
+        superseded = len(await rows.superseded_jobs(_MANY))
+        return [
+            Kept("samples", _days(policies.samples_days), samples),
+            Kept("files", _days(policies.files_days), files),
+            Kept("exports", _days(policies.exports_days), exports),
+            Kept("items of earlier passes", "until a later pass is verified", superseded),
+        ]
+
+
+def _days(days: float | None) -> str:
+    return "everything" if days is None else f"{days:,.12g} days"
+
+
+def _count(count: int | None) -> str:
+    return "everything" if count is None else f"the newest {count:,} of each owner"

@@ -1,0 +1,145 @@
+"""Queues of others, read by the consumers of extensions. A message is acknowledged after the commit
+of what it contains."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from aio_pika.abc import AbstractChannel
+
+from holdfast.consumers import BadMessage, Incoming, QueueConsumer
+from holdfast.engine.patience import backoff, patiently
+from holdfast.errors import DatabaseGone, PipelineError, UserError
+from holdfast.messaging.consumer import Consumer
+from holdfast.messaging.delivery import Delivery
+from holdfast.messaging.topology import QUEUES, Topology
+from holdfast.model import Record
+from holdfast.observe.metrics import Metrics
+from holdfast.pipeline import Tx
+from holdfast.tasks import end_tasks
+
+#: Tries of a message that fails unexpectedly, and the first and longest wait between them.
+_TRIES = 4
+_FIRST_SECONDS = 0.5
+_LONGEST_SECONDS = 30.0
+
+#: Takes a message in one transaction, once; False if it was taken before.
+Fill = Callable[[Tx], Awaitable[Sequence[Record] | None]]
+Accept = Callable[[str | None, str, Fill], Awaitable[bool]]
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignQueue:
+    """A queue as its consumer declares it."""
+
+    topology: Topology
+    spec: QueueConsumer
+
+    def __post_init__(self) -> None:
+        if self.spec.queue in QUEUES or self.spec.queue.startswith(f"{self.topology.prefix}."):
+            raise PipelineError(
+                f"the queue {self.spec.queue} is one of Holdfast's own",
+                "Choose another name, or another HOLDFAST_QUEUE_PREFIX.",
+            )
+
+    @property
+    def word(self) -> str:
+        return self.spec.queue
+
+    @property
+    def name(self) -> str:
+        return self.spec.queue
+
+    async def declare(self, channel: AbstractChannel) -> None:
+        await self.topology.declare(channel)  # for the dead letters
+        if not self.spec.declares:
+            await channel.get_queue(self.name, ensure=True)
+            return
+        queue = await self.topology.declare_foreign(channel, self.name)
+        for binding in self.spec.bindings:
+            if binding.kind is None:
+                exchange = await channel.get_exchange(binding.exchange, ensure=True)
+            else:
+                exchange = await channel.declare_exchange(
+                    binding.exchange, binding.kind, durable=True
+                )
+            await queue.bind(exchange, binding.routing_key)
+
+
+class ForeignConsumer:
+    """Reads one queue: at most `prefetch` messages at once, each in a transaction of its own."""
+
+    def __init__(
+        self,
+        spec: QueueConsumer,
+        consumer: Consumer,
+        accept: Accept,
+        metrics: Metrics,
+        rng: random.Random,
+        log: Any,
+    ) -> None:
+        self._spec = spec
+        self._consumer = consumer
+        self._accept = accept
+        self._metrics = metrics
+        self._rng = rng
+        self._log = log
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Until it is cancelled; what is not acknowledged by then is delivered again."""
+        try:
+            async for delivery in self._consumer:
+                task = asyncio.create_task(self._take(delivery))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+        finally:
+            await end_tasks(self._tasks)
+
+    async def _take(self, delivery: Delivery) -> None:
+        """Tries again here: RabbitMQ would deliver a message that is given back at once."""
+        waits = backoff(self._rng, _FIRST_SECONDS, _LONGEST_SECONDS)
+        for number in range(1, _TRIES + 1):
+            try:
+                await self._take_once(delivery)
+                return
+            except DatabaseGone:  # only when the delivery is lost: it comes again
+                return
+            except BadMessage as bad:
+                await self._set_aside(delivery, bad.code, bad.reason)
+                return
+            except Exception as error:
+                text = error.message if isinstance(error, UserError) else str(error)
+                reason = f"{type(error).__name__}: {text}"
+                if number == _TRIES:
+                    await self._set_aside(delivery, "FAILED", reason)
+                    return
+                seconds = next(waits)
+                self._log.warning(
+                    "message.failed", queue=self._spec.queue, error=reason, seconds=seconds
+                )
+            await asyncio.sleep(seconds)
+
+    async def _take_once(self, delivery: Delivery) -> None:
+        message = Incoming(
+            self._spec.queue,
+            delivery.body,
+            delivery.headers,
+            delivery.message_id,
+            delivery.redelivered,
+        )
+        known = delivery.message_id and f"{self._spec.queue} {delivery.message_id}"
+        spec = self._spec
+        take = partial(self._accept, known or None, spec.queue, lambda tx: spec.take(tx, message))
+        is_new = await patiently(take, self._log, self._rng, give_up=lambda: delivery.is_lost)
+        await delivery.ack()
+        self._metrics.messages.labels("foreign", "taken" if is_new else "repeated").inc()
+
+    async def _set_aside(self, delivery: Delivery, code: str, reason: str) -> None:
+        await delivery.reject_to_dead(code, reason)
+        self._metrics.messages.labels("foreign", "dead").inc()

@@ -1,0 +1,29 @@
+"""`items.add` messages: a program in any language may add records to a standing job."""
+
+from __future__ import annotations
+
+from holdfast.engine.adding import Adding, Records
+from holdfast.messaging.envelope import ItemsAdd, Message
+from holdfast.messaging.signing import MessageTrust
+
+
+class ItemAdds:
+    """`owner`: whose standing job a message without an owner means. To take any would let unsigned
+    messages write into the jobs of all."""
+
+    def __init__(self, adding: Adding, trust: MessageTrust, owner: str) -> None:
+        self._adding = adding
+        self._trust = trust
+        self._owner = owner
+
+    async def add(self, message: Message, request: ItemsAdd, payload: bytes) -> None:
+        """Stores the records in the transaction that records the message."""
+        header, store = message.header, self._adding.store
+        self._trust.check(payload, header.signature, request.owner)
+        if header.signature is not None:
+            self._trust.check_age(header.created_at, await store.jobs.now())
+        owner = request.owner or self._owner
+        job_id = await store.additions.standing_job(request.pipeline, owner)
+        job = await store.reads.job(job_id)
+        records = Records(request.rows, request.key)
+        await self._adding.add_once(job, records, header.message_id, header.type)

@@ -1,0 +1,144 @@
+"""Deletes jobs with everything that belongs to them, in chunks, while workers run.
+
+The state DELETING is committed first: nothing can be claimed, ingested or settled afterwards. What
+was settled before it is committed by the time the ranges are gone, and goes with the rest. A
+process that dies in between leaves a job in DELETING, which any other continues.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.model import JobState
+from holdfast.store.audit import add_audit
+from holdfast.store.database import Database, verb
+from holdfast.store.driver import Row, Transaction
+from holdfast.store.job_states import move
+
+#: What has no item to go with, each in chunks.
+_LEFTOVERS = (
+    "delete_decisions",
+    "delete_samples",
+    "delete_stream_pages",
+    "delete_stream_slices",
+    "delete_letters",
+)
+_OF_ITEMS = (
+    "delete_items",
+    "delete_outcomes",
+    "delete_attempts",
+    "delete_rulings",
+    "delete_item_letters",
+)
+#: A few rows for each job.
+_LAST = (
+    "delete_exports_of_job",
+    "delete_counters",
+    "delete_outbox",
+    "delete_turns",
+    "delete_streams",
+    "delete_job",
+)
+_CHUNK = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """Items of a job that are still to be deleted, and how many there were; both at most."""
+
+    items: int
+    of: int
+
+
+class Deletion:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @verb("mark_deleting")
+    async def mark(self, tx: Transaction, job_id: int, actor: str) -> JobState:
+        """From here on the job is no more than what is left of it."""
+        rows = await tx.fetch("job_to_delete", {"job_id": job_id})
+        if rows and rows[0]["state"] == JobState.DELETING:
+            return JobState.DELETING
+        detail = {name: rows[0][name] for name in _SHOWN} if rows else {}
+        return await move(tx, job_id, "delete", actor, detail)
+
+    async def deleting_jobs(self) -> list[int]:
+        return [row[0] for row in await self._database.fetch("deleting_jobs")]
+
+    async def left(self, job_id: int) -> Left:
+        rows = await self._database.fetch("item_span", {"job_id": job_id})
+        if not rows or rows[0]["first_seq"] is None:
+            return Left(0, 0 if not rows else rows[0]["next_seq"] - 1)
+        return Left(rows[0]["next_seq"] - rows[0]["first_seq"], rows[0]["next_seq"] - 1)
+
+    async def export_keys(self, job_id: int) -> list[str]:
+        """Where the file store has its exports."""
+        rows = await self._database.fetch("export_keys_of_job", {"job_id": job_id})
+        return [row["key"] for row in rows]
+
+    async def delete_chunk(self, job_id: int) -> bool:
+        """Deletes some of a job in DELETING; False when nothing is left but its row."""
+        return await self.delete_items(job_id) or await self._delete_leftovers(job_id)
+
+    @verb
+    async def delete_items(self, tx: Transaction, job_id: int) -> bool:
+        """A chunk of items of a job in DELETING, or of one that is pruned; False if none is
+        left."""
+        jobs = await tx.fetch("job_to_delete", {"job_id": job_id})
+        if not jobs or (jobs[0]["state"] != JobState.DELETING and jobs[0]["pruned_at"] is None):
+            return False
+        rows = await tx.fetch("items_to_delete", {"job_id": job_id, "limit": _CHUNK})
+        if not rows:
+            return False
+        await _delete_keys(tx, job_id, [row["key"] for row in rows if row["key"] is not None])
+        chunk = {"job_id": job_id, "lo": rows[0]["seq"], "hi": rows[-1]["seq"]}
+        for query in _OF_ITEMS:
+            await tx.run(query, chunk)
+        return True
+
+    @verb
+    async def _delete_leftovers(self, tx: Transaction, job_id: int) -> bool:
+        job = await _deleting(tx, job_id)
+        if job is None:
+            return False
+        chunk = {"job_id": job_id, "limit": _CHUNK}
+        for query in (*self._domain_queries(job["pipeline"]), *_LEFTOVERS):
+            if await tx.take(query, chunk):
+                return True
+        return False
+
+    def _domain_queries(self, pipeline: str) -> list[str]:
+        """An extension's own: PIPELINE_delete_job and those that begin with it and a `_`, in
+        alphabetical order. Each deletes up to :limit rows of :job_id and returns them."""
+        name = f"{pipeline}_delete_job"
+        queries = self._database.driver.queries
+        return sorted(query for query in queries if query == name or query.startswith(f"{name}_"))
+
+    @verb
+    async def finish_deletion(self, tx: Transaction, job_id: int) -> bool:
+        """Deletes the last rows; False if the job is gone or was never to be deleted."""
+        job = await _deleting(tx, job_id)
+        if job is None:
+            return False
+        for query in _LAST:
+            await tx.run(query, {"job_id": job_id})
+        detail = {name: job[name] for name in _SHOWN}
+        await add_audit(tx, "engine", "job.deleted", job_id, job["name"], detail)
+        return True
+
+
+_SHOWN = ("pipeline", "name", "owner_id")
+
+
+async def _deleting(tx: Transaction, job_id: int) -> Row | None:
+    """The job, locked, if it is to be deleted."""
+    rows = await tx.fetch("job_to_delete", {"job_id": job_id})
+    return rows[0] if rows and rows[0]["state"] == JobState.DELETING else None
+
+
+async def _delete_keys(tx: Transaction, job_id: int, keys: list[str]) -> None:
+    if not keys:
+        return
+    scopes = [row["scope"] for row in await tx.fetch("key_scopes")]
+    await tx.run("delete_keys", {"job_id": job_id, "keys": keys, "scopes": scopes})

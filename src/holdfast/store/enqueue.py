@@ -1,0 +1,176 @@
+"""Enqueue: adds records to a standing job, in whatever transaction it is given.
+
+Nothing that another process needs is locked or updated: an application may hold its transaction
+open for long. A cancel does not wait for it either; what is committed after it is swept away.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import orjson
+
+from holdfast.errors import NotThere, UnfitState, UserError
+from holdfast.json_depth import DEEPEST, is_too_deep
+from holdfast.model import SliceKind
+from holdfast.pipeline import Dedupe
+from holdfast.store.admission import admit_records
+from holdfast.store.announcements import announce
+from holdfast.store.counters import add_counts
+from holdfast.store.database import Database, verb
+from holdfast.store.driver import Transaction
+from holdfast.store.idempotency import RequestKey, note_made
+from holdfast.store.ingest import NewItem, NewItems, select_by_key
+from holdfast.store.instants import sqlite_instant
+from holdfast.store.sequence import stretches, take_sequence
+from holdfast.store.storable import storable_key
+
+#: As the setting HOLDFAST_MAX_INPUT_BYTES, which applications do not read.
+MAX_INPUT_BYTES = 10 * 1024 * 1024
+
+
+class Enqueued(NamedTuple):
+    """`known`: records that became no item, because their key is known."""
+
+    job_id: int
+    accepted: int
+    known: int
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """Records for the standing job of a pipeline: of one owner, or the only one that it has."""
+
+    pipeline: str
+    owner: str  # "": whichever
+    items: Sequence[NewItem]
+    run_at: datetime | None = None
+
+    @property
+    def item_bytes(self) -> int:
+        return sum(len(item.input) for item in self.items) // max(1, len(self.items))
+
+    @property
+    def due(self) -> str | None:
+        return None if self.run_at is None else sqlite_instant(self.run_at)
+
+
+class Additions:
+    """For requests and messages, whose transaction is ours."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def standing_job(self, pipeline: str, owner: str) -> int:
+        """The standing job of an owner, or the only one of the pipeline."""
+        async with self._database.driver.reading() as tx:
+            return (await _standing_job(tx, Addition(pipeline, owner, ())))[0]
+
+    @verb
+    async def enqueue(
+        self, tx: Transaction, addition: Addition, request: RequestKey | None = None
+    ) -> Enqueued:
+        await admit_records(tx, addition.pipeline)
+        enqueued = await enqueue(tx, addition)
+        await note_made(tx, request, enqueued.job_id)
+        return enqueued
+
+
+async def enqueue(tx: Transaction, addition: Addition) -> Enqueued:
+    if not addition.items:
+        return Enqueued((await _standing_job(tx, addition))[0], 0, 0)
+    has_keys = any(item.key is not None for item in addition.items)
+    write = _write_together if tx.writes_together and not has_keys else _write_in_steps
+    enqueued = await write(tx, addition)
+    if enqueued.accepted:
+        await announce(tx, enqueued.job_id, SliceKind.PROCESS)
+    return enqueued
+
+
+async def _write_together(tx: Transaction, addition: Addition) -> Enqueued:
+    params = {
+        "pipeline": addition.pipeline,
+        "owner": addition.owner,
+        "inputs": f"[{','.join(item.input for item in addition.items)}]",
+        "item_bytes": addition.item_bytes,
+        "run_at": addition.due,
+    }
+    rows = await tx.take("enqueue", params)
+    _require_one(addition, rows[0][0])
+    return Enqueued(rows[0][1], len(addition.items), 0)
+
+
+async def _write_in_steps(tx: Transaction, addition: Addition) -> Enqueued:
+    job_id, options = await _standing_job(tx, addition)
+    seqs = await take_sequence(tx, job_id, len(addition.items))
+    dedupe = Dedupe(**options.get("_dedupe") or {"scope": addition.pipeline})
+    new_items = await select_by_key(tx, job_id, seqs, addition.items, None, dedupe)
+    if new_items.rows:
+        await _add_items(tx, job_id, new_items, addition)
+    await add_counts(tx, job_id, accepted=new_items.count, known=new_items.known)
+    if new_items.rows and addition.run_at is None:
+        await tx.run("notify_work", {"job_id": job_id})
+    return Enqueued(job_id, new_items.count, new_items.known)
+
+
+async def _add_items(tx: Transaction, job_id: int, new_items: NewItems, addition: Addition) -> None:
+    rows = [(seq, item.key, orjson.Fragment(item.input.encode())) for seq, item in new_items.rows]
+    await tx.run("add_enqueued_items", {"job_id": job_id, "rows": orjson.dumps(rows).decode()})
+    due, item_bytes = addition.due, addition.item_bytes
+    for lo, hi in stretches(new_items.taken, [seq for seq, _ in new_items.rows]):
+        span = {"job_id": job_id, "lo": lo, "hi": hi}
+        await tx.run("add_enqueued_range", {**span, "run_at": due, "item_bytes": item_bytes})
+
+
+async def _standing_job(tx: Transaction, addition: Addition) -> tuple[int, Mapping[str, Any]]:
+    target = {"pipeline": addition.pipeline, "owner": addition.owner}
+    rows = await tx.scan("standing_jobs", target)
+    _require_one(addition, len(rows))
+    return int(rows[0][0]), orjson.loads(rows[0][1])
+
+
+def _require_one(addition: Addition, jobs: int) -> None:
+    if jobs > 1:
+        raise UnfitState(
+            f"several owners have a standing job of the pipeline {addition.pipeline}",
+            "Name one of them: owner=...",
+        )
+    if not jobs:
+        whose = f" of {addition.owner}" if addition.owner else ""
+        raise NotThere(
+            f"there is no standing job{whose} of the pipeline {addition.pipeline}",
+            f"Open one: holdfast open {addition.pipeline}",
+        )
+
+
+def new_item(row: Any, key: str | None = None, max_bytes: int = MAX_INPUT_BYTES) -> NewItem:
+    """A row as an item: JSON of a size and depth that every process can read."""
+    if not isinstance(row, Mapping):
+        raise UserError(f"a record is not an object: {row!r:.80}")
+    try:
+        encoded = orjson.dumps(dict(row))
+    except (TypeError, ValueError) as error:
+        raise UserError(f"a record is not JSON: {error}") from error
+    if len(encoded) > max_bytes:
+        raise UserError(f"a record has {len(encoded):,} bytes; at most {max_bytes:,} are accepted")
+    text = encoded.decode()
+    if is_too_deep(text):
+        raise UserError(f"a record nests deeper than {DEEPEST} levels")
+    key = storable_key(key)
+    return NewItem(text, key, "" if key is None else content_hash(encoded))
+
+
+def field_key(row: Any, name: str) -> str:
+    """The value of one field as the record's key."""
+    value = row.get(name) if isinstance(row, Mapping) else None
+    if value is None:
+        raise UserError(f"a record has no {name!r}, which is the key")
+    return str(value)
+
+
+def content_hash(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()[:32]

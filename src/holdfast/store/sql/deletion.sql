@@ -1,0 +1,132 @@
+-- Deleting a job: its state first, its ranges next, then everything else in chunks.
+
+-- name: deleting_jobs
+select   id
+from     jobs
+where    state = 'DELETING'
+order by id;
+
+-- name: items_to_delete
+-- The next chunk; items go first, so that nobody can decide about one that is going.
+select   seq, key
+from     items
+where    job_id = :job_id
+order by seq
+limit    :limit;
+
+-- name: key_scopes
+-- The scopes of all keys: a few, found by hopping through the index.
+with recursive hop(scope) as (
+    select min(scope) from keys
+    union all
+    select (select min(k.scope) from keys k where k.scope > hop.scope)
+    from   hop
+    where  hop.scope is not null
+)
+select scope
+from   hop
+where  scope is not null;
+
+-- name: delete_keys
+-- Only those that still name an item of this job.
+delete from keys
+where  scope in (@each(:scopes, text)) and key in (@each(:keys, text)) and job_id = :job_id;
+
+-- name: delete_items
+delete from items
+where  job_id = :job_id and seq between :lo and :hi;
+
+-- name: delete_outcomes
+delete from outcomes
+where  job_id = :job_id and seq between :lo and :hi;
+
+-- name: delete_attempts
+delete from attempts
+where  job_id = :job_id and seq between :lo and :hi;
+
+-- name: delete_rulings
+delete from rulings
+where  job_id = :job_id and seq between :lo and :hi;
+
+-- name: delete_item_letters
+delete from dead_letters
+where  job_id = :job_id and seq between :lo and :hi;
+
+-- name: delete_decisions
+delete from decisions
+where  id in (select id from decisions where job_id = :job_id order by id limit :limit)
+returning id;
+
+-- name: delete_samples
+delete from samples
+where  job_id = :job_id
+       and bucket in (select bucket from samples where job_id = :job_id order by bucket
+                      limit :limit)
+returning bucket;
+
+-- name: delete_stream_pages
+-- Those of the streams that the job walked last.
+delete from stream_pages
+where  (stream_id, generation, cursor_hash) in
+       (select p.stream_id, p.generation, p.cursor_hash
+        from   streams s
+               join stream_pages p on p.stream_id = s.id
+        where  s.job_id = :job_id
+        limit  :limit)
+returning number;
+
+-- name: delete_stream_slices
+delete from stream_slices
+where  id in (select l.id
+              from   streams s
+                     join stream_slices l on l.stream_id = s.id
+              where  s.job_id = :job_id
+              limit  :limit)
+returning id;
+
+-- name: delete_letters
+delete from dead_letters
+where  id in (select id from dead_letters where job_id = :job_id limit :limit)
+returning id;
+
+-- name: export_keys_of_job
+select key
+from   exports
+where  job_id = :job_id and key is not null;
+
+-- name: delete_exports_of_job
+delete from exports
+where  job_id = :job_id;
+
+-- name: delete_counters
+delete from counters
+where  job_id = :job_id;
+
+-- name: delete_outbox
+delete from outbox
+where  job_id = :job_id;
+
+-- name: delete_turns
+delete from turns
+where  job_id = :job_id;
+
+-- name: delete_streams
+delete from streams
+where  job_id = :job_id;
+
+-- name: delete_job
+delete from jobs
+where  id = :job_id;
+
+-- name: job_to_delete
+-- What its last entry in the audit says of it; the row is locked.
+select pipeline, name, owner_id, state, pruned_at
+from   jobs
+where  id = :job_id
+@for_update;
+
+-- name: item_span
+-- Where what is left of a job's items begins, and where it ended.
+select (select min(seq) from items where job_id = :job_id) as first_seq, next_seq
+from   jobs
+where  id = :job_id;

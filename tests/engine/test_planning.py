@@ -1,0 +1,77 @@
+"""What a plan orders: one job on several sources, with a lane, caps and options."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import structlog
+
+from holdfast import Lane, Mark, Page, Pipeline, Planned, Record, Start
+from holdfast.engine.control import Control
+from holdfast.errors import PipelineError
+from holdfast.model import JobState
+from holdfast.store import Store
+from tests.engine.one_worker import work
+
+
+class Stations(Pipeline):
+    """Starts what the request names, in one job; first marks it, as a webhook would."""
+
+    name = "stations"
+
+    async def plan(self, tx: Any, request: Any, standings: Any, now: Any) -> Planned:
+        known = await standings(request["sources"])
+        marks = [Mark(standing.stream_id, rerun=True) for standing in known]
+        return Planned([*marks, Start(request["sources"], "daily", "a job", **request["more"])])
+
+    async def discover(self, source: str, cursor: Any, ctx: Any) -> AsyncIterator[Page]:
+        numbers = range(ctx.options.get("readings", 3))
+        yield Page([Record({"of": source, "n": n}) for n in numbers], end=True)
+
+    async def process(self, row: Any, ctx: Any) -> Any:
+        return row
+
+
+async def order(store: Store, *sources: str, **more: Any) -> int:
+    control = Control(store, "tester", structlog.get_logger())
+    request = {"sources": list(sources), "more": more}
+    return (await control.request(Stations(), request)).job_ids[0]
+
+
+async def test_one_job_reads_all_sources_of_its_start(store: Store) -> None:
+    options = {"readings": 5}
+    job_id = await order(
+        store, "hill", "harbour", "hill", lane=Lane.SENTINEL, options=options, max_items=7,
+        max_items_per_source=4,
+    )  # fmt: skip
+    await work(store, Stations())
+    job = await store.reads.job(job_id)
+    assert (job.state, job.lane, job.max_items) == (JobState.DONE, Lane.SENTINEL, 7)
+    assert job.given_options == options
+    streams = await store.streams.of_job(job_id)
+    assert sorted((s.source, s.mode, s.max_items) for s in streams) == [
+        ("harbour", "daily", 4), ("hill", "daily", 4),
+    ]  # fmt: skip
+    assert (await store.reads.counters(job_id)).done == 7
+
+
+async def test_start_clears_the_marks_of_all_its_sources(store: Store) -> None:
+    await order(store, "hill", "harbour")
+    await work(store, Stations())
+    job_id = await order(store, "hill", "harbour")
+    standings = await store.plans.standings("stations")
+    assert {(s.job_id, s.generation, s.rerun_requested) for s in standings} == {(job_id, 2, False)}
+
+
+async def test_lane_is_that_of_the_pipeline_unless_the_start_names_one(store: Store) -> None:
+    assert (await store.reads.job(await order(store, "hill"))).lane is Lane.BACKFILL
+    assert (await store.reads.job(await order(store, "pier", lane=Lane.EVENT))).lane is Lane.EVENT
+
+
+def test_start_needs_a_source_and_a_lane_that_discovers() -> None:
+    with pytest.raises(PipelineError, match="names no source"):
+        Start([], "daily", "nothing")
+    with pytest.raises(PipelineError, match="lane UPLOAD"):
+        Start("hill", "daily", "a job", lane=Lane.UPLOAD)

@@ -1,0 +1,290 @@
+"""The scenarios of deletion, and a job that has something in every table."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from holdfast.console import open_console
+from holdfast.console.deletion import DeletionRows
+from holdfast.console.exports import NewExport
+from holdfast.console.files import NewFile, StoredFile
+from holdfast.console.rulings import NewRuling
+from holdfast.errors import NotThere, UnfitState
+from holdfast.model import ItemStatus, JobState
+from holdfast.pipeline import Dedupe
+from holdfast.rulings import RulingKind
+from holdfast.store import DecisionRow, NewJob, NewStream, Settlement, Store
+from tests.store.checks import (
+    claim,
+    claim_one,
+    execute,
+    fetch,
+    ingest,
+    keyed,
+    lease_stream,
+    make_job,
+    outcome_of,
+    records,
+    state_of,
+    work_off,
+)
+from tests.store.scenarios import SCENARIOS, scenario
+
+__all__ = ["SCENARIOS"]
+
+KEYS = ("a", "b", "c", "d")
+
+
+async def rich_job(store: Store, scope: str = "demo", pipeline: str = "demo") -> int:
+    """A running job: done, failed, retried, ruled and open items, and whatever else there is."""
+    job_id = await make_job(store, pipeline=pipeline)
+    stream = await lease_stream(store, job_id)
+    await ingest(store, stream, keyed(*KEYS), Dedupe(scope))
+    claimed = await claim_one(store, job_id, size=3)
+    done, failed, again = claimed.rows
+    outcomes = [
+        outcome_of(done),
+        outcome_of(failed, ItemStatus.ERROR),
+        outcome_of(again, ItemStatus.PENDING),
+    ]
+    decisions = [DecisionRow("claim", 1, 2, "for the test")]
+    settlement = Settlement(claimed.lease, outcomes, last=True)
+    assert not await store.outcomes.settle(job_id, "one", [settlement], decisions=decisions)
+    job = await store.reads.job(job_id)
+    ruling = NewRuling(RulingKind.REJECT, None, "wrong", "ada", 0)
+    await open_console(store).rulings.rule(job, done[0], ruling)
+    await open_console(store).exports.add_export(NewExport("local", job_id, "csv", (), False))
+    await store.samples.take_samples()
+    await execute(
+        store,
+        "insert into dead_letters (kind, job_id, seq, pipeline, code, message, state, created_at)"
+        " values ('item', :j, :s, 'demo', 'CRASHED', 'x', 'OPEN', @now)",
+        j=job_id,
+        s=failed[0],
+    )
+    await execute(
+        store, "insert into turns (job_id, kind, resent) values (:j, 'process', 0)", j=job_id
+    )
+    return job_id
+
+
+async def traces_of(store: Store, job_id: int) -> dict[str, int]:
+    """Table -> rows of the job that are left, apart from the audit."""
+    left = {}
+    for table in (
+        "items", "ranges", "outcomes", "attempts", "counters", "keys", "streams", "dead_letters",
+        "decisions", "outbox", "turns", "samples", "rulings", "exports",
+    ):  # fmt: skip
+        rows = await fetch(store, f"select 1 from {table} where job_id = :j", j=job_id)
+        left[table] = len(rows)
+    left["jobs"] = len(await fetch(store, "select 1 from jobs where id = :j", j=job_id))
+    return {table: count for table, count in left.items() if count}
+
+
+async def delete_all(store: Store, job_id: int) -> None:
+    with suppress(NotThere):
+        await store.deletion.mark(job_id, "tester")
+    await store.jobs.drop_ranges(job_id)
+    while await store.deletion.delete_chunk(job_id):
+        pass
+    await store.deletion.finish_deletion(job_id)
+
+
+class _Deleted:
+    async def prepare(store: Store) -> int:  # type: ignore[misc]
+        return await rich_job(store, f"scope {await store.jobs.now()}")
+
+    async def act(store: Store, job_id: int) -> None:  # type: ignore[misc]
+        await delete_all(store, job_id)
+
+    async def check(store: Store, job_id: int) -> None:  # type: ignore[misc]
+        assert await traces_of(store, job_id) == {}
+        acts = await fetch(store, "select action from audit where job_id = :j", j=job_id)
+        assert [row[0] for row in acts].count("job.deleted") == 1
+
+
+for _verb in ("delete_items", "delete_leftovers", "finish_deletion"):
+    scenario(_verb)(_Deleted)
+
+
+@scenario("mark_deleting")
+class MarkedJob:
+    async def prepare(store: Store) -> int:  # type: ignore[misc]
+        return await rich_job(store, f"scope {await store.jobs.now()}")
+
+    async def act(store: Store, job_id: int) -> None:  # type: ignore[misc]
+        assert await store.deletion.mark(job_id, "tester") is JobState.DELETING
+
+    async def check(store: Store, job_id: int) -> None:  # type: ignore[misc]
+        assert await state_of(store, job_id) is JobState.DELETING
+        assert await claim(store, job_id) == []
+
+
+async def stored_file(store: Store, owner: str = "ada") -> StoredFile:
+    new = NewFile(owner, "a.csv", "upload", f"uploads/{await store.jobs.now()}", 3, "abc", {})
+    files = open_console(store).files
+    return await files.file(await files.add_file(new))
+
+
+@scenario("delete_file")
+class DeletedFile:
+    async def prepare(store: Store) -> StoredFile:  # type: ignore[misc]
+        return await stored_file(store)
+
+    async def act(store: Store, file: StoredFile) -> None:  # type: ignore[misc]
+        await DeletionRows(store.database).delete_file(file, "tester")
+
+    async def check(store: Store, file: StoredFile) -> None:  # type: ignore[misc]
+        assert await fetch(store, "select 1 from files where id = :i", i=file.id) == []
+
+
+@scenario("delete_export")
+class DeletedExport:
+    async def prepare(store: Store) -> int:  # type: ignore[misc]
+        new = NewExport("ada", 1, "csv", (), False)
+        return await open_console(store).exports.add_export(new)
+
+    async def act(store: Store, export_id: int) -> None:  # type: ignore[misc]
+        with suppress(NotThere):
+            export = await open_console(store).exports.export(export_id)
+            await DeletionRows(store.database).delete_export(export, "tester")
+
+    async def check(store: Store, export_id: int) -> None:  # type: ignore[misc]
+        assert await fetch(store, "select 1 from exports where id = :i", i=export_id) == []
+
+
+class _DeletedUser:
+    async def prepare(store: Store) -> str:  # type: ignore[misc]
+        name = f"user {await store.jobs.now()}"
+        with suppress(UnfitState):
+            await open_console(store).people.add_user(name, "operator", None, "tester")
+        return name
+
+    async def act(store: Store, name: str) -> None:  # type: ignore[misc]
+        rows = DeletionRows(store.database)
+        await rows.mark_user(name, "tester")
+        await rows.delete_user(name, "tester")
+
+    async def check(store: Store, name: str) -> None:  # type: ignore[misc]
+        assert await fetch(store, "select 1 from users where name = :n", n=name) == []
+
+
+for _verb in ("mark_user", "delete_user"):
+    scenario(_verb)(_DeletedUser)
+
+
+async def age(store: Store, table: str, column: str, where: str, **params: object) -> None:
+    await execute(store, f"update {table} set {column} = @after(-864000) where {where}", **params)
+
+
+@scenario("drop_old_attempts")
+class OldAttempts:
+    async def prepare(store: Store) -> int:  # type: ignore[misc]
+        job_id = await rich_job(store, f"scope {await store.jobs.now()}")
+        await store.jobs.cancel(job_id, "tester")
+        await age(store, "jobs", "finished_at", "id = :j", j=job_id)
+        return job_id
+
+    async def act(store: Store, job_id: int) -> None:  # type: ignore[misc]
+        while await store.retention.drop_old_attempts(1.0):
+            pass
+
+    async def check(store: Store, job_id: int) -> None:  # type: ignore[misc]
+        assert "attempts" not in await traces_of(store, job_id)
+
+
+@scenario("drop_old_decisions")
+class OldDecisions:
+    async def prepare(store: Store) -> int:  # type: ignore[misc]
+        job_id = await rich_job(store, f"scope {await store.jobs.now()}")
+        await age(store, "decisions", "at", "job_id = :j", j=job_id)
+        return job_id
+
+    async def act(store: Store, job_id: int) -> None:  # type: ignore[misc]
+        while await store.retention.drop_old_decisions(1.0):
+            pass
+
+    async def check(store: Store, job_id: int) -> None:  # type: ignore[misc]
+        assert "decisions" not in await traces_of(store, job_id)
+
+
+@scenario("drop_old_samples")
+class OldSamples:
+    async def prepare(store: Store) -> int:  # type: ignore[misc]
+        job_id = await rich_job(store, f"scope {await store.jobs.now()}")
+        await execute(
+            store, "update samples set bucket = bucket - 100000 where job_id = :j", j=job_id
+        )
+        return job_id
+
+    async def act(store: Store, job_id: int) -> None:  # type: ignore[misc]
+        await store.retention.drop_old_samples(1.0)
+
+    async def check(store: Store, job_id: int) -> None:  # type: ignore[misc]
+        assert "samples" not in await traces_of(store, job_id)
+
+
+@scenario("drop_file")
+class OldFile:
+    async def prepare(store: Store) -> int:  # type: ignore[misc]
+        file = await stored_file(store)
+        await age(store, "files", "created_at", "id = :i", i=file.id)
+        return file.id
+
+    async def act(store: Store, file_id: int) -> None:  # type: ignore[misc]
+        for file in await store.retention.old_files(1.0, 100):
+            await store.retention.drop_file(file)
+
+    async def check(store: Store, file_id: int) -> None:  # type: ignore[misc]
+        assert await fetch(store, "select 1 from files where id = :i", i=file_id) == []
+
+
+@scenario("drop_export")
+class OldExport:
+    async def prepare(store: Store) -> int:  # type: ignore[misc]
+        new = NewExport("ada", 1, "csv", (), False)
+        export_id = await open_console(store).exports.add_export(new)
+        await age(store, "exports", "finished_at", "id = :i", i=export_id)
+        return export_id
+
+    async def act(store: Store, export_id: int) -> None:  # type: ignore[misc]
+        for export in await store.retention.old_exports(1.0, 100):
+            await store.retention.drop_export(export)
+
+    async def check(store: Store, export_id: int) -> None:  # type: ignore[misc]
+        assert await fetch(store, "select 1 from exports where id = :i", i=export_id) == []
+
+
+async def superseded_pass(store: Store, name: str) -> int:
+    """A finished pass over a source that a later, verified one has read again."""
+    passes = []
+    for _ in range(2):
+        new = NewJob("demo", name, [NewStream(name, name)], concludes=True)
+        job_id = await store.jobs.create(new, "tester")
+        stream = await lease_stream(store, job_id)
+        await ingest(store, stream, records(3), end=True)
+        await work_off(store, job_id)
+        await execute(
+            store, "update jobs set state = 'DONE', finished_at = @now where id = :j", j=job_id
+        )
+        passes.append(job_id)
+    await execute(
+        store, "update streams set verified_at = @after(5) where job_id = :j", j=passes[1]
+    )
+    return passes[0]
+
+
+@scenario("mark_pruned")
+class PrunedPass:
+    async def prepare(store: Store) -> int:  # type: ignore[misc]
+        return await superseded_pass(store, f"pass {await store.jobs.now()}")
+
+    async def act(store: Store, job_id: int) -> None:  # type: ignore[misc]
+        for superseded in await store.retention.superseded_jobs(100):
+            await store.retention.mark_pruned(superseded)
+        while await store.deletion.delete_items(job_id):
+            pass
+
+    async def check(store: Store, job_id: int) -> None:  # type: ignore[misc]
+        assert not {"items", "outcomes"} & set(await traces_of(store, job_id))
+        assert (await store.reads.counters(job_id)).done == 3

@@ -1,0 +1,151 @@
+"""Deleted jobs leave nothing but their audit, whoever works on them, and take nothing of others."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from contextlib import suppress
+
+import pytest
+import structlog
+
+from holdfast.engine.deletion import Deleter
+from holdfast.errors import LeaseLost, NotThere
+from holdfast.model import ItemStatus, JobState
+from holdfast.pipeline import Dedupe
+from holdfast.store import Store
+from tests.store.checks import (
+    assert_all_sound,
+    claim,
+    claim_one,
+    execute,
+    fetch,
+    filled_job,
+    ingest,
+    keyed,
+    lease_stream,
+    make_job,
+    records,
+    settle,
+    state_of,
+)
+from tests.store.deletion_scenarios import KEYS, delete_all, rich_job, traces_of
+
+
+def deleter(store: Store, removed: list[str]) -> Deleter:
+    async def remove(key: str) -> None:
+        removed.append(key)
+
+    return Deleter(store, remove, structlog.get_logger())
+
+
+async def test_nothing_of_a_deleted_job_is_left_but_its_audit(store: Store) -> None:
+    job_id, other = await rich_job(store), await rich_job(store, "another")
+    before = await traces_of(store, other)
+    assert set(await traces_of(store, job_id)) >= {"keys", "rulings", "attempts", "samples"}
+    removed: list[str] = []
+    await execute(store, "update exports set key = 'exports/1' where job_id = :j", j=job_id)
+    deletion = deleter(store, removed)
+    assert await deletion.begin(job_id, "ada") is JobState.DELETING
+    await deletion.look()
+    assert await traces_of(store, job_id) == {}
+    assert await traces_of(store, other) == before
+    assert removed == ["exports/1"]
+    acts = await fetch(
+        store, "select actor, action from audit where job_id = :j order by id", j=job_id
+    )
+    assert [tuple(act) for act in acts][-2:] == [("ada", "delete"), ("engine", "job.deleted")]
+    with pytest.raises(NotThere):
+        await deletion.begin(job_id, "ada")
+    await assert_all_sound(store)
+
+
+async def test_stream_histories_go_with_their_job(store: Store) -> None:
+    job_id = await rich_job(store)
+    await delete_all(store, job_id)
+    assert await fetch(store, "select 1 from stream_pages") == []
+    assert await fetch(store, "select 1 from stream_slices") == []
+
+
+async def test_keys_of_a_deleted_job_are_new_again_and_those_of_others_are_not(
+    store: Store,
+) -> None:
+    job_id = await rich_job(store)
+    later = await make_job(store)
+    stream = await lease_stream(store, later)
+    changed = await ingest(store, stream, keyed("a", content="other"), Dedupe("demo"))
+    assert changed.accepted == 1  # the key names an item of the later job now
+    await delete_all(store, job_id)
+    again = await ingest(store, stream, keyed(*KEYS), Dedupe("demo"), end=True)
+    assert (again.accepted, again.known) == (4, 0)  # b, c, d; a has another content again
+    assert {row[0] for row in await fetch(store, "select job_id from keys")} == {later}
+
+
+async def test_worker_that_holds_a_range_writes_nothing_any_more(store: Store) -> None:
+    job_id = await filled_job(store, 6)
+    claimed = await claim_one(store, job_id)
+    await store.deletion.mark(job_id, "ada")
+    assert await settle(store, claimed) == [claimed.lease]
+    await delete_all(store, job_id)
+    assert await settle(store, claimed) == [claimed.lease]
+    assert await traces_of(store, job_id) == {}
+
+
+async def test_discovery_of_a_deleted_job_adds_nothing(store: Store) -> None:
+    job_id = await make_job(store)
+    stream = await lease_stream(store, job_id)
+    await store.deletion.mark(job_id, "ada")
+    with pytest.raises(LeaseLost):
+        await ingest(store, stream, records(3))
+    await delete_all(store, job_id)
+    with pytest.raises(LeaseLost):
+        await store.ingest._take_sequence(job_id, 1)
+    assert await traces_of(store, job_id) == {}
+
+
+async def test_deleting_job_takes_no_orders(store: Store) -> None:
+    job_id = await filled_job(store, 2)
+    await store.deletion.mark(job_id, "ada")
+    for order in (store.jobs.pause, store.jobs.resume, store.jobs.cancel):
+        with suppress(Exception):
+            await order(job_id, "ada")
+        assert await state_of(store, job_id) is JobState.DELETING
+    assert await store.outcomes.complete(job_id) is None
+    assert await store.deletion.left(job_id) != (0, 0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_workers_race_a_deletion_and_lose_nothing_of_other_jobs(
+    store: Store, seed: int
+) -> None:
+    rng = random.Random(seed)
+    jobs = [await filled_job(store, 40, 40) for _ in range(3)]
+    doomed = jobs[1]
+
+    async def work(name: str) -> None:
+        while True:
+            rng.shuffle(jobs)
+            claims = [c for job in list(jobs) for c in await claim(store, job, 7, name)]
+            if not claims:
+                return
+            for claimed in claims:
+                status = rng.choice([ItemStatus.DONE, ItemStatus.ERROR, ItemStatus.PENDING])
+                await settle(store, claimed, status, worker=name)
+
+    async def delete() -> None:
+        for _ in range(rng.randrange(6)):
+            await asyncio.sleep(0)
+        await deleter(store, []).begin(doomed, "ada")
+        await deleter(store, []).look()
+
+    await asyncio.gather(work("one"), work("two"), delete(), delete_quietly(store, doomed))
+    assert await traces_of(store, doomed) == {}
+    for job_id in set(jobs) - {doomed}:
+        assert (await store.reads.counters(job_id)).accepted == 80
+    await assert_all_sound(store)
+
+
+async def delete_quietly(store: Store, job_id: int) -> None:
+    """A second process that looks for deletions, at the same time."""
+    for _ in range(5):
+        await deleter(store, []).look()

@@ -1,0 +1,335 @@
+"""Records from applications: in their transaction, on every library."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, closing
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import asyncpg
+import orjson
+import psycopg
+import pytest
+import sqlalchemy
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+from sqlalchemy.orm import Session
+
+import holdfast
+from holdfast.errors import NotThere, UnfitState, UserError
+from holdfast.model import ItemStatus
+from holdfast.pipeline import Dedupe
+from holdfast.store import NewJob, NewStream, Store
+from holdfast.store.enqueue import Addition, new_item
+from tests.store.checks import (
+    assert_sound,
+    claim,
+    fetch,
+    ingest,
+    items_of,
+    lease_stream,
+    records,
+    seqs_of,
+    settle,
+    work_off,
+)
+
+Enqueue = Callable[..., Awaitable[holdfast.Enqueued]]
+STANDING = NewJob("events", "events", [NewStream("rows {job}", "v1")], standing=True)
+
+
+class Rollback(Exception):
+    """The application changed its mind."""
+
+
+@asynccontextmanager
+async def _sqlite3(url: str) -> AsyncIterator[Enqueue]:
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection, connection:
+        yield _direct(connection)
+
+
+@asynccontextmanager
+async def _psycopg(url: str) -> AsyncIterator[Enqueue]:
+    with psycopg.connect(url) as connection:
+        yield _direct(connection)
+
+
+@asynccontextmanager
+async def _psycopg_async(url: str) -> AsyncIterator[Enqueue]:
+    async with await psycopg.AsyncConnection.connect(url) as connection:
+        yield _awaited(connection)
+
+
+@asynccontextmanager
+async def _asyncpg(url: str) -> AsyncIterator[Enqueue]:
+    connection = await asyncpg.connect(url)
+    try:
+        async with connection.transaction():
+            yield _awaited(connection)
+    finally:
+        await connection.close()
+
+
+@asynccontextmanager
+async def _sqlalchemy(url: str) -> AsyncIterator[Enqueue]:
+    engine = sqlalchemy.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    try:
+        with engine.begin() as connection:
+            yield _direct(connection)
+    finally:
+        engine.dispose()
+
+
+@asynccontextmanager
+async def _sqlalchemy_session(url: str) -> AsyncIterator[Enqueue]:
+    engine = sqlalchemy.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    try:
+        with Session(engine) as session, session.begin():
+            yield _direct(session)
+    finally:
+        engine.dispose()
+
+
+@asynccontextmanager
+async def _sqlalchemy_async(url: str) -> AsyncIterator[Enqueue]:
+    engine = create_async_engine(url.replace("postgresql:", "postgresql+asyncpg:"))
+    try:
+        async with AsyncSession(engine) as session, session.begin():
+            yield _awaited(session)
+    finally:
+        await engine.dispose()
+
+
+@asynccontextmanager
+async def _sqlalchemy_psycopg_async(url: str) -> AsyncIterator[Enqueue]:
+    engine = create_async_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    try:
+        async with engine.begin() as connection:
+            yield _awaited(connection)
+    finally:
+        await engine.dispose()
+
+
+def _direct(connection: Any) -> Enqueue:
+    async def enqueue(*args: Any, **options: Any) -> holdfast.Enqueued:
+        return holdfast.enqueue(connection, "events", *args, **options)
+
+    return enqueue
+
+
+def _awaited(connection: Any) -> Enqueue:
+    async def enqueue(*args: Any, **options: Any) -> holdfast.Enqueued:
+        return await holdfast.aenqueue(connection, "events", *args, **options)
+
+    return enqueue
+
+
+LIBRARIES = {
+    "sqlite": (_sqlite3, _sqlalchemy, _sqlalchemy_session),
+    "postgres": (
+        _psycopg, _psycopg_async, _asyncpg, _sqlalchemy, _sqlalchemy_session, _sqlalchemy_async,
+        _sqlalchemy_psycopg_async,
+    ),
+}  # fmt: skip
+
+
+def libraries(store: Store) -> Any:
+    return LIBRARIES[store.database.driver.dialect]
+
+
+async def test_every_library_adds_records_with_the_commit_and_none_without(
+    store: Store, database_url: str
+) -> None:
+    job_id, _ = await store.jobs.open(STANDING, "ada")
+    expected = []
+    for library in libraries(store):
+        name = library.__name__
+        with pytest.raises(Rollback):
+            async with library(database_url) as enqueue:
+                await enqueue([{"lost": name}])
+                await enqueue([{"key": name, "lost": 1}], key="key")
+                raise Rollback
+        async with library(database_url) as enqueue:
+            rows = [{"library": name, "n": number, "text": "ünï\0"} for number in range(3)]
+            assert await enqueue(rows) == (job_id, 3, 0)
+            assert await enqueue([]) == (job_id, 0, 0)
+            assert await enqueue([{"key": name}, {"key": name}], key="key") == (job_id, 1, 1)
+            expected += [*rows, {"key": name}]
+        await assert_sound(store, job_id)
+    items = await items_of(store, job_id)
+    assert [orjson.loads(item.input) for item in items] == expected
+    assert await work_off(store, job_id) == len(expected)
+
+
+async def test_a_key_is_accepted_again_once_its_item_failed_or_its_content_changed(
+    store: Store, database_url: str
+) -> None:
+    dedupe = Dedupe("orders", changed="skip")
+    new = NewJob("events", "events", [], options={"_dedupe": asdict(dedupe)}, standing=True)
+    job_id, _ = await store.jobs.open(new, "ada")
+
+    async def add(**row: Any) -> tuple[int, int]:
+        async with libraries(store)[0](database_url) as enqueue:
+            return (await enqueue([row], key=lambda row: str(row["order"])))[1:]
+
+    assert await add(order=1) == (1, 0)
+    assert await add(order=1, changed=True) == (0, 1)
+    assert await work_off(store, job_id, ItemStatus.ERROR) == 1
+    assert await add(order=1) == (1, 0)
+    scopes = await fetch(store, "select scope, key from keys")
+    assert scopes == [("orders", "1")]
+
+
+async def test_records_with_a_time_wait_for_it(store: Store, database_url: str) -> None:
+    job_id, _ = await store.jobs.open(STANDING, "ada")
+    now = datetime.now(UTC)
+    async with libraries(store)[0](database_url) as enqueue:
+        await enqueue([{"n": 1}], run_at=now + timedelta(hours=1))
+        await enqueue([{"n": 2}], run_at=now - timedelta(hours=1))
+        await enqueue([{"n": 3, "k": 3}], key="k", run_at=now + timedelta(hours=1))
+    claims = await claim(store, job_id)
+    assert [row[1] for claimed in claims for row in claimed.rows] == ['{"n":2}']
+
+
+async def test_applications_add_beside_each_other_and_beside_a_stream(
+    store: Store, database_url: str
+) -> None:
+    """Their numbers mix, and no item is in two ranges."""
+    job_id, _ = await store.jobs.open(STANDING, "ada")
+    stream = await lease_stream(store, job_id)
+    addition = Addition("events", "", [new_item({"n": n}) for n in range(50)])
+    keyed = Addition("events", "", [new_item({"n": n}, f"key {n}") for n in range(50)])
+    for _ in range(3):
+        await asyncio.gather(
+            *(store.additions.enqueue(addition) for _ in range(4)),
+            store.additions.enqueue(keyed),
+            ingest(store, stream, records(50)),
+        )
+    await assert_sound(store, job_id)
+    assert await work_off(store, job_id) == 3 * (4 * 50 + 50) + 50
+
+
+async def test_an_open_transaction_holds_nobody_up(store: Store, database_url: str) -> None:
+    """On SQLite one transaction writes at a time."""
+    job_id, _ = await store.jobs.open(STANDING, "ada")
+    if store.database.driver.dialect == "sqlite":
+        return
+    async with _asyncpg(database_url) as enqueue:
+        await enqueue([{"late": 1}])
+        await store.additions.enqueue(Addition("events", "", [new_item({"early": 1})]))
+        assert await work_off(store, job_id) == 1
+        await store.jobs.pause(job_id, "ada")
+        await store.jobs.resume(job_id, "ada")
+        await store.counter_rows.fold()
+    assert await work_off(store, job_id) == 1
+
+
+async def test_what_is_committed_after_a_cancel_is_swept_away(
+    store: Store, database_url: str
+) -> None:
+    job_id, _ = await store.jobs.open(STANDING, "ada")
+    if store.database.driver.dialect == "sqlite":
+        await store.additions.enqueue(Addition("events", "", [new_item({"n": 1})]))
+        await store.jobs.cancel(job_id, "ada")
+    else:
+        async with _asyncpg(database_url) as enqueue:
+            await enqueue([{"n": 1}])
+            await store.jobs.cancel(job_id, "ada")
+        assert await store.reads.cancelled_jobs_with_ranges() == [job_id]
+        assert await claim(store, job_id) == []
+        await store.jobs.drop_ranges(job_id)
+    counters = await store.reads.counters(job_id)
+    assert (counters.accepted, counters.skipped, counters.open) == (1, 1, 0)
+
+
+async def test_the_owner_says_which_job_is_meant(store: Store, database_url: str) -> None:
+    library = libraries(store)[0]
+    for options in ({}, {"owner": "ada"}):
+        with pytest.raises(NotThere, match="no standing job"):
+            async with library(database_url) as enqueue:
+                await enqueue([{"n": 1}], **options)
+    await store.jobs.open(STANDING, "local")
+    of_ada = NewJob("events", "events", [], owner_id="ada", standing=True)
+    job_id, _ = await store.jobs.open(of_ada, "ada")
+    with pytest.raises(UnfitState, match="several owners"):
+        async with library(database_url) as enqueue:
+            await enqueue([{"n": 1}])
+    async with library(database_url) as enqueue:
+        assert (await enqueue([{"n": 1}], owner="ada")).job_id == job_id
+
+
+async def test_what_cannot_be_stored_is_refused(store: Store, database_url: str) -> None:
+    await store.jobs.open(STANDING, "ada")
+    deep: Any = {}
+    for _ in range(200):
+        deep = {"deeper": deep}
+    async with libraries(store)[0](database_url) as enqueue:
+        for rows, options, why in (
+            ({"n": 1}, {}, "is one record"),
+            ([1], {}, "not an object"),
+            ([{"n": object()}], {}, "not JSON"),
+            ([deep], {}, "nests deeper"),
+            ([{"n": "x" * 11_000_000}], {}, "at most"),
+            ([{"n": 1}], {"key": "id"}, "has no 'id'"),
+            ([{"n": 1}], {"run_at": datetime(2030, 1, 1)}, "no time zone"),  # noqa: DTZ001
+        ):
+            with pytest.raises(UserError, match=why):
+                await enqueue(rows, **options)
+
+
+async def test_a_connection_without_a_transaction_is_refused(
+    store: Store, database_url: str
+) -> None:
+    await store.jobs.open(STANDING, "ada")
+    with pytest.raises(UserError, match="cannot use a Store"):
+        holdfast.enqueue(store, "events", [])
+    if store.database.driver.dialect == "sqlite":
+        path = database_url.removeprefix("sqlite:///")
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            with pytest.raises(UserError, match="not in a transaction"):
+                holdfast.enqueue(connection, "events", [{"n": 1}])
+            connection.execute("begin immediate")
+            holdfast.enqueue(connection, "events", [{"n": 1}])
+            connection.execute("commit")
+        return
+    with (
+        psycopg.connect(database_url, autocommit=True) as connection,
+        pytest.raises(UserError, match="not in a transaction"),
+    ):
+        holdfast.enqueue(connection, "events", [{"n": 1}])
+    unready = await asyncpg.connect(database_url)
+    with pytest.raises(UserError, match="not in a transaction"):
+        await holdfast.aenqueue(unready, "events", [{"n": 1}])
+    async with unready.transaction():
+        with pytest.raises(UserError, match="is async"):
+            holdfast.enqueue(unready, "events", [{"n": 1}])
+    await unready.close()
+
+
+async def test_a_cut_connection_leaves_nothing(store: Store, database_url: str) -> None:
+    job_id, _ = await store.jobs.open(STANDING, "ada")
+    if store.database.driver.dialect == "sqlite":
+        connection = sqlite3.connect(database_url.removeprefix("sqlite:///"))
+        holdfast.enqueue(connection, "events", [{"n": 1}])
+        connection.close()
+    else:
+        cut = await asyncpg.connect(database_url)
+        await cut.execute("begin")
+        await holdfast.aenqueue(cut, "events", [{"n": 1}])
+        cut.terminate()
+    assert (await store.reads.counters(job_id)).accepted == 0
+    assert await claim(store, job_id) == []
+
+
+async def test_many_small_ranges_are_claimed_and_settled_together(store: Store) -> None:
+    job_id, _ = await store.jobs.open(STANDING, "ada")
+    for number in range(40):
+        await store.additions.enqueue(Addition("events", "", [new_item({"n": number})]))
+    claims = await claim(store, job_id)
+    assert len(seqs_of(*claims)) == 40
+    for claimed in claims:
+        assert await settle(store, claimed) == []
+    await assert_sound(store, job_id)
