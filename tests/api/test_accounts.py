@@ -246,3 +246,19 @@ async def test_audit_rows_cannot_be_replaced(server: ApiServer) -> None:
         await execute(server.parts.store, "insert or replace into audit"
                       " (id, actor, action, subject, detail, at)"
                       " values (1, 'eve', 'x', '', '{}', @now)")  # fmt: skip
+
+
+async def test_admins_who_demote_each_other_at_once_leave_one(server: ApiServer) -> None:
+    people = server.parts.console.people
+    await server.parts.accounts.add_user("ada", "admin", None, "tester")
+    await server.parts.accounts.add_user("bea", "admin", None, "tester")
+    for _ in range(10):
+        await asyncio.gather(
+            people.change_user("ada", "bea", role="reader"),
+            people.change_user("bea", "ada", disabled=True),
+            return_exceptions=True,
+        )
+        left = [user for user in await people.users() if user.role == "admin"]
+        assert [user.disabled for user in left].count(False) == 1, left
+        await people.change_user("ada", "tester", role="admin", disabled=False)
+        await people.change_user("bea", "tester", role="admin", disabled=False)

@@ -51,7 +51,8 @@ async def test_what_cannot_be_added_is_refused_and_leaves_nothing(server: ApiSer
         await ada.post(path, content=b"oak", headers={"Content-Type": "text/plain"}),
         await ada.post(f"{path}?key=id", json=[{"title": "oak"}]),
         await ada.post(f"{path}?runAt=2100-01-01T00:00:00", json=[{"title": "oak"}]),
+        await ada.post(f"{path}?runAt=0001-01-01T00:00:00%2B14:00", json=[{"title": "oak"}]),
     ]
-    assert [reply.status_code for reply in replies] == [404, 409, 400, 422, 415, 422, 422]
+    assert [reply.status_code for reply in replies] == [404, 409, 400, 422, 415, 422, 422, 422]
     shown = (await ada.get(f"/api/jobs/{job_id}")).json()
     assert shown["counters"]["accepted"] == 0

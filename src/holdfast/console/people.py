@@ -107,6 +107,8 @@ class People:
         }
         detail = {"role": role, "disabled": disabled, "password": bool(password_hash)}
         demoted = disabled is True or role not in (None, "admin")
+        if demoted:  # one at a time: two admins who demote each other would leave none
+            await tx.fetch("hold_input", {"input": "admins"})
         rows = await tx.fetch("user", {"name": name})
         if not rows:
             raise NotThere(f"there is no user {name!r}", "`holdfast user list` lists them.")

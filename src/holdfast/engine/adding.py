@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from holdfast.errors import UnfitState, UserError
@@ -59,8 +60,7 @@ class Adding:
                 f"job {job.id} {state} and accepts no records",
                 f"Open a standing job: holdfast open {job.pipeline}",
             )
-        if records.run_at is not None and records.run_at.tzinfo is None:
-            raise UserError("the time to run at has no time zone")
+        _check_time(records.run_at)
         key = self._key(job, records)
         items = [new_item(row, key(row), self.max_input_bytes) for row in records.rows]
         return Addition(job.pipeline, job.owner_id, items, records.run_at)
@@ -70,9 +70,36 @@ class Adding:
             return lambda row: field_key(row, records.key)
         pipeline = self.pipelines.get(job.pipeline)
         if pipeline is not None and pipeline.dedupe is not None:
-            return pipeline.key
+            return partial(_own_key, pipeline)
         return lambda row: None
 
     def _log(self, enqueued: Enqueued) -> None:
         fields = {"job_id": enqueued.job_id, "items": enqueued.accepted, "known": enqueued.known}
         self.log.debug("items.added", **fields)
+
+
+def _check_time(run_at: datetime | None) -> None:
+    if run_at is None:
+        return
+    if run_at.tzinfo is None:
+        raise UserError("the time to run at has no time zone")
+    try:
+        run_at.astimezone(UTC)
+    except OverflowError:
+        raise UserError("the time to run at is not between the years 1 and 9999") from None
+
+
+def _own_key(pipeline: Pipeline, row: Any) -> str | None:
+    """Its code has not seen records of strangers before: it may fail on them."""
+    if not isinstance(row, Mapping):
+        raise UserError(f"a record is not an object: {row!r:.80}")
+    try:
+        key = pipeline.key(dict(row))
+    except Exception as error:
+        raise UserError(
+            f"the pipeline finds no key in a record: {type(error).__name__}: {error}"[:300],
+            "Name the field that is the key.",
+        ) from error
+    if key is not None and not isinstance(key, str):
+        raise UserError(f"the pipeline's key of a record is not text: {key!r:.80}")
+    return key
