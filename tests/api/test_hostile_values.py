@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.api.server import ApiServer, ended, finished, taken_in, upload
+from tests.store.checks import execute
 
 DEEP = "[" * 300 + "]" * 300
 SCHEDULE = {"name": "a", "pipeline": "shelves", "cron": "* * * * *"}
@@ -195,3 +196,25 @@ async def test_odd_values_of_forms_are_refused(server: ApiServer) -> None:
     for path, form in ODD_FORMS:
         reply = await admin.post(path.format(id=job["id"]), data=form)
         assert 400 <= reply.status_code < 500, (path, reply.text[-300:])
+
+
+async def test_odd_stored_values_break_no_page(server: ApiServer) -> None:
+    """As another version of the program might write them."""
+    root = await server.person("root", "admin")
+    made = await root.post("/api/jobs", json={"pipeline": "shelves"})
+    job_id, store = made.json()["id"], server.parts.store
+    stream_id = (await store.streams.of_job(job_id))[0].id
+    paths = ("/", "/jobs", "/api/jobs", f"/jobs/{job_id}", f"/api/jobs/{job_id}", "/streams",
+             "/api/streams", f"/streams/{stream_id}", f"/api/jobs/{job_id}/streams")  # fmt: skip
+    for change in (
+        "update jobs set columns = 'null'",
+        "update jobs set columns = '[1]', options = '[1]'",
+        "update jobs set options = 'null', lane = 'later'",
+        "update streams set state = 'LATER'",
+        "update jobs set state = 'LATER'",
+    ):
+        await execute(store, change)
+        statuses = [(await root.get(path)).status_code for path in paths]
+        assert statuses == [200] * len(paths), (change, statuses)
+    shown = (await root.get(f"/api/jobs/{job_id}")).json()
+    assert shown["state"] == "FAILED" and "LATER" in shown["error"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import string
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -9,9 +11,11 @@ import pytest
 import structlog
 
 from holdfast.engine.adding import Adding, Records
+from holdfast.engine.control import Control
 from holdfast.errors import UserError
 from holdfast.model import Job, JobState
 from holdfast.pipeline import Dedupe, Pipeline
+from holdfast.store import Store
 
 JOB = Job(1, "orders", "orders", JobState.RUNNING, standing=True)
 
@@ -49,3 +53,14 @@ def test_record_without_a_key_is_refused(row: Any) -> None:
 def test_time_that_no_database_stores_is_refused(run_at: datetime) -> None:
     with pytest.raises(UserError, match="between the years"):
         adding().addition(JOB, Records([{"number": "a"}], run_at=run_at))
+
+
+async def test_long_key_is_stored_and_known_again(store: Store) -> None:
+    """PostgreSQL's indexes refuse long values: the key is shortened, and still distinct."""
+    job_id, _ = await Control(store, "ada", structlog.get_logger()).open(Orders(), {})
+    job = await store.reads.job(job_id)
+    rng = random.Random(1)
+    number = "".join(rng.choices(string.ascii_letters, k=9000))
+    rows = [{"number": number}, {"number": number[:-1]}, {"number": number}]
+    added = Adding(store, {"orders": Orders()}, 100_000, structlog.get_logger())
+    assert (await added.add(job, Records(rows)))[1:] == (2, 1)

@@ -13,7 +13,8 @@ from holdfast.engine.control import Control
 from holdfast.engine.planning import planner_at_end
 from holdfast.errors import PipelineError
 from holdfast.model import JobState, Page, Record
-from holdfast.pipeline import Pipeline, Planned, Start, Verified
+from holdfast.orders import Planned, Start, Verified
+from holdfast.pipeline import Pipeline
 from holdfast.store import Store
 from tests.engine.one_worker import work
 

@@ -19,6 +19,7 @@ from holdfast.console.person import Person
 from holdfast.engine.control import Origin
 from holdfast.errors import NotThere
 from holdfast.model import Job, StreamState
+from holdfast.store.rows import known
 
 
 class _StreamRoute(IdempotentRoute):
@@ -173,5 +174,6 @@ async def stream_with_job(stream_id: int, person: Person, parts: Parts) -> tuple
 
 def _shape(row: dict[str, Any]) -> StreamShape:
     fields = {name: row[name] for name in StreamShape.model_fields}
-    cursor = None if row["cursor"] is None else orjson.loads(row["cursor"])
-    return StreamShape(**fields | {"cursor": cursor})
+    fields["cursor"] = None if row["cursor"] is None else orjson.loads(row["cursor"])
+    fields["state"] = known(StreamState.FAILED, row["state"])
+    return StreamShape(**fields)

@@ -24,7 +24,7 @@ from holdfast.store.driver import Row, Transaction
 from holdfast.store.instants import parse_instant
 from holdfast.store.jobs import NewJob, create_job, resume_job
 from holdfast.store.reads import job_of
-from holdfast.store.rows import fields_of
+from holdfast.store.rows import fields_of, known
 from holdfast.store.schedules import DueSchedule
 
 _LONGEST_ERROR = 1000
@@ -212,9 +212,9 @@ def _standing(row: Row) -> Standing:
     return Standing(
         **fields
         | {
-            "state": StreamState(fields["state"]),
+            "state": known(StreamState.FAILED, fields["state"]),
             "cursor": orjson.loads(fields["cursor"])["page"] if fields["cursor"] else None,
-            "job_state": JobState(fields["job_state"]),
+            "job_state": known(JobState.FAILED, fields["job_state"]),
             "force_full": bool(fields["force_full"]),
             "rerun_requested": bool(fields["rerun_requested"]),
         }

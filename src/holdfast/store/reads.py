@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import orjson
@@ -13,7 +13,7 @@ from holdfast.model import Counters, Job, JobState, Lane
 from holdfast.store.database import Database
 from holdfast.store.driver import Row
 from holdfast.store.instants import seconds_between
-from holdfast.store.rows import fields_of
+from holdfast.store.rows import fields_of, known
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,14 +169,20 @@ def counters_of(row: Row) -> Counters:
 
 
 def job_of(row: Row) -> Job:
+    """What is stored may be another version's: an odd value must not break the list of all jobs."""
     values = fields_of(row)
-    return Job(
+    columns, options = orjson.loads(values["columns"]), orjson.loads(values["options"])
+    state = values["state"]
+    job = Job(
         **values
         | {
-            "state": JobState(values["state"]),
-            "lane": Lane(values["lane"]),
-            "columns": tuple(orjson.loads(values["columns"])),
-            "options": orjson.loads(values["options"]),
+            "state": known(JobState.FAILED, state),
+            "lane": known(Lane.BACKFILL, values["lane"]),
+            "columns": tuple(map(str, columns)) if isinstance(columns, list) else (),
+            "options": options if isinstance(options, dict) else {},
             "standing": bool(values["standing"]),
         }
     )
+    if job.state == state:
+        return job
+    return replace(job, error=f"its stored state, {state!r}, is not known to this version")

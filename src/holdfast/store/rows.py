@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from enum import StrEnum
+from typing import Any, TypeVar
 
 from holdfast.store.driver import Row
 from holdfast.store.instants import parse_instant
+
+E = TypeVar("E", bound=StrEnum)
 
 #: Above every id: a list that begins with the newest starts before it.
 LAST_ID = 2**62
@@ -19,3 +22,10 @@ def fields_of(row: Row) -> dict[str, Any]:
 
 def _is_instant(name: str) -> bool:
     return name in ("at", "since") or name.endswith(("_at", "_until"))
+
+
+def known(other: E, value: str) -> E:
+    """The member of that value, or the other one: what another version of the program stored must
+    not break a list."""
+    kind = type(other)
+    return kind(value) if value in kind.__members__ else other

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+
+#: In characters, of at most four bytes each.
+_LONGEST_KEY, _KEPT = 500, 400
+
 
 def storable_text(text: str, characters: int) -> str:
     """No NUL, no lone surrogates, and not longer than `characters`."""
@@ -9,7 +14,12 @@ def storable_text(text: str, characters: int) -> str:
 
 
 def storable_key(key: str | None) -> str | None:
-    """A key that had to be escaped stays distinct from all others."""
-    if key is None or ("\0" not in key and key.isprintable()):
+    """A key that had to be escaped or shortened stays distinct from all others. PostgreSQL's
+    indexes do not take values of more than 2,700 bytes."""
+    if key is None:
+        return None
+    if "\0" in key or not key.isprintable():
+        key = key.encode("unicode_escape").decode()
+    if len(key) <= _LONGEST_KEY:
         return key
-    return key.encode("unicode_escape").decode()
+    return f"{key[:_KEPT]}…{hashlib.sha256(key.encode()).hexdigest()}"

@@ -11,7 +11,7 @@ from holdfast.errors import NotThere
 from holdfast.model import JobState, StreamState
 from holdfast.store.database import Database
 from holdfast.store.driver import Row
-from holdfast.store.rows import LAST_ID, fields_of
+from holdfast.store.rows import LAST_ID, fields_of, known
 
 
 class StreamView(NamedTuple):
@@ -160,8 +160,8 @@ def _stream(row: Row) -> StreamRow:
     return StreamRow(
         **fields
         | {
-            "state": StreamState(fields["state"]),
-            "job_state": JobState(fields["job_state"]),
+            "state": known(StreamState.FAILED, fields["state"]),
+            "job_state": known(JobState.FAILED, fields["job_state"]),
             "force_full": bool(fields["force_full"]),
             "rerun_requested": bool(fields["rerun_requested"]),
         }
