@@ -84,7 +84,7 @@ async def test_file_is_not_forced(server: ApiServer) -> None:
 
 async def test_live_workers_are_listed(server: ApiServer) -> None:
     ada = await server.person("ada")
-    await server.parts.store.workers.add_worker("host-1", "host", 7, ["lengths"], "machine")
+    await server.parts.store.workers.add_worker("host-1", "host", 7, ["lengths"], machine="other")
     workers = (await ada.get("/api/workers")).json()["workers"]
     assert [
         (worker["name"], worker["host"], worker["pid"]) for worker in workers if worker["pid"] == 7
