@@ -176,7 +176,6 @@ ODD_FORMS: list[tuple[str, dict[str, Any]]] = [
     ("/jobs/{id}/bulk", {"kind": "skip", "seqs": "0"}),
     ("/jobs/{id}/bulk", {"kind": "skip", "seqs": "1", "reason": "a\0b"}),
     ("/new", {"pipeline": "lengths", "file_id": "9" * 5000}),
-    ("/new", {"pipeline": "shelves", "options": f"what={DEEP}"}),
     ("/gates/close", {"name": "a\0b", "minutes": "5"}),
     ("/gates/close", {"name": "a", "minutes": "9" * 5000}),
     ("/account/tokens", {"name": "a", "days": "9" * 5000}),

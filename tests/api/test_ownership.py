@@ -48,14 +48,15 @@ OWNED = {
     "GET /api/streams/{stream_id}",
     "POST /api/streams/{stream_id}/force-full",
     "GET /api/dead-letters/{letter_id}", "POST /api/dead-letters/{letter_id}/replay",
-    "POST /api/dead-letters/{letter_id}/drop",
+    "POST /api/dead-letters/{letter_id}/drop", "POST /api/jobs/{jobId}/items",
+    "DELETE /api/jobs/{jobId}", "DELETE /api/files/{file_id}", "DELETE /api/exports/{export_id}",
 }  # fmt: skip
 #: Routes for admins; others get 403.
 ADMINS = {
     "GET /api/users", "POST /api/users", "PATCH /api/users/{name}", "POST /api/users/{name}/link",
     "POST /api/gates/{name}/close", "POST /api/gates/{name}/open", "PUT /api/schedules/{name}",
     "DELETE /api/schedules/{name}", "PUT /api/kill-switches/{scope}",
-    "DELETE /api/kill-switches/{scope}", "PUT /api/flags/{name}",
+    "DELETE /api/kill-switches/{scope}", "PUT /api/flags/{name}", "DELETE /api/users/{name}",
 }  # fmt: skip
 #: What a reader, who changes nothing, may still ask for by something else than GET.
 READERS_OWN = {
@@ -76,6 +77,7 @@ BODIES: dict[str, Any] = {
     "PUT /api/kill-switches/{scope}": {},
     "PUT /api/flags/{name}": {"value": False},
     "PUT /api/jobs/{jobId}/items/{seq}/ruling": {"kind": "reject", "version": 0},
+    "POST /api/jobs/{jobId}/items": [{"title": "elm"}],
     "POST /api/tokens": {"name": "mine"},
     "PUT /api/session/password": {"password": "long enough"},
 }

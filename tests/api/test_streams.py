@@ -80,3 +80,13 @@ async def test_file_is_not_forced(server: ApiServer) -> None:
     stream = (await _streams(ada))[f"upload-{job_id}"]
     reply = await ada.post(f"/api/streams/{stream['id']}/force-full")
     assert reply.status_code == 409 and "file" in reply.json()["detail"]
+
+
+async def test_live_workers_are_listed(server: ApiServer) -> None:
+    ada = await server.person("ada")
+    await server.parts.store.workers.add_worker("host-1", "host", 7, ["lengths"], machine="other")
+    workers = (await ada.get("/api/workers")).json()["workers"]
+    assert [
+        (worker["name"], worker["host"], worker["pid"]) for worker in workers if worker["pid"] == 7
+    ] == [("host-1", "host", 7)]
+    assert (await ada.get("/api/overview")).json()["workers"] >= 1

@@ -17,8 +17,13 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
+from holdfast.cli.command_list import COMMANDS
+
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["holdfast.cli.main", "tests.chaos.children", "tests.chaos.doomed"])
+_COMMANDS = sorted({f"holdfast.cli.{listed.module}" for listed in COMMANDS.values()})
+_CONTEXT.set_forkserver_preload(
+    ["holdfast.cli.main", *_COMMANDS, "tests.chaos.children", "tests.chaos.doomed"]
+)
 
 
 class Child:

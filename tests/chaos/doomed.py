@@ -9,7 +9,7 @@ from typing import Any
 
 import asyncpg
 
-from holdfast.cli.composition import opened_store, settings_from_environment
+from holdfast.cli.opening import opened_store, settings_from_environment
 from tests.store.all_scenarios import SCENARIOS
 
 # A scenario's state travels to the process that is going to die.

@@ -35,12 +35,13 @@ def _groups(points: list[str]) -> list[list[str]]:
     return [points[start : start + DEATHS] for start in range(0, len(points), DEATHS)]
 
 
-#: Points that only a death's aftermath, a key known before, a fleet, marks on streams or a request
-#: of the API come to: see test_kill_points.
+#: Points that only a death's aftermath, a key known before, a fleet, marks on streams, a request of
+#: the API or a long walk come to: see test_kill_points.
 RARE = (
     "add_dead_letter", "drop_range", "free_range", "move_to_range", "quarantine_item",
     "add_decision", "add_keys", "move_keys", "take_over_stream", "announce", "end_lost_slices",
     "clear_marks", "mark_stream", "reopen_streams", "undiscover_job", "note_made",
+    "prune_stream_pages",
 )  # fmt: skip
 AT_WORK = [
     *_points("claim", but=(*RARE, "add_range", "count")),

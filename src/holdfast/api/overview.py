@@ -46,7 +46,10 @@ class Overview(Shape):
 @router.get("/workers", summary="List the live workers")
 async def workers(person: Someone, parts: PartsOf) -> WorkerList:
     workers = await parts.store.workers.live(parts.options.worker_lost_seconds)
-    return WorkerList(workers=[WorkerShape(**worker) for worker in workers])
+    shown = WorkerShape.model_fields
+    return WorkerList(
+        workers=[WorkerShape(**{name: worker[name] for name in shown}) for worker in workers]
+    )
 
 
 @router.get("/overview", summary="Show the overview")

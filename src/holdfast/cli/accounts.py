@@ -9,7 +9,7 @@ import typer
 
 from holdfast.cli.account_composition import accounts_of, second_factors_of
 from holdfast.cli.arguments import JSON
-from holdfast.cli.composition import (
+from holdfast.cli.opening import (
     ensure_schema,
     opened_store,
     ready_settings,

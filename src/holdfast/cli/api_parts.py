@@ -14,17 +14,16 @@ from holdfast.api.dependencies import ApiOptions, Parts, Runners
 from holdfast.api.middleware import hosts_of
 from holdfast.cli.account_composition import accounts_of, limits_of, second_factors_of
 from holdfast.cli.composition import (
-    backlog_bounds,
     deletions_of,
     discover_limits,
     file_access,
     ingest_bounds,
     metrics_of,
     open_bucket,
-    opened_store,
     table_limits,
     worker_options,
 )
+from holdfast.cli.opening import backlog_bounds, opened_store
 from holdfast.cli.served_flags import extensions_of, served_flags
 from holdfast.cli.supervisor import worker_name
 from holdfast.clock import SystemClock, system_random

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from holdfast.cli.composition import run_async, settings_from_environment
+from holdfast.cli.opening import run_async, settings_from_environment
 from holdfast.cli.output import errors
 from holdfast.errors import UserError
 

@@ -8,8 +8,8 @@ from typing import Any
 import typer
 
 from holdfast.cli.arguments import JSON
-from holdfast.cli.composition import opened_store, ready_settings, run_async
 from holdfast.cli.job_actions import act
+from holdfast.cli.opening import opened_store, ready_settings, run_async
 from holdfast.cli.output import cell, console, instant, print_json, print_table
 from holdfast.console import open_console
 from holdfast.engine.control import Control

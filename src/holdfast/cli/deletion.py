@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable
 import structlog
 import typer
 
-from holdfast.cli.composition import deletions_of, opened_store, ready_settings, run_async
+from holdfast.cli.composition import deletions_of
+from holdfast.cli.opening import opened_store, ready_settings, run_async
 from holdfast.cli.output import errors
 from holdfast.console import open_console
 from holdfast.console.deletion import Deletions

@@ -11,7 +11,8 @@ from importlib.metadata import version
 import typer
 
 from holdfast.cli.arguments import JSON
-from holdfast.cli.composition import file_access, opened_store, run_async
+from holdfast.cli.composition import file_access
+from holdfast.cli.opening import opened_store, run_async
 from holdfast.cli.output import console, print_json, text_cell
 from holdfast.errors import DatabaseGone, FilesGone, UserError
 from holdfast.extension import PARTS, installed

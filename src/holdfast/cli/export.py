@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 from holdfast.cli.arguments import JOB, STATUS, parse_statuses
-from holdfast.cli.composition import opened_store, ready_settings, run_async
+from holdfast.cli.opening import opened_store, ready_settings, run_async
 from holdfast.cli.output import errors
 from holdfast.console import Console, open_console
 from holdfast.console.grid import Chosen, write_export

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from holdfast.cli.arguments import JSON
-from holdfast.cli.composition import opened_store, ready_settings, run_async
+from holdfast.cli.opening import opened_store, ready_settings, run_async
 from holdfast.cli.output import errors, print_json, print_table
 from holdfast.cli.served_flags import served_flags
 from holdfast.errors import UserError

@@ -10,7 +10,7 @@ import orjson
 import typer
 
 from holdfast.cli.arguments import JOB, JSON, STATUS, parse_statuses
-from holdfast.cli.composition import opened_store, ready_settings, run_async
+from holdfast.cli.opening import opened_store, ready_settings, run_async
 from holdfast.cli.output import (
     cell,
     console,

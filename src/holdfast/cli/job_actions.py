@@ -8,7 +8,7 @@ import structlog
 import typer
 
 from holdfast.cli.arguments import JOB, STATUS, parse_statuses
-from holdfast.cli.composition import opened_store, ready_settings, run_async
+from holdfast.cli.opening import opened_store, ready_settings, run_async
 from holdfast.cli.output import errors
 from holdfast.engine.control import Caps, Control
 from holdfast.errors import UserError

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from holdfast.cli.arguments import JOB, JSON
-from holdfast.cli.composition import opened_store, ready_settings, run_async
+from holdfast.cli.opening import opened_store, ready_settings, run_async
 from holdfast.cli.output import (
     cell,
     console,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import typer
 
 from holdfast.cli.arguments import JSON
-from holdfast.cli.composition import opened_store, ready_settings, run_async
 from holdfast.cli.job_actions import act
+from holdfast.cli.opening import opened_store, ready_settings, run_async
 from holdfast.cli.output import print_json, print_table
 from holdfast.engine.control import Control
 from holdfast.errors import UserError

@@ -7,31 +7,7 @@ import sys
 import typer
 
 from holdfast import __version__
-from holdfast.cli import (
-    accounts,
-    broker,
-    dead_letters,
-    deletion,
-    doctor,
-    export,
-    flags,
-    items,
-    job_actions,
-    jobs,
-    kill_switch,
-    migrate,
-    relay,
-    retention,
-    run,
-    schedules,
-    serve,
-    settings,
-    standing,
-    timers,
-    up,
-    work,
-)
-from holdfast.cli.extension_commands import Commands
+from holdfast.cli.lazy_commands import Commands
 from holdfast.cli.output import print_error
 from holdfast.errors import BrokerGone, DatabaseGone, HoldfastError, UserError
 
@@ -62,35 +38,6 @@ def _options(
     ),
 ) -> None:
     pass
-
-
-#: In the order in which `holdfast --help` lists the commands.
-MODULES = (
-    run,
-    standing,
-    jobs,
-    items,
-    export,
-    job_actions,
-    kill_switch,
-    dead_letters,
-    deletion,
-    retention,
-    schedules,
-    flags,
-    up,
-    serve,
-    work,
-    relay,
-    timers,
-    broker,
-    accounts,
-    migrate,
-    doctor,
-    settings,
-)
-for module in MODULES:
-    module.register(app)
 
 
 def main() -> None:

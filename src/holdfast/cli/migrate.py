@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from holdfast.cli.arguments import JSON
-from holdfast.cli.composition import settings_from_environment
+from holdfast.cli.opening import settings_from_environment
 from holdfast.cli.output import print_json, print_table
 from holdfast.errors import UserError
 from holdfast.store.migrate import SchemaStatus, downgrade, status, upgrade

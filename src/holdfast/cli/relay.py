@@ -9,15 +9,8 @@ import structlog
 import typer
 
 from holdfast.cli.arguments import HEALTH_PORT
-from holdfast.cli.composition import (
-    broker_awaited,
-    ensure_schema,
-    opened_store,
-    run_async,
-    serving_health,
-    settings_from_environment,
-    store_checks,
-)
+from holdfast.cli.composition import broker_awaited, serving_health, store_checks
+from holdfast.cli.opening import ensure_schema, opened_store, run_async, settings_from_environment
 from holdfast.cli.signals import run_until_signalled
 from holdfast.clock import system_random
 from holdfast.engine.upkeep import every

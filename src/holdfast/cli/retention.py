@@ -6,7 +6,8 @@ import structlog
 import typer
 
 from holdfast.cli.arguments import JSON
-from holdfast.cli.composition import opened_store, ready_settings, retention_of, run_async
+from holdfast.cli.composition import retention_of
+from holdfast.cli.opening import opened_store, ready_settings, run_async
 from holdfast.cli.output import errors, print_json, print_table
 from holdfast.engine.retention import Kept
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import typer
 
 from holdfast.cli.arguments import OPTION, PIPELINE, parse_columns, parse_options
-from holdfast.cli.composition import ensure_schema, run_async, settings_from_environment
+from holdfast.cli.opening import ensure_schema, run_async, settings_from_environment
 from holdfast.cli.pipelines import load_pipeline
 from holdfast.cli.run_job import JobRun, Request, open_table
 from holdfast.cli.run_planned import PlannedRun, run_planned

@@ -12,13 +12,9 @@ from typing import Any
 
 import structlog
 
-from holdfast.cli.composition import (
-    discover_limits,
-    ingest_bounds,
-    opened_store,
-    table_limits,
-)
+from holdfast.cli.composition import discover_limits, ingest_bounds, table_limits
 from holdfast.cli.foreground import Foreground
+from holdfast.cli.opening import opened_store
 from holdfast.cli.output import errors, reason_text
 from holdfast.cli.pipelines import path_of
 from holdfast.cli.progress import Progress

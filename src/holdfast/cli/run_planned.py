@@ -9,8 +9,8 @@ from typing import Any
 
 import structlog
 
-from holdfast.cli.composition import ensure_schema, opened_store, run_async
 from holdfast.cli.foreground import Foreground
+from holdfast.cli.opening import ensure_schema, opened_store, run_async
 from holdfast.cli.output import errors, print_json, print_table
 from holdfast.cli.supervisor import reap_dead_workers
 from holdfast.console import open_console

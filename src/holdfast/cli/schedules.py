@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from holdfast.cli.arguments import JSON, OPTION, PIPELINE, parse_options
-from holdfast.cli.composition import (
+from holdfast.cli.opening import (
     ensure_schema,
     opened_store,
     ready_settings,

@@ -8,7 +8,7 @@ import socket
 import typer
 
 from holdfast.cli.arguments import HOST, OFFERED_PIPELINES
-from holdfast.cli.composition import ensure_schema, run_async, settings_from_environment
+from holdfast.cli.opening import ensure_schema, run_async, settings_from_environment
 from holdfast.cli.pipelines import load_all
 from holdfast.errors import UserError
 

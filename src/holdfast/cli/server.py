@@ -19,10 +19,7 @@ from holdfast.api.app import create_app
 from holdfast.api.connections import ConnectionLimits, Connections, GuardedConnection
 from holdfast.api.dependencies import Parts
 from holdfast.cli.api_parts import opened_parts
-from holdfast.cli.composition import (
-    serving_health,
-    store_checks,
-)
+from holdfast.cli.composition import serving_health, store_checks
 from holdfast.cli.output import errors
 from holdfast.cli.serve import BACKLOG, listen
 from holdfast.cli.signals import stop_with_supervisor

@@ -12,7 +12,7 @@ import structlog
 import typer
 
 from holdfast.cli.arguments import JOB, OPTION, PIPELINE, parse_options
-from holdfast.cli.composition import (
+from holdfast.cli.opening import (
     ensure_schema,
     opened_store,
     ready_settings,

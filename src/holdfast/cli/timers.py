@@ -11,16 +11,13 @@ import typer
 from holdfast.cli.arguments import HEALTH_PORT, PIPELINES
 from holdfast.cli.composition import (
     deleter_of,
-    ensure_schema,
     metrics_of,
-    opened_store,
     retention_of,
-    run_async,
     serving_health,
-    settings_from_environment,
     store_checks,
     upkeep_limits,
 )
+from holdfast.cli.opening import ensure_schema, opened_store, run_async, settings_from_environment
 from holdfast.cli.pipelines import load_all
 from holdfast.cli.signals import run_until_signalled, stop_with_supervisor
 from holdfast.cli.supervisor import worker_name

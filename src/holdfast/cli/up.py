@@ -12,13 +12,8 @@ import structlog
 import typer
 
 from holdfast.cli.arguments import HOST, OFFERED_PIPELINES
-from holdfast.cli.composition import (
-    ensure_schema,
-    file_access,
-    opened_store,
-    run_async,
-    settings_from_environment,
-)
+from holdfast.cli.composition import file_access
+from holdfast.cli.opening import ensure_schema, opened_store, run_async, settings_from_environment
 from holdfast.cli.output import errors
 from holdfast.cli.pipelines import load_all
 from holdfast.cli.serve import listen

@@ -17,15 +17,12 @@ import typer
 from holdfast.cli.arguments import HEALTH_PORT, PIPELINES
 from holdfast.cli.composition import (
     broker_awaited,
-    ensure_schema,
     metrics_of,
-    opened_store,
-    run_async,
     serving_health,
-    settings_from_environment,
     store_checks,
     worker_options,
 )
+from holdfast.cli.opening import ensure_schema, opened_store, run_async, settings_from_environment
 from holdfast.cli.output import errors, print_error
 from holdfast.cli.pipelines import load_all
 from holdfast.cli.signals import STOP_SIGNALS, run_until_signalled, stop_with_supervisor

@@ -13,6 +13,7 @@ EXTENSION = Extension(
     web="web:PACK",
     metrics="metrics:declare",
     demo="demo:DEMO",
+    consumers="consumers:CONSUMERS",
     events={"weather.read": ("A station was read.", ("station",))},
     flags=(FlagSpec("weather_radar", "Radar images.", "radar_enabled"),),
     starts_off=True,

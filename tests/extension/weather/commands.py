@@ -1,7 +1,7 @@
 import typer
 
 from holdfast.cli.arguments import JSON
-from holdfast.cli.composition import opened_store, run_async, settings_from_environment
+from holdfast.cli.opening import opened_store, run_async, settings_from_environment
 from holdfast.cli.output import print_json, print_table
 
 app = typer.Typer()

@@ -12,12 +12,7 @@ from typing import Any
 import typer
 
 from holdfast.cli.arguments import JSON
-from holdfast.cli.composition import (
-    opened_store,
-    ready_settings,
-    run_async,
-    settings_from_environment,
-)
+from holdfast.cli.opening import opened_store, ready_settings, run_async, settings_from_environment
 from holdfast.cli.output import errors, print_json, print_table
 from holdfast.cli.pipelines import load_pipeline
 from holdfast.cli.run_planned import PlannedRun, ask_plan, run_planned

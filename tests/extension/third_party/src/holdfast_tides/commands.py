@@ -1,6 +1,6 @@
 import typer
 
-from holdfast.cli.composition import opened_store, run_async, settings_from_environment
+from holdfast.cli.opening import opened_store, run_async, settings_from_environment
 
 app = typer.Typer(no_args_is_help=True)
 

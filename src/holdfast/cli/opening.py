@@ -1,0 +1,128 @@
+"""Opens what every command needs: settings, schema, store. The only place that reads the
+environment."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import uvloop
+
+from holdfast.errors import UserError
+from holdfast.observe import tracing
+from holdfast.observe.log import configure
+from holdfast.observe.metrics import Metrics
+from holdfast.pipeline import Gate
+from holdfast.settings import Settings, load_settings
+from holdfast.store import Store, open_store
+from holdfast.store.admission import BacklogBounds, JobRules
+from holdfast.store.driver import Fault, no_fault
+from holdfast.store.migrate import require_current, status, upgrade
+from holdfast.urls import sqlite_file
+
+T = TypeVar("T")
+
+
+def settings_from_environment() -> Settings:
+    settings = load_settings(os.environ)
+    configure(settings.log_level, settings.log_format)
+    tracing.configure(settings.otlp_endpoint, settings.service_name)
+    return settings
+
+
+def run_async(main: Coroutine[Any, Any, T]) -> T:
+    return uvloop.run(main)
+
+
+def ensure_schema(settings: Settings) -> None:
+    """Creates or upgrades the schema where that is safe: an SQLite file, or an empty
+    database. On a server, only `holdfast migrate up` upgrades it."""
+    url = settings.database_url
+    schema = status(url)
+    if schema.up_to_date:
+        return
+    if schema.is_empty or (not schema.newer and sqlite_file(url) is not None):
+        upgrade(url)
+    else:
+        require_current(url)
+
+
+def ready_settings() -> Settings:
+    """The settings, for commands that need an existing database with the right schema."""
+    settings = settings_from_environment()
+    file = sqlite_file(settings.database_url)
+    if file is not None and not file.exists():
+        raise UserError(
+            f"there is no database at {file} yet",
+            "The first command that writes creates it, such as `holdfast run` or `holdfast up`. "
+            "If you have one, change to its folder, or set HOLDFAST_DATABASE_URL or "
+            "HOLDFAST_DATA_DIR.",
+        )
+    require_current(settings.database_url)
+    return settings
+
+
+@asynccontextmanager
+async def opened_store(
+    settings: Settings, metrics: Metrics | None = None, announces: bool | None = None
+) -> AsyncIterator[Store]:
+    """Announces work if a broker is set, unless `announces` says otherwise."""
+
+    def observe(verb: str, seconds: float, waited: float) -> None:
+        if metrics is not None:
+            metrics.database_seconds.labels(verb).observe(seconds)
+            metrics.pool_wait_seconds.observe(waited)
+
+    store = await open_store(
+        settings.database_url,
+        pool_size=settings.pool_size,
+        default_gate=Gate(
+            "",
+            settings.http_spacing_seconds,
+            settings.http_jitter_seconds,
+            settings.http_concurrency,
+        ),
+        announces=settings.broker_url is not None if announces is None else announces,
+        rules=job_rules(settings),
+        owner_slices=settings.owner_slices,
+        fault=_fault(),
+        observe=observe,
+    )
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+def job_rules(settings: Settings) -> JobRules:
+    """What every new job must obey."""
+    return JobRules(
+        backfill_enabled=settings.backfill_enabled,
+        max_items=settings.max_urls_per_run,
+        max_items_per_source=settings.max_urls_per_source,
+        backlog=backlog_bounds(settings),
+    )
+
+
+def backlog_bounds(settings: Settings) -> BacklogBounds:
+    return BacklogBounds(settings.backlog_max_items, settings.backlog_max_seconds)
+
+
+def _fault() -> Fault:
+    """For tests: HOLDFAST_FAULT=verb/query@n kills this process at the n-th such write."""
+    setting = os.environ.get("HOLDFAST_FAULT")
+    if not setting:
+        return no_fault
+    point, _, number = setting.partition("@")
+    left = [int(number or 1)]
+
+    def fault(verb: str, query: str) -> None:
+        if f"{verb}/{query}" == point:
+            left[0] -= 1
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    return fault
