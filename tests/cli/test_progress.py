@@ -54,12 +54,13 @@ def test_log_gets_lines_that_say_what_is_waited_for(desk: Desk) -> None:
     desk.write("slow.py", SLOW)
     desk.write("speed", "0")
     desk.write_rows("in.csv", 5)
+    desk.succeed("run", "slow.py", "in.csv", "--no-work")
     desk.succeed("kill-switch", "on", "--reason", "maintenance")
     process = desk.start("run", "slow.py", "in.csv")
     assert process.stderr is not None
     lines = iter(process.stderr.readline, "")
     waiting = next(line for line in lines if "Waiting" in line)
-    assert "0 of 0+" in waiting
+    assert "0 of 5" in waiting
     assert "kill switch all is on" in waiting and "(maintenance)" in waiting
     assert "\x1b" not in waiting
     wait_until(lambda: desk.reason() == "kill switch")

@@ -24,3 +24,6 @@ __all__ = [
     "standing_scenarios",
     "upkeep_scenarios",
 ]
+
+# In one order, whichever test imported a module of them first: processes name them by number.
+SCENARIOS.sort(key=lambda scenario: (scenario.verb, scenario.act.__module__))
