@@ -34,7 +34,7 @@ _ROUND = 8
 
 
 class Passage:
-    """One request through a gate. Whoever sends it says how it ended, if not by an exception."""
+    """One request through a gate. Its sender says how it ended, unless by an exception."""
 
     __slots__ = ("failures", "telling", "throttles", "timeouts")
 
