@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.errors import PipelineError
-from holdfast.model import Lane
+from holdfast.model import Gate, Lane
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
     """An order: start a new job on one source or several, as a new generation of each that was
-    read before. What is not given comes from the pipeline; without caps, there are none."""
+    read before. What is not given comes from the pipeline; without caps, there are none. `gates`
+    are declared with the job, and hold from then on."""
 
     source: str | Sequence[str]
     mode: str
@@ -22,6 +23,7 @@ class Start:
     lane: Lane | None = None
     max_items: int | None = None
     max_items_per_source: int | None = None
+    gates: Sequence[Gate] = ()
 
     def __post_init__(self) -> None:
         if not self.sources:

@@ -51,7 +51,8 @@ class StreamLease:
 
 
 class NewItem(NamedTuple):
-    """A record as it becomes a row. `key` and `content_hash` matter where keys are deduped."""
+    """A record as it becomes a row. `key` and `content_hash` matter where keys are deduped; an empty
+    hash is that of content which did not change."""
 
     input: str
     key: str | None = None
@@ -354,7 +355,7 @@ def _takes_again(known: _KeyOwner, item: NewItem, dedupe: Dedupe) -> bool:
     is_open = known.status in (None, ItemStatus.PENDING)
     live = known.job_state in (JobState.QUEUED, JobState.RUNNING, JobState.PAUSED)
     settled_well = known.status == ItemStatus.DONE or (is_open and live)
-    if settled_well and known.content_hash == item.content_hash:
+    if settled_well and item.content_hash in ("", known.content_hash):
         return False
     policy = dedupe.changed if settled_well else dedupe.failed
     return policy == "again"
