@@ -22,7 +22,7 @@ class Start:
     options: Mapping[str, Any] = field(default_factory=dict)
     lane: Lane | None = None
     max_items: int | None = None
-    max_items_per_source: int | None = None
+    max_items_per_source: int | Mapping[str, int] | None = None  # for all, or by source
     gates: Sequence[Gate] = ()
 
     def __post_init__(self) -> None:
@@ -33,6 +33,10 @@ class Start:
                 f"the order to start {self.name!r} has the lane UPLOAD",
                 "That is for the rows of files; choose SENTINEL, EVENT or BACKFILL.",
             )
+
+    def cap_of(self, source: str) -> int | None:
+        caps = self.max_items_per_source
+        return caps.get(source) if isinstance(caps, Mapping) else caps
 
     @property
     def sources(self) -> tuple[str, ...]:
