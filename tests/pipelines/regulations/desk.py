@@ -16,9 +16,11 @@ from holdfast.cli.composition import file_access, worker_options
 from holdfast.cli.supervisor import worker_name
 from holdfast.clock import Clock, SystemClock, system_random
 from holdfast.engine.control import Control
+from holdfast.engine.own_files import OwnFiles
 from holdfast.engine.worker import Worker, WorkerParts
 from holdfast.extension import installed
 from holdfast.observe.metrics import Metrics
+from holdfast.pipelines.regulations import bodies
 from holdfast.pipelines.regulations.options import RegulationsOptions
 from holdfast.pipelines.regulations.pipeline import Regulations
 from holdfast.settings import load_settings
@@ -106,6 +108,35 @@ class Desk:
         await self.work()
         return job_id
 
+    async def until_waiting(self, worker: Worker, reason: str) -> None:
+        """Until a stream says that it waits for this; then the worker stops."""
+        running = asyncio.create_task(worker.run())
+        try:
+            async with asyncio.timeout(20):
+                while not await self.fetch(
+                    "select 1 from streams where waiting_for like :reason", reason=f"%{reason}%"
+                ):
+                    await asyncio.sleep(0.05)
+        finally:
+            worker.stop()
+            await running
+
+    @property
+    def is_sqlite(self) -> bool:
+        return self.store.database.driver.dialect == "sqlite"
+
+    async def execute(self, sql: str) -> None:
+        async with self.store.database.driver.transaction("test") as tx:
+            await tx.execute(sql)
+
+    async def age(self, days: int = 2) -> None:
+        """As if all documents had been verified that long ago."""
+        async with self.store.database.driver.transaction("test") as tx:
+            await tx.execute(
+                "update regulations_documents set last_verified_at = @after(:seconds)",
+                {"seconds": -86400.0 * days},
+            )
+
     # What is stored.
 
     async def fetch(self, sql: str, **params: Any) -> list[tuple[Any, ...]]:
@@ -127,8 +158,13 @@ class Desk:
         return [row for row in rows if row[0].endswith(path)]
 
     @property
-    def files(self) -> Any:
-        return file_access(load_settings({"HOLDFAST_DATA_DIR": str(self._folder)}))
+    def files(self) -> OwnFiles:
+        settings = load_settings({"HOLDFAST_DATA_DIR": str(self._folder)})
+        return OwnFiles(file_access(settings), "regulations")
+
+    async def body(self, sha256: str) -> bytes:
+        [row] = await self.store.database.fetch("regulations_body", {"sha256": sha256})
+        return await bodies.load(row, self.files)
 
 
 def paths(urls: Sequence[str]) -> list[str]:

@@ -66,7 +66,6 @@ class Walk:
         now = self.clock.now()
         before = at["before"] if at else (now - timedelta(days=self.recheck_days)).isoformat()
         after = at["after"] if at else 0
-        version = f"{RECHECK} {zagreb_day(now)}"
         while True:
             params = {
                 "source": self.source.slug,
@@ -75,16 +74,18 @@ class Walk:
                 "limit": _DUE_AT_ONCE,
             }
             rows = await ctx.read("regulations_due", params)
-            records = [Record(self._row_of(row), row["key"], version) for row in rows]
+            records = [self._due_record(row) for row in rows]
             if len(rows) < _DUE_AT_ONCE:
                 yield Page(records, end=True)
                 return
             after = int(rows[-1]["id"])
             yield Page(records, {"before": before, "after": after})
 
-    def _row_of(self, row: Any) -> Json:
-        names = ("url", "canonical")
-        return {"source": self.source.slug, "listed_on": RECHECK} | {n: row[n] for n in names}
+    def _due_record(self, row: Any) -> Record:
+        """Verified again, it has another version."""
+        fields = {"url": row["url"], "canonical": row["canonical"], "listed_on": RECHECK}
+        version = f"{RECHECK} {row['last_verified_at']}"
+        return Record({"source": self.source.slug, **fields}, row["key"], version)
 
     # Listings.
 

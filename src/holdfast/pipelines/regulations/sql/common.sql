@@ -168,7 +168,7 @@ where  key in (@each(:keys, text)) and sha256 is not null;
 
 -- name: regulations_due
 -- Documents that were last verified before a time, in the order of their ids.
-select   id, key, canonical, url, title
+select   id, key, canonical, url, last_verified_at
 from     regulations_documents
 where    source = :source and id > :after
          and (last_verified_at is null or last_verified_at < :before)
@@ -212,3 +212,46 @@ from   (select d.id, d.title || ' ' || coalesce(t.text, '') as content
         where  d.id in (@each(:ids, bigint))) documents
 where  true
 @replaced_words;
+
+-- Reading evidence.
+
+-- name: regulations_body
+select sha256, size, packed_size, place, packed
+from   regulations_bodies
+where  sha256 = :sha256;
+
+-- name: regulations_bodies_page
+-- In the order of their hashes, from one on.
+select   sha256, size, packed_size, place, packed
+from     regulations_bodies
+where    sha256 > :after
+order by sha256
+limit    :limit;
+
+-- name: regulations_texts_page
+select   sha256, text
+from     regulations_texts
+where    sha256 > :after
+order by sha256
+limit    :limit;
+
+-- name: regulations_orphans
+-- Captures whose body or evidence is missing.
+select   c.id, c.url, c.sha256
+from     regulations_captures c
+         left join regulations_bodies b on b.sha256 = c.sha256
+         left join regulations_evidence e on e.id = c.evidence_id and e.sha256 = c.sha256
+where    b.sha256 is null or e.id is null
+order by c.id
+limit    :limit;
+
+-- name: regulations_captures_page
+-- In the order in which they were made, from one on; of one source or of all.
+select   c.id, c.key, c.url, c.final_url, c.sha256, c.captured_at, c.status, c.headers, c.reason,
+         b.size
+from     regulations_captures c
+         join regulations_documents d on d.key = c.key
+         join regulations_bodies b on b.sha256 = c.sha256
+where    c.id > :after and d.source = coalesce(cast(:source as text), d.source)
+order by c.id
+limit    :limit;
