@@ -129,6 +129,19 @@ class Desk:
         async with self.store.database.driver.transaction("test") as tx:
             await tx.execute(sql)
 
+    async def tamper(self, sql: str) -> None:
+        """As somebody would who may drop the triggers."""
+        table = sql.split()[1]
+        names = (
+            [f"{table}_no_update", f"{table}_no_delete", f"{table}_no_replace"]
+            if self.is_sqlite
+            else [f"{table}_no_change", f"{table}_no_truncate"]
+        )
+        on = "" if self.is_sqlite else f" on {table}"
+        for name in names:
+            await self.execute(f"drop trigger if exists {name}{on}")
+        await self.execute(sql)
+
     async def age(self, days: int = 2) -> None:
         """As if all documents had been verified that long ago."""
         async with self.store.database.driver.transaction("test") as tx:
