@@ -68,11 +68,19 @@ class Desk:
         self.pipeline = self.make()
 
     def make(self) -> Regulations:
-        options = RegulationsOptions(sources=str(self._file), **self._options)
-        made = Regulations(options, self._clock)
+        made = Regulations(self.options_for(self._file, **self._options), self._clock)
+        self.give_extension(made)
+        return made
+
+    @staticmethod
+    def options_for(sources: Path, **options: Any) -> RegulationsOptions:
+        return RegulationsOptions(sources=str(sources), **options)
+
+    @staticmethod
+    def give_extension(made: Regulations) -> None:
+        """As if the extension had created it."""
         extension = installed()["regulations"]
         made.extension, made.enabled_by = extension.name, extension.enabled_by
-        return made
 
     async def switch(self, on: bool) -> None:
         await self.store.flags.set_flag("regulations_enabled", on, "tester")
