@@ -42,6 +42,8 @@ from holdfast.pipelines.regulations.sources import Mode, Source
 _MOST_BYTES = 52_428_800  # of a sitemap, as sent; what it unpacks to has the same limit
 _RECORDS_IN_A_PAGE = 5_000
 _MOST_FAULTS = 100
+#: A known URL is fetched again only when its document is due, not because its listing differs.
+_UNCHANGED = ""
 
 
 class SitemapMark(NamedTuple):
@@ -117,7 +119,7 @@ class Discovery:
             row["title"] = title
         if published is not None:
             row["published"] = str(published)
-        return Record(row, item_id(self.source.slug, key))
+        return Record(row, item_id(self.source.slug, key), _UNCHANGED)
 
     def _walk(self, mode: Mode) -> ArchiveWalk | PaginationWalk:
         if mode is Mode.ARCHIVE and self.source.archive is not None:

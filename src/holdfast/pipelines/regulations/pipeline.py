@@ -100,7 +100,7 @@ class Regulations(Pipeline):
         source = require_source(self._sources_of(ctx.job), row["source"])
         fetcher = Fetcher(source, _wanted(ctx.options), self._clock, self.settings.database_bytes)
         done = await fetcher.fetch(row, ctx)
-        await self._progress.log(ctx)
+        await self._progress.log_item(ctx)
         return done
 
     async def save(self, tx: Tx, settled: Sequence[Settled]) -> None:
