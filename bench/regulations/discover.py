@@ -33,7 +33,9 @@ exclude = ['/oglasi/']
 url = "http://127.0.0.1:{port}/sitemap.xml"
 children = '/sitemap_(?P<part>[12])_(?P<year>\\d{{4}})_(?P<issue>\\d+)\\.xml'
 [source.canonical]
-identity = ['/clanci/(?P<part>[a-z]+)/(?P<year>\\d{{4}})_\\d{{2}}_(?P<issue>\\d+)_(?P<act>\\d+)\\.html']
+identity = [
+  '/clanci/(?P<part>[a-z]+)/(?P<year>\\d{{4}})_\\d{{2}}_(?P<issue>\\d+)_(?P<act>\\d+)\\.html',
+]
 [source.gate]
 min_delay_seconds = 0
 max_delay_seconds = 0
