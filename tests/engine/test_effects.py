@@ -65,9 +65,9 @@ async def test_save_sees_the_outcome_of_each_item_and_its_effects(store: Store) 
 class Searching(Demo):
     columns = ("price", "why")
     max_attempts_not_found = 2
-    backoff = {"not_found": Backoff(0, 0)}
 
     def __init__(self) -> None:
+        self.backoff = {"not_found": Backoff(0, 0)}
         super().__init__()
         self.searches: list[tuple[ItemStatus, Any]] = []
 
