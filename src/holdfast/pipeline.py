@@ -20,36 +20,12 @@ from holdfast.columns import Inputs
 from holdfast.errors import ErrorCode, PipelineError, RetryClass
 from holdfast.flags import FlagValue
 from holdfast.loader import CacheHandle, Loader
+from holdfast.model import Gate as Gate
 from holdfast.model import ItemStatus, Job, Json, Lane, NothingYet, Page, Standing
 from holdfast.options import Option
 from holdfast.orders import Conclusion, Planned
 from holdfast.rulings import Ruled
 from holdfast.stored_files import PipelineFiles
-
-
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """A shared limit on one domain or provider, held across all workers.
-
-    Requests start at least `spacing` seconds apart, plus up to `jitter` more, with at most
-    `concurrency` in flight (0: no limit). A budget allows `requests`, and `units` of what they
-    cost, in `period` seconds (0: no limit).
-    """
-
-    name: str
-    spacing: float = 0.0
-    jitter: float = 0.0
-    concurrency: int = 0
-    requests: int = 0
-    units: float = 0.0
-    period: float = 60.0
-
-    def __post_init__(self) -> None:
-        limits = (self.spacing, self.jitter, self.concurrency, self.requests, self.units)
-        if min(limits) < 0 or self.period <= 0:
-            raise PipelineError(
-                f"{self} is not a gate", "Limits are at least 0; the period is above 0."
-            )
 
 
 @dataclass(frozen=True, slots=True)
