@@ -21,6 +21,7 @@ from holdfast.api import (
     flags,
     gates,
     health,
+    ingestion,
     items,
     job_actions,
     jobs,
@@ -48,11 +49,12 @@ from holdfast.engine.upkeep import every
 ROUTERS = (
     session, usage, users, tokens, files, pipelines, jobs, job_actions, items, new_items, rulings,
     pending, exports, deletion, operations, streams, gates, dead_letters, schedules, kill_switches,
-    flags, audit, events, overview, health,
+    flags, ingestion, audit, events, overview, health,
 )  # fmt: skip
 
 _LOOK_SECONDS = 0.5
 _CLEAN_UP_SECONDS = 600.0
+_SCAN_SECONDS = 1.0
 _COUNT_SECONDS = 30.0
 _DESCRIPTION = """Holdfast stores every record as a row before it works on it, works in small
 checkpointed slices, and can explain the state of every row. Log in with `POST /api/session`, or
@@ -121,6 +123,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         every(_LOOK_SECONDS, runners.uploads.look, log, "intake"),
         every(_LOOK_SECONDS, runners.exports.look, log, "exports"),
         every(_LOOK_SECONDS, runners.operations.look, log, "operations"),
+        every(_SCAN_SECONDS, parts.scans.look, log, "adapters"),
         every(_LOOK_SECONDS, parts.deletions.look, log, "delete"),
         every(_LOOK_SECONDS, parts.feed.read, log, "live"),
         every(_COUNT_SECONDS, read_pending_count, log, "pending items"),

@@ -88,6 +88,10 @@ class Control:
 
     async def start_upload(self, upload: NewUpload, only_first: bool = False) -> int:
         """With `only_first`, a job on the same file that came first is returned instead."""
+        return await self._create(await self.upload_job(upload), self._owner, only_first)
+
+    async def upload_job(self, upload: NewUpload) -> NewJob:
+        """The job over a file's rows, to be made in a transaction of the caller's."""
         pipeline, origin = upload.pipeline, upload.origin
         refuse_planning(pipeline)
         options = options_of(pipeline, upload.options)
@@ -95,7 +99,7 @@ class Control:
         own: dict[str, Any] = {"_table": dict(upload.table), "_file": pipeline.file}
         if upload.images:
             own["_images"] = True
-        job = NewJob(
+        return NewJob(
             pipeline=pipeline.name,
             name=upload.name,
             streams=[NewStream("upload-{job}", upload.key, upload.caps.max_items_per_source)],
@@ -112,7 +116,6 @@ class Control:
             enabled_by=pipeline.enabled_by,
             most_open=origin.most_open,
         )
-        return await self._create(job, self._owner, only_first)
 
     async def start_discovery(
         self,
