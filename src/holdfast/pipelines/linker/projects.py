@@ -1,0 +1,140 @@
+"""Projects and their datasets: the changes that people make to them, each in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from holdfast.errors import NotThere, UnfitState, UserError
+from holdfast.orders import Act, Planned
+from holdfast.pipeline import Row, Tx
+from holdfast.pipelines.linker.entries import ColumnMapping
+from holdfast.pipelines.linker.names import clean
+from holdfast.pipelines.linker.options import WIKIDATA, checked_provider, mapping_text
+from holdfast.pipelines.linker.scoring import Thresholds
+
+Change = Callable[[Tx], Awaitable[Planned]]
+_NAME_CHARACTERS = 200
+_LANGUAGE_CHARACTERS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectRules:
+    """What a project says about matching; its jobs are started with it."""
+
+    provider: str = WIKIDATA
+    language: str = "en"
+    candidates: int = 10
+    auto_accept: float = Thresholds().auto_accept
+    lead: float = Thresholds().lead
+
+    def checked(self) -> ProjectRules:
+        checked_provider(self.provider)
+        if not (self.language.isascii() and 0 < len(self.language) <= _LANGUAGE_CHARACTERS):
+            raise UserError(f"{self.language[:50]!r} is not a language", "One is `en`, or `de`.")
+        if not 1 <= self.candidates <= 50:
+            raise UserError("a project keeps 1 to 50 candidates of an entry")
+        if not 50 <= self.auto_accept <= 101 or not 0 <= self.lead <= 100:
+            raise UserError(
+                "the thresholds are out of bounds",
+                "auto_accept is from 50 to 101 (never), lead from 0 to 100.",
+            )
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    id: int
+    owner_id: str
+    name: str
+    rules: ProjectRules
+    created_at: Any
+
+    @classmethod
+    def of(cls, row: Row) -> Project:
+        rules = ProjectRules(**{name: row[name] for name in ProjectRules.__dataclass_fields__})
+        return cls(row["id"], row["owner_id"], row["name"], rules, row["created_at"])
+
+    def job_options(self, mapping: str, dataset_id: int) -> dict[str, Any]:
+        return {
+            "project": self.id,
+            "dataset": dataset_id,
+            "mapping": mapping,
+            **asdict(self.rules),
+        }
+
+
+def checked_name(name: str) -> str:
+    cleaned = clean(name)
+    if not cleaned or len(cleaned) > _NAME_CHARACTERS:
+        raise UserError(f"a name has 1 to {_NAME_CHARACTERS} characters")
+    return cleaned
+
+
+def add_project(owner: str, name: str, rules: ProjectRules) -> Change:
+    async def change(tx: Tx) -> Planned:
+        if await tx.fetch("linker_project_by_name", {"owner_id": owner, "name": name}):
+            raise UnfitState(f"there is a project {name!r} already", "Choose another name.")
+        return await _added(tx, owner, name, rules)
+
+    return change
+
+
+def find_or_add_project(owner: str, name: str, given: dict[str, Any]) -> Change:
+    """The project of that name, made if there is none. What is given must not contradict it."""
+
+    async def change(tx: Tx) -> Planned:
+        rows = await tx.fetch("linker_project_by_name", {"owner_id": owner, "name": name})
+        if not rows:
+            return await _added(tx, owner, name, replace(ProjectRules(), **given))
+        project = Project.of(rows[0])
+        for option, value in given.items():
+            if getattr(project.rules, option) != value:
+                raise UserError(
+                    f"the project {name!r} has the {option} {getattr(project.rules, option)!r}",
+                    "Leave the option out, or choose another name with --project.",
+                )
+        return Planned(answer=project)
+
+    return change
+
+
+async def _added(tx: Tx, owner: str, name: str, rules: ProjectRules) -> Planned:
+    values = asdict(rules.checked()) | {"owner_id": owner, "name": checked_name(name)}
+    project_id = (await tx.take("linker_add_project", values))[0]["id"]
+    rows = await tx.fetch("linker_project", {"id": project_id})
+    act = Act("linker.project_added", str(project_id), {"name": name, "provider": rules.provider})
+    return Planned(answer=Project.of(rows[0]), acts=[act])
+
+
+def add_dataset(project: Project, name: str, file_id: int | None, mapping: ColumnMapping) -> Change:
+    async def change(tx: Tx) -> Planned:
+        params = {
+            "project_id": project.id,
+            "name": checked_name(name),
+            "file_id": file_id,
+            "mapping": mapping_text(mapping),
+        }
+        rows = await tx.take("linker_add_dataset", params)
+        if not rows:
+            raise NotThere(f"there is no project {project.id}")
+        detail = {"project": project.id, "name": name}
+        return Planned(
+            answer=rows[0]["id"], acts=[Act("linker.dataset_added", str(rows[0]["id"]), detail)]
+        )
+
+    return change
+
+
+def find_or_add_dataset(project: Project, name: str, mapping: ColumnMapping) -> Change:
+    """For a file that a command reads."""
+
+    async def change(tx: Tx) -> Planned:
+        params = {"project_id": project.id, "name": checked_name(name)}
+        for row in await tx.fetch("linker_dataset_by_name", params):
+            if row["mapping"] == mapping_text(mapping):
+                return Planned(answer=row["id"])
+        return await add_dataset(project, name, None, mapping)(tx)
+
+    return change
