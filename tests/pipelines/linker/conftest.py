@@ -16,6 +16,7 @@ from tests.pipelines.linker.labelled import AGENT
 from tests.pipelines.linker.reconciliation_server import ReconciliationServer
 from tests.pipelines.linker.scene import LinkerScene
 from tests.pipelines.linker.wikidata_server import WikidataServer
+from tests.web.conftest import browser, open_as, root, watch  # noqa: F401 - for test_browser
 
 
 @pytest.fixture(scope="session")

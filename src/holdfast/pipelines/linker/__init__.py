@@ -9,4 +9,5 @@ EXTENSION = Extension(
     pipeline="pipeline:Linker",
     options="options:LinkerOptions",
     commands="commands:app",
+    web="web:PACK",
 )

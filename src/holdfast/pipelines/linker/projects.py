@@ -108,6 +108,84 @@ async def _added(tx: Tx, owner: str, name: str, rules: ProjectRules) -> Planned:
     return Planned(answer=Project.of(rows[0]), acts=[act])
 
 
+def change_project(project: Project, name: str, rules: ProjectRules) -> Change:
+    async def change(tx: Tx) -> Planned:
+        same = {"owner_id": project.owner_id, "name": checked_name(name)}
+        for row in await tx.fetch("linker_project_by_name", same):
+            if row["id"] != project.id:
+                raise UnfitState(f"there is a project {name!r} already", "Choose another name.")
+        values = {
+            "id": project.id,
+            "name": checked_name(name),
+            "candidates": rules.checked().candidates,
+            "auto_accept": rules.auto_accept,
+            "lead": rules.lead,
+        }
+        await tx.take("linker_change_project", values)
+        return Planned(acts=[Act("linker.project_changed", str(project.id), values)])
+
+    return change
+
+
+def hide_project(project: Project) -> Change:
+    """The first step of its deletion: nobody sees it and no entry is added to it any more."""
+
+    async def change(tx: Tx) -> Planned:
+        await tx.take("linker_hide_project", {"id": project.id})
+        act = Act("linker.project_deleted", str(project.id), {"name": project.name})
+        return Planned(acts=[act])
+
+    return change
+
+
+def drop_project(project: Project) -> Change:
+    """The last step, when its jobs and files are gone."""
+
+    async def change(tx: Tx) -> Planned:
+        for table in ("readers", "tokens", "datasets"):
+            await tx.take(f"linker_drop_project_{table}", {"id": project.id})
+        await tx.take("linker_drop_project", {"id": project.id})
+        return Planned()
+
+    return change
+
+
+def set_reader(project: Project, user_name: str, invited: bool) -> Change:
+    async def change(tx: Tx) -> Planned:
+        query = "linker_add_reader" if invited else "linker_drop_reader"
+        await tx.take(query, {"project_id": project.id, "user_name": user_name})
+        action = "linker.reader_added" if invited else "linker.reader_removed"
+        return Planned(acts=[Act(action, str(project.id), {"user": user_name})])
+
+    return change
+
+
+def claim_dataset(dataset_id: int) -> Change:
+    """Whether this request is the one that may start its job."""
+
+    async def change(tx: Tx) -> Planned:
+        return Planned(answer=bool(await tx.take("linker_claim_dataset", {"id": dataset_id})))
+
+    return change
+
+
+def release_dataset(dataset_id: int) -> Change:
+    async def change(tx: Tx) -> Planned:
+        await tx.take("linker_release_dataset", {"id": dataset_id})
+        return Planned()
+
+    return change
+
+
+def link_dataset(project: Project, dataset_id: int, job_id: int) -> Change:
+    async def change(tx: Tx) -> Planned:
+        link = {"id": dataset_id, "project_id": project.id, "job_id": job_id}
+        await tx.take("linker_link_dataset", link)
+        return Planned()
+
+    return change
+
+
 def add_dataset(project: Project, name: str, file_id: int | None, mapping: ColumnMapping) -> Change:
     async def change(tx: Tx) -> Planned:
         params = {

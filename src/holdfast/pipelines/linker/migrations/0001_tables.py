@@ -56,6 +56,7 @@ create table linker_datasets (
     file_id    bigint,
     mapping    text not null,
     job_id     bigint,
+    claimed_at {INSTANT},
     created_at {INSTANT} not null
 );
 
@@ -80,7 +81,8 @@ create table linker_tasks (
     primary key (job_id, seq)
 );
 
-create index linker_tasks_to_review on linker_tasks (project_id, state, score, job_id, seq);
+create index linker_tasks_to_review on linker_tasks
+    (project_id, state, coalesce(score, -1) desc, job_id, seq);
 
 create index linker_tasks_by_name on linker_tasks (project_id, folded);
 

@@ -258,6 +258,59 @@ set    job_id = :job_id
 where  id = :id and project_id = :project_id and job_id is null
 returning id;
 
+-- name: linker_claim_dataset
+-- Of two requests to match it, one starts the job; a minute later it may be tried again.
+update linker_datasets
+set    claimed_at = @now
+where  id = :id and job_id is null and (claimed_at is null or @seconds_since(claimed_at) > 60)
+returning id;
+
+-- name: linker_release_dataset
+update linker_datasets
+set    claimed_at = null
+where  id = :id and job_id is null
+returning id;
+
+-- name: linker_tasks_page
+-- In order of review: the best score first.
+select   job_id, seq, key, name, state, score, item, entry, reason, reviewer, reviewed_at
+from     linker_tasks
+where    project_id = :project_id and state = :state
+         and coalesce(score, -1) between :low and :high
+         and (coalesce(score, -1) < :score
+              or (coalesce(score, -1) = :score
+                  and (job_id > :job_id or (job_id = :job_id and seq > :seq))))
+order by coalesce(score, -1) desc, job_id, seq
+limit    :limit;
+
+-- name: linker_task_of
+select job_id, seq, key, name, state, score, item, entry, reason, reviewer, reviewed_at
+from   linker_tasks
+where  project_id = :project_id and job_id = :job_id and seq = :seq;
+
+-- name: linker_rematchable
+-- Those of these tasks that nobody decided about.
+select seq
+from   linker_tasks
+where  project_id = :project_id and job_id = :job_id and seq in (@each(:seqs, bigint))
+       and reviewed_at is null;
+
+-- name: linker_usage
+select coalesce(cast(sum(c.entries) as bigint), 0) as entries,
+       coalesce(cast(sum(c.calls) as bigint), 0) as calls
+from   linker_calls c
+where  c.job_id in (select job_id from linker_datasets where project_id = :project_id);
+
+-- name: linker_repeated_ids
+-- Ids that several entries of a project have.
+select   key, count(*) as entries
+from     linker_tasks
+where    project_id = :project_id
+group by key
+having   count(*) > 1
+order by entries desc, key
+limit    :limit;
+
 -- name: linker_links
 -- The entries of a project that were linked, or for which people said that there is no item.
 select   job_id, seq, key, item, entry, state
@@ -273,3 +326,8 @@ from     linker_tasks
 where    project_id = :project_id
 group by state
 order by state;
+
+-- name: linker_linked
+select count(*) as entries
+from   linker_tasks
+where  project_id = :project_id and state in ('reviewed', 'auto_confirmed') and item is not null;
