@@ -47,6 +47,9 @@ class LinkerOptions:
     batch_wait_seconds: float = setting(
         0.03, "How long look-ups of several entries are collected for one request.", 0, 10
     )
+    reconcile_batch: int = setting(
+        50, "Queries of one request that the Reconciliation server answers.", 1, 1000
+    )
     timeout_seconds: float = setting(120.0, "Longest time for one entry.", 1, 3600)
 
     @property

@@ -160,6 +160,32 @@ def set_reader(project: Project, user_name: str, invited: bool) -> Change:
     return change
 
 
+def add_token(project: Project, hash: str, shown: str, by: str, seconds: float | None) -> Change:
+    async def change(tx: Tx) -> Planned:
+        values = {
+            "project_id": project.id,
+            "hash": hash,
+            "shown": shown,
+            "created_by": by,
+            "seconds": seconds,
+        }
+        token_id = (await tx.take("linker_add_token", values))[0]["id"]
+        detail = {"project": project.id, "shown": shown}
+        return Planned(answer=token_id, acts=[Act("linker.token_added", str(token_id), detail)])
+
+    return change
+
+
+def revoke_token(project: Project, token_id: int) -> Change:
+    async def change(tx: Tx) -> Planned:
+        key = {"id": token_id, "project_id": project.id}
+        if not await tx.take("linker_revoke_token", key):
+            raise NotThere(f"project {project.id} has no token {token_id} that can be revoked")
+        return Planned(acts=[Act("linker.token_revoked", str(token_id), {"project": project.id})])
+
+    return change
+
+
 def claim_dataset(dataset_id: int) -> Change:
     """Whether this request is the one that may start its job."""
 

@@ -12,6 +12,7 @@ from holdfast.model import ItemStatus, Job
 from holdfast.pipeline import Settled, Tx
 from holdfast.pipelines.linker.entries import Entry, read_entry
 from holdfast.pipelines.linker.guessing import guess_mapping
+from holdfast.pipelines.linker.knowing import search_keys
 from holdfast.pipelines.linker.names import fold
 from holdfast.pipelines.linker.options import Rules, rules_of
 from holdfast.pipelines.linker.scoring import NAME, TYPE, Ranking, ScoredCandidate
@@ -154,8 +155,8 @@ async def _save_entities(tx: Tx, settled: Sequence[Settled], rules: Rules) -> No
     for entity_id, candidate in sorted(candidates.items()):
         data = orjson.dumps(candidate_form(candidate), option=orjson.OPT_SORT_KEYS).decode()
         entities.append((rules.provider, entity_id, candidate.label, candidate.description, data))
-        folded = {fold(name) for name in candidate.names[:_MOST_NAMES]}
-        names |= {(rules.provider, name, entity_id) for name in folded if name}
+        keys = search_keys(candidate, _MOST_NAMES)
+        names |= {(rules.provider, key, entity_id) for key in keys}
     if entities:
         await tx.take_many("linker_save_entities", entities)
     if names:

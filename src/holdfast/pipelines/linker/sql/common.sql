@@ -331,3 +331,67 @@ order by state;
 select count(*) as entries
 from   linker_tasks
 where  project_id = :project_id and state in ('reviewed', 'auto_confirmed') and item is not null;
+
+-- The Reconciliation server: what it knows are the candidates of one project.
+
+-- name: linker_add_token
+insert into linker_tokens (project_id, hash, shown, created_by, created_at, expires_at)
+values (:project_id, :hash, :shown, :created_by, @now,
+        case when cast(:seconds as double precision) is null then null
+             else @after(:seconds) end)
+returning id;
+
+-- name: linker_revoke_token
+update linker_tokens
+set    revoked_at = @now
+where  id = :id and project_id = :project_id and revoked_at is null
+returning id;
+
+-- name: linker_tokens_of
+select   id, shown, created_by, created_at, expires_at, revoked_at
+from     linker_tokens
+where    project_id = :project_id
+order by id;
+
+-- name: linker_project_of_token
+-- While the token is neither expired nor revoked.
+select p.id, p.owner_id, p.name, p.provider, p.language, p.candidates, p.auto_accept, p.lead,
+       p.created_at
+from   linker_tokens t
+       join linker_projects p on p.id = t.project_id
+where  t.hash = :hash and t.revoked_at is null and p.deleted_at is null
+       and (t.expires_at is null or @seconds_until(t.expires_at) > 0);
+
+-- name: linker_entities_named
+-- Entities of a project with a name from `low` to below `high`, or exactly `same`.
+select   e.id, e.label, e.description, e.data
+from     linker_entities e
+where    e.space = :space
+         and e.id in (select n.id
+                      from   linker_entity_names n
+                      where  n.space = :space
+                             and ((n.folded >= :low and n.folded < :high) or n.folded = :same))
+         and exists (select 1
+                     from   linker_candidates c
+                     where  c.project_id = :project_id and c.item = e.id)
+order by length(e.id), e.id
+limit    :limit;
+
+-- name: linker_entities_by_id
+select   e.id, e.label, e.description, e.data
+from     linker_entities e
+where    e.space = :space and e.id in (@each(:ids, text))
+         and exists (select 1
+                     from   linker_candidates c
+                     where  c.project_id = :project_id and c.item = e.id)
+order by e.id;
+
+-- name: linker_decided
+-- The items that entries of this name were linked to.
+select   distinct t.item, t.name, c.label, c.description
+from     linker_tasks t
+         join linker_candidates c on c.job_id = t.job_id and c.seq = t.seq and c.item = t.item
+where    t.project_id = :project_id and t.folded = :folded
+         and t.state in ('reviewed', 'auto_confirmed')
+order by t.item
+limit    :limit;

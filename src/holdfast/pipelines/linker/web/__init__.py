@@ -7,6 +7,7 @@ from pathlib import Path
 from fastapi import APIRouter
 
 from holdfast.pipelines.linker.web.api import projects as projects_api
+from holdfast.pipelines.linker.web.api import reconciling, tokens
 from holdfast.pipelines.linker.web.api import tasks as tasks_api
 from holdfast.pipelines.linker.web.views import projects, review
 from holdfast.web.navigation import Entry, PagePack
@@ -29,7 +30,7 @@ PACK = PagePack(
     _together(projects.router, review.router),
     _HERE / "templates",
     (Entry("linker", "Linker", "/linker", "l", _CHAIN),),
-    api=_together(projects_api.router, tasks_api.router),
-    machines=("/api/projects/",),
+    api=_together(projects_api.router, tasks_api.router, tokens.router, reconciling.router),
+    machines=("/api/projects/", "/reconcile/"),
     static=_HERE / "static",
 )
