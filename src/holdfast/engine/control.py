@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from itertools import chain
@@ -22,7 +22,8 @@ from holdfast.errors import (
 from holdfast.model import FINAL, ItemStatus, Job, JobState, Lane
 from holdfast.observe.tracing import note, span
 from holdfast.options import whole_options
-from holdfast.pipeline import Pipeline
+from holdfast.orders import Planned
+from holdfast.pipeline import Pipeline, Tx
 from holdfast.store import Carried, NewJob, NewStream, Store
 from holdfast.store.chunks import FinishedItems, NamedItems, Reprocessed
 from holdfast.store.idempotency import RequestKey
@@ -246,6 +247,11 @@ class Control:
             ) from error
         self._log_ordered(planner, carried.job_ids)
         return carried
+
+    async def change(self, change: Callable[[Tx], Awaitable[Planned]]) -> Any:
+        """Changes an extension's own rows in one transaction, with its entries in the audit log;
+        returns the answer. Orders are for `request`."""
+        return await self._store.plans.change(self._owner, change)
 
     async def fire_plan(
         self, pipeline: Pipeline, due: DueSchedule, next_at: datetime
