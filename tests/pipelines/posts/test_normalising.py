@@ -51,7 +51,7 @@ def test_both_generations_give_the_same() -> None:
     assert (first.pop("generation"), second.pop("generation")) == (1, 2)
     assert first == second
     assert first["content_id"] == str(ID)
-    assert first["published_at"] == "2025-12-31T17:00:00.000+00:00"
+    assert first["published_at"] == "2025-12-31T17:00:00.000Z"
     assert (first["views"], first["saves"], first["author"]["verified"]) == (100, 0, True)
 
 

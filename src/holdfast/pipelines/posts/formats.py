@@ -113,10 +113,8 @@ def _event(envelope: Mapping[str, Any], now: datetime) -> Message:
     job_id, stated, warnings = _job(payload)
     if not job_id:
         raise BadMessage("its payload has no job_id", "NO_JOB_ID")
-    counts = {}
     for name in ("content_count", "batch_index", "total_batches"):
-        counts[name] = count_of(payload.get(name))
-        if counts[name] is None and payload.get(name) is not None:
+        if count_of(payload.get(name)) is None and payload.get(name) is not None:
             warnings.append(f"{name} is {payload[name]!r:.40}")
     sent_at, note = instant_of(envelope.get("timestamp"), now)
     if note:
@@ -130,7 +128,9 @@ def _event(envelope: Mapping[str, Any], now: datetime) -> Message:
         platform_of(payload.get("platform")),
         job_id,
         attribute(job_id, stated),
-        **counts,
+        content_count=count_of(payload.get("content_count")),
+        batch_index=count_of(payload.get("batch_index")),
+        total_batches=count_of(payload.get("total_batches")),
         task_type=word_of(payload.get("task_type"), 30),
         keyword=word_of(payload.get("keyword"), 200),
         sent_at=sent_at,

@@ -107,7 +107,10 @@ def _parsed(value: Any) -> datetime | None:
 
 
 def stored(instant: datetime | None) -> str | None:
-    return None if instant is None else instant.isoformat(timespec="milliseconds")
+    """As the database writes instants, so that texts compare like times."""
+    if instant is None:
+        return None
+    return f"{instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
 
 
 def mapping_of(value: Any) -> Mapping[str, Any]:
