@@ -58,4 +58,4 @@ order by i.seq;
 
 -- name: enqueue
 -- Not used: here a statement writes one table.
-select :pipeline, :owner, :inputs, :item_bytes, :run_at;
+select :pipeline, :owner, :topic, :inputs, :item_bytes, :run_at;
