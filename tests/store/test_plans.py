@@ -175,6 +175,35 @@ async def test_every_query_on_large_tables_goes_through_its_index(
     assert wrong == []
 
 
+@pytest.mark.parametrize("query", ["fresh_items", "fresh_items_of", "remaining_items"])
+async def test_items_of_a_claim_are_sought_by_their_numbers(
+    filled: tuple[Store, int], query: str
+) -> None:
+    """Not by their job alone: then every claim would read the whole job."""
+    store, job_id = filled
+    params = next(params for name, params, _ in PLANS if name == query)
+    plan = await _plan(store, query, {"job_id": job_id, **params})
+    sought = [line for line in plan if "job_id" in line and ("items" in line or " i " in line)]
+    assert sought and all("seq" in line for line in sought), plan
+
+
+async def _plan(store: Store, query: str, params: dict[str, Any]) -> list[str]:
+    """A line for each table that is read, with the columns by which its index is searched."""
+    compiled = store.database.driver.queries[query]
+    if store.database.driver.dialect == "sqlite":
+        rows = await store.database.fetch(f"explain query plan {compiled.sql}", params)
+        return [str(row[3]) for row in rows]
+    async with store.database.driver._pool.acquire() as connection:  # type: ignore[attr-defined]
+        prepared = await connection.prepare(compiled.sql)
+        plan = await prepared.explain(*[params[name] for name in compiled.parameters])
+    return _conditions(plan[0]["Plan"])
+
+
+def _conditions(node: dict[str, Any]) -> list[str]:
+    own = f"{node.get('Index Name', '')} {node.get('Index Cond', '')}"
+    return [own, *(line for child in node.get("Plans", []) for line in _conditions(child))]
+
+
 async def _scans(store: Store, query: str, params: dict[str, Any]) -> dict[str, set[str]]:
     """Table -> the indexes that it is read through; "scan" where it is read as a whole."""
     compiled = store.database.driver.queries[query]

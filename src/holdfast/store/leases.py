@@ -269,14 +269,31 @@ def _lease_of(range_id: int, part: _Part, hold: Mapping[str, Any]) -> Lease:
 async def _read_items(tx: Transaction, leases: Sequence[Lease]) -> list[Claimed]:
     # A range that was never settled has no outcomes: no need to look for them.
     fresh = [lease for lease in leases if not lease.again and not lease.settled]
-    if len(fresh) > 1:
-        spans = [(lease.lo, lease.hi) for lease in fresh]
-        params = {"job_id": fresh[0].job_id, "spans": orjson.dumps(spans).decode()}
-        rows = await tx.scan("fresh_items_of", params)
-        together = [Claimed(lease, _rows_of(lease, rows)) for lease in fresh]
-        others = [lease for lease in leases if lease.again or lease.settled]
-        return together + [Claimed(lease, await _items_of(tx, lease)) for lease in others]
-    return [Claimed(lease, await _items_of(tx, lease)) for lease in leases]
+    others = [lease for lease in leases if lease.again or lease.settled]
+    rows = await _fresh_items(tx, fresh) if fresh else []
+    together = [Claimed(lease, _rows_of(lease, rows)) for lease in fresh]
+    return together + [Claimed(lease, await _items_of(tx, lease)) for lease in others]
+
+
+async def _fresh_items(tx: Transaction, leases: Sequence[Lease]) -> Sequence[Values]:
+    """All of one job, in the order of their numbers."""
+    job_id, stretches = leases[0].job_id, _stretches(leases)
+    if len(stretches) == 1:
+        lo, hi = stretches[0]
+        return await tx.scan("fresh_items", {"job_id": job_id, "lo": lo, "hi": hi})
+    spans = orjson.dumps(stretches).decode()
+    rows = await tx.scan("fresh_items_of", {"job_id": job_id, "spans": spans})
+    return sorted(rows, key=itemgetter(0))
+
+
+def _stretches(leases: Sequence[Lease]) -> list[tuple[int, int]]:
+    """The ranges' numbers, neighbours joined: pages of one file follow each other."""
+    stretches: list[tuple[int, int]] = []
+    for lo, hi in sorted((lease.lo, lease.hi) for lease in leases):
+        if stretches and stretches[-1][1] + 1 == lo:
+            lo = stretches.pop()[0]
+        stretches.append((lo, hi))
+    return stretches
 
 
 def _rows_of(lease: Lease, rows: Sequence[Values]) -> Sequence[Values]:
@@ -289,8 +306,9 @@ def _rows_of(lease: Lease, rows: Sequence[Values]) -> Sequence[Values]:
 async def _items_of(tx: Transaction, lease: Lease) -> Sequence[Values]:
     if lease.again:
         return await tx.scan("again_items", {"range_id": lease.range_id})
-    query = "remaining_items" if lease.settled else "fresh_items"
-    return await tx.scan(query, {"job_id": lease.job_id, "lo": lease.lo, "hi": lease.hi})
+    return await tx.scan(
+        "remaining_items", {"job_id": lease.job_id, "lo": lease.lo, "hi": lease.hi}
+    )
 
 
 async def _expire_all(tx: Transaction, expired: Sequence[_Range]) -> list[int]:
