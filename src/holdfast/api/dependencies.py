@@ -12,6 +12,7 @@ from holdfast.api.middleware import AllowedNames
 from holdfast.clock import Clock
 from holdfast.console import Console
 from holdfast.console.accounts import Accounts
+from holdfast.console.adapter_scans import AdapterScans
 from holdfast.console.bulk import Bulk
 from holdfast.console.deletion import Deletions
 from holdfast.console.export_writer import ExportWriter
@@ -71,6 +72,7 @@ class Parts:
     flags: FeatureFlags
     library: FileLibrary
     new_jobs: NewJobs
+    scans: AdapterScans
     bulk: Bulk
     deletions: Deletions
     item_lists: ItemLists
