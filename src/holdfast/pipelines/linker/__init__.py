@@ -10,4 +10,6 @@ EXTENSION = Extension(
     options="options:LinkerOptions",
     commands="commands:app",
     web="web:PACK",
+    metrics="metrics:declare",
+    consumers="consuming:CONSUMERS",
 )

@@ -110,9 +110,9 @@ JOB_OPTIONS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Rules:
-    """How the entries of a job are matched."""
+    """How the entries of a job are matched. Equal options give the same object."""
 
     project: int
     dataset: int
