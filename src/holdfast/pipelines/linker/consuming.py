@@ -112,7 +112,13 @@ def _row_of(entry: Json, key: str) -> tuple[Json, ColumnMapping]:
     for property_id in columns["dates"]:
         row[property_id] = row[property_id][0]
     mapping = ColumnMapping(
-        id="id", name="name", aliases=("aliases",), all_of_type=entry["type"], **columns
+        id="id",
+        name="name",
+        aliases=("aliases",),
+        all_of_type=entry["type"],
+        dates=columns["dates"],
+        identifiers=columns["identifiers"],
+        properties=columns["properties"],
     )
     return row, mapping
 
