@@ -134,6 +134,7 @@ async def test_command_matches_a_file_and_continues_it(
     env = {
         "HOLDFAST_LINKER_WIKIDATA_URL": wikidata.url,
         "HOLDFAST_LINKER_SPACING_SECONDS": "0",
+        "HOLDFAST_LINKER_BATCH_WAIT_SECONDS": "0.005",
         "HOLDFAST_HTTP_USER_AGENT": AGENT,
         "HOLDFAST_ALLOW_PRIVATE_ADDRESSES": "true",
         "HOLDFAST_WORKERS": "1",
@@ -171,6 +172,7 @@ async def test_command_measures_the_quality(
     env = {
         "HOLDFAST_LINKER_WIKIDATA_URL": wikidata.url,
         "HOLDFAST_LINKER_SPACING_SECONDS": "0",
+        "HOLDFAST_LINKER_BATCH_WAIT_SECONDS": "0.005",
         "HOLDFAST_LINKER_CONCURRENCY": "20",
         "HOLDFAST_HTTP_USER_AGENT": AGENT,
         "HOLDFAST_ALLOW_PRIVATE_ADDRESSES": "true",

@@ -11,5 +11,6 @@ EXTENSION = Extension(
     commands="commands:app",
     web="web:PACK",
     metrics="metrics:declare",
+    demo="demo:DEMO",
     consumers="consuming:CONSUMERS",
 )

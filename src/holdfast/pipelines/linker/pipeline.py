@@ -30,6 +30,7 @@ class Linker(Pipeline):
     name = "linker"
     columns = COLUMNS
     options = JOB_OPTIONS
+    min_concurrency = 16  # fewer would leave batches of look-ups empty
     error_codes: Mapping[str, ErrorCode] = _CODES
 
     def __init__(self, options: LinkerOptions | None = None) -> None:
