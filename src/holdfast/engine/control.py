@@ -89,6 +89,10 @@ class Control:
 
     async def start_upload(self, upload: NewUpload, only_first: bool = False) -> int:
         """With `only_first`, a job on the same file that came first is returned instead."""
+        return await self._create(await self.upload_job(upload), self._owner, only_first)
+
+    async def upload_job(self, upload: NewUpload) -> NewJob:
+        """The job over a file's rows, to be made in a transaction of the caller's."""
         pipeline, origin = upload.pipeline, upload.origin
         refuse_planning(pipeline)
         options = options_of(pipeline, upload.options)
@@ -96,7 +100,7 @@ class Control:
         own: dict[str, Any] = {"_table": dict(upload.table), "_file": pipeline.file}
         if upload.images:
             own["_images"] = True
-        job = NewJob(
+        return NewJob(
             pipeline=pipeline.name,
             name=upload.name,
             streams=[NewStream("upload-{job}", upload.key, upload.caps.max_items_per_source)],
@@ -113,7 +117,6 @@ class Control:
             enabled_by=pipeline.enabled_by,
             most_open=origin.most_open,
         )
-        return await self._create(job, self._owner, only_first)
 
     async def start_discovery(
         self,
@@ -175,11 +178,20 @@ class Control:
         self, pipeline: Pipeline, options: Mapping[str, Any], origin: Origin = _NOT_OVER_HTTP
     ) -> tuple[int, bool]:
         """The standing job of the pipeline and owner, and whether it was made now."""
+        await self.prepare(pipeline)
+        new = replace(self.standing_job(pipeline, options), ip=origin.ip)
+        with span("job.open", pipeline=new.pipeline) as trace:
+            job_id, is_new = await self._store.jobs.open(replace(new, trace=trace), self._owner)
+        if is_new:
+            self._log.info("job.opened", job_id=job_id, pipeline=new.pipeline, by=self._owner)
+        return job_id, is_new
+
+    def standing_job(self, pipeline: Pipeline, options: Mapping[str, Any]) -> NewJob:
+        """What `open` makes if there is none. For one of its topics, change topic and name."""
         refuse_planning(pipeline)
         options = options_of(pipeline, options)
-        await self.prepare(pipeline)
         queries = _queries(pipeline, options) if pipeline.discovers else []
-        new = NewJob(
+        return NewJob(
             pipeline=pipeline.name,
             name=pipeline.name,
             streams=[NewStream(source, fingerprint) for source, fingerprint in queries],
@@ -187,15 +199,9 @@ class Control:
             lane=Lane.EVENT if pipeline.lane is Lane.UPLOAD else pipeline.lane,
             columns=pipeline.columns,
             options={**options, "_file": pipeline.file, **_dedupe_option(pipeline)},
-            ip=origin.ip,
             enabled_by=pipeline.enabled_by,
             standing=True,
         )
-        with span("job.open", pipeline=new.pipeline) as trace:
-            job_id, is_new = await self._store.jobs.open(replace(new, trace=trace), self._owner)
-        if is_new:
-            self._log.info("job.opened", job_id=job_id, pipeline=new.pipeline, by=self._owner)
-        return job_id, is_new
 
     async def open_declared(self, pipelines: Iterable[Pipeline]) -> None:
         """The standing jobs that pipelines declare; one that cannot be made now is logged."""

@@ -21,6 +21,7 @@ from holdfast.store.announcements import announce
 from holdfast.store.audit import add_audit
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Row, Transaction
+from holdfast.store.gates import declare_gate
 from holdfast.store.instants import parse_instant
 from holdfast.store.jobs import NewJob, create_job, resume_job
 from holdfast.store.reads import job_of
@@ -128,6 +129,8 @@ async def carry_out(tx: Transaction, planner: Planner, planned: Planned) -> list
 
 async def _start(tx: Transaction, planner: Planner, start: Start) -> int:
     job_id = await create_job(tx, planner.make_job(start), planner.actor)
+    for gate in start.gates:
+        await declare_gate(tx, gate)
     for source in start.sources:
         stream = {"pipeline": planner.pipeline.name, "source": source, "mode": start.mode}
         await tx.run("clear_marks", stream)
