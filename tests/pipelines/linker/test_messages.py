@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
+import structlog
 
 from holdfast.cli.broker_composition import accepting
 from holdfast.consumers import BadMessage, Incoming
@@ -28,7 +29,8 @@ def _ours(**body: Any) -> dict[str, Any]:
 async def _accept(scene: LinkerScene, content: Any, message_id: str = "m1") -> bool:
     await scene.control.open(scene.pipeline, {})
     settings = load_settings({"HOLDFAST_OWNER": OWNER})
-    accept = accepting(settings, scene.store, scene.pipeline, CONSUMERS[0])
+    log = structlog.get_logger()
+    accept = accepting(settings, scene.store, scene.pipeline, CONSUMERS[0], log)
     message = _incoming(content, message_id)
     return bool(await accept(message_id, "linker.match", lambda tx: take(tx, message)))
 

@@ -13,6 +13,7 @@ from holdfast.rulings import OutdatedRuling
 from tests.command import HoldfastCommand
 from tests.pipelines.linker.entity_world import EntityWorld
 from tests.pipelines.linker.labelled import AGENT, MAPPING, make_labelled
+from tests.pipelines.linker.reconciliation_server import ReconciliationServer
 from tests.pipelines.linker.scene import LinkerScene, read_csv
 from tests.pipelines.linker.wikidata_server import WikidataServer, html
 
@@ -183,3 +184,20 @@ async def test_command_measures_the_quality(
     assert finished.returncode == 0, finished.stderr + finished.stdout
     assert "precision of accepted       1.0000  (at least 0.99: good)" in finished.stdout
     assert "entries                         40" in finished.stdout
+
+
+async def test_entries_are_matched_with_a_reconciliation_service(
+    scene: LinkerScene, service: ReconciliationServer
+) -> None:
+    rows = [ADAMS, NAMESAKE, NOBODY] * 5
+    project = await scene.project(provider=service.url)
+    job = await scene.matched(rows, provider=service.url, project=project.id)
+    states = [(state, item) for _, state, item, _ in await scene.states(job)]
+    assert states[:3] == [
+        ("auto_confirmed", "Q42"),
+        ("awaiting_review", None),
+        ("no_candidates_found", None),
+    ]
+    assert states[3:] == states[:3] * 4
+    ((calls,),) = await scene.fetch("select sum(calls) from linker_calls")
+    assert calls <= 6, "the manifest, batches of queries, and the values of candidates"
