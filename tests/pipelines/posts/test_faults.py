@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import aio_pika
@@ -90,7 +91,8 @@ async def test_consumer_killed_at_any_moment(
     for goal in range(5, 5 * KILLS, 5):
         child = children.holdfast(["consume", "posts"], environment)
         await scene.until(_at_least(scene, goal))
-        child.kill()
+        child.send_signal(signal.SIGKILL)
+        await asyncio.to_thread(child.wait, 30)
     async with scene.consuming() as pipeline:
         await scene.until_events(30, "TAKEN")
         await scene.work(pipeline)
