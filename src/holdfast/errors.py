@@ -9,6 +9,7 @@ HoldfastError
 │   ├── UnfitState         an action that is not allowed in the current state
 │   │   └── StreamOwned    the job of another owner could continue from the stream's checkpoint
 │   ├── SwitchedOff        a flag, a kill switch or a setting is in the way; it may be changed
+│   │   └── Disabled       new jobs of a pipeline are off until somebody switches them on
 │   ├── NotAllowed         missing permission, or not logged in
 │   ├── TooLarge           a body or a file over its limit
 │   ├── Throttled          too many requests; try again later
@@ -30,6 +31,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 
 class HoldfastError(Exception):
@@ -83,6 +85,10 @@ class StreamOwned(UnfitState):
 
 class SwitchedOff(UserError):
     """A flag, a kill switch or a setting is in the way."""
+
+
+class Disabled(SwitchedOff):
+    """New jobs are off until somebody switches them on."""
 
 
 class NotAllowed(UserError):
@@ -160,15 +166,33 @@ class GateWait(HoldfastError):
 class ItemError(HoldfastError):
     """The failure of one record. Its code decides whether and when it is retried."""
 
-    def __init__(self, code: str, message: str, *, retry_after: float | None = None) -> None:
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        effects: Any = None,
+    ) -> None:
         super().__init__(f"{code}: {message}")
         self.code = code
         self.message = message
         self.retry_after = retry_after
+        self.effects = effects  # reach `save` after each attempt, also if another one follows
 
 
 class NotFound(Exception):
-    """The record was looked for and does not exist."""
+    """The record was looked for and does not exist.
+
+    `result` is shown and exported once no further attempt is made. `effects` reach `save` after
+    each attempt, also if another one follows.
+    """
+
+    def __init__(self, reason: str = "", *, result: Any = None, effects: Any = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.result = result
+        self.effects = effects
 
 
 class Skip(Exception):

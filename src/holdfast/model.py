@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from holdfast.errors import IllegalTransition
+from holdfast.errors import IllegalTransition, PipelineError
 
 Json = dict[str, Any]
 
@@ -109,11 +109,41 @@ class SliceKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Gate:
+    """A shared limit on one domain or provider, held across all workers.
+
+    Requests start at least `spacing` seconds apart, plus up to `jitter` more, with at most
+    `concurrency` in flight (0: no limit). A budget allows `requests`, and `units` of what they
+    cost, in `period` seconds (0: no limit).
+    """
+
+    name: str
+    spacing: float = 0.0
+    jitter: float = 0.0
+    concurrency: int = 0
+    requests: int = 0
+    units: float = 0.0
+    period: float = 60.0
+
+    def __post_init__(self) -> None:
+        limits = (self.spacing, self.jitter, self.concurrency, self.requests, self.units)
+        if min(limits) < 0 or self.period <= 0:
+            raise PipelineError(
+                f"{self} is not a gate", "Limits are at least 0; the period is above 0."
+            )
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
-    """One record of a page, as the source returned it."""
+    """One record of a page, as the source returned it.
+
+    `version` is compared where its key is known, to see whether the content changed: None means
+    the whole input, and an empty one that it did not change.
+    """
 
     input: Json
     key: str | None = None
+    version: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.errors import PipelineError
-from holdfast.model import Lane
+from holdfast.model import Gate, Lane
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
     """An order: start a new job on one source or several, as a new generation of each that was
-    read before. What is not given comes from the pipeline; without caps, there are none."""
+    read before. What is not given comes from the pipeline; without caps, there are none. `gates`
+    are declared with the job, and hold from then on."""
 
     source: str | Sequence[str]
     mode: str
@@ -21,7 +22,8 @@ class Start:
     options: Mapping[str, Any] = field(default_factory=dict)
     lane: Lane | None = None
     max_items: int | None = None
-    max_items_per_source: int | None = None
+    max_items_per_source: int | Mapping[str, int] | None = None  # for all, or by source
+    gates: Sequence[Gate] = ()
 
     def __post_init__(self) -> None:
         if not self.sources:
@@ -31,6 +33,10 @@ class Start:
                 f"the order to start {self.name!r} has the lane UPLOAD",
                 "That is for the rows of files; choose SENTINEL, EVENT or BACKFILL.",
             )
+
+    def cap_of(self, source: str) -> int | None:
+        caps = self.max_items_per_source
+        return caps.get(source) if isinstance(caps, Mapping) else caps
 
     @property
     def sources(self) -> tuple[str, ...]:

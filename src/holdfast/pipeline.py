@@ -20,36 +20,12 @@ from holdfast.columns import Inputs
 from holdfast.errors import ErrorCode, PipelineError, RetryClass
 from holdfast.flags import FlagValue
 from holdfast.loader import CacheHandle, Loader
+from holdfast.model import Gate as Gate
 from holdfast.model import ItemStatus, Job, Json, Lane, NothingYet, Page, Standing
 from holdfast.options import Option
 from holdfast.orders import Conclusion, Planned
 from holdfast.rulings import Ruled
 from holdfast.stored_files import PipelineFiles
-
-
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """A shared limit on one domain or provider, held across all workers.
-
-    Requests start at least `spacing` seconds apart, plus up to `jitter` more, with at most
-    `concurrency` in flight (0: no limit). A budget allows `requests`, and `units` of what they
-    cost, in `period` seconds (0: no limit).
-    """
-
-    name: str
-    spacing: float = 0.0
-    jitter: float = 0.0
-    concurrency: int = 0
-    requests: int = 0
-    units: float = 0.0
-    period: float = 60.0
-
-    def __post_init__(self) -> None:
-        limits = (self.spacing, self.jitter, self.concurrency, self.requests, self.units)
-        if min(limits) < 0 or self.period <= 0:
-            raise PipelineError(
-                f"{self} is not a gate", "Limits are at least 0; the period is above 0."
-            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +240,16 @@ class Settled:
     effects: Any = None  # of Done(result, effects=...)
 
 
+@dataclass(frozen=True, slots=True)
+class ItemEvidence:
+    """Something that was fetched for an item and is kept, as its page and the API show it."""
+
+    title: str
+    at: datetime
+    detail: Mapping[str, Any]
+    link: str | None = None  # a page of the extension that shows it
+
+
 #: What a pipeline can set a backoff for.
 BACKOFF_KINDS = (
     str(RetryClass.SOON),
@@ -391,6 +377,10 @@ class Pipeline:
     async def conclude(self, tx: Tx, job: Job, standing: Standing) -> Conclusion:
         """Decides whether a stream that ended is complete, once all its items are settled."""
         raise NotImplementedError
+
+    async def evidence(self, fetch: Fetch, job_id: int, seq: int) -> Sequence[ItemEvidence]:
+        """What is kept of an item besides its result, in order of time."""
+        return ()
 
     async def tend(self, tx: Tx) -> bool:
         """Does a small piece of background work; True if more is left."""

@@ -11,6 +11,7 @@ from fastapi.routing import APIRoute
 
 from holdfast.api.app import ROUTERS
 from holdfast.console import open_console
+from holdfast.console.adapters import AdapterKind, NewAdapter
 from holdfast.console.exports import NewExport
 from holdfast.console.operations import NewOperation
 from tests.api.server import ApiServer, finished
@@ -28,7 +29,7 @@ OWN = {
     "GET /api/streams", "GET /api/gates", "GET /api/dead-letters", "GET /api/schedules",
     "GET /api/kill-switches", "GET /api/flags", "GET /api/audit", "GET /api/events",
     "GET /api/workers", "GET /api/overview", "POST /api/operations",
-    "POST /api/operations/preview",
+    "POST /api/operations/preview", "GET /api/ingestion",
 }  # fmt: skip
 #: Routes that name something of one person's; another gets 404.
 OWNED = {
@@ -50,6 +51,7 @@ OWNED = {
     "GET /api/dead-letters/{letter_id}", "POST /api/dead-letters/{letter_id}/replay",
     "POST /api/dead-letters/{letter_id}/drop", "POST /api/jobs/{jobId}/items",
     "DELETE /api/jobs/{jobId}", "DELETE /api/files/{file_id}", "DELETE /api/exports/{export_id}",
+    "GET /api/ingestion/{name}/files", "POST /api/ingestion/scan",
 }  # fmt: skip
 #: Routes for admins; others get 403.
 ADMINS = {
@@ -57,6 +59,7 @@ ADMINS = {
     "POST /api/gates/{name}/close", "POST /api/gates/{name}/open", "PUT /api/schedules/{name}",
     "DELETE /api/schedules/{name}", "PUT /api/kill-switches/{scope}",
     "DELETE /api/kill-switches/{scope}", "PUT /api/flags/{name}", "DELETE /api/users/{name}",
+    "PUT /api/ingestion/{name}", "DELETE /api/ingestion/{name}",
 }  # fmt: skip
 #: What a reader, who changes nothing, may still ask for by something else than GET.
 READERS_OWN = {
@@ -75,6 +78,8 @@ BODIES: dict[str, Any] = {
     "POST /api/gates/{name}/close": {"seconds": 1},
     "PUT /api/schedules/{name}": {"pipeline": "lengths", "cron": "0 6 * * *"},
     "PUT /api/kill-switches/{scope}": {},
+    "PUT /api/ingestion/{name}": {"kind": "folder", "address": "/in", "pipeline": "lengths"},
+    "POST /api/ingestion/scan": {"name": "ada"},
     "PUT /api/flags/{name}": {"value": False},
     "PUT /api/jobs/{jobId}/items/{seq}/ruling": {"kind": "reject", "version": 0},
     "POST /api/jobs/{jobId}/items": [{"title": "elm"}],
@@ -119,6 +124,8 @@ async def _things(server: ApiServer) -> dict[str, str]:
             {"job_id": job["id"]},
         ),
     )
+    adapter = NewAdapter("ada", AdapterKind.FOLDER, "/in", "lengths", "ada")
+    await open_console(store).adapters.set_adapter(adapter, "ada")
     letters = await open_console(store).dead_letters.page(None, "OPEN", 10)
     tokens = await open_console(store).people.tokens("ada")
     return {

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.store import open_store
 from tests.api.server import ApiServer, upload
+from tests.store.checks import ingest, lease_stream, make_job, records
 
 LOGIN_LINK = "/api/users/ada/link"
 
@@ -153,6 +155,17 @@ class TestStrangers:
         async with ApiServer(database_url, tmp_path, metrics_open="true") as server:
             reply = await server.anybody().get("/metrics")
             assert reply.status_code == 200 and "holdfast_" in reply.text
+
+    async def test_pending_items_are_counted_though_nobody_looks_at_them(
+        self, database_url: str, tmp_path: Path
+    ) -> None:
+        store = await open_store(database_url)
+        await ingest(store, await lease_stream(store, await make_job(store)), records(7))
+        await store.close()
+        async with ApiServer(database_url, tmp_path, metrics_open="true") as server:
+            client = server.anybody()
+            while "holdfast_pending_items 7.0" not in (await client.get("/metrics")).text:
+                await asyncio.sleep(0.01)
 
     @pytest.mark.parametrize("name", ["empty.csv", "empty.xlsx", "empty.jsonl"])
     async def test_the_error_of_an_empty_file_names_no_folder(

@@ -66,11 +66,11 @@ def test_backfills_do_not_run_where_they_are_disabled(desk: Desk) -> None:
                 return {"n": row["n"]}
         """,
     )
-    assert "BACKFILL_ENABLED is false" in desk.fail(
+    assert "Backfill disabled. Set BACKFILL_ENABLED=true" in desk.fail(
         "run", "counting.py", env={"BACKFILL_ENABLED": "false"}
     )
     assert desk.json("jobs") == []
-    assert "backfills of numbers are switched off" in desk.fail(
+    assert "Backfill disabled. Set BACKFILL_ENABLED=true" in desk.fail(
         "run", "counting.py", env={"HOLDFAST_BACKFILL_ENABLED": "false"}
     )
     desk.succeed("run", "counting.py", "--max-items", "5", "--no-work")

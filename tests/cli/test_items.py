@@ -9,7 +9,7 @@ import json
 import pytest
 from python_calamine import CalamineWorkbook
 
-from tests.cli.desk import Desk
+from tests.cli.desk import UPPER, Desk
 
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
@@ -109,3 +109,12 @@ def test_jobs_and_show_tell_the_same_to_people_and_scripts(echoed: Desk) -> None
     assert "upload-1  COMPLETE" in shown
     told = echoed.show()
     assert (told["why"], told["ranges"], told["problems"]) == (None, [], [])
+
+
+def test_items_of_any_number_are_printed_page_by_page(desk: Desk) -> None:
+    desk.write("upper.py", UPPER)
+    desk.write_rows("in.csv", 2_500)
+    desk.succeed("run", "upper.py", "in.csv")
+    assert [item["seq"] for item in desk.json("items", "1", "--limit", "0")] == [*range(1, 2_501)]
+    assert len(desk.json("items", "1", "--limit", "1000")) == 1_000
+    assert len(desk.succeed("items", "1", "--limit", "0").splitlines()) == 2_500 + 3  # headers

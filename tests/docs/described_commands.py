@@ -35,10 +35,15 @@ def undescribed_options(name: str, command: Any, sections: list[str]) -> set[str
 
 def unknown_words(section: str, known: dict[str, Any]) -> set[str]:
     """Commands and options that a section describes and the program lacks."""
-    described = re.findall(r"^holdfast ([a-z-]+(?: [a-z-]+(?= |$))?)", section, re.M)
-    names = {name if name in known else name.split()[0] for name in described}
+    described = re.findall(r"^holdfast ([a-z-]+(?: [a-z-]+(?= |$)){0,2})", section, re.M)
+    names = {_longest_known(words.split(), known) for words in described}
     options = set().union(*(options_of(known[name]) for name in names & set(known)))
     return (names - set(known)) | (set(re.findall(r"--[a-z][a-z-]*", section)) - options)
+
+
+def _longest_known(words: list[str], known: dict[str, Any]) -> str:
+    names = [" ".join(words[:count]) for count in range(len(words), 0, -1)]
+    return next((name for name in names if name in known), words[0])
 
 
 def unexplained(command: Any) -> list[str]:

@@ -187,7 +187,9 @@ async def test_disabled_backfills_are_made_by_no_door(database_url: str, tmp_pat
     async with opened_scene(database_url, tmp_path, backfill_enabled="false") as scene:
         refusals = await _refusals(scene)
     assert refusals.pop("upload") == ""  # a file is no backfill
-    assert all("BACKFILL_ENABLED is false" in text for text in refusals.values()), refusals
+    assert all("Set BACKFILL_ENABLED=true to enable" in text for text in refusals.values()), (
+        refusals
+    )
 
 
 @pytest.mark.parametrize("scopes", [("all",), ("pipeline:books", "pipeline:planning")])
@@ -223,7 +225,7 @@ async def test_pipeline_that_starts_off_makes_no_job_until_it_is_on(
 ) -> None:
     async with opened_scene(database_url, tmp_path, "books_enabled") as scene:
         refusals = await _refusals(scene)
-        assert all("off until an admin switches it on" in text for text in refusals.values())
+        assert all("Set books_enabled=on to enable" in text for text in refusals.values())
         await scene.parts.store.flags.set_flag("books_enabled", True, "root")
         assert not any((await _refusals(scene, 1)).values())
         await scene.parts.store.flags.set_flag("books_enabled", False, "root")

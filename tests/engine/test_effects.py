@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Context, Done, Failed, NotFound, Pipeline, Settled, Skip, Tx
+from holdfast import Backoff, Context, Done, Failed, NotFound, Pipeline, Settled, Skip, Tx
 from holdfast.errors import PipelineError
 from holdfast.model import ItemStatus, Json
 from holdfast.store import OutboxRow, Store
@@ -60,6 +60,37 @@ async def test_save_sees_the_outcome_of_each_item_and_its_effects(store: Store) 
     assert (by_number[0].attempts, by_number[0].result) == (1, {"n": 0})
     stored = await items_of(store, job_id, [ItemStatus.DONE])
     assert [item.result for item in stored] == ['{"n":0}']
+
+
+class Searching(Demo):
+    columns = ("price", "why")
+    max_attempts_not_found = 2
+
+    def __init__(self) -> None:
+        self.backoff = {"not_found": Backoff(0, 0)}
+        super().__init__()
+        self.searches: list[tuple[ItemStatus, Any]] = []
+
+    async def process(self, row: Json, ctx: Context) -> Any:
+        result = {"price": None, "why": "no offer"}
+        raise NotFound("nobody sells it", result=result, effects=f"search {ctx.attempt}")
+
+    async def save(self, tx: Tx, settled: Sequence[Settled]) -> None:
+        self.searches += [(item.status, item.effects) for item in settled]
+
+
+async def test_what_is_not_found_has_a_result_and_effects_of_each_attempt(store: Store) -> None:
+    searching = Searching()
+    job_id = await filled_job(store, 1)
+    await work(store, searching)
+    assert searching.searches == [
+        (ItemStatus.PENDING, "search 1"),
+        (ItemStatus.NOT_FOUND, "search 2"),
+    ]
+    stored = await items_of(store, job_id, [ItemStatus.NOT_FOUND])
+    assert [(item.result, item.error_message) for item in stored] == [
+        ('{"price":null,"why":"no offer"}', "nobody sells it")
+    ]
 
 
 class Stubborn(Demo):

@@ -32,3 +32,16 @@ def test_throttled_try_is_not_counted_as_a_retry() -> None:
     assert 'holdfast_throttles_total{pipeline="demo"} 2.0' in text
     retries = [line for line in text.splitlines() if line.startswith("holdfast_retries_total{")]
     assert [line.rsplit(" ", 1)[1] for line in retries] == ["1.0"]
+
+
+def test_errors_that_need_a_person_are_counted_by_code() -> None:
+    metrics = Metrics()
+    pace = PipelinePace(demo, claim_bounds(), concurrency_bounds(), spacing_bounds(), metrics)
+    failed = [
+        Outcome(seq, ItemStatus.ERROR, 1, 1, 0, error_code=code)
+        for seq, code in enumerate(["AUTH_FAILED", "AUTH_FAILED", "CONTENT_REMOVED"])
+    ]
+    pace.settled([*failed, again(9, "AUTH_FAILED")])
+    text = generate_latest(metrics.registry).decode()
+    counted = [line for line in text.splitlines() if line.startswith("holdfast_alerting_errors_t")]
+    assert counted == ['holdfast_alerting_errors_total{code="AUTH_FAILED",pipeline="demo"} 2.0']

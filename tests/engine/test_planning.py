@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import structlog
 
-from holdfast import Lane, Mark, Page, Pipeline, Planned, Record, Start
+from holdfast import Dedupe, Gate, Lane, Mark, Page, Pipeline, Planned, Record, Start
 from holdfast.engine.control import Control
 from holdfast.errors import PipelineError
 from holdfast.model import JobState
@@ -68,6 +68,45 @@ async def test_start_clears_the_marks_of_all_its_sources(store: Store) -> None:
 async def test_lane_is_that_of_the_pipeline_unless_the_start_names_one(store: Store) -> None:
     assert (await store.reads.job(await order(store, "hill"))).lane is Lane.BACKFILL
     assert (await store.reads.job(await order(store, "pier", lane=Lane.EVENT))).lane is Lane.EVENT
+
+
+async def test_gates_of_a_start_are_declared_with_its_job(store: Store) -> None:
+    await order(store, "hill", gates=[Gate("hill.example", spacing=7, jitter=3, concurrency=1)])
+    [gate] = [gate for gate in await store.gates.all() if gate["name"] == "hill.example"]
+    assert (gate["spacing"], gate["jitter"], gate["concurrency"]) == (7, 3, 1)
+
+
+class Versions(Pipeline):
+    """Lists one known record with the version that the test says."""
+
+    name = "versions"
+    dedupe = Dedupe("versions")
+
+    def __init__(self, version: str | None, note: str) -> None:
+        self._record = Record({"note": note}, "one", version)
+        super().__init__()
+
+    async def discover(self, source: str, cursor: Any, ctx: Any) -> AsyncIterator[Page]:
+        yield Page([self._record], end=True)
+
+    async def process(self, row: Any, ctx: Any) -> Any:
+        return row
+
+
+async def test_version_of_a_record_decides_whether_it_changed(store: Store) -> None:
+    control = Control(store, "tester", structlog.get_logger())
+
+    async def listed(version: str | None, note: str) -> int:
+        made = Versions(version, note)
+        job_id = await control.start_discovery(made, {})
+        await work(store, made)
+        return (await store.reads.counters(job_id)).accepted
+
+    assert await listed("1", "first") == 1
+    assert await listed("1", "another note") == 0
+    assert await listed("2", "another note") == 1
+    assert await listed("", "a third note") == 0
+    assert await listed(None, "a third note") == 1
 
 
 def test_start_needs_a_source_and_a_lane_that_discovers() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from holdfast.clock import SystemClock
 from holdfast.console import open_console
+from holdfast.console.adapters import AdapterKind, NewAdapter
 from holdfast.console.exports import NewExport
 from holdfast.console.files import NewFile
 from holdfast.console.operations import NewOperation
@@ -58,7 +59,7 @@ TABLES = {
     "secrets", "users", "tokens", "sessions", "login_links", "login_failures", "flags", "requests",
     "files", "exports", "operations", "samples",
     "stream_slices", "audit_pruning", "second_factors", "recovery_codes", "nonces",
-    "cache", "rulings", "gate_minutes",
+    "cache", "rulings", "gate_minutes", "adapters", "adapter_files",
 }  # fmt: skip
 CORE_BRANCH = installed_branches()[:1]
 
@@ -115,6 +116,9 @@ async def _fill_people(store: Store, job_id: int) -> None:
     ruling = NewRuling(RulingKind.EDIT, {"n": 1}, "", "ada", 0)
     await open_console(store).rulings.rule(await store.reads.job(job_id), 1, ruling)
     await open_console(store).operations.add(NewOperation("ada", "cancel", {}, [job_id], 1))
+    adapters = open_console(store).adapters
+    await adapters.set_adapter(NewAdapter("in", AdapterKind.FOLDER, "/in", "demo", "ada"), "ada")
+    await adapters.see_file(await adapters.named("in"), "a.csv 1", "a.csv", 1)
 
 
 async def _use(url: str) -> None:

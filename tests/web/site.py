@@ -203,7 +203,7 @@ class Site:
             name=name,
             streams=[NewStream("titles-{job}", name)],
             owner_id=owner,
-            columns=PIPELINES[pipeline].columns,
+            columns=PIPELINES[pipeline].columns if pipeline in PIPELINES else (),
         )
         job_id = await store.jobs.create(new, owner)
         stream = await lease_stream(store, job_id)

@@ -36,7 +36,7 @@ def paths(site: Site) -> list[str]:
         f"{job}/pace", f"{job}/streams", f"{job}/audit", f"{job}/items/1", f"{job}/items/2",
         f"{job}/reprocess", f"{job}/export", f"{waiting}/cancel", f"{job}/caps", "/pending",
         "/streams", "/gates", "/gates/close?name=shop.example", "/dead-letters",
-        "/dead-letters/1", "/schedules",
+        "/dead-letters/1", "/ingestion", "/schedules",
         "/audit", "/settings", "/account", "/operations", "/exports", "/nowhere",
     ]  # fmt: skip
 

@@ -110,6 +110,7 @@ def test_users_cannot_start_a_job_on_another_users_file(
         ("/settings/users", {"name": "eve", "role": "admin"}),
         ("/settings/users/admin/link", {}),
         ("/gates/close", {"name": "x", "minutes": "5"}),
+        ("/ingestion", {"name": "x", "kind": "folder", "address": "/in", "pipeline": "lengths"}),
         ("/schedules", {"name": "x", "pipeline": "lengths", "cron": "0 6 * * *"}),
     ],
 )

@@ -21,6 +21,7 @@ from holdfast.api import (
     flags,
     gates,
     health,
+    ingestion,
     items,
     job_actions,
     jobs,
@@ -40,18 +41,21 @@ from holdfast.api import (
 )
 from holdfast.api.dependencies import Parts
 from holdfast.api.identity import Someone
-from holdfast.api.middleware import AllowedHosts, Encrypted, RequestLimits, SecurityHeaders
+from holdfast.api.middleware import AllowedHosts, Encrypted, RequestLimits, SecurityHeaders, Traced
 from holdfast.api.problems import RESPONSES, Problem, add_handlers
+from holdfast.console.item_lists import PendingScope
 from holdfast.engine.upkeep import every
 
 ROUTERS = (
     session, usage, users, tokens, files, pipelines, jobs, job_actions, items, new_items, rulings,
     pending, exports, deletion, operations, streams, gates, dead_letters, schedules, kill_switches,
-    flags, audit, events, overview, health,
+    flags, ingestion, audit, events, overview, health,
 )  # fmt: skip
 
 _LOOK_SECONDS = 0.5
 _CLEAN_UP_SECONDS = 600.0
+_SCAN_SECONDS = 1.0
+_COUNT_SECONDS = 30.0
 _DESCRIPTION = """Holdfast stores every record as a row before it works on it, works in small
 checkpointed slices, and can explain the state of every row. Log in with `POST /api/session`, or
 send `Authorization: Bearer TOKEN`."""
@@ -97,6 +101,7 @@ def create_app(parts: Parts) -> FastAPI:
     )
     app.add_middleware(AllowedHosts, hosts=parts.options.allowed_hosts)
     app.add_middleware(SecurityHeaders, hsts_seconds=parts.options.hsts_seconds)
+    app.add_middleware(Traced)
     if parts.options.https:
         app.add_middleware(Encrypted)
     return app
@@ -111,12 +116,17 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     async def clear_leftovers() -> None:
         await runners.leftovers.clear(parts.clock.now(), _CLEAN_UP_SECONDS * 2)
 
+    async def read_pending_count() -> None:
+        await parts.item_lists.pending_count(PendingScope(None))
+
     loops = [
         every(_LOOK_SECONDS, runners.uploads.look, log, "intake"),
         every(_LOOK_SECONDS, runners.exports.look, log, "exports"),
         every(_LOOK_SECONDS, runners.operations.look, log, "operations"),
+        every(_SCAN_SECONDS, parts.scans.look, log, "adapters"),
         every(_LOOK_SECONDS, parts.deletions.look, log, "delete"),
         every(_LOOK_SECONDS, parts.feed.read, log, "live"),
+        every(_COUNT_SECONDS, read_pending_count, log, "pending items"),
         every(_CLEAN_UP_SECONDS, console.people.forget_expired, log, "sessions"),
         every(_CLEAN_UP_SECONDS, console.idempotency.forget_requests, log, "requests"),
         every(_CLEAN_UP_SECONDS, clear_leftovers, log, "leftovers"),

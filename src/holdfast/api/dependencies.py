@@ -12,6 +12,7 @@ from holdfast.api.middleware import AllowedNames
 from holdfast.clock import Clock
 from holdfast.console import Console
 from holdfast.console.accounts import Accounts
+from holdfast.console.adapter_scans import AdapterScans
 from holdfast.console.bulk import Bulk
 from holdfast.console.deletion import Deletions
 from holdfast.console.export_writer import ExportWriter
@@ -25,11 +26,13 @@ from holdfast.console.operation_runner import OperationRunner
 from holdfast.console.second_factors import SecondFactors
 from holdfast.console.upload_runner import UploadRunner
 from holdfast.engine.control import Control
+from holdfast.engine.own_files import OwnFiles
 from holdfast.engine.worker import Worker
 from holdfast.observe.health import MetricsAccess
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Fetch, Pipeline
 from holdfast.store import Store
+from holdfast.stored_files import PipelineFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ class Parts:
     flags: FeatureFlags
     library: FileLibrary
     new_jobs: NewJobs
+    scans: AdapterScans
     bulk: Bulk
     deletions: Deletions
     item_lists: ItemLists
@@ -89,6 +93,10 @@ class Parts:
     def fetch(self) -> Fetch:
         """Reads with a named query: how the pages of an extension read its tables."""
         return self.store.fetch
+
+    def files_of(self, pipeline: str) -> PipelineFiles:
+        """The pipeline's own files, as it sees them."""
+        return OwnFiles(self.library.access, pipeline)
 
     def control(self, name: str) -> Control:
         """Orders on behalf of the person of that name."""

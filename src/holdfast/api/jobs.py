@@ -24,7 +24,7 @@ from holdfast.console.feature_flags import Flag
 from holdfast.console.file_library import HEADER_ROW, TABLE_OPTIONS
 from holdfast.console.jobs import CountedJob
 from holdfast.console.live import Rates
-from holdfast.console.new_jobs import JobRequest
+from holdfast.console.new_jobs import JobRequest as JobRequest
 from holdfast.console.person import Person
 from holdfast.console.why import why_not_running
 from holdfast.engine.control import Caps
@@ -116,6 +116,7 @@ class ErrorGroup(Shape):
     code: str | None
     category: str = Field(examples=["network"])
     retry: str = Field(examples=["soon"], description="When such an error is retried.")
+    alert: bool = Field(description="A person has to look: credentials, or a changed format.")
     count: int
     exact: bool = Field(description="False: estimated from the latest 10,000 errors.")
     first_at: datetime | None
@@ -208,7 +209,10 @@ async def errors(job: ScopedJob, parts: PartsOf) -> ErrorGroups:
     groups = []
     for group in await parts.console.jobs.errors_by_code(job.id):
         code = error_code(group.code or "UNKNOWN_ERROR", own_codes)
-        groups.append(ErrorGroup(**asdict(group), category=code.category, retry=code.retry))
+        described = ErrorGroup(
+            **asdict(group), category=code.category, retry=code.retry, alert=code.alert
+        )
+        groups.append(described)
     return ErrorGroups(errors=groups)
 
 

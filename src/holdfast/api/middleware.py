@@ -1,4 +1,4 @@
-"""ASGI middleware: allowed hosts, limits on request bodies, and security headers."""
+"""ASGI middleware: allowed hosts, limits on request bodies, security headers, traces."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.api.problems import answer
 from holdfast.errors import TooLarge
+from holdfast.observe import tracing
 
 CONTENT_SECURITY_POLICY = "; ".join(
     (
@@ -106,6 +107,20 @@ class Encrypted:
         if scope["type"] == "http":
             scope["scheme"] = "https"
         await self._app(scope, receive, send)
+
+
+class Traced:
+    """What a request makes belongs to the trace that its `traceparent` header names."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        with tracing.received(Headers(scope=scope).get("traceparent")):
+            await self._app(scope, receive, send)
 
 
 class SecurityHeaders:

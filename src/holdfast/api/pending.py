@@ -17,7 +17,7 @@ from holdfast.api.shapes import Id, Shape
 from holdfast.console.feature_flags import Flag
 from holdfast.console.item_filters import in_utc, statuses_of
 from holdfast.console.item_lists import PendingScope, summary
-from holdfast.console.items import ItemFilter, ItemPage
+from holdfast.console.items import ItemFilter, ItemPage, JobOfItems
 from holdfast.console.person import Person
 from holdfast.errors import NotAllowed, UserError
 from holdfast.model import OPEN, ItemStatus
@@ -29,6 +29,7 @@ class PendingItem(Shape):
     job_id: int
     job_name: str
     job_type: str = Field(description="The job's pipeline.")
+    job_progress: float | None = Field(description="Finished share of the job's items, 0 to 1.")
     owner_id: str
     seq: int
     status: ItemStatus
@@ -96,16 +97,17 @@ def _owner(person: Person, user_id: str) -> str | None:
 
 
 async def _shapes(page: ItemPage, parts: Parts) -> list[PendingItem]:
-    jobs = await parts.console.items.job_types(sorted({item.job_id for item in page.items}))
+    jobs = await parts.console.items.jobs_of_items(sorted({item.job_id for item in page.items}))
     shapes = []
     for item in page.items:
-        pipeline, owner, name = jobs.get(item.job_id, ("", "", ""))
+        job = jobs.get(item.job_id, JobOfItems("", "", "", 0, 0))
         shapes.append(
             PendingItem(
                 job_id=item.job_id,
-                job_name=name,
-                job_type=pipeline,
-                owner_id=owner,
+                job_name=job.name,
+                job_type=job.pipeline,
+                job_progress=job.progress,
+                owner_id=job.owner_id,
                 seq=item.seq,
                 status=item.status,
                 input_summary=summary(item.input),

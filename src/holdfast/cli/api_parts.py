@@ -13,6 +13,7 @@ import structlog
 from holdfast.api.dependencies import ApiOptions, Parts, Runners
 from holdfast.api.middleware import hosts_of
 from holdfast.cli.account_composition import accounts_of, limits_of, second_factors_of
+from holdfast.cli.adapter_places import open_place
 from holdfast.cli.composition import (
     deletions_of,
     discover_limits,
@@ -28,6 +29,7 @@ from holdfast.cli.served_flags import extensions_of, served_flags
 from holdfast.cli.supervisor import worker_name
 from holdfast.clock import SystemClock, system_random
 from holdfast.console import Console, open_console
+from holdfast.console.adapter_scans import AdapterScans
 from holdfast.console.bulk import Bulk
 from holdfast.console.export_writer import ExportWriter
 from holdfast.console.feature_flags import FeatureFlags
@@ -64,6 +66,7 @@ async def opened_parts(
         library = FileLibrary(console, access, _file_imports(settings), table_limits(settings))
         flags = FeatureFlags(console, served_flags(settings, extensions_of(pipelines)))
         new_worker = _worker_factory(settings, pipelines, walk)
+        new_jobs = NewJobs(console, pipelines, library, flags, backpressure, new_worker, log)
         rates = Rates(clock)
         yield Parts(
             store=store,
@@ -73,7 +76,8 @@ async def opened_parts(
             second_factors=second_factors_of(console, clock),
             flags=flags,
             library=library,
-            new_jobs=NewJobs(console, pipelines, library, flags, backpressure, new_worker, log),
+            new_jobs=new_jobs,
+            scans=AdapterScans(console, new_jobs, partial(open_place, settings), log),
             bulk=Bulk(console, pipelines),
             deletions=deletions_of(settings, console, log),
             item_lists=ItemLists(console, clock, metrics, log),

@@ -27,6 +27,7 @@ COMMANDS = {
     "dead": Listed("dead_letters", "Items and messages that were set aside."),
     "delete": Listed("deletion", "Delete jobs, files, exports and people's data."),
     "retention": Listed("retention", "Show what the retention policies would delete."),
+    "ingest": Listed("ingest", "Take files from folders, FTP servers and buckets."),
     "schedule": Listed("schedules", "Start jobs at set times."),
     "flag": Listed("flags", "Values that can be changed at run time."),
     "up": Listed("up", "Run everything on this host: pages, API, workers."),

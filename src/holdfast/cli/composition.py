@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.cli.opening import backlog_bounds
 from holdfast.cli.served_flags import served_flags
@@ -36,6 +36,9 @@ from holdfast.store.migrate import compare
 from holdfast.store.retention import Policies
 
 T = TypeVar("T")
+
+if TYPE_CHECKING:
+    from holdfast.files.bucket import BucketStore
 
 
 def metrics_of(pipelines: Iterable[Pipeline]) -> Metrics:
@@ -194,7 +197,7 @@ def _file_store(settings: Settings) -> FileStore:
     return FolderStore(settings.data_dir / "files")
 
 
-def open_bucket(settings: Settings, bucket: str, prefix: str = "") -> FileStore:
+def open_bucket(settings: Settings, bucket: str, prefix: str = "") -> BucketStore:
     # Only here: commands that use no bucket should not import its library.
     from holdfast.files.bucket import BucketStore, S3Connection
 

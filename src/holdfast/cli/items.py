@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 import typer
@@ -12,6 +13,7 @@ import typer
 from holdfast.cli.arguments import JOB, JSON, STATUS, parse_statuses
 from holdfast.cli.opening import opened_store, ready_settings, run_async
 from holdfast.cli.output import (
+    JsonArray,
     cell,
     console,
     errors,
@@ -52,28 +54,51 @@ def items(
             if item is not None:
                 _print_item(await _item_details(store, job_id, item), as_json)
                 return
-            views = await _first_items(store, job, ItemFilter(tuple(statuses)), limit)
-        more = bool(limit) and len(views) > limit
-        views = views[:limit] if limit else views
-        if as_json:
-            print_json([_item_json(view) for view in views])
-            return
-        _print_items(job, views)
-        if more:
+            pages = _pages(store, job, ItemFilter(tuple(statuses)), limit)
+            more = await (_print_as_json(pages) if as_json else _print_pages(job, pages))
+        if more and not as_json:
             errors.print(f"Only the first {limit} are shown; --limit 0 shows all.")
 
     run_async(main())
 
 
-async def _first_items(store: Store, job: Job, filter: ItemFilter, limit: int) -> list[ItemView]:
-    """More than `limit` if there are more; all if it is 0."""
-    views: list[ItemView] = []
+class _Page(NamedTuple):
+    views: list[ItemView]
+    more: bool = False  # were left out after it
+
+
+async def _pages(store: Store, job: Job, filter: ItemFilter, limit: int) -> AsyncIterator[_Page]:
+    """Up to `limit` items, or all if it is 0; never more than a page of them in memory."""
+    left = limit
     async with aclosing(open_console(store).items.every(job, filter)) as pages:
-        async for page in pages:
-            views += page
-            if limit and len(views) > limit:
-                break
-    return views
+        async for views in pages:
+            if limit and len(views) > left:
+                yield _Page(views[:left], more=True)
+                return
+            left -= len(views)
+            yield _Page(views)
+
+
+async def _print_as_json(pages: AsyncIterator[_Page]) -> bool:
+    array, more = JsonArray(), False
+    async for page in pages:
+        more = page.more
+        for view in page.views:
+            array.add(_item_json(view))
+    array.end()
+    return more
+
+
+async def _print_pages(job: Job, pages: AsyncIterator[_Page]) -> bool:
+    printed = more = False
+    async for page in pages:
+        more = page.more
+        if page.views:
+            _print_items(job, page.views)
+            printed = True
+    if not printed:
+        console.print("No items.")
+    return more
 
 
 def _item_json(view: ItemView) -> dict[str, Any]:

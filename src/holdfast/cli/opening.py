@@ -7,11 +7,16 @@ import os
 import signal
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
+from time import sleep
 from typing import Any, TypeVar
 
+import structlog
 import uvloop
 
-from holdfast.errors import UserError
+from holdfast.cli.output import errors
+from holdfast.clock import system_random
+from holdfast.engine.patience import FIRST_SECONDS, LONGEST_SECONDS, backoff
+from holdfast.errors import DatabaseGone, UserError
 from holdfast.observe import tracing
 from holdfast.observe.log import configure
 from holdfast.observe.metrics import Metrics
@@ -48,6 +53,20 @@ def ensure_schema(settings: Settings) -> None:
         upgrade(url)
     else:
         require_current(url)
+
+
+def wait_for_schema(settings: Settings) -> None:
+    """As ensure_schema, for the processes of a fleet: they may start before their database."""
+    log = structlog.get_logger()
+    for attempt, seconds in enumerate(backoff(system_random(), FIRST_SECONDS, LONGEST_SECONDS)):
+        try:
+            ensure_schema(settings)
+            return
+        except DatabaseGone as error:
+            if attempt == 0:
+                errors.print(f"Waiting for the database, which cannot be reached: {error}")
+            log.warning("database.gone", error=str(error))
+        sleep(seconds)
 
 
 def ready_settings() -> Settings:

@@ -46,6 +46,23 @@ def print_json(value: Any) -> None:
     sys.stdout.flush()
 
 
+class JsonArray:
+    """An array that is printed while its values are read; of any length, in little memory."""
+
+    def __init__(self) -> None:
+        self._before = b"[\n  "
+
+    def add(self, value: Any) -> None:
+        text = orjson.dumps(value, option=orjson.OPT_INDENT_2, default=_plain)
+        # No string contains a line break: JSON escapes it.
+        sys.stdout.buffer.write(self._before + text.replace(b"\n", b"\n  "))
+        self._before = b",\n  "
+
+    def end(self) -> None:
+        sys.stdout.buffer.write(b"[]\n" if self._before.startswith(b"[") else b"\n]\n")
+        sys.stdout.flush()
+
+
 def _plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)

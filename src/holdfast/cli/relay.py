@@ -10,7 +10,7 @@ import typer
 
 from holdfast.cli.arguments import HEALTH_PORT
 from holdfast.cli.composition import broker_awaited, serving_health, store_checks
-from holdfast.cli.opening import ensure_schema, opened_store, run_async, settings_from_environment
+from holdfast.cli.opening import opened_store, run_async, settings_from_environment, wait_for_schema
 from holdfast.cli.signals import run_until_signalled
 from holdfast.clock import system_random
 from holdfast.engine.upkeep import every
@@ -32,7 +32,7 @@ def relay(health_port: int | None = HEALTH_PORT) -> None:
     relay at a time, in order. Needs HOLDFAST_BROKER_URL.
     """
     settings = settings_from_environment()
-    ensure_schema(settings)
+    wait_for_schema(settings)
     port = settings.health_port if health_port is None else health_port
     run_async(_relay(settings, port))
 

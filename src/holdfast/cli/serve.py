@@ -8,7 +8,7 @@ import socket
 import typer
 
 from holdfast.cli.arguments import HOST, OFFERED_PIPELINES
-from holdfast.cli.opening import ensure_schema, run_async, settings_from_environment
+from holdfast.cli.opening import run_async, settings_from_environment, wait_for_schema
 from holdfast.cli.pipelines import load_all
 from holdfast.errors import UserError
 
@@ -35,7 +35,7 @@ def api(
 
     settings = settings_from_environment()
     loaded = load_all(pipelines or [], settings)
-    ensure_schema(settings)
+    wait_for_schema(settings)
     run_async(serve(settings, loaded, host, port, supervised))
 
 

@@ -17,7 +17,7 @@ from holdfast.cli.composition import (
     store_checks,
     upkeep_limits,
 )
-from holdfast.cli.opening import ensure_schema, opened_store, run_async, settings_from_environment
+from holdfast.cli.opening import opened_store, run_async, settings_from_environment, wait_for_schema
 from holdfast.cli.pipelines import load_all
 from holdfast.cli.signals import run_until_signalled, stop_with_supervisor
 from holdfast.cli.supervisor import worker_name
@@ -44,7 +44,7 @@ def timers(
     """
     settings = settings_from_environment()
     loaded = load_all(pipelines, settings)
-    ensure_schema(settings)
+    wait_for_schema(settings)
     # When supervised, it shares its environment with the server, but cannot share its port.
     default = None if supervised else settings.health_port
     port = default if health_port is None else health_port

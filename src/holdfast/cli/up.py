@@ -13,7 +13,7 @@ import typer
 
 from holdfast.cli.arguments import HOST, OFFERED_PIPELINES
 from holdfast.cli.composition import file_access
-from holdfast.cli.opening import ensure_schema, opened_store, run_async, settings_from_environment
+from holdfast.cli.opening import opened_store, run_async, settings_from_environment, wait_for_schema
 from holdfast.cli.output import errors
 from holdfast.cli.pipelines import load_all
 from holdfast.cli.serve import listen
@@ -70,7 +70,7 @@ def up(
         references += [part for part in (_demo_file(), *demo_parts()) if part not in references]
     settings = settings_from_environment()
     loaded = load_all(references, settings)
-    ensure_schema(settings)
+    wait_for_schema(settings)
     run_async(_run(settings, references, loaded, host, port, workers, world_port))
 
 

@@ -22,7 +22,7 @@ from holdfast.cli.composition import (
     store_checks,
     worker_options,
 )
-from holdfast.cli.opening import ensure_schema, opened_store, run_async, settings_from_environment
+from holdfast.cli.opening import opened_store, run_async, settings_from_environment, wait_for_schema
 from holdfast.cli.output import errors, print_error
 from holdfast.cli.pipelines import load_all
 from holdfast.cli.signals import STOP_SIGNALS, run_until_signalled, stop_with_supervisor
@@ -77,7 +77,7 @@ def work(
     """
     settings = settings_from_environment()
     loaded = load_all(pipelines, settings)
-    ensure_schema(settings)
+    wait_for_schema(settings)
     # Several supervised workers share one environment, but cannot share its port.
     if health_port is None and not supervised:
         health_port = settings.health_port

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from holdfast.console.adapters import Adapters
 from holdfast.console.audit import AuditLog
 from holdfast.console.dead_letters import DeadLetters
 from holdfast.console.exports import Exports
@@ -42,6 +43,7 @@ class Console:
     idempotency: Idempotency
     quotas: Quotas
     nonces: Nonces
+    adapters: Adapters
 
 
 def open_console(store: Store, limits: Amounts = NO_LIMITS) -> Console:
@@ -65,4 +67,5 @@ def open_console(store: Store, limits: Amounts = NO_LIMITS) -> Console:
         idempotency=Idempotency(database),
         quotas=Quotas(database, limits),
         nonces=Nonces(database),
+        adapters=Adapters(database),
     )

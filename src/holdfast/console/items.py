@@ -94,6 +94,18 @@ class ItemFilter:
         return status in self.statuses or not self.statuses
 
 
+class JobOfItems(NamedTuple):
+    pipeline: str
+    owner_id: str
+    name: str
+    accepted: int
+    finished: int
+
+    @property
+    def progress(self) -> float | None:
+        return self.finished / self.accepted if self.accepted else None
+
+
 class ItemPage(NamedTuple):
     items: list[ItemView]
     next: Position | None
@@ -200,10 +212,9 @@ class Items:
         params = {"scope": scope or "", "pipeline": pipeline or "", "job_id": job_id}
         return int((await self._database.fetch("pending_count", params))[0][0])
 
-    async def job_types(self, job_ids: Sequence[int]) -> dict[int, tuple[str, str, str]]:
-        """Pipeline, owner and name of open_range."""
-        rows = await self._database.fetch("job_types", {"job_ids": list(job_ids)})
-        return {row[0]: (row[1], row[2], row[3]) for row in rows}
+    async def jobs_of_items(self, job_ids: Sequence[int]) -> dict[int, JobOfItems]:
+        rows = await self._database.fetch("jobs_of_items", {"job_ids": list(job_ids)})
+        return {row[0]: JobOfItems(*list(row)[1:]) for row in rows}
 
     def _builder(
         self, tx: Transaction, job: Job | None, filter: ItemFilter, limit: int, sizes: Sizes

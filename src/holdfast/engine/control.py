@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from itertools import chain
@@ -22,7 +22,8 @@ from holdfast.errors import (
 from holdfast.model import FINAL, ItemStatus, Job, JobState, Lane
 from holdfast.observe.tracing import note, span
 from holdfast.options import whole_options
-from holdfast.pipeline import Pipeline
+from holdfast.orders import Planned
+from holdfast.pipeline import Pipeline, Tx
 from holdfast.store import Carried, NewJob, NewStream, Store
 from holdfast.store.chunks import FinishedItems, NamedItems, Reprocessed
 from holdfast.store.idempotency import RequestKey
@@ -88,6 +89,10 @@ class Control:
 
     async def start_upload(self, upload: NewUpload, only_first: bool = False) -> int:
         """With `only_first`, a job on the same file that came first is returned instead."""
+        return await self._create(await self.upload_job(upload), self._owner, only_first)
+
+    async def upload_job(self, upload: NewUpload) -> NewJob:
+        """The job over a file's rows, to be made in a transaction of the caller's."""
         pipeline, origin = upload.pipeline, upload.origin
         refuse_planning(pipeline)
         options = options_of(pipeline, upload.options)
@@ -95,7 +100,7 @@ class Control:
         own: dict[str, Any] = {"_table": dict(upload.table), "_file": pipeline.file}
         if upload.images:
             own["_images"] = True
-        job = NewJob(
+        return NewJob(
             pipeline=pipeline.name,
             name=upload.name,
             streams=[NewStream("upload-{job}", upload.key, upload.caps.max_items_per_source)],
@@ -112,7 +117,6 @@ class Control:
             enabled_by=pipeline.enabled_by,
             most_open=origin.most_open,
         )
-        return await self._create(job, self._owner, only_first)
 
     async def start_discovery(
         self,
@@ -246,6 +250,11 @@ class Control:
             ) from error
         self._log_ordered(planner, carried.job_ids)
         return carried
+
+    async def change(self, change: Callable[[Tx], Awaitable[Planned]]) -> Any:
+        """Changes an extension's own rows in one transaction, with its entries in the audit log;
+        returns the answer. Orders are for `request`."""
+        return await self._store.plans.change(self._owner, change)
 
     async def fire_plan(
         self, pipeline: Pipeline, due: DueSchedule, next_at: datetime

@@ -20,13 +20,13 @@ async def dry_run(
 ) -> list[Outcome]:
     refuse_planning(pipeline)
     scopes = _scopes(pipeline, job)
-    await _require_no_switch(store, scopes)
+    await require_no_switch(store, scopes)
     subject, detail = pipeline.name, {"rows": len(texts)}
     await store.audit.add(job.owner_id, "dry_run", None, subject, detail)
     trying = asyncio.create_task(worker.try_out(job, texts))
     try:
         while not (await asyncio.wait([trying], timeout=_LOOK_SECONDS))[0]:
-            await _require_no_switch(store, scopes)
+            await require_no_switch(store, scopes)
         return trying.result()
     finally:
         trying.cancel()
@@ -48,7 +48,7 @@ def _sources(pipeline: Pipeline, job: Job) -> Sequence[str]:
         return ()
 
 
-async def _require_no_switch(store: Store, scopes: set[str]) -> None:
+async def require_no_switch(store: Store, scopes: set[str]) -> None:
     for switch in await store.reads.kill_switches():
         if switch["scope"] in scopes:
             raise SwitchedOff(

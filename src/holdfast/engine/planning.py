@@ -25,9 +25,7 @@ class PipelinePlanner:
             pipeline=pipeline.name,
             name=start.name,
             streams=[
-                NewStream(
-                    source, pipeline.fingerprint(source, start.options), start.max_items_per_source
-                )
+                NewStream(source, pipeline.fingerprint(source, start.options), start.cap_of(source))
                 for source in start.sources
             ],
             owner_id=self.owner,

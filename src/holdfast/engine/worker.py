@@ -6,8 +6,16 @@ import asyncio
 import os
 import random
 import socket
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -20,11 +28,7 @@ from holdfast.engine.facilities import FacilityParts, JobFacilities
 from holdfast.engine.lost_workers import this_machine
 from holdfast.engine.pace.backpressure import Backpressure
 from holdfast.engine.pace.concurrency import ConcurrencyBounds
-from holdfast.engine.pace.controllers import (
-    ClaimBounds,
-    SpacingBounds,
-    pressure,
-)
+from holdfast.engine.pace.controllers import ClaimBounds, SpacingBounds, pressure
 from holdfast.engine.pace.pipeline_pace import PipelinePace, concurrency_of
 from holdfast.engine.pace.retry import RetryPolicy
 from holdfast.engine.patience import patiently
@@ -49,7 +53,7 @@ from holdfast.http import HttpClient, HttpOptions
 from holdfast.model import Job, Lane, Outcome, SliceKind
 from holdfast.observe.metrics import Metrics
 from holdfast.observe.tracing import span
-from holdfast.pipeline import Facilities, Pipeline
+from holdfast.pipeline import Context, Facilities, Pipeline
 from holdfast.store import Store
 from holdfast.store.admission import BacklogBounds
 from holdfast.store.driver import WORK_CHANNEL
@@ -108,6 +112,7 @@ class WorkerParts:
     rng: random.Random
     metrics: Metrics
     log: Any
+    network: Any = None  # None: hosts are reached as the system does it
 
 
 class Worker:
@@ -127,7 +132,9 @@ class Worker:
         self._pipelines = pipelines
         self._options = options
         self._gates = make_gates(parts, options)
-        self._http = HttpClient(self._gates, options.http, parts.clock, parts.rng)
+        self._http = HttpClient(
+            self._gates, options.http, parts.clock, parts.rng, network=parts.network
+        )
         self._reaches = {lane: self._make_reach(lane) for lane in Lane}
         self._control = Control(parts.store, parts.owner, parts.log)
         self._upkeep = make_upkeep(parts, self._control, pipelines, options)
@@ -181,8 +188,16 @@ class Worker:
                 return execute.timed_out(row)
 
         rows = [(number, text, 0, 0, 0) for number, text in enumerate(texts, start=1)]
-        try:
+        async with self.trying(job):
             return await asyncio.gather(*map(try_one, rows))
+
+    @asynccontextmanager
+    async def trying(self, job: Job) -> AsyncIterator[Context]:
+        """What a dry run of the job uses."""
+        reach = self._reaches[job.lane]
+        facilities = self._facilities(self._pipelines[job.pipeline], job)
+        try:
+            yield Context(job, 0, 1, reach.http, reach.gates, self._log, facilities)
         finally:
             await self._http.aclose()
             await self._leave()

@@ -134,6 +134,19 @@ class BucketStore:
                 for found in batch:
                     yield _info(found)
 
+    async def list_level(self) -> AsyncIterator[FileInfo]:
+        """Only the files directly below the prefix."""
+        with self._failures(""):
+            listing = await obstore.list_with_delimiter_async(self._store)
+            for found in listing["objects"]:
+                yield _info(found)
+
+    async def move(self, key: str, target: str) -> None:
+        """A copy, then the deletion: killed in between, both are there."""
+        with self._failures(key):
+            await obstore.copy_async(self._store, checked_key(key), checked_key(target))
+            await obstore.delete_async(self._store, key)
+
     async def delete(self, key: str) -> None:
         with self._failures(key):
             await obstore.delete_async(self._store, checked_key(key))

@@ -107,6 +107,8 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
         "Files were removed that killed processes had written without a row.",
         ("count", "bytes"),
     ),
+    "adapter.took": ("A file that arrived became a job.", ("adapter", "name")),
+    "adapter.failed": ("A place that files arrive at cannot be scanned.", ("adapter", "error")),
     "broker.gone": (
         "The broker cannot be reached; the connection is retried.",
         ("url", "use", "error"),

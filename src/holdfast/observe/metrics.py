@@ -157,6 +157,12 @@ class Metrics:
             "Attempts that a source throttled; they do not count as attempts.",
             "pipeline",
         )
+        self.alerting_errors = self.counter(
+            "alerting_errors",
+            "Items that failed for a reason that a person has to look into.",
+            "pipeline",
+            "code",
+        )
         self.dead_letters = self.gauge(
             "dead_letters", "Items set aside until a person acts.", "pipeline"
         )

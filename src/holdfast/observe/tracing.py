@@ -95,6 +95,16 @@ def span(
         yield traceparent
 
 
+@contextmanager
+def received(traceparent: str | None) -> Iterator[None]:
+    """Continues a trace that a request began elsewhere; a header that is not one is ignored."""
+    if traceparent is None or parse(traceparent) is None:
+        yield
+        return
+    with _carried(traceparent):
+        yield
+
+
 def note(**attributes: str | int | float | bool) -> None:
     """Adds to the span under way what is known only at its end."""
     if _provider is not None:

@@ -44,6 +44,12 @@ class FileSettings:
         kind="bucket places",
         shown="none",
     )
+    ingest_passwords: str = setting(
+        "",
+        "Passwords of FTP servers that adapters read: `ADAPTER=PASSWORD`, separated by spaces.",
+        secret=True,
+        shown="none",
+    )
 
 
 FILE_FIELDS = frozenset(FileSettings.__dataclass_fields__)

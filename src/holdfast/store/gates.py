@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from holdfast.errors import NotThere
-from holdfast.pipeline import Gate
+from holdfast.model import Gate
 from holdfast.store.audit import add_audit
 from holdfast.store.budgets import Budget
 from holdfast.store.database import Database, verb
@@ -83,7 +83,7 @@ class GateTable:
 
     @verb("declare_gate")
     async def declare(self, tx: Transaction, gate: Gate) -> None:
-        await tx.run("declare_gate", _limits(gate.name, gate))
+        await declare_gate(tx, gate)
 
     @verb("reserve_gate")
     async def reserve(self, tx: Transaction, name: str, worker: str, want: Want) -> Reservation:
@@ -267,6 +267,10 @@ async def _hold(
     params = {"gate": name, "worker": worker, "slots": slots, "seconds": want.hold}
     await tx.run("hold_slots", params | {"weight": want.weight, "most": None})
     return int(slots)
+
+
+async def declare_gate(tx: Transaction, gate: Gate) -> None:
+    await tx.run("declare_gate", _limits(gate.name, gate))
 
 
 def _limits(name: str, gate: Gate) -> dict[str, object]:

@@ -51,7 +51,8 @@ class StreamLease:
 
 
 class NewItem(NamedTuple):
-    """A record as it becomes a row. `key` and `content_hash` matter where keys are deduped."""
+    """A record as it becomes a row. `key` and `content_hash` matter where keys are deduped; an
+    empty hash means that the content did not change."""
 
     input: str
     key: str | None = None
@@ -161,6 +162,19 @@ class Ingest:
             await end_slice(tx, stream.slice_id, advanced.lower())
             await _end_discovery(tx, stream.job_id)
         return Ingested(new_items.count, new_items.known, advanced, tx.waited_seconds)
+
+    async def are_new(self, items: Sequence[NewItem], dedupe: Dedupe, seen: set[str]) -> list[bool]:
+        """Whether a job would take each now; not where its key was `seen` before."""
+        async with self._database.driver.reading() as tx:
+            known = await _known_keys(tx, dedupe, items)
+
+        def is_new(item: NewItem) -> bool:
+            if item.key is None or item.key in seen:
+                return item.key is None
+            seen.add(item.key)
+            return item.key not in known or _takes_again(known[item.key], item, dedupe)
+
+        return [is_new(item) for item in items]
 
     @verb
     async def renew_stream(self, tx: Transaction, stream: StreamLease, seconds: float) -> None:
@@ -354,7 +368,7 @@ def _takes_again(known: _KeyOwner, item: NewItem, dedupe: Dedupe) -> bool:
     is_open = known.status in (None, ItemStatus.PENDING)
     live = known.job_state in (JobState.QUEUED, JobState.RUNNING, JobState.PAUSED)
     settled_well = known.status == ItemStatus.DONE or (is_open and live)
-    if settled_well and known.content_hash == item.content_hash:
+    if settled_well and item.content_hash in ("", known.content_hash):
         return False
     policy = dedupe.changed if settled_well else dedupe.failed
     return policy == "again"

@@ -21,6 +21,7 @@ from holdfast.store.announcements import announce
 from holdfast.store.audit import add_audit
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Row, Transaction
+from holdfast.store.gates import declare_gate
 from holdfast.store.instants import parse_instant
 from holdfast.store.jobs import NewJob, create_job, resume_job
 from holdfast.store.reads import job_of
@@ -80,6 +81,16 @@ class Plans:
         await tx.run("note_schedule", {"name": due.name, "job_id": last, "error": None})
         return job_ids
 
+    @verb
+    async def change(
+        self, tx: Transaction, actor: str, change: Callable[[Transaction], Awaitable[Planned]]
+    ) -> Any:
+        """A change to an extension's own rows, with its entries in the audit log."""
+        planned = await change(tx)
+        for act in planned.acts:
+            await add_audit(tx, actor, act.action, None, act.subject, act.detail)
+        return planned.answer
+
     async def standings(self, pipeline: str) -> list[Standing]:
         rows = await self._database.fetch("all_standings", {"pipeline": pipeline})
         return [_standing(row) for row in rows]
@@ -118,6 +129,8 @@ async def carry_out(tx: Transaction, planner: Planner, planned: Planned) -> list
 
 async def _start(tx: Transaction, planner: Planner, start: Start) -> int:
     job_id = await create_job(tx, planner.make_job(start), planner.actor)
+    for gate in start.gates:
+        await declare_gate(tx, gate)
     for source in start.sources:
         stream = {"pipeline": planner.pipeline.name, "source": source, "mode": start.mode}
         await tx.run("clear_marks", stream)

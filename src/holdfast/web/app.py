@@ -24,6 +24,7 @@ from holdfast.web import (
     deletion,
     exports,
     gates,
+    ingestion,
     item,
     job,
     job_actions,
@@ -43,7 +44,7 @@ from holdfast.web.navigation import Entry, PagePack
 
 VIEWS = (
     login, overview, jobs, job, job_actions, exports, operations, item, new_job, pending, streams,
-    gates, dead_letters, deletion, schedules, audit, settings_page, account,
+    gates, dead_letters, deletion, ingestion, schedules, audit, settings_page, account,
     second_factor,
 )  # fmt: skip
 #: Paths that respond as an API, to people too; extensions add theirs.

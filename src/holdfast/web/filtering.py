@@ -128,15 +128,15 @@ def _narrowed(filter: ItemFilter, name: str, value: str, word: str) -> ItemFilte
     if name == "code" and _CODE.match(value):
         return replace(filter, code=value.upper())
     if name == "since":
-        return replace(filter, since=_instant(value))
+        return replace(filter, since=parse_instant(value))
     if name == "until":
-        return replace(filter, until=_instant(value))
+        return replace(filter, until=parse_instant(value))
     if name == "ruling" and value:
         return replace(filter, rulings=(*filter.rulings, *rulings_of(value)))
     raise UserError(f"{word!r} is not a valid filter", f"For example: {_EXAMPLE}")
 
 
-def _instant(value: str) -> datetime:
+def parse_instant(value: str) -> datetime:
     try:
         instant = datetime.fromisoformat(value)
     except ValueError:

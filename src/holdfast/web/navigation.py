@@ -65,6 +65,9 @@ ENTRIES = (
         "d",
         "M1.5 3.5h13v9h-13zM1.5 4.5 8 9l6.5-4.5",
     ),
+    Entry(
+        "ingestion", "Ingestion", "/ingestion", "i", "M8 1.5v8M4.5 6.5 8 10l3.5-3.5M2 11v3h12v-3"
+    ),
     Entry("schedules", "Schedules", "/schedules", "c", "M2 3h12v11H2zM2 6.5h12M5 1.5v3M11 1.5v3"),
     Entry("audit", "Audit", "/audit", "a", "M4 1.5h6l3 3v10H4zM10 1.5v3h3M6.5 8h4M6.5 11h4"),
     Entry(

@@ -71,7 +71,7 @@ async def test_sitemaps_give_a_page_each_and_an_explicit_end() -> None:
         assert len(keys(pages)) == 12 * 3
         assert answered_twice(world.visits) == []
         notes = pages[-1].notes
-        assert notes["sitemaps"] == {"read": 13, "known": 13}
+        assert notes["sitemaps"] == {"read": 13, "known": 13, "unchanged": 0}
         assert notes["sitemaps_left_out"] == {"NOT_WANTED": 1}
 
 

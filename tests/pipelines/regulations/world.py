@@ -123,6 +123,7 @@ class RegulatoryWorld:
         self.replaced: dict[str, Answer] = {}  # path on the gazette -> what it answers instead
         self.refusals: Counter[str] = Counter()  # path on the busy host -> refusals still to come
         self.retry_after = 2
+        self.lastmod: str | None = LASTMOD
         self._world = World(otherwise=self._answer, port=port)
         self._sites: dict[str, Handler] = {
             GAZETTE: self._gazette,
@@ -191,11 +192,13 @@ class RegulatoryWorld:
 
     def _index(self) -> bytes:
         places = [*(issue.sitemap for issue in self.issues), "/sitemap_3_2024_1.xml"]
-        return markup("sitemapindex", "sitemap", [f"http://{GAZETTE}{place}" for place in places])
+        urls = [f"http://{GAZETTE}{place}" for place in places]
+        return markup("sitemapindex", "sitemap", urls, self.lastmod)
 
     def _sitemap(self, issue: Issue) -> bytes:
         paths = [issue.eli(1), *(issue.legacy(act) for act in range(1, self.acts + 1))]
-        return markup("urlset", "url", [f"http://{GAZETTE}{path}" for path in paths])
+        urls = [f"http://{GAZETTE}{path}" for path in paths]
+        return markup("urlset", "url", urls, self.lastmod)
 
     def _busy(self, request: Request) -> Answer:
         """Refuses as often as `refusals` says: 429 for paths under /429, else 503."""
@@ -267,10 +270,9 @@ def _missing_page() -> Answer:
     return text_answer("<html>no such page</html>", 404, "text/html")
 
 
-def markup(root: str, element: str, urls: Sequence[str]) -> bytes:
-    entries = "".join(
-        f"<{element}><loc>{url}</loc><lastmod>{LASTMOD}</lastmod></{element}>" for url in urls
-    )
+def markup(root: str, element: str, urls: Sequence[str], lastmod: str | None = LASTMOD) -> bytes:
+    modified = f"<lastmod>{lastmod}</lastmod>" if lastmod else ""
+    entries = "".join(f"<{element}><loc>{url}</loc>{modified}</{element}>" for url in urls)
     space = "http://www.sitemaps.org/schemas/sitemap/0.9"
     return f'<?xml version="1.0"?><{root} xmlns="{space}">{entries}</{root}>'.encode()
 

@@ -156,8 +156,12 @@ where  j.state in ('QUEUED', 'RUNNING', 'PAUSED', 'FAILED')
        and (:scope = '' or j.owner_id = :scope) and (:pipeline = '' or j.pipeline = :pipeline)
        and (:job_id = 0 or j.id = :job_id);
 
--- name: job_types
--- Pipeline and owner of several jobs.
-select id, pipeline, owner_id, name
-from   jobs
-where  id in (@each(:job_ids, bigint));
+-- name: jobs_of_items
+-- Pipeline, owner, name and progress of several jobs.
+select   j.id, j.pipeline, j.owner_id, j.name,
+         coalesce(cast(sum(c.accepted) as bigint), 0) as accepted,
+         coalesce(cast(sum(c.done + c.not_found + c.skipped + c.error) as bigint), 0) as finished
+from     jobs j
+         left join counters c on c.job_id = j.id
+where    j.id in (@each(:job_ids, bigint))
+group by j.id, j.pipeline, j.owner_id, j.name;

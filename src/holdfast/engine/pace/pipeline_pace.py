@@ -98,6 +98,7 @@ class PipelinePace:
             self._spacing.observe(len(tried), len(failed))
             self._observe_concurrency(outcomes, tried)
             self._count_retries(tried)
+            self._count_alerts(tried)
         self._count(tried, seconds)
 
     def decisions(self) -> list[DecisionRow]:
@@ -129,6 +130,12 @@ class PipelinePace:
         buckets = Counter(map(item_bucket, seconds))
         counts = [buckets[place] for place in range(len(ITEM_SECONDS_BOUNDS) + 1)]
         self._metrics.observe_items(name, counts, sum(seconds), len(seconds))
+
+    def _count_alerts(self, tried: Sequence[Outcome]) -> None:
+        for outcome in tried:
+            code = outcome.error_code or ""
+            if outcome.status is ItemStatus.ERROR and error_code(code, self._codes).alert:
+                self._metrics.alerting_errors.labels(self._pipeline.name, code).inc()
 
     def _count_retries(self, tried: Sequence[Outcome]) -> None:
         name = self._pipeline.name

@@ -128,7 +128,9 @@ class Execute:
             # Including sys.exit and the like: an item must not end its worker.
             error = caught
         seconds = self._clock.monotonic() - started
-        return self._failed(Item(*row), error)._replace(seconds=seconds, normalized=normalized)
+        outcome = self._failed(Item(*row), error)
+        effects = getattr(error, "effects", None)
+        return outcome._replace(seconds=seconds, normalized=normalized, effects=effects)
 
     def cancelled(self, row: Values) -> Outcome:
         """The outcome of an item that raised CancelledError by itself."""
@@ -215,7 +217,7 @@ class Execute:
     def _judged(self, item: Item, error: BaseException) -> Outcome:
         match error:
             case NotFound():
-                return self._not_found(item)
+                return self._not_found(item, error)
             case Skip():
                 return self._final(item, ItemStatus.SKIPPED, None, _storable(str(error)) or None)
             case GateWait():
@@ -256,13 +258,24 @@ class Execute:
             return self._final(item, ItemStatus.ERROR, code, message)
         return self._again(item, verdict, code, message)
 
-    def _not_found(self, item: Item) -> Outcome:
+    def _not_found(self, item: Item, error: NotFound) -> Outcome:
+        result = None if error.result is None else self._encoded(error.result)
+        if isinstance(result, ItemError):
+            return self._problem(item, result)
         misses = item.misses + 1
         verdict = decide_not_found(
             self._policy, misses=misses, rng=self._rng, spacing=self._spacing()
         )
         if not verdict.retry:
-            return Outcome(item.seq, ItemStatus.NOT_FOUND, item.tries + 1, item.attempts, misses)
+            return Outcome(
+                item.seq,
+                ItemStatus.NOT_FOUND,
+                item.tries + 1,
+                item.attempts,
+                misses,
+                result=result,
+                error_message=_storable(error.reason) or None,
+            )
         again = self._again(item, verdict, "NOT_FOUND", verdict.why)
         return again._replace(attempts=item.attempts, misses=misses)
 

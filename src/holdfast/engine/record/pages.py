@@ -61,4 +61,10 @@ def new_item(pipeline: Pipeline, record: Record, max_input_bytes: int) -> NewIte
         raise DiscoveryError(f"a record nests deeper than {DEEPEST} levels")
     key = record.key or (pipeline.key(record.input) if pipeline.dedupe else None)
     key = storable_key(key)
-    return NewItem(text, key, content_hash(encoded) if key else "")
+    return NewItem(text, key, _version(record, encoded) if key else "")
+
+
+def _version(record: Record, encoded: bytes) -> str:
+    if record.version is None:
+        return content_hash(encoded)
+    return content_hash(record.version.encode()) if record.version else ""

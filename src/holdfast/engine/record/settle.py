@@ -251,7 +251,7 @@ class Settler:
                 self._settled(outcome, inputs[settlement.lease.range_id])
                 for settlement in settlements
                 for outcome in settlement.outcomes
-                if outcome.status is not ItemStatus.PENDING and outcome.error_code != "BAD_ROW"
+                if _is_saved(outcome)
             ]
             if rows:
                 await self._execute.pipeline.save(tx, rows)
@@ -307,6 +307,13 @@ class Settler:
             failed = self._execute.save_failed(single.outcomes[0], failure)
             without_save = Settlement(single.lease, [failed], single.last)
             return await self._patiently(partial(settle, [without_save]))
+
+
+def _is_saved(outcome: Outcome) -> bool:
+    """Whether `save` gets it: what ended, and attempts that left effects."""
+    if outcome.status is ItemStatus.PENDING:
+        return outcome.effects is not None
+    return outcome.error_code != "BAD_ROW"
 
 
 def _is_ours(failure: Exception) -> bool:

@@ -7,9 +7,9 @@ with the cursor to continue from.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.errors import DiscoveryError, ItemError, RetryClass, error_code
 from holdfast.model import Json, Page, Record
@@ -25,7 +25,12 @@ from holdfast.pipelines.regulations.dates import (
 )
 from holdfast.pipelines.regulations.listing import Fetched, Found
 from holdfast.pipelines.regulations.pagination import PaginationWalk
-from holdfast.pipelines.regulations.sitemap.frontier import Child, Frontier, LeftOut
+from holdfast.pipelines.regulations.sitemap.frontier import (
+    Child,
+    Frontier,
+    LeftOut,
+    is_unchanged,
+)
 from holdfast.pipelines.regulations.sitemap.problems import Entry, Kind, SitemapError
 from holdfast.pipelines.regulations.sitemap.reader import (
     Limits,
@@ -39,14 +44,38 @@ _RECORDS_IN_A_PAGE = 5_000
 _MOST_FAULTS = 100
 
 
+class SitemapMark(NamedTuple):
+    """What a sitemap said about itself when it was read to its end."""
+
+    modified: str | None = None
+    etag: str | None = None
+
+
+class _Unchanged(Exception):
+    """The server says that the sitemap is as it was."""
+
+
 class Discovery:
     """One walk of one source in one mode."""
 
-    def __init__(self, source: Source, http: Http, wanted: DateRange, this_year: int) -> None:
+    def __init__(
+        self,
+        source: Source,
+        http: Http,
+        wanted: DateRange,
+        this_year: int,
+        *,
+        read_before: Mapping[str, SitemapMark] | None = None,
+        first_year: int | None = None,
+    ) -> None:
+        """`read_before` are the sitemaps that an earlier walk read, `first_year` is the oldest
+        year of an archive that is read."""
         self.source = source
         self.http = http
         self.wanted = wanted
         self.this_year = this_year
+        self.read_before = read_before or {}
+        self.first_year = first_year
         self.admission = source.admission()
         self.dates = DateFilter(wanted)
         self.invalid_count = 0
@@ -93,7 +122,7 @@ class Discovery:
     def _walk(self, mode: Mode) -> ArchiveWalk | PaginationWalk:
         if mode is Mode.ARCHIVE and self.source.archive is not None:
             first, last = self.wanted.first, self.wanted.last
-            years = (first.year if first else None, last.year if last else None)
+            years = (first.year if first else self.first_year, last.year if last else None)
             return ArchiveWalk(
                 self.source.archive, self.admission, this_year=self.this_year, years=years
             )
@@ -167,12 +196,19 @@ class _SitemapPages:
         self._discovery = discovery
         self._frontier = Frontier(rules, discovery.admission, discovery.wanted)
         self._sitemaps_count = 0
+        self._unchanged_count = 0
+        self._etag: str | None = None  # of the sitemap that was read last
+        self._finished: list[tuple[str, str | None, str | None]] = []
         self._problems: dict[str, str] = {}
 
     async def pages(self, cursor: Json | None) -> AsyncIterator[Page]:
         progress = _progress(cursor)
         await self._look_ahead(progress)
         while (child := self._frontier.following(progress.place)) is not None:
+            if self._is_unchanged(child):
+                self._unchanged_count += 1
+                progress.passed(child)
+                continue
             async for page in self._child(child, progress):
                 yield page
         async for page in self._once_more(progress):
@@ -180,6 +216,10 @@ class _SitemapPages:
         if self._problems:
             raise DiscoveryError(_faults(self._problems))
         yield Page([], end=True, notes=self._notes())
+
+    def _is_unchanged(self, child: Child) -> bool:
+        mark = self._discovery.read_before.get(child.url)
+        return mark is not None and is_unchanged(child, mark.modified)
 
     async def _once_more(self, progress: _Progress) -> AsyncIterator[Page]:
         """Reads again what could not be read; what it gave the first time is known by its key."""
@@ -227,10 +267,18 @@ class _SitemapPages:
                     progress.part += 1
                     yield Page(records, progress.as_json(), notes=self._notes())
                     records = []
+        except _Unchanged:
+            self._unchanged_count += 1
+            progress.passed(child)
+            yield Page([], progress.as_json(), notes=self._notes())
+            return
         except (SitemapError, ItemError) as error:
             problem = _lasting(error)
         self._sitemaps_count += 1
         yield self._last_page(child, progress, records, reader.kind, problem)
+        if problem is None and reader.kind is not Kind.INDEX:
+            # Said with the next page: only then is this one certain to be stored whole.
+            self._finished.append((child.url, child.modified, self._etag))
 
     def _last_page(
         self,
@@ -251,7 +299,12 @@ class _SitemapPages:
         return Page(records, progress.as_json(), notes=self._notes())
 
     async def _entries(self, url: str, reader: SitemapReader) -> AsyncIterator[list[Entry]]:
-        reply = await self._discovery.http.get(url)
+        mark = self._discovery.read_before.get(url)
+        headers = {"If-None-Match": mark.etag} if mark is not None and mark.etag else {}
+        reply = await self._discovery.http.get(url, headers=headers)
+        if reply.status == 304:
+            raise _Unchanged
+        self._etag = reply.headers.get("etag")
         async for chunk in _chunks(reply):
             yield reader.feed(chunk)
         yield reader.close()
@@ -270,9 +323,15 @@ class _SitemapPages:
 
     def _notes(self) -> Json:
         left_out: Counter[LeftOut] = self._frontier.left_out
+        finished, self._finished = self._finished, []
         return {
+            "finished": finished,
             **self._discovery.counts(),
-            "sitemaps": {"read": self._sitemaps_count, "known": len(self._frontier)},
+            "sitemaps": {
+                "read": self._sitemaps_count,
+                "known": len(self._frontier),
+                "unchanged": self._unchanged_count,
+            },
             "sitemaps_left_out": {reason.value: count for reason, count in left_out.items()},
             "faults": dict(self._problems),
         }

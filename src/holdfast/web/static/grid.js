@@ -151,13 +151,14 @@ export function hasSelection() {
 
 export function openBulk(kind) {
   const bar = selectionBar();
-  const job = document.querySelector("[data-grid]").dataset.grid;
+  const table = document.querySelector("[data-grid], [data-bulk-at]");
+  const at = table.dataset.bulkAt ?? `/jobs/${table.dataset.grid}/bulk`;
   const what = allMatching ? `q=${encodeURIComponent(bar.dataset.query)}` : `seqs=${[...selected].join(",")}`;
   if (!allMatching && selected.size > MOST_ROWS) {
     bar.querySelector("[data-chosen]").textContent = `More than ${number(MOST_ROWS)} rows: use a filter, then select everything that matches.`;
     return;
   }
-  openDialog(`/jobs/${job}/bulk?kind=${kind}&${what}`);
+  openDialog(`${at}?kind=${kind}&${what}`);
 }
 
 function selectionBar() {
@@ -188,7 +189,7 @@ function allText({ dataset }) {
 
 // A selection can be shared as a URL.
 function readSelection() {
-  const rows = location.hash.match(/^#rows=([\d,]+|all)$/)?.[1];
+  const rows = location.hash.match(/^#rows=([\d,-]+|all)$/)?.[1];
   if (!rows || !selectionBar()) return;
   if (rows === "all") return void selectAll();
   for (const seq of rows.split(",")) selected.add(seq);

@@ -1,12 +1,12 @@
 """Topics: a pipeline can have several standing jobs, one for each topic.
 
-Revision ID: 0018
+Revision ID: 0019
 """
 
 from alembic import op
 
-revision = "0018"
-down_revision = "0017"
+revision = "0019"
+down_revision = "0018"
 branch_labels = None
 depends_on = None
 

@@ -1,0 +1,64 @@
+"""Shows what a plan's jobs would discover, without creating them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from holdfast.cli.composition import worker_options
+from holdfast.cli.opening import ensure_schema, opened_store, run_async
+from holdfast.cli.supervisor import worker_name
+from holdfast.clock import SystemClock, system_random
+from holdfast.engine.control import Control
+from holdfast.engine.dry_discovery import DryDiscovery, DryLimits, DrySource
+from holdfast.engine.worker import Worker, WorkerParts
+from holdfast.model import Job, JobState, Lane, Standing
+from holdfast.observe.metrics import Metrics
+from holdfast.orders import Start
+from holdfast.pipeline import Pipeline
+from holdfast.settings import Settings
+from holdfast.store import Store
+
+
+def dry_starts(
+    settings: Settings,
+    pipeline: Pipeline,
+    starts_of: Callable[[Sequence[Standing]], Sequence[Start]],
+) -> list[DrySource]:
+    """What the starts would discover; `starts_of` is given the streams as they are now."""
+    ensure_schema(settings)
+
+    async def main() -> list[DrySource]:
+        async with opened_store(settings) as store:
+            await Control(store, settings.owner, structlog.get_logger()).prepare(pipeline)
+            standings = await store.plans.standings(pipeline.name)
+            walked: list[DrySource] = []
+            for start in starts_of(standings):
+                walked += await _walk(settings, store, pipeline, start)
+            return walked
+
+    return run_async(main())
+
+
+async def _walk(
+    settings: Settings, store: Store, pipeline: Pipeline, start: Start
+) -> list[DrySource]:
+    lane = start.lane or Lane.BACKFILL
+    options = dict(start.options)
+    job = Job(
+        0, pipeline.name, start.name, JobState.RUNNING, settings.owner, start.mode, lane,
+        options=options,
+    )  # fmt: skip
+    limits = DryLimits(start.max_items, start.cap_of, settings.max_input_bytes)
+    parts = WorkerParts(
+        store,
+        worker_name(),
+        settings.owner,
+        SystemClock(),
+        system_random(),
+        Metrics(),
+        structlog.get_logger(),
+    )
+    worker = Worker(parts, {pipeline.name: pipeline}, worker_options(settings, None, True))
+    return await DryDiscovery(store, pipeline, job, limits).run(worker, start.sources)

@@ -1,0 +1,204 @@
+"""Scans places for files: each that is whole becomes one job of the adapter's owner, once."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.console import Console
+from holdfast.console.adapters import Adapter, FileState, KnownFile
+from holdfast.console.feature_flags import Flag
+from holdfast.console.file_imports import Received
+from holdfast.console.images import IMAGE_LIST
+from holdfast.console.new_jobs import NewJobs
+from holdfast.engine.control import Control, NewUpload, Origin
+from holdfast.errors import (
+    DatabaseGone,
+    FilesGone,
+    HoldfastError,
+    InputError,
+    NotThere,
+    TooLarge,
+    UserError,
+)
+from holdfast.files.places.contract import Arrived, Place, PlaceTrouble
+
+_LEASE_SECONDS = 120.0
+_LONGEST_ERROR = 500
+_IMPORT = "import"
+
+
+@dataclass(slots=True)
+class ScanReport:
+    """What one scan of an adapter found. `busy`: another process scans it now."""
+
+    adapter: str
+    taken: list[int] = field(default_factory=list)  # the jobs that were made
+    waiting: int = 0
+    duplicates: int = 0
+    refused: int = 0
+    busy: bool = False
+    error: str | None = None
+
+
+class ScannerReplaced(HoldfastError):
+    """Another process scans the adapter now: this one was away for too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterScans:
+    console: Console
+    new_jobs: NewJobs
+    open_place: Callable[[Adapter], Place]
+    log: Any
+
+    async def look(self) -> None:
+        """Scans what is due. Background work of every process that serves the API."""
+        for adapter in await self.console.adapters.due(list(self.new_jobs.pipelines)):
+            await self.scan(adapter)
+
+    async def scan(self, adapter: Adapter) -> ScanReport:
+        report, token = ScanReport(adapter.name), secrets.token_hex(8)
+        adapters = self.console.adapters
+        if not await adapters.lease_adapter(adapter, token, _LEASE_SECONDS):
+            report.busy = True
+            return report
+        try:
+            await _Scan(self, adapter, token, report).run()
+        except (PlaceTrouble, UserError, FilesGone) as trouble:
+            message = getattr(trouble, "message", None) or str(trouble)
+            report.error = message[:_LONGEST_ERROR]
+            self.log.warning("adapter.failed", adapter=adapter.name, error=report.error)
+        except ScannerReplaced:
+            report.busy = True
+        except DatabaseGone:
+            raise
+        except Exception as failure:
+            report.error = f"{type(failure).__name__}: {failure}"[:_LONGEST_ERROR]
+            self.log.error("adapter.failed", adapter=adapter.name, exc_info=failure)
+        await adapters.release_adapter(adapter, token, report.error)
+        return report
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """One scan of one adapter, by the holder of its token."""
+
+    scans: AdapterScans
+    adapter: Adapter
+    token: str
+    report: ScanReport
+
+    async def run(self) -> None:
+        place = self.scans.open_place(self.adapter)
+        files = await place.arrivals()
+        marker = self.adapter.marker
+        names = {file.name for file in files}
+        for file in files:
+            if marker and file.name.endswith(marker):
+                continue
+            await self._renew()
+            is_marked = bool(marker) and f"{file.name}{marker}" in names
+            await self._handle(place, file, is_marked)
+
+    async def _renew(self) -> None:
+        adapters = self.scans.console.adapters
+        if not await adapters.renew_adapter(self.adapter, self.token, _LEASE_SECONDS):
+            raise ScannerReplaced
+
+    async def _handle(self, place: Place, file: Arrived, is_marked: bool) -> None:
+        adapters = self.scans.console.adapters
+        known = await adapters.see_file(self.adapter, file.identity, file.name, file.size)
+        if known.state in (FileState.WAITING, FileState.STORED):
+            if not self._is_whole(known, is_marked):
+                self.report.waiting += 1
+                return
+            await self._take(place, file, known)
+        # Also for what was taken by a scanner that was killed before it moved the file.
+        if known.state is FileState.REFUSED:
+            await place.refuse(file, known.error or "")
+        else:
+            await place.accept(file)
+        if is_marked:
+            await place.clear(f"{file.name}{self.adapter.marker}")
+
+    def _is_whole(self, known: KnownFile, is_marked: bool) -> bool:
+        if self.adapter.marker:
+            return is_marked
+        return known.state is FileState.STORED or known.seconds >= self.adapter.settle_seconds
+
+    async def _take(self, place: Place, file: Arrived, known: KnownFile) -> None:
+        """Each step is noted before the next: whoever continues begins where this one ended."""
+        try:
+            if known.file_id is None:
+                await self._store(place, file, known)
+            earlier = await self.scans.console.adapters.with_content(self.adapter, known)
+            if earlier is not None:
+                known.state, known.job_id = FileState.DUPLICATE, earlier["job_id"]
+                known.error = f"the same content as {earlier['name']}"
+                self.report.duplicates += 1
+                await self._note(known)
+                return
+            await self._start(known)
+        except (InputError, TooLarge) as error:
+            known.state = FileState.REFUSED
+            known.error = f"{error.message} {error.hint or ''}".strip()[:_LONGEST_ERROR]
+            self.report.refused += 1
+            await self._note(known)
+
+    async def _store(self, place: Place, file: Arrived, known: KnownFile) -> None:
+        library = self.scans.new_jobs.library
+        await self.scans.new_jobs.flags.require(Flag.INGEST)
+        async with library.access.local.passing() as folder:
+            path = folder / "file"
+            written = await place.fetch(file, path, library.access.max_bytes)
+            known.sha256 = written.sha256
+            received = Received(file.name, path, written.size, written.sha256)
+            stored, _ = await library.store(received, {}, self.adapter.owner, kind=_IMPORT)
+        known.file_id, known.state = stored.id, FileState.STORED
+        await self._note(known)
+
+    async def _start(self, known: KnownFile) -> None:
+        scans, adapter = self.scans, self.adapter
+        new_jobs, library = scans.new_jobs, scans.new_jobs.library
+        await new_jobs.require_capacity(None)
+        pipeline = new_jobs.startable_pipeline(adapter.pipeline)
+        try:
+            file = await library.job_input([known.file_id or 0], {}, adapter.owner, None)
+        except NotThere:
+            known.file_id, known.state = None, FileState.WAITING
+            await self._note(known)
+            raise PlaceTrouble("a file that was taken is gone from the file store") from None
+        upload = NewUpload(
+            pipeline=pipeline,
+            name=file.name,
+            reference=file.key,
+            key=file.sha256,
+            table=await library.plan(file, pipeline.inputs, {}, {}),
+            options=adapter.options,
+            origin=Origin(None, file.id, most_open=scans.console.quotas.limits.jobs),
+            images=file.kind == IMAGE_LIST,
+        )
+        control = Control(scans.console.store, adapter.owner, scans.log)
+        new = await control.upload_job(upload)
+        job_id = await scans.console.adapters.start_job(known, new, self.token)
+        if job_id is None:
+            raise ScannerReplaced
+        known.state, known.job_id = FileState.TAKEN, job_id
+        self.report.taken.append(job_id)
+        scans.log.info("adapter.took", adapter=adapter.name, name=file.name, job_id=job_id)
+
+    async def _note(self, known: KnownFile) -> None:
+        if not await self.scans.console.adapters.note_file(known, self.token):
+            raise ScannerReplaced
+
+
+async def scan_named(
+    scans: AdapterScans, names: Sequence[str], scope: str | None
+) -> list[ScanReport]:
+    """Those of these names, or all that the person may see."""
+    adapters = scans.console.adapters
+    chosen = [await adapters.named(name, scope) for name in names] or await adapters.all(scope)
+    return [await scans.scan(adapter) for adapter in chosen]

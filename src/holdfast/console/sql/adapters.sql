@@ -1,0 +1,104 @@
+-- Adapters: places that files arrive at, and the files that came.
+
+-- fragment: adapter_columns
+id, name, kind, address, pipeline, owner_id, options, marker, settle_seconds, interval_seconds,
+       enabled, scanned_at, error, case when expires_at > @now then 1 else 0 end as scanning
+
+-- name: set_adapter
+insert into adapters (name, kind, address, pipeline, owner_id, options, marker, settle_seconds,
+                      interval_seconds, enabled, due_at, created_at)
+values (:name, :kind, :address, :pipeline, :owner_id, :options, :marker, :settle_seconds,
+        :interval_seconds, 1, @now, @now)
+on conflict (name) do update
+set    kind = excluded.kind, address = excluded.address, pipeline = excluded.pipeline,
+       owner_id = excluded.owner_id, options = excluded.options, marker = excluded.marker,
+       settle_seconds = excluded.settle_seconds, interval_seconds = excluded.interval_seconds,
+       enabled = 1, due_at = @now, error = null
+returning id;
+
+-- name: adapters
+select   @adapter_columns
+from     adapters
+where    owner_id = coalesce(cast(:scope as text), owner_id)
+order by name;
+
+-- name: adapter_named
+select @adapter_columns
+from   adapters
+where  name = :name and owner_id = coalesce(cast(:scope as text), owner_id);
+
+-- name: due_adapters
+select   @adapter_columns
+from     adapters
+where    enabled = 1 and due_at <= @now and (token is null or expires_at <= @now)
+         and pipeline in (@each(:pipelines, text))
+order by due_at, id
+limit    20;
+
+-- name: lease_adapter
+-- Compare and set: of two that saw it free, one scans it.
+update adapters
+set    token = :token, expires_at = @after(:seconds)
+where  id = :id and (token is null or expires_at <= @now)
+returning id;
+
+-- name: renew_adapter
+update adapters
+set    expires_at = @after(:seconds)
+where  id = :id and token = :token
+returning id;
+
+-- name: release_adapter
+update adapters
+set    token = null, expires_at = null, scanned_at = @now, error = :error,
+       due_at = @after(interval_seconds)
+where  id = :id and token = :token
+returning id;
+
+-- name: remove_adapter_files
+delete from adapter_files where adapter_id = :id;
+
+-- name: remove_adapter
+delete from adapters where id = :id returning id;
+
+-- name: see_adapter_file
+-- The first sight of a file is kept: how long it has been as it is.
+insert into adapter_files (adapter_id, identity, name, size, state, seen_at, updated_at)
+values (:adapter_id, :identity, :name, :size, 'WAITING', @now, @now)
+on conflict (adapter_id, identity) do nothing;
+
+-- name: adapter_file
+select id, state, sha256, file_id, job_id, error, @seconds_since(seen_at) as seconds
+from   adapter_files
+where  adapter_id = :adapter_id and identity = :identity;
+
+-- name: adapter_file_with_content
+-- One that came before with the same content.
+select   id, name, job_id
+from     adapter_files
+where    adapter_id = :adapter_id and sha256 = :sha256 and id <> :id and job_id is not null
+order by id
+limit    1;
+
+-- name: note_adapter_file
+-- Only by the scanner that holds the adapter.
+update adapter_files
+set    state = :state, sha256 = :sha256, file_id = :file_id, job_id = :job_id, error = :error,
+       updated_at = @now
+where  id = :id
+       and exists (select 1 from adapters a
+                   where  a.id = adapter_files.adapter_id and a.token = :token)
+returning id;
+
+-- name: hold_adapter_file
+select f.id
+from   adapter_files f join adapters a on a.id = f.adapter_id
+where  f.id = :id and f.job_id is null and a.token = :token
+@for_update_of(f);
+
+-- name: files_of_adapter
+select   id, name, size, state, sha256, file_id, job_id, error, seen_at, updated_at
+from     adapter_files
+where    adapter_id = :adapter_id
+order by id desc
+limit    :limit;

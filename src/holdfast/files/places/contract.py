@@ -1,0 +1,63 @@
+"""What a place that files arrive at can do, and what its implementations share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Protocol
+
+from holdfast.errors import HoldfastError
+from holdfast.stored_files import Written
+
+#: Where files are moved to, below the place itself.
+DONE, FAILED = "done", "failed"
+#: Written next to a file that was set aside.
+REASON = ".reason.txt"
+_LONGEST_IDENTITY = 900
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """A file at a place. `version` changes whenever its content does."""
+
+    name: str
+    size: int
+    version: str
+
+    @property
+    def identity(self) -> str:
+        return f"{self.name} {self.size} {self.version}"[:_LONGEST_IDENTITY]
+
+
+class PlaceTrouble(HoldfastError):
+    """The place cannot be used now, or not as it is; nothing is wrong with its files."""
+
+
+class Place(Protocol):
+    async def arrivals(self) -> list[Arrived]:
+        """The files that lie there, without those that were moved away."""
+
+    async def fetch(self, file: Arrived, target: Path, max_bytes: int) -> Written:
+        """Copies it to a new local file. It must be as it was listed."""
+
+    async def accept(self, file: Arrived) -> None:
+        """Moves it to `done`; no error if that was done already."""
+
+    async def refuse(self, file: Arrived, reason: str) -> None:
+        """Moves it to `failed`, with the reason beside it."""
+
+    async def clear(self, name: str) -> None:
+        """Removes a marker; no error if there is none."""
+
+
+def is_wanted(name: str) -> bool:
+    """Not hidden files, nor what programs write while they send one."""
+    return not name.startswith((".", "~")) and not name.endswith((".part", ".tmp", ".filepart"))
+
+
+def numbered(name: str, number: int) -> str:
+    """prices.csv, prices-2.csv, … for names that are taken."""
+    if number == 1:
+        return name
+    path = PurePosixPath(name)
+    return f"{path.stem}-{number}{path.suffix}"

@@ -1,0 +1,137 @@
+"""A folder of an FTP server, with or without TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import ftplib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
+from typing import TypeVar
+
+from holdfast.files.contract import Meter
+from holdfast.files.places.contract import (
+    DONE,
+    FAILED,
+    REASON,
+    Arrived,
+    PlaceTrouble,
+    is_wanted,
+    numbered,
+)
+from holdfast.stored_files import Written
+
+T = TypeVar("T")
+_TIMEOUT_SECONDS = 30.0
+_BLOCK = 1 << 16
+_MOST_FILES = 10_000
+_TAKEN_NAMES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class FtpServer:
+    host: str
+    port: int
+    user: str
+    folder: str
+    tls: bool
+    password: str = field(default="", repr=False)
+
+
+class FtpPlace:
+    """A connection for each step: servers close idle ones, and a scan takes its time."""
+
+    def __init__(self, server: FtpServer) -> None:
+        self._server = server
+
+    async def arrivals(self) -> list[Arrived]:
+        return await self._do(_list)
+
+    async def fetch(self, file: Arrived, target: Path, max_bytes: int) -> Written:
+        return await self._do(lambda ftp: _fetch(ftp, file, target, max_bytes))
+
+    async def accept(self, file: Arrived) -> None:
+        await self._do(lambda ftp: _move(ftp, file, DONE))
+
+    async def refuse(self, file: Arrived, reason: str) -> None:
+        def refuse(ftp: ftplib.FTP) -> None:
+            moved = _move(ftp, file, FAILED)
+            if moved is not None:
+                ftp.storbinary(f"STOR {moved}{REASON}", BytesIO(f"{reason}\n".encode()))
+
+        await self._do(refuse)
+
+    async def clear(self, name: str) -> None:
+        def clear(ftp: ftplib.FTP) -> None:
+            with suppress(ftplib.error_perm):
+                ftp.delete(name)
+
+        await self._do(clear)
+
+    async def _do(self, step: Callable[[ftplib.FTP], T]) -> T:
+        def in_thread() -> T:
+            with self._connected() as ftp:
+                return step(ftp)
+
+        return await asyncio.to_thread(in_thread)
+
+    @contextmanager
+    def _connected(self) -> Iterator[ftplib.FTP]:
+        """Nothing of the server's own texts that may repeat the password is passed on."""
+        server = self._server
+        ftp: ftplib.FTP = ftplib.FTP_TLS() if server.tls else ftplib.FTP()
+        ftp.encoding = "utf-8"
+        try:
+            ftp.connect(server.host, server.port, timeout=_TIMEOUT_SECONDS)
+            ftp.login(server.user, server.password)
+            if isinstance(ftp, ftplib.FTP_TLS):
+                ftp.prot_p()
+            if server.folder:
+                ftp.cwd(server.folder)
+            yield ftp
+        except (ftplib.Error, OSError, EOFError) as error:
+            text = str(error).replace(server.password, "…") if server.password else str(error)
+            raise PlaceTrouble(
+                f"{server.host}: {type(error).__name__}: {text or 'the connection broke'}"
+            ) from None
+        finally:
+            with suppress(*ftplib.all_errors):
+                ftp.close()
+
+
+def _list(ftp: ftplib.FTP) -> list[Arrived]:
+    found = []
+    for name, facts in ftp.mlsd(facts=["type", "size", "modify"]):
+        if facts.get("type") == "file" and is_wanted(name) and "/" not in name:
+            found.append(Arrived(name, int(facts.get("size", 0)), facts.get("modify", "")))
+            if len(found) >= _MOST_FILES:
+                break
+    return sorted(found, key=lambda file: file.name)
+
+
+def _fetch(ftp: ftplib.FTP, file: Arrived, target: Path, max_bytes: int) -> Written:
+    meter = Meter(max_bytes)
+    with target.open("xb") as copy:
+
+        def take(block: bytes) -> None:
+            meter.add(block)
+            copy.write(block)
+
+        ftp.retrbinary(f"RETR {file.name}", take, _BLOCK)
+    if meter.size != file.size:
+        raise PlaceTrouble(f"{file.name} has {meter.size:,} bytes instead of {file.size:,}")
+    return meter.written(file.name)
+
+
+def _move(ftp: ftplib.FTP, file: Arrived, where: str) -> str | None:
+    if file not in _list(ftp):
+        return None
+    with suppress(ftplib.error_perm):
+        ftp.mkd(where)
+    taken = {name for name, _ in ftp.mlsd(where, facts=["type"])}
+    names = (numbered(file.name, number) for number in range(1, _TAKEN_NAMES))
+    name = next(name for name in names if name not in taken)
+    ftp.rename(file.name, f"{where}/{name}")
+    return f"{where}/{name}"

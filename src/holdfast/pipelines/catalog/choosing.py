@@ -1,0 +1,153 @@
+"""Which offer is the product's price, and why: a choice that a person can follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from statistics import median
+
+from holdfast.pipelines.catalog.normalising.money import price_text
+from holdfast.pipelines.catalog.normalising.product import Product
+from holdfast.pipelines.catalog.offers import Offer
+from holdfast.pipelines.catalog.scoring import Score, Wanted, score
+
+_FEWEST_FOR_ESTIMATE = 3
+_CLOSE = 0.05
+_FAR_FROM_TARGET = 3.0
+
+
+class Status(StrEnum):
+    FOUND = "Found"
+    ESTIMATED = "Estimated"
+    REVIEW = "Manual Review"
+    NONE = "No Market Price"
+
+
+class Tier(StrEnum):
+    """How a price was found, in the words of the trade."""
+
+    SERP = "SERP"  # an offer of a trusted shop
+    FALLBACK = "FALLBACK"  # an offer of another shop
+    AGGREGATED = "AGGREGATED"  # the median of several offers
+    NONE = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    currency: str
+    accept: float
+    review: float
+    tolerance: float
+    bait: float
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    status: Status
+    reason: str
+    tier: Tier = Tier.NONE
+    offer: Offer | None = None
+    price_minor: int | None = None
+    scores: Sequence[Score] = field(default=())  # the best first
+
+    @property
+    def is_priced(self) -> bool:
+        return self.status in (Status.FOUND, Status.ESTIMATED)
+
+
+def choose(product: Product, offers: Sequence[Offer], rules: Rules) -> Choice:
+    wanted = Wanted.of(product)
+    scores = [score(wanted, offer) for offer in _distinct(offers)]
+    for each in scores:
+        _check_price(product, each, rules)
+    _mark_bait(scores, rules)
+    scores.sort(key=_rank)
+    fitting = [each for each in scores if not each.vetoes and each.value >= rules.accept]
+    if fitting:
+        return _chosen(product, fitting, scores, rules)
+    near = [each for each in scores if each.value >= rules.review]
+    if near:
+        best = near[0]
+        reason = f"no offer is certain; the nearest: {best.offer.title} ({best.why})"
+        return Choice(Status.REVIEW, reason, scores=scores)
+    reason = f"none of {len(scores)} offers fits" if scores else "no shop has an offer"
+    return Choice(Status.NONE, reason, scores=scores)
+
+
+def _chosen(
+    product: Product, fitting: Sequence[Score], scores: Sequence[Score], rules: Rules
+) -> Choice:
+    best = fitting[0]
+    rivals = [each for each in fitting if best.value - each.value <= _CLOSE]
+    if not best.identity and _disagree(rivals, rules):
+        reason = f"{len(rivals)} offers fit equally well and their prices differ"
+        return Choice(Status.REVIEW, reason, scores=scores)
+    far = _far_from_target(product, best)
+    if far and not best.identity:
+        return Choice(Status.REVIEW, f"{best.offer.title}: {far}", scores=scores)
+    trusted = [each for each in rivals if each.offer.trusted]
+    if trusted:
+        offer = trusted[0].offer
+        reason = "; ".join(filter(None, (trusted[0].why, far)))
+        return Choice(Status.FOUND, reason, Tier.SERP, offer, offer.price_minor, scores)
+    return _estimated(rivals, scores)
+
+
+def _estimated(rivals: Sequence[Score], scores: Sequence[Score]) -> Choice:
+    """Only shops that are not trusted have it."""
+    prices = [each.offer.price_minor or 0 for each in rivals]
+    offer = rivals[0].offer
+    if len(rivals) >= _FEWEST_FOR_ESTIMATE:
+        price = round(median(prices))
+        text = price_text(price, offer.currency)
+        reason = f"the median of {len(prices)} offers of shops that are not trusted, {text}"
+        return Choice(Status.ESTIMATED, reason, Tier.AGGREGATED, offer, price, scores)
+    reason = f"only {offer.source}, which is not trusted, has it"
+    return Choice(Status.ESTIMATED, reason, Tier.FALLBACK, offer, offer.price_minor, scores)
+
+
+def _distinct(offers: Sequence[Offer]) -> list[Offer]:
+    """The same offer may come from several queries."""
+    seen = {(o.source, o.url or o.title, o.price_minor): o for o in reversed(offers)}
+    return list(reversed(seen.values()))
+
+
+def _check_price(product: Product, each: Score, rules: Rules) -> None:
+    offer = each.offer
+    if offer.flaw:
+        each.vetoes.append(offer.flaw)
+    elif offer.price_minor is None:
+        each.vetoes.append("without a price")
+    elif offer.currency != (product.currency or rules.currency):
+        each.vetoes.append(f"the price is in {offer.currency}")
+
+
+def _mark_bait(scores: Sequence[Score], rules: Rules) -> None:
+    """An offer far below the others of the same product is not one to be had."""
+    fitting = [each for each in scores if not each.vetoes and each.value >= rules.accept]
+    if len(fitting) < _FEWEST_FOR_ESTIMATE:
+        return
+    middle = median(each.offer.price_minor or 0 for each in fitting)
+    for each in fitting:
+        if (each.offer.price_minor or 0) < rules.bait * middle:
+            each.vetoes.append("far below the other offers of this product")
+
+
+def _disagree(rivals: Sequence[Score], rules: Rules) -> bool:
+    prices = [each.offer.price_minor or 0 for each in rivals]
+    return min(prices) < max(prices) * (1 - rules.tolerance)
+
+
+def _far_from_target(product: Product, best: Score) -> str:
+    target, price = product.price_minor, best.offer.price_minor or 0
+    if not target or target / _FAR_FROM_TARGET <= price <= target * _FAR_FROM_TARGET:
+        return ""
+    return f"the list says {price_text(target, product.currency)}"
+
+
+def _rank(each: Score) -> tuple[bool, float, bool, int]:
+    """Offers that could be accepted first, then by score, trust and price."""
+    offer = each.offer
+    price = offer.price_minor if offer.price_minor is not None else 2**62
+    return bool(each.vetoes), -round(each.value, 2), not offer.trusted, price

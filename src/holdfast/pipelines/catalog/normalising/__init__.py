@@ -1,0 +1,1 @@
+"""A row of a list in canonical form: identifiers, money, words, categories."""

@@ -1,0 +1,1 @@
+"""Providers of offers: a contract and its implementations."""

@@ -1,0 +1,84 @@
+"""What providers on the web share: settings of a shop, addresses from templates, prices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from holdfast.errors import UserError
+from holdfast.pipelines.catalog.normalising.gtin import article_number
+from holdfast.pipelines.catalog.normalising.money import amount, currency_named
+from holdfast.pipelines.catalog.normalising.words import text_of
+from holdfast.pipelines.catalog.offers import Offer
+from holdfast.pipelines.catalog.providers.contract import Shop
+from holdfast.pipelines.catalog.strategies import Query
+
+PLACES = ("query", "gtin", "sku", "brand", "model")
+
+
+def checked_template(shop: Shop, name: str, required: bool = True) -> str:
+    """An address with places such as {query}."""
+    template = shop.settings.get(name, "")
+    if not template and not required:
+        return ""
+    if not isinstance(template, str) or not template.startswith(("https://", "http://")):
+        raise UserError(
+            f"the shop {shop.name} has no address {name!r}",
+            "Give one that begins with https:// and has {query}.",
+        )
+    try:
+        template.format(**dict.fromkeys(PLACES, ""))
+    except (KeyError, IndexError, ValueError):
+        raise UserError(
+            f"the address {name!r} of the shop {shop.name} has an unknown place",
+            f"Places: {', '.join(map('{{{}}}'.format, PLACES))}.",
+        ) from None
+    return template
+
+
+def address(template: str, query: Query) -> str:
+    values = {
+        "query": query.text,
+        "gtin": (query.gtin or "").lstrip("0"),
+        "sku": query.sku,
+        "brand": query.brand,
+        "model": query.model,
+    }
+    return template.format(**{name: quote(value, safe="") for name, value in values.items()})
+
+
+def offer_of(shop: Shop, values: Mapping[str, Any], page: str, default_currency: str) -> Offer:
+    """An offer from what a reply says; a price that cannot be used is a flaw, said in words."""
+    currency = currency_named(text_of(values.get("currency"))) or shop.currency or default_currency
+    read = amount(values.get("price"), currency)
+    url = text_of(values.get("url"))
+    return Offer(
+        provider=shop.name,
+        title=text_of(values.get("title")),
+        price_minor=read.money.minor if read.money else None,
+        currency=read.money.currency if read.money else currency,
+        brand=text_of(values.get("brand")),
+        model=text_of(values.get("model")),
+        gtin=article_number(values.get("gtin")).gtin,
+        sku=text_of(values.get("sku")),
+        url=url if urlsplit(url).scheme in ("http", "https") else page,
+        shop=text_of(values.get("shop")) or shop.name,
+        condition=condition_of(values.get("condition")),
+        in_stock=is_in_stock(values.get("availability")),
+        trusted=shop.trusted,
+        flaw=read.problem,
+    )
+
+
+def condition_of(value: Any) -> str:
+    text = text_of(value).casefold()
+    for word in ("refurbished", "used", "damaged"):
+        if word in text:
+            return "used" if word == "damaged" else word
+    return ""
+
+
+def is_in_stock(value: Any) -> bool:
+    text = text_of(value).casefold().replace(" ", "").replace("_", "")
+    return not any(word in text for word in ("outofstock", "soldout", "discontinued"))

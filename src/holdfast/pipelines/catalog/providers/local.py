@@ -1,0 +1,58 @@
+"""The local catalogue: a table of products that is searched without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.pipeline import Context, Row
+from holdfast.pipelines.catalog.normalising.words import compact
+from holdfast.pipelines.catalog.offers import Offer
+from holdfast.pipelines.catalog.providers.contract import Shop
+from holdfast.pipelines.catalog.strategies import Query
+
+_MOST_OFFERS = 20
+LOCAL = Shop("local", "local", priority=0)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalCatalog:
+    shop: Shop = LOCAL
+
+    def answers(self, query: Query) -> bool:
+        return True
+
+    async def offers(self, query: Query, ctx: Context) -> Sequence[Offer]:
+        if not query.words:
+            exact = {"gtin": query.gtin, "sku": query.sku or None, "model": _model_key(query)}
+            rows = await ctx.read("catalog_by_identifier", {**exact, "limit": _MOST_OFFERS})
+        else:
+            params = {"words": search_words(query.words), "limit": _MOST_OFFERS}
+            rows = await ctx.read("catalog_by_words", params)
+        return [_offer(row, self.shop) for row in rows]
+
+
+def _model_key(query: Query) -> str | None:
+    return compact(query.model) or None
+
+
+def search_words(words: Sequence[str]) -> str:
+    """Any of these words. Both databases take them in quotes: they are letters and digits."""
+    return " OR ".join(f'"{word}"' for word in words)
+
+
+def _offer(row: Row, shop: Shop) -> Offer:
+    return Offer(
+        provider=shop.name,
+        title=row["title"],
+        price_minor=row["price_minor"],
+        currency=row["currency"],
+        brand=row["brand"],
+        model=row["model"],
+        gtin=row["gtin"],
+        sku=row["sku"],
+        url=row["url"],
+        shop=row["source"],
+        condition=row["condition"],
+        trusted=bool(row["trusted"]),
+    )

@@ -1,0 +1,147 @@
+"""A shop whose pages say what they offer: schema.org Product and Offer, as JSON-LD in the HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from typing import Any
+
+import orjson
+
+from holdfast.errors import ItemError
+from holdfast.pipeline import Context
+from holdfast.pipelines.catalog.offers import Offer
+from holdfast.pipelines.catalog.options import CatalogOptions
+from holdfast.pipelines.catalog.providers.contract import Shop
+from holdfast.pipelines.catalog.providers.fetching import address, checked_template, offer_of
+from holdfast.pipelines.catalog.strategies import IDENTIFIER, Query
+
+_MOST_OFFERS = 50
+_DEEPEST = 12
+_NUMBERS = ("gtin14", "gtin13", "gtin12", "gtin8", "gtin", "isbn")
+
+
+@dataclass(frozen=True, slots=True)
+class StructuredData:
+    shop: Shop
+    options: CatalogOptions
+    url: str
+    identifier_url: str
+
+    @classmethod
+    def of(cls, shop: Shop, options: CatalogOptions) -> StructuredData:
+        return cls(
+            shop,
+            options,
+            checked_template(shop, "url"),
+            checked_template(shop, "identifier_url", required=False),
+        )
+
+    def answers(self, query: Query) -> bool:
+        return query.strategy != IDENTIFIER or bool(self.identifier_url)
+
+    async def offers(self, query: Query, ctx: Context) -> Sequence[Offer]:
+        template = self.identifier_url if query.strategy == IDENTIFIER else self.url
+        url = address(template, query)
+        reply = await ctx.http.get(
+            url, timeout=self.options.timeout_seconds, max_bytes=self.options.max_reply_bytes
+        )
+        blocks = linked_data(reply.text)
+        if not blocks:
+            raise ItemError(
+                "INVALID_RESPONSE", f"{self.shop.name}: the page has no schema.org data"
+            )
+        offers = [
+            offer_of(self.shop, values, url, self.options.currency)
+            for block in blocks
+            for values in products_in(block)
+        ]
+        return offers[:_MOST_OFFERS]
+
+
+class _Scripts(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.texts: list[str] = []
+        self._within = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "script":
+            kind = (dict(attrs).get("type") or "").partition(";")[0].strip().lower()
+            self._within = kind == "application/ld+json"
+            if self._within:
+                self.texts.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "script":
+            self._within = False
+
+    def handle_data(self, data: str) -> None:
+        if self._within:
+            self.texts[-1] += data
+
+
+def linked_data(html: str) -> list[Any]:
+    """The JSON-LD blocks of a page that can be read."""
+    parser = _Scripts()
+    parser.feed(html)
+    blocks = []
+    for text in parser.texts:
+        try:
+            blocks.append(orjson.loads(text.strip()))
+        except orjson.JSONDecodeError:
+            continue
+    return blocks
+
+
+def products_in(value: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
+    """Every Product anywhere in a block, once per offer."""
+    if depth > _DEEPEST:
+        return
+    if isinstance(value, list):
+        for part in value:
+            yield from products_in(part, depth + 1)
+    elif isinstance(value, dict):
+        if _is_a(value, "Product"):
+            yield from _offers_of(value)
+            return
+        for part in value.values():
+            yield from products_in(part, depth + 1)
+
+
+def _offers_of(product: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    common = {
+        "title": product.get("name"),
+        "brand": _name(product.get("brand") or product.get("manufacturer")),
+        "model": _name(product.get("mpn") or product.get("model")),
+        "sku": product.get("sku"),
+        "gtin": next((product[name] for name in _NUMBERS if product.get(name)), None),
+        "condition": product.get("itemCondition"),
+    }
+    offers = product.get("offers") or []
+    for offer in offers if isinstance(offers, list) else [offers]:
+        if isinstance(offer, dict):
+            yield common | _offer(offer, product)
+
+
+def _offer(offer: dict[str, Any], product: dict[str, Any]) -> dict[str, Any]:
+    specification = offer.get("priceSpecification")
+    price = specification if isinstance(specification, dict) else {}
+    return {
+        "price": offer.get("price", offer.get("lowPrice", price.get("price"))),
+        "currency": offer.get("priceCurrency", price.get("priceCurrency")),
+        "availability": offer.get("availability"),
+        "condition": offer.get("itemCondition") or product.get("itemCondition"),
+        "url": offer.get("url") or product.get("url"),
+        "shop": _name(offer.get("seller")),
+    }
+
+
+def _is_a(value: dict[str, Any], kind: str) -> bool:
+    kinds = value.get("@type")
+    return kind in kinds if isinstance(kinds, list) else kinds == kind
+
+
+def _name(value: Any) -> Any:
+    return value.get("name") if isinstance(value, dict) else value

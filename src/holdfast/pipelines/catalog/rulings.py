@@ -1,0 +1,85 @@
+"""A person's decision about a price: another candidate, or a price that was typed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.columns import mapped_row
+from holdfast.errors import UserError
+from holdfast.model import Json
+from holdfast.pipelines.catalog.choosing import Status
+from holdfast.pipelines.catalog.normalising.money import amount
+from holdfast.pipelines.catalog.normalising.product import Product, product_of
+from holdfast.pipelines.catalog.results import candidate_of, priced
+from holdfast.rulings import Ruled, RulingKind
+
+
+def changes(ruled: Ruled, currency: str) -> Mapping[str, Any] | None:
+    """The columns that the decision changes, with everything that follows from a price."""
+    product = product_of(mapped_row(ruled.row, ruled.job.column_names), currency)
+    if ruled.kind is RulingKind.CHOOSE:
+        return _chosen(ruled, product)
+    if ruled.kind is RulingKind.EDIT and isinstance(ruled.value, dict) and "Price" in ruled.value:
+        return _typed(ruled, product)
+    if ruled.kind is RulingKind.REJECT:
+        return _no_price(product)
+    return None
+
+
+def _chosen(ruled: Ruled, product: Product) -> Json:
+    value = ruled.value.get("id") if isinstance(ruled.value, dict) else ruled.value
+    candidate = candidate_of(ruled.result, value)
+    if candidate is None:
+        numbers = [each["id"] for each in (ruled.result or {}).get("candidates", [])]
+        raise UserError(
+            f"there is no candidate {value!r}",
+            f"Candidates: {', '.join(map(str, numbers))}." if numbers else "There are none.",
+        )
+    if "price_minor" not in candidate:
+        raise UserError(f"candidate {value} has no price", "Type one instead.")
+    if candidate["currency"] != product.currency:
+        raise UserError(
+            f"candidate {value} has a price in {candidate['currency']}, not {product.currency}",
+            "Type the converted price instead.",
+        )
+    return {
+        **priced(product, candidate["price_minor"]),
+        "Status": str(Status.FOUND),
+        "Replacement Source": candidate.get("shop") or candidate["provider"],
+        "URL": candidate.get("url"),
+        "Pricer": ruled.author,
+        "Reason": f"chosen by {ruled.author}",
+    }
+
+
+def _typed(ruled: Ruled, product: Product) -> Json:
+    read = amount(ruled.value["Price"], product.currency)
+    if read.money is None:
+        raise UserError(read.problem or "there is no price", "Write it as 129.99.")
+    if read.money.currency != product.currency:
+        raise UserError(
+            f"the price is in {read.money.currency}, the row in {product.currency}",
+            f"Convert it to {product.currency}.",
+        )
+    unknown = sorted(set(ruled.value) - set(ruled.columns)) if ruled.columns else []
+    if unknown:
+        raise UserError(
+            f"there is no column {unknown[0]!r}", f"Columns: {', '.join(ruled.columns)}."
+        )
+    own = {
+        "Status": str(Status.FOUND),
+        "Pricer": ruled.author,
+        "Reason": f"priced by {ruled.author}",
+    }
+    return {**own, **ruled.value, **priced(product, read.money.minor)}
+
+
+def _no_price(product: Product) -> Json:
+    return {
+        **priced(product, None),
+        "Status": str(Status.NONE),
+        "Replacement Source": None,
+        "URL": None,
+        "Reason": "rejected",
+    }

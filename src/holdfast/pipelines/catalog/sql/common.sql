@@ -1,0 +1,91 @@
+-- The queries of catalog.
+
+-- name: catalog_by_identifier
+select title, price_minor, currency, brand, model, gtin, sku, url, source, condition, trusted
+from   catalog_products
+where  id in (
+           select id from catalog_products where gtin = cast(:gtin as text)
+           union
+           select id from catalog_products where sku <> '' and sku = cast(:sku as text)
+           union
+           select id from catalog_products
+           where  model_key <> '' and model_key = cast(:model as text)
+       )
+order by trusted desc, price_minor, id
+limit  :limit;
+
+-- name: catalog_save_products
+insert into catalog_products
+       (source, reference, title, brand, model, model_key, gtin, sku, price_minor, currency, url,
+        condition, trusted, words)
+select source, reference, title, brand, model, model_key, gtin, sku, price_minor, currency, url,
+       condition, trusted, words
+from   @rows(source text, reference text, title text, brand text, model text, model_key text, gtin text, sku text, price_minor bigint, currency text, url text, condition text, trusted smallint, words text) batch
+where  true
+on conflict (source, reference) do update
+set    title = excluded.title, brand = excluded.brand, model = excluded.model,
+       model_key = excluded.model_key, gtin = excluded.gtin, sku = excluded.sku,
+       price_minor = excluded.price_minor, currency = excluded.currency, url = excluded.url,
+       condition = excluded.condition, trusted = excluded.trusted, words = excluded.words,
+       updated_at = @now
+returning id;
+
+-- name: catalog_unindex
+delete from catalog_search where rowid in (@each(:ids, bigint));
+
+-- name: catalog_drop_index_of
+delete from catalog_search
+where  rowid in (select id from catalog_products where source = :source);
+
+-- name: catalog_drop_products
+delete from catalog_products where source = :source returning id;
+
+-- name: catalog_sources
+select   source, count(*) as products, max(trusted) as trusted, max(updated_at) as updated_at
+from     catalog_products
+group by source
+order by source;
+
+-- name: catalog_providers
+select   name, kind, priority, trusted, enabled, cost, currency, settings
+from     catalog_providers
+order by priority, cost, name;
+
+-- name: catalog_save_provider
+insert into catalog_providers
+       (name, kind, priority, trusted, enabled, cost, currency, settings)
+values (:name, :kind, :priority, :trusted, :enabled, :cost, :currency, :settings)
+on conflict (name) do update
+set    kind = excluded.kind, priority = excluded.priority, trusted = excluded.trusted,
+       enabled = excluded.enabled, cost = excluded.cost, currency = excluded.currency,
+       settings = excluded.settings, updated_at = @now
+returning name;
+
+-- name: catalog_drop_provider
+delete from catalog_providers where name = :name returning name;
+
+-- name: catalog_save_search_events
+insert into catalog_search_events
+       (job_id, seq, attempt, provider, strategy, query, success, results, seconds, error)
+select job_id, seq, attempt, provider, strategy, query, success, results, seconds, error
+from   @rows(job_id bigint, seq bigint, attempt bigint, provider text, strategy text, query text, success smallint, results bigint, seconds double precision, error text) batch
+returning id;
+
+-- name: catalog_search_events_of_item
+select   attempt, provider, strategy, query, success, results, seconds, error, at
+from     catalog_search_events
+where    job_id = :job_id and seq = :seq
+order by id;
+
+-- name: catalog_provider_figures
+select   provider, count(*) as calls, sum(success) as answered, sum(results) as results,
+         avg(seconds) as seconds
+from     catalog_search_events
+where    job_id = :job_id
+group by provider
+order by provider;
+
+-- name: catalog_delete_job
+delete from catalog_search_events
+where  id in (select id from catalog_search_events where job_id = :job_id limit :limit)
+returning id;

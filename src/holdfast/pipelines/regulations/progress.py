@@ -1,0 +1,35 @@
+"""Progress of runs as log events, at intervals."""
+
+from __future__ import annotations
+
+from holdfast.pipeline import Context
+
+_MOST_RUNS = 256
+
+
+class Progress:
+    """Logs where a count crosses an interval, however far it jumps."""
+
+    def __init__(self, interval: int) -> None:
+        self._interval = interval
+        self._logged: dict[int, tuple[int, int]] = {}
+
+    async def log(self, ctx: Context) -> None:
+        job = ctx.job
+        rows = await ctx.read("regulations_progress", {"job_id": job.id})
+        queued, skipped, errors = (int(rows[0][n]) for n in ("accepted", "known", "errors"))
+        step = ((queued + skipped) // self._interval, errors // self._interval)
+        if self._logged.get(job.id) == step:
+            return
+        if len(self._logged) >= _MOST_RUNS:
+            self._logged.clear()
+        self._logged[job.id] = step
+        ctx.log.info(
+            "regulations.progress",
+            job_id=job.id,
+            discovered=queued + skipped,
+            max_urls=ctx.options.get("max_urls"),
+            queued=queued,
+            skipped=skipped,
+            errors=errors,
+        )
