@@ -83,7 +83,7 @@ class PostsReads:
         codes: dict[tuple[str, str], dict[str, int]] = {}
         for row in rows:
             codes.setdefault((row["code"], row["category"]), {})[row["day"]] = int(row["errors"])
-        lines = [
+        lines: list[dict[str, Any]] = [
             {"code": code, "category": category, "total": sum(by_day.values()),
              "days": [by_day.get(day, 0) for day in shown]}
             for (code, category), by_day in codes.items()
