@@ -22,7 +22,7 @@ PAGES = [
     *sorted((ROOT / "src" / "holdfast" / "pipelines").rglob("docs/**/*.md")),
 ]
 _BLOCK = re.compile(r"^```(?:bash|console|sh|text)?\n(.*?)^```", re.M | re.S)
-_LINE = re.compile(r"^(?:\$ )?(?:[A-Z_]+=\S* )*(?:\.venv/bin/)?holdfast (.+)$")
+_LINE = re.compile(r"^(?:\$ )?(?:[A-Z_]+=\S* )*(?:\.venv/bin/)?holdfast (.+?)(?: &)?$")
 _PLACEHOLDER = re.compile(r"[A-Z]+(?:_[A-Z]+)*")
 
 
