@@ -21,11 +21,13 @@ from holdfast.cli.opening import (
 from holdfast.cli.output import errors, print_json, print_table
 from holdfast.errors import UserError
 from holdfast.pipelines.catalog import loading
+from holdfast.pipelines.catalog.accuracy.command import accuracy
 from holdfast.pipelines.catalog.options import CatalogOptions
 from holdfast.pipelines.catalog.providers.shops import KINDS, make_provider, shop_of
 from holdfast.tables.files import open_table
 
 app = typer.Typer(no_args_is_help=True)
+app.command("accuracy")(accuracy)
 NAME = typer.Argument(..., metavar="NAME", help="Name of the shop.")
 
 
