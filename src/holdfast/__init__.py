@@ -28,7 +28,18 @@ from holdfast.orders import (
     Unproven,
     Verified,
 )
-from holdfast.pipeline import Backoff, Context, Dedupe, Done, Gate, Pipeline, Settled, Tx, pipeline
+from holdfast.pipeline import (
+    Backoff,
+    Context,
+    Dedupe,
+    Done,
+    Gate,
+    ItemEvidence,
+    Pipeline,
+    Settled,
+    Tx,
+    pipeline,
+)
 from holdfast.rulings import Ruled, Ruling, RulingKind
 
 if TYPE_CHECKING:
@@ -47,6 +58,7 @@ __all__ = [
     "Failed",
     "Gate",
     "Item",
+    "ItemEvidence",
     "ItemStatus",
     "Job",
     "JobState",

@@ -10,15 +10,17 @@ CONSUMERS = [
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
+from holdfast.clock import Clock
 from holdfast.errors import PipelineError
+from holdfast.flags import FlagValue
 from holdfast.model import Record
-from holdfast.pipeline import Tx
+from holdfast.pipeline import Pipeline, Tx
 
 
 class BadMessage(Exception):
@@ -40,6 +42,7 @@ class Incoming:
     headers: Mapping[str, Any]
     message_id: str | None
     redelivered: bool = False
+    prepared: Any = None  # what the consumer's `prepare` returned
 
     def json(self) -> Any:
         try:
@@ -48,9 +51,35 @@ class Incoming:
             raise BadMessage(f"it is not JSON: {error}", "NOT_JSON") from error
 
 
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """Records for one of the standing jobs of a pipeline that has several. It is made when the
+    first come."""
+
+    name: str
+    records: Sequence[Record]
+
+
 #: In the transaction that remembers the message: may write the extension's own tables, and returns
 #: the records that it contains, if any.
-Take = Callable[[Tx, Incoming], Awaitable[Sequence[Record] | None]]
+Take = Callable[[Tx, Incoming], Awaitable[Sequence[Record] | Topic | None]]
+
+#: Before that transaction: reads what the message refers to. While the file store cannot be
+#: reached, the message waits.
+Prepare = Callable[[Incoming], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerTools:
+    """What the consumers of an extension can use. If the part named by `consumers` is a function,
+    it is called with it and returns the consumers."""
+
+    pipeline: Pipeline  # has the options and metrics of the extension
+    flag: Callable[[str], Awaitable[FlagValue]]
+    #: The content of a file in a bucket of the service that the S3 settings name.
+    fetch: Callable[[str, str], AsyncIterator[bytes]]
+    clock: Clock
+    log: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +98,7 @@ class QueueConsumer:
     if not given) and `owner` (whose workers run if not given).
 
     The queue is declared, durable and with dead letters, unless `declares` is false: then it is
-    used as it is. At most `prefetch` messages are taken at once.
+    used as it is. At most `prefetch` messages are taken at once by each of `channels` consumers.
     """
 
     queue: str
@@ -79,10 +108,13 @@ class QueueConsumer:
     pipeline: str | None = None
     owner: str | None = None
     declares: bool = True
+    prepare: Prepare | None = None
+    channels: int = 1
 
     def __post_init__(self) -> None:
-        if not self.queue or self.prefetch < 1:
+        if not self.queue or self.prefetch < 1 or self.channels < 1:
             raise PipelineError(
-                f"a consumer cannot read the queue {self.queue!r} with prefetch {self.prefetch}",
-                "Give the name of a queue, and a prefetch of at least 1.",
+                f"a consumer cannot read the queue {self.queue!r} with prefetch {self.prefetch} on "
+                f"{self.channels} channels",
+                "Give the name of a queue, and a prefetch and channels of at least 1.",
             )

@@ -1,6 +1,6 @@
 """What a pipeline declares to look things up in batches.
 
-class Linker(Pipeline):
+class Labels(Pipeline):
     def __init__(self):
         self.loaders = {"entity": Loader(self.fetch_entities, cache_seconds=86_400)}
         super().__init__()

@@ -278,6 +278,7 @@ class Job:
     file_id: int | None = None
     pruned_at: datetime | None = None  # its items are gone: a later pass was verified
     standing: bool = False  # accepts records at any time and does not end
+    topic: str = ""  # what a standing job is for, where a pipeline has several
 
     @property
     def given_options(self) -> dict[str, Any]:

@@ -240,6 +240,16 @@ class Settled:
     effects: Any = None  # of Done(result, effects=...)
 
 
+@dataclass(frozen=True, slots=True)
+class ItemEvidence:
+    """Something that was fetched for an item and is kept, as its page and the API show it."""
+
+    title: str
+    at: datetime
+    detail: Mapping[str, Any]
+    link: str | None = None  # a page of the extension that shows it
+
+
 #: What a pipeline can set a backoff for.
 BACKOFF_KINDS = (
     str(RetryClass.SOON),
@@ -367,6 +377,10 @@ class Pipeline:
     async def conclude(self, tx: Tx, job: Job, standing: Standing) -> Conclusion:
         """Decides whether a stream that ended is complete, once all its items are settled."""
         raise NotImplementedError
+
+    async def evidence(self, fetch: Fetch, job_id: int, seq: int) -> Sequence[ItemEvidence]:
+        """What is kept of an item besides its result, in order of time."""
+        return ()
 
     async def tend(self, tx: Tx) -> bool:
         """Does a small piece of background work; True if more is left."""

@@ -2,81 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import signal
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import httpx2
 import pytest
 
-from tests.chaos.children import Child, Children
-from tests.command import HoldfastCommand
 from tests.pictures import png
-
-PIPELINE = """
-from holdfast import pipeline
-
-@pipeline(columns=["name", "length"])
-async def lengths(row, ctx):
-    if "media_type" in row:
-        async with ctx.file(row) as path:
-            return {"name": path.name, "length": len(path.read_bytes())}
-    return {"name": row["title"], "length": len(row["title"])}
-"""
-HASTE = {
-    "HOLDFAST_SWEEP_SECONDS": "0.2",
-    "HOLDFAST_WORKER_LOST_SECONDS": "2",
-    "HOLDFAST_STALE_STREAM_SECONDS": "3",
-}
-PATIENCE_SECONDS = 60.0
-
-
-class Hosts:
-    """Processes, each on a disk of its own."""
-
-    def __init__(self, database_url: str, folder: Path, settings: dict[str, str]) -> None:
-        self._command = HoldfastCommand(database_url, folder, {**settings, **HASTE})
-        self._children = Children(folder)
-        self._folder = folder
-        self._stack = ExitStack()
-        self._started = 0
-        self.headers: dict[str, str] = {}
-        (folder / "lengths.py").write_text(PIPELINE)
-
-    def close(self) -> None:
-        self._stack.close()
-        self._children.tell()
-        self._children.close()
-
-    def log_in(self) -> None:
-        made = self._command.run("token", "create", "admin", "--name", "test")
-        assert made.returncode == 0, made.stderr
-        self.headers = {"Authorization": f"Bearer {made.stdout.strip()}"}
-
-    def worker(self) -> Child:
-        return self._start("work", str(self._folder / "lengths.py"))
-
-    def api(self, **settings: str) -> tuple[Child, httpx2.Client]:
-        child = self._start("api", str(self._folder / "lengths.py"), "--port", "0", **settings)
-        found = None
-        while found is None:
-            assert child.returncode is None, child.said()
-            time.sleep(0.02)
-            found = re.search(r"(http://\S+?)/ ", child.said())
-        client = httpx2.Client(base_url=found[1], headers=self.headers, timeout=30)
-        self._stack.callback(client.close)
-        wait(lambda: client.get("/readyz").status_code == 200)
-        return child, client
-
-    def _start(self, *words: str, **settings: str) -> Child:
-        self._started += 1
-        disk = self._folder / f"disk-{self._started}"
-        env = self._command.environment({"HOLDFAST_DATA_DIR": str(disk), **settings})
-        return self._children.holdfast(list(words), env)
+from tests.separate_hosts import Hosts, ended, exported, is_written, upload, wait
 
 
 @pytest.fixture
@@ -84,45 +17,6 @@ def hosts(postgres_url: str, tmp_path: Path, bucket_settings: dict[str, str]) ->
     opened = Hosts(postgres_url, tmp_path, bucket_settings)
     yield opened
     opened.close()
-
-
-def wait(condition: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not (value := condition()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return value
-
-
-def upload(client: httpx2.Client, number: int) -> int:
-    rows = "title\n" + "".join(f"row {number}.{row}\n" for row in range(100))
-    reply = client.post(
-        "/api/jobs",
-        data={"pipeline": "lengths"},
-        files={"file": (f"{number}.csv", rows.encode())},
-    )
-    assert reply.status_code == 202, reply.text
-    return int(reply.json()["id"])
-
-
-def ended(client: httpx2.Client, job_id: int) -> dict[str, Any]:
-    """The job when it is no longer running, as this API sees it."""
-
-    def look() -> dict[str, Any] | None:
-        job: dict[str, Any] = client.get(f"/api/jobs/{job_id}").json()
-        return None if job["state"] in ("QUEUED", "RUNNING") else job
-
-    return wait(look)  # type: ignore[no-any-return]
-
-
-def exported(client: httpx2.Client, job_id: int) -> int:
-    made = client.post(f"/api/jobs/{job_id}/export?format=csv")
-    assert made.status_code == 202, made.text
-    return int(made.json()["id"])
-
-
-def is_written(client: httpx2.Client, export_id: int) -> bool:
-    return bool(client.get(f"/api/exports/{export_id}").json()["state"] == "DONE")
 
 
 def test_no_host_is_special(hosts: Hosts) -> None:

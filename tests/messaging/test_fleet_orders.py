@@ -37,6 +37,27 @@ async def counted(row, ctx):
 """
 
 
+#: The two pipelines that the page of messages sends something to.
+DOCUMENTED = """
+from holdfast import Option, Page, Pipeline, Record, pipeline
+
+class Tides(Pipeline):
+    options = [Option("harbour")]
+
+    async def discover(self, source, cursor, ctx):
+        yield Page([Record({"harbour": ctx.options["harbour"]})], end=True)
+
+    async def process(self, row, ctx):
+        return row
+
+@pipeline(standing=True)
+async def orders(row, ctx):
+    return row
+"""
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "messages.md"
+
+
 @pytest.fixture
 def picky(fleet: Fleet) -> Path:
     path = fleet.folder / "picky.py"
@@ -134,3 +155,20 @@ def test_order_that_is_switched_off_waits_and_is_no_dead_letter(fleet: Fleet, pi
     relay = fleet.start_relay()
     fleet.wait_done(1)
     stop(relay, worker)
+
+
+def test_messages_on_the_page_of_messages_do_what_it_says(fleet: Fleet) -> None:
+    path = fleet.folder / "documented.py"
+    path.write_text(DOCUMENTED)
+    relay = fleet.start_relay()
+    worker = fleet.start_listener(f"{path}:tides", f"{path}:orders")
+    blocks = PAGE.read_text().split("```json\n")[1:]
+    fleet.send("interactive", *(block.split("```")[0].encode() for block in blocks))
+    done = "select input, status from items join outcomes using (job_id, seq) order by input::text"
+    wait_until(lambda: len(fleet.fetch(done)) == 2, "each was followed")
+    stop(relay, worker)
+    assert [tuple(row) for row in fleet.fetch(done)] == [
+        ('{"harbour":"Split"}', "DONE"),
+        ('{"id":7,"title":"Kettle"}', "DONE"),
+    ]
+    assert fleet.dead_letters() == []

@@ -60,12 +60,12 @@ class Desk:
 
     @asynccontextmanager
     async def reading(self, take: Any = take_orders, **options: Any) -> AsyncIterator[None]:
+        log = structlog.get_logger()
         spec = QueueConsumer(
             self.queue, take, [Binding(self.exchange, "orders.#", "topic")], **options
         )
         consumer = await self.broker.read(ForeignQueue(self.broker.topology, spec), spec.prefetch)
-        accept = accepting(load_settings({}), self.store, Orders(), spec)
-        log = structlog.get_logger()
+        accept = accepting(load_settings({}), self.store, Orders(), spec, log)
         reader = ForeignConsumer(spec, consumer, accept, Metrics(), system_random(), log)
         task = asyncio.create_task(reader.run())
         await until(self._is_read)

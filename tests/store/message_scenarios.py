@@ -11,7 +11,6 @@ from holdfast.console import open_console
 from holdfast.errors import UserError
 from holdfast.model import Lane, SliceKind
 from holdfast.store import DeadMessage, NewItem, NewJob, NewStream, OutboxRow, Store
-from holdfast.store.enqueue import Addition
 from tests.store.checks import execute, fetch, filled_job
 from tests.store.scenarios import SCENARIOS, Scenario, drain, scenario
 from tests.store.upkeep_scenarios import simple_scenario
@@ -173,14 +172,15 @@ class AcceptRecords:
         return message_id
 
     async def act(store: Store, message_id: str) -> None:
-        async def fill(tx: Any) -> list[NewItem]:
-            return [NewItem('{"n": 1}')]
+        async def fill(tx: Any) -> tuple[str, list[NewItem]]:
+            return "topic", [NewItem('{"n": 1}')]
 
-        addition = Addition(message_id, "local", ())
-        await store.messages.accept_records(message_id, "orders", addition, fill)
+        new = NewJob(message_id, "standing", [], lane=Lane.EVENT, standing=True)
+        await store.messages.accept_records(message_id, "orders", new, fill)
 
     async def check(store: Store, message_id: str) -> None:
-        jobs = await fetch(store, "select id from jobs where pipeline = :p", p=message_id)
+        sql = "select id from jobs where pipeline = :p and topic = 'topic'"
+        jobs = await fetch(store, sql, p=message_id)
         assert (await store.reads.counters(jobs[0][0])).accepted == 1
         assert (await store.reads.verify(jobs[0][0])).problems == []
 

@@ -26,11 +26,13 @@ from holdfast.console.operation_runner import OperationRunner
 from holdfast.console.second_factors import SecondFactors
 from holdfast.console.upload_runner import UploadRunner
 from holdfast.engine.control import Control
+from holdfast.engine.own_files import OwnFiles
 from holdfast.engine.worker import Worker
 from holdfast.observe.health import MetricsAccess
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Fetch, Pipeline
 from holdfast.store import Store
+from holdfast.stored_files import PipelineFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,10 @@ class Parts:
     def fetch(self) -> Fetch:
         """Reads with a named query: how the pages of an extension read its tables."""
         return self.store.fetch
+
+    def files_of(self, pipeline: str) -> PipelineFiles:
+        """The pipeline's own files, as it sees them."""
+        return OwnFiles(self.library.access, pipeline)
 
     def control(self, name: str) -> Control:
         """Orders on behalf of the person of that name."""

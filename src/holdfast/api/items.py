@@ -99,6 +99,13 @@ class EventShape(Shape):
     at: datetime | None
 
 
+class EvidenceShape(Shape):
+    title: str
+    at: datetime
+    detail: dict[str, Any]
+    link: str | None = Field(description="Path of the page that shows it.")
+
+
 class ItemDetail(Shape):
     job_id: int
     seq: int
@@ -117,6 +124,7 @@ class ItemDetail(Shape):
     updated_at: datetime | None
     attempts_before: list[AttemptShape] = Field(description="Earlier attempts, in order.")
     dead_letters: list[dict[str, Any]]
+    evidence: list[EvidenceShape] = Field(description="What its pipeline keeps of it.")
     events: list[EventShape] = Field(description="Events of its job.")
     why: Why | None = Field(description="Why it is not being processed.")
 
@@ -199,9 +207,21 @@ async def _detail(item: dict[str, Any], job: Job, parts: Parts) -> ItemDetail:
         updated_at=item["updated_at"],
         attempts_before=attempts,
         dead_letters=await parts.console.dead_letters.of_item(job.id, seq),
+        evidence=await _evidence(job, seq, parts),
         events=events,
         why=None if reason is None else Why(kind=reason.kind, text=reason.text, until=reason.until),
     )
+
+
+async def _evidence(job: Job, seq: int, parts: Parts) -> list[EvidenceShape]:
+    """None where this server does not offer the job's pipeline."""
+    pipeline = parts.pipelines.get(job.pipeline)
+    if pipeline is None:
+        return []
+    return [
+        EvidenceShape(title=kept.title, at=kept.at, detail=dict(kept.detail), link=kept.link)
+        for kept in await pipeline.evidence(parts.fetch, job.id, seq)
+    ]
 
 
 def _status_of(item: dict[str, Any], job: Job) -> tuple[ItemStatus, str | None, str | None]:

@@ -24,7 +24,7 @@ from holdfast.console.feature_flags import Flag
 from holdfast.console.file_library import HEADER_ROW, TABLE_OPTIONS
 from holdfast.console.jobs import CountedJob
 from holdfast.console.live import Rates
-from holdfast.console.new_jobs import JobRequest
+from holdfast.console.new_jobs import JobRequest as JobRequest
 from holdfast.console.person import Person
 from holdfast.console.why import why_not_running
 from holdfast.engine.control import Caps

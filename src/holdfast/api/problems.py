@@ -17,6 +17,7 @@ from starlette.requests import ClientDisconnect
 
 from holdfast.errors import (
     DatabaseGone,
+    Disabled,
     FilesGone,
     InputError,
     NotAllowed,
@@ -57,6 +58,7 @@ _STATUSES: dict[type[UserError], int] = {
     WrongType: 415,
     InputError: 422,
     Throttled: 429,
+    Disabled: 409,
     SwitchedOff: 503,
 }
 

@@ -13,7 +13,8 @@ from holdfast.api.identity import Operator, PartsOf, Someone
 from holdfast.api.jobs import ScopedJob
 from holdfast.api.problems import Malformed
 from holdfast.api.shapes import LARGEST_ID, Shape, Text
-from holdfast.console.rulings import NewRuling, counting
+from holdfast.console.rulings import NewRuling as NewRuling
+from holdfast.console.rulings import counting
 from holdfast.errors import NotThere
 from holdfast.model import Job
 from holdfast.rulings import Ruling, RulingKind

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
+from functools import cache, partial
 from typing import Any
 
+from holdfast.cli.composition import open_bucket
+from holdfast.cli.served_flags import extensions_of, served_flags
 from holdfast.clock import SystemClock, system_random
-from holdfast.consumers import QueueConsumer
+from holdfast.consumers import ConsumerTools, QueueConsumer, Topic
 from holdfast.engine.adding import Adding
 from holdfast.engine.control import Control
+from holdfast.engine.flag_values import FlagValues
 from holdfast.engine.record.pages import new_item
 from holdfast.engine.worker import WorkerOptions
 from holdfast.errors import BrokerGone, UserError
@@ -29,7 +33,6 @@ from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline, Tx
 from holdfast.settings import Settings
 from holdfast.store import NewItem, Store
-from holdfast.store.enqueue import Addition
 from holdfast.tasks import end_tasks
 
 
@@ -96,24 +99,42 @@ async def foreign_queues(
     log: Any,
 ) -> AsyncIterator[None]:
     """Reads the queues that the extensions of these pipelines consume."""
+    flags = FlagValues(store, served_flags(settings, extensions_of(pipelines)), SystemClock())
     tasks = []
     for pipeline in pipelines.values():
-        for spec in _consumers_of(pipeline):
-            consumer = await broker.read(ForeignQueue(broker.topology, spec), spec.prefetch)
-            accept = accepting(settings, store, _pipeline_of(spec, pipeline, pipelines), spec)
-            rng = system_random()
-            reader = ForeignConsumer(spec, consumer, accept, metrics, rng, log)
-            tasks.append(asyncio.create_task(reader.run()))
+        for spec in consumers_of(pipeline, settings, flags, log):
+            target = _pipeline_of(spec, pipeline, pipelines)
+            accept = accepting(settings, store, target, spec, log)
+            for _ in range(spec.channels):
+                consumer = await broker.read(ForeignQueue(broker.topology, spec), spec.prefetch)
+                rng = system_random()
+                reader = ForeignConsumer(spec, consumer, accept, metrics, rng, log)
+                tasks.append(asyncio.create_task(reader.run()))
     try:
         yield
     finally:
         await end_tasks(tasks)
 
 
-def _consumers_of(pipeline: Pipeline) -> Sequence[QueueConsumer]:
+def consumers_of(
+    pipeline: Pipeline, settings: Settings, flags: FlagValues, log: Any
+) -> Sequence[QueueConsumer]:
     if pipeline.extension is None:
         return ()
-    return tuple(installed()[pipeline.extension].load("consumers") or ())
+    part = installed()[pipeline.extension].load("consumers") or ()
+    if callable(part):
+        part = part(ConsumerTools(pipeline, flags.get, fetching(settings), SystemClock(), log))
+    return tuple(part)
+
+
+def fetching(settings: Settings) -> Callable[[str, str], AsyncIterator[bytes]]:
+    """Reads files of any bucket; each bucket is opened once."""
+    bucket = cache(partial(open_bucket, settings))
+
+    def fetch(name: str, key: str) -> AsyncIterator[bytes]:
+        return bucket(name).stream(key)
+
+    return fetch
 
 
 def _pipeline_of(spec: QueueConsumer, own: Pipeline, pipelines: Mapping[str, Pipeline]) -> Pipeline:
@@ -127,16 +148,19 @@ def _pipeline_of(spec: QueueConsumer, own: Pipeline, pipelines: Mapping[str, Pip
     return pipelines[spec.pipeline]
 
 
-def accepting(settings: Settings, store: Store, pipeline: Pipeline, spec: QueueConsumer) -> Accept:
-    owner = spec.owner or settings.owner
+def accepting(
+    settings: Settings, store: Store, pipeline: Pipeline, spec: QueueConsumer, log: Any
+) -> Accept:
+    standing = Control(store, spec.owner or settings.owner, log).standing_job(pipeline, {})
 
     async def accept(message_id: str | None, queue: str, fill: Fill) -> bool:
-        async def items(tx: Tx) -> list[NewItem]:
-            records = await fill(tx) or ()
-            return [new_item(pipeline, record, settings.max_input_bytes) for record in records]
+        async def items(tx: Tx) -> tuple[str, list[NewItem]]:
+            filled = await fill(tx) or ()
+            topic = filled if isinstance(filled, Topic) else Topic("", filled)
+            limit = settings.max_input_bytes
+            return topic.name, [new_item(pipeline, record, limit) for record in topic.records]
 
-        addition = Addition(pipeline.name, owner, ())
-        return await store.messages.accept_records(message_id, queue, addition, items)
+        return await store.messages.accept_records(message_id, queue, standing, items)
 
     return accept
 

@@ -33,6 +33,7 @@ COMMANDS = {
     "up": Listed("up", "Run everything on this host: pages, API, workers."),
     "api": Listed("serve", "Serve the pages and the HTTP API."),
     "work": Listed("work", "Process the running jobs of the given pipelines."),
+    "consume": Listed("consume", "Take messages of other programs from their queues."),
     "relay": Listed("relay", "Send the messages in the outbox to the broker."),
     "timers": Listed("timers", "Run upkeep and start scheduled jobs."),
     "broker": Listed("broker", "Maintain the RabbitMQ queues."),

@@ -104,11 +104,12 @@ def run(
         caps=Caps(max_items, max_per_source),
         take_over=take_over,
     )
+    raise typer.Exit(run_request(settings, request))
+
+
+def run_request(settings: Settings, request: Request) -> int:
+    """Does what is asked for, in the foreground; returns the exit code."""
     _check_request(request)
-    raise typer.Exit(_run(settings, request))
-
-
-def _run(settings: Settings, request: Request) -> int:
     if request.pipeline.plans:
         return run_planned(
             settings,

@@ -24,7 +24,15 @@ from holdfast.clock import SystemClock, system_random
 from holdfast.console import open_console
 from holdfast.console.grid import write_export
 from holdfast.console.why import why_not_running
-from holdfast.engine.control import Caps, Control, NewUpload, Origin, discovery_key, options_of
+from holdfast.engine.control import (
+    NO_CAPS,
+    Caps,
+    Control,
+    NewUpload,
+    Origin,
+    discovery_key,
+    options_of,
+)
 from holdfast.engine.lost_workers import this_machine
 from holdfast.engine.record.discover import WalkParts
 from holdfast.engine.record.uploads import Upload, UploadParts
@@ -54,7 +62,7 @@ class Request:
     table: dict[str, Any]
     columns: dict[str, str]  # of the input -> fields of the pipeline
     options: dict[str, Any]
-    caps: Caps
+    caps: Caps = NO_CAPS
     take_over: bool = False
 
 

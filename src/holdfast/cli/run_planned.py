@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,8 @@ from holdfast.cli.supervisor import reap_dead_workers
 from holdfast.console import open_console
 from holdfast.engine.control import Control
 from holdfast.model import Job, JobState, Standing
-from holdfast.pipeline import Pipeline
+from holdfast.orders import Planned
+from holdfast.pipeline import Pipeline, Tx
 from holdfast.settings import Settings
 from holdfast.store import Store
 
@@ -46,6 +47,17 @@ def ask_plan(settings: Settings, pipeline: Pipeline, request: Mapping[str, Any])
             return (await control.request(pipeline, request)).answer
 
     return run_async(ask())
+
+
+def make_change(settings: Settings, change: Callable[[Tx], Awaitable[Planned]]) -> Any:
+    """Changes an extension's own rows in one transaction; returns the answer."""
+    ensure_schema(settings)
+
+    async def make() -> Any:
+        async with opened_store(settings) as store:
+            return await Control(store, settings.owner, structlog.get_logger()).change(change)
+
+    return run_async(make())
 
 
 def run_planned(settings: Settings, run: PlannedRun) -> int:

@@ -63,7 +63,7 @@ class Adding:
         _check_time(records.run_at)
         key = self._key(job, records)
         items = [new_item(row, key(row), self.max_input_bytes) for row in records.rows]
-        return Addition(job.pipeline, job.owner_id, items, records.run_at)
+        return Addition(job.pipeline, job.owner_id, items, records.run_at, job.topic)
 
     def _key(self, job: Job, records: Records) -> Any:
         if records.key is not None:

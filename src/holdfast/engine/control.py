@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from itertools import chain
@@ -22,7 +22,8 @@ from holdfast.errors import (
 from holdfast.model import FINAL, ItemStatus, Job, JobState, Lane
 from holdfast.observe.tracing import note, span
 from holdfast.options import whole_options
-from holdfast.pipeline import Pipeline
+from holdfast.orders import Planned
+from holdfast.pipeline import Pipeline, Tx
 from holdfast.store import Carried, NewJob, NewStream, Store
 from holdfast.store.chunks import FinishedItems, NamedItems, Reprocessed
 from holdfast.store.idempotency import RequestKey
@@ -177,11 +178,20 @@ class Control:
         self, pipeline: Pipeline, options: Mapping[str, Any], origin: Origin = _NOT_OVER_HTTP
     ) -> tuple[int, bool]:
         """The standing job of the pipeline and owner, and whether it was made now."""
+        await self.prepare(pipeline)
+        new = replace(self.standing_job(pipeline, options), ip=origin.ip)
+        with span("job.open", pipeline=new.pipeline) as trace:
+            job_id, is_new = await self._store.jobs.open(replace(new, trace=trace), self._owner)
+        if is_new:
+            self._log.info("job.opened", job_id=job_id, pipeline=new.pipeline, by=self._owner)
+        return job_id, is_new
+
+    def standing_job(self, pipeline: Pipeline, options: Mapping[str, Any]) -> NewJob:
+        """What `open` makes if there is none. For one of its topics, change topic and name."""
         refuse_planning(pipeline)
         options = options_of(pipeline, options)
-        await self.prepare(pipeline)
         queries = _queries(pipeline, options) if pipeline.discovers else []
-        new = NewJob(
+        return NewJob(
             pipeline=pipeline.name,
             name=pipeline.name,
             streams=[NewStream(source, fingerprint) for source, fingerprint in queries],
@@ -189,15 +199,9 @@ class Control:
             lane=Lane.EVENT if pipeline.lane is Lane.UPLOAD else pipeline.lane,
             columns=pipeline.columns,
             options={**options, "_file": pipeline.file, **_dedupe_option(pipeline)},
-            ip=origin.ip,
             enabled_by=pipeline.enabled_by,
             standing=True,
         )
-        with span("job.open", pipeline=new.pipeline) as trace:
-            job_id, is_new = await self._store.jobs.open(replace(new, trace=trace), self._owner)
-        if is_new:
-            self._log.info("job.opened", job_id=job_id, pipeline=new.pipeline, by=self._owner)
-        return job_id, is_new
 
     async def open_declared(self, pipelines: Iterable[Pipeline]) -> None:
         """The standing jobs that pipelines declare; one that cannot be made now is logged."""
@@ -246,6 +250,11 @@ class Control:
             ) from error
         self._log_ordered(planner, carried.job_ids)
         return carried
+
+    async def change(self, change: Callable[[Tx], Awaitable[Planned]]) -> Any:
+        """Changes an extension's own rows in one transaction, with its entries in the audit log;
+        returns the answer. Orders are for `request`."""
+        return await self._store.plans.change(self._owner, change)
 
     async def fire_plan(
         self, pipeline: Pipeline, due: DueSchedule, next_at: datetime

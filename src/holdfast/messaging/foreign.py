@@ -6,15 +6,15 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from aio_pika.abc import AbstractChannel
 
-from holdfast.consumers import BadMessage, Incoming, QueueConsumer
+from holdfast.consumers import BadMessage, Incoming, QueueConsumer, Topic
 from holdfast.engine.patience import backoff, patiently
-from holdfast.errors import DatabaseGone, PipelineError, UserError
+from holdfast.errors import DatabaseGone, FilesGone, PipelineError, UserError
 from holdfast.messaging.consumer import Consumer
 from holdfast.messaging.delivery import Delivery
 from holdfast.messaging.topology import QUEUES, Topology
@@ -29,7 +29,7 @@ _FIRST_SECONDS = 0.5
 _LONGEST_SECONDS = 30.0
 
 #: Takes a message in one transaction, once; False if it was taken before.
-Fill = Callable[[Tx], Awaitable[Sequence[Record] | None]]
+Fill = Callable[[Tx], Awaitable[Sequence[Record] | Topic | None]]
 Accept = Callable[[str | None, str, Fill], Awaitable[bool]]
 
 
@@ -104,12 +104,19 @@ class ForeignConsumer:
     async def _take(self, delivery: Delivery) -> None:
         """Tries again here: RabbitMQ would deliver a message that is given back at once."""
         waits = backoff(self._rng, _FIRST_SECONDS, _LONGEST_SECONDS)
-        for number in range(1, _TRIES + 1):
+        number = 0
+        while number < _TRIES:
+            number += 1
             try:
                 await self._take_once(delivery)
                 return
             except DatabaseGone:  # only when the delivery is lost: it comes again
                 return
+            except FilesGone as gone:  # nothing is wrong with the message: it is held until then
+                if delivery.is_lost:
+                    return
+                number, seconds = 0, next(waits)
+                self._log_failed(gone.message, seconds)
             except BadMessage as bad:
                 await self._set_aside(delivery, bad.code, bad.reason)
                 return
@@ -120,10 +127,11 @@ class ForeignConsumer:
                     await self._set_aside(delivery, "FAILED", reason)
                     return
                 seconds = next(waits)
-                self._log.warning(
-                    "message.failed", queue=self._spec.queue, error=reason, seconds=seconds
-                )
+                self._log_failed(reason, seconds)
             await asyncio.sleep(seconds)
+
+    def _log_failed(self, reason: str, seconds: float) -> None:
+        self._log.warning("message.failed", queue=self._spec.queue, error=reason, seconds=seconds)
 
     async def _take_once(self, delivery: Delivery) -> None:
         message = Incoming(
@@ -135,6 +143,8 @@ class ForeignConsumer:
         )
         known = delivery.message_id and f"{self._spec.queue} {delivery.message_id}"
         spec = self._spec
+        if spec.prepare is not None:
+            message = replace(message, prepared=await spec.prepare(message))
         take = partial(self._accept, known or None, spec.queue, lambda tx: spec.take(tx, message))
         is_new = await patiently(take, self._log, self._rng, give_up=lambda: delivery.is_lost)
         await delivery.ack()

@@ -230,7 +230,13 @@ class Settings(FileSettings):
         365 * DAY_SECONDS,
         shown="no limit",
     )
-    pool_size: int = setting(6, "Maximum number of database connections per process.", 1, 1000)
+    pool_size: int = setting(
+        6,
+        "Maximum number of database connections per process.",
+        1,
+        1000,
+        alias="DATABASE_POOL_SIZE",
+    )
     workers: int = setting(
         _worker_count,
         "Worker processes of `holdfast run` and `holdfast up`.",

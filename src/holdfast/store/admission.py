@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import InputError, SwitchedOff, Throttled, UnfitState, UserError
+from holdfast.errors import Disabled, InputError, SwitchedOff, Throttled, UnfitState, UserError
 from holdfast.model import Lane
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ async def admit_again(tx: Transaction, job_id: int) -> None:
 
 def _refuse_backfill(rules: JobRules, pipeline: str, lane: str) -> None:
     if lane == Lane.BACKFILL and not rules.backfill_enabled:
-        raise SwitchedOff(
+        raise Disabled(
             "Backfill disabled. Set BACKFILL_ENABLED=true to enable.",
             f"{pipeline} needs it where its jobs are made and where they run.",
         )
@@ -101,7 +101,7 @@ async def _refuse_until_enabled(tx: Transaction, new: NewJob) -> None:
     rows = await tx.fetch("flag_value", {"name": new.enabled_by})
     if not rows or rows[0]["value"] != "true":
         what = "Backfill" if new.lane == Lane.BACKFILL else f"The pipeline {new.pipeline}"
-        raise SwitchedOff(
+        raise Disabled(
             f"{what} disabled. Set {new.enabled_by}=on to enable.",
             f"It is off until an admin switches it on: holdfast flag set {new.enabled_by} on",
         )

@@ -19,6 +19,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from holdfast.errors import DatabaseGone, HoldfastError, PipelineError, SchemaError
+from holdfast.store.concurrent_indexes import build_indexes
 from holdfast.store.migrate import Branch
 from holdfast.urls import sqlite_file
 
@@ -27,15 +28,30 @@ _INSERT = text("insert into alembic_version (version_num) values (:revision)")
 
 
 def upgrade(url: str, branches: Sequence[Branch], names: Iterable[str]) -> None:
+    upgraded = list(names)
+    indexes: dict[str, str] = {}
+
     def action(connection: Connection) -> None:
         with _installed_only(connection, branches):
             with _failures_of("an extension"):
                 config = _config(connection, branches)
-            for name in names:
+            for name in upgraded:
                 with _failures_of(name):
                     command.upgrade(config, f"{name}@head")
+                    indexes.update(_indexes_of(config, name))
 
     _on_connection(url, action)
+    if indexes and sqlite_file(url) is None:
+        with _failures_of("an index"):
+            asyncio.run(build_indexes(url, indexes))
+
+
+def _indexes_of(config: Config, branch: str) -> dict[str, str]:
+    """Those that revisions of the branch leave to be built outside a transaction."""
+    indexes: dict[str, str] = {}
+    for script in ScriptDirectory.from_config(config).iterate_revisions(f"{branch}@head", "base"):
+        indexes.update(getattr(script.module, "CONCURRENTLY", {}))
+    return indexes
 
 
 def downgrade(url: str, branches: Sequence[Branch], target: str) -> None:

@@ -43,12 +43,14 @@ class Enqueued(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """Records for the standing job of a pipeline: of one owner, or the only one that it has."""
+    """Records for the standing job of a pipeline and topic: of one owner, or the only one that it
+    has."""
 
     pipeline: str
     owner: str  # "": whichever
     items: Sequence[NewItem]
     run_at: datetime | None = None
+    topic: str = ""
 
     @property
     def item_bytes(self) -> int:
@@ -95,6 +97,7 @@ async def _write_together(tx: Transaction, addition: Addition) -> Enqueued:
     params = {
         "pipeline": addition.pipeline,
         "owner": addition.owner,
+        "topic": addition.topic,
         "inputs": f"[{','.join(item.input for item in addition.items)}]",
         "item_bytes": addition.item_bytes,
         "run_at": addition.due,
@@ -127,7 +130,7 @@ async def _add_items(tx: Transaction, job_id: int, new_items: NewItems, addition
 
 
 async def _standing_job(tx: Transaction, addition: Addition) -> tuple[int, Mapping[str, Any]]:
-    target = {"pipeline": addition.pipeline, "owner": addition.owner}
+    target = {"pipeline": addition.pipeline, "owner": addition.owner, "topic": addition.topic}
     rows = await tx.scan("standing_jobs", target)
     _require_one(addition, len(rows))
     return int(rows[0][0]), orjson.loads(rows[0][1])

@@ -57,6 +57,7 @@ class NewJob:
     concludes: bool = False  # ends only after its pipeline's `conclude`
     request: RequestKey | None = None
     standing: bool = False  # accepts records at any time and does not end
+    topic: str = ""  # of a standing job: there is one for each
     takes_over: bool = False  # streams of other owners too, with their checkpoints
     enabled_by: str | None = None  # the flag without which the pipeline is off
     most_open: int | None = None  # unfinished jobs that its owner may have, this one included
@@ -84,13 +85,10 @@ class Jobs:
 
     @verb
     async def open(self, tx: Transaction, new: NewJob, actor: str) -> tuple[int, bool]:
-        """The standing job of this pipeline and owner, and whether it was made now."""
-        await tx.fetch("hold_input", {"input": f"standing {new.pipeline} {new.owner_id}"})
-        standing = {"pipeline": new.pipeline, "owner_id": new.owner_id}
-        rows = await tx.fetch("standing_job", standing)
-        job_id = int(rows[0][0]) if rows else await create_job(tx, new, actor)
+        """The standing job of this pipeline, owner and topic, and whether it was made now."""
+        job_id, is_new = await open_job(tx, new, actor)
         await note_made(tx, new.request, job_id)
-        return job_id, not rows
+        return job_id, is_new
 
     @verb
     async def pause(self, tx: Transaction, job_id: int, actor: str) -> JobState:
@@ -225,6 +223,17 @@ async def create_job(tx: Transaction, new: NewJob, actor: str) -> int:
     return job_id
 
 
+async def open_job(tx: Transaction, new: NewJob, actor: str) -> tuple[int, bool]:
+    """The standing job, and whether it was made now. Waits for others only if it has to be made."""
+    standing = {"pipeline": new.pipeline, "owner_id": new.owner_id, "topic": new.topic}
+    rows = await tx.fetch("standing_job", standing)
+    if not rows:
+        held = f"standing {new.pipeline} {new.owner_id} {new.topic}"
+        await tx.fetch("hold_input", {"input": held})
+        rows = await tx.fetch("standing_job", standing)
+    return (int(rows[0][0]), False) if rows else (await create_job(tx, new, actor), True)
+
+
 async def resume_job(
     tx: Transaction, job_id: int, actor: str, caps: Mapping[str, int | None] | None = None
 ) -> JobState:
@@ -267,6 +276,7 @@ async def _add_job(tx: Transaction, new: NewJob) -> int:
         "ip": new.ip,
         "file_id": new.file_id,
         "standing": int(new.standing),
+        "topic": new.topic,
     }
     return int((await tx.take("add_job", params))[0][0])
 

@@ -16,7 +16,7 @@ from holdfast.store.database import Database, verb
 from holdfast.store.driver import Row, Transaction
 from holdfast.store.enqueue import Addition, Enqueued, enqueue
 from holdfast.store.ingest import NewItem
-from holdfast.store.jobs import NewJob, create_job
+from holdfast.store.jobs import NewJob, create_job, open_job
 from holdfast.store.rows import fields_of
 
 _DUE_JOBS = 200
@@ -201,19 +201,23 @@ class Messages:
         tx: Transaction,
         message_id: str | None,
         kind: str,
-        addition: Addition,
-        fill: Callable[[Transaction], Awaitable[Sequence[NewItem]]],
+        standing: NewJob,
+        fill: Callable[[Transaction], Awaitable[tuple[str, Sequence[NewItem]]]],
     ) -> bool:
-        """Adds the items that `fill` makes of a message, once: False when it was taken before.
-        Without an id, that is not known."""
+        """Adds the items that `fill` makes of a message to the standing job of a topic, once: False
+        when it was taken before. Without an id, that is not known. The job of a topic is made when
+        its first items come."""
         if message_id is not None:
             inbox = {"message_id": message_id, "type": kind}
             if not await tx.take("take_message", inbox):
                 return False
-        items = await fill(tx)
+        topic, items = await fill(tx)
         if items:
-            await admit_records(tx, addition.pipeline)
-            await enqueue(tx, replace(addition, items=items))
+            await admit_records(tx, standing.pipeline)
+            if topic:
+                new = replace(standing, topic=topic, name=f"{standing.name} {topic}")
+                await open_job(tx, new, standing.owner_id)
+            await enqueue(tx, Addition(standing.pipeline, standing.owner_id, items, topic=topic))
         return True
 
     @verb

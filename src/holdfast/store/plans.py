@@ -81,6 +81,16 @@ class Plans:
         await tx.run("note_schedule", {"name": due.name, "job_id": last, "error": None})
         return job_ids
 
+    @verb
+    async def change(
+        self, tx: Transaction, actor: str, change: Callable[[Transaction], Awaitable[Planned]]
+    ) -> Any:
+        """A change to an extension's own rows, with its entries in the audit log."""
+        planned = await change(tx)
+        for act in planned.acts:
+            await add_audit(tx, actor, act.action, None, act.subject, act.detail)
+        return planned.answer
+
     async def standings(self, pipeline: str) -> list[Standing]:
         rows = await self._database.fetch("all_standings", {"pipeline": pipeline})
         return [_standing(row) for row in rows]

@@ -19,6 +19,7 @@ A query may use these words, which each database spells in its own way:
 @uuid             a new random id
 @seconds_until(x)  how far an instant is ahead of the database's clock
 @seconds_since(x)  how far it is behind
+@instant(x)        a text such as 2026-01-31T12:00:00.000Z as an instant
 
 And these on a search table s, see holdfast/text_search.py:
 
@@ -62,6 +63,7 @@ _SPELLINGS: dict[str, tuple[tuple[str, _Spelling], ...]] = {
         (r"@uuid\b", "cast(gen_random_uuid() as text)"),
         (r"@seconds_until\(([^()]*)\)", r"extract(epoch from \1 - clock_timestamp())::float8"),
         (r"@seconds_since\(([^()]*)\)", r"extract(epoch from clock_timestamp() - \1)::float8"),
+        (r"@instant\(([^()]*)\)", r"cast(cast(\1 as text) as timestamptz)"),
         # A word vector has at most 1,048,575 bytes, and one character makes up to eight of them
         # (rare letters, hyphenated); beyond that, all indexing would fail.
         (r"@words\(([\w.]+)\)", r"to_tsvector('english', left(\1, 100000))"),
@@ -99,6 +101,7 @@ _SPELLINGS: dict[str, tuple[tuple[str, _Spelling], ...]] = {
         (r"@uuid\b", _SQLITE_UUID),
         (r"@seconds_until\(([^()]*)\)", r"((julianday(\1) - julianday('now')) * 86400.0)"),
         (r"@seconds_since\(([^()]*)\)", r"((julianday('now') - julianday(\1)) * 86400.0)"),
+        (r"@instant\(([^()]*)\)", r"\1"),
         (r"@words\(([\w.]+)\)", r"\1"),
         (r"@replaced_words\b", ""),  # FTS5 replaces nothing, and has one writer at a time
         (r"@has_words\((\w+), (:\w+)\)", r"\1 match \2"),

@@ -85,13 +85,8 @@ def format_of(path: Path, explicit: str | None) -> str:
 @contextmanager
 def open_writer(path: Path, format: str, columns: Sequence[str]) -> Iterator[TableWriter]:
     """A writer whose file takes its place under `path` only when everything was written."""
-    if path.is_dir():
-        raise UserError(f"{path} is a folder.", "Give the name of a file inside it.")
     make_writer = _WRITERS[format_of(path, format)]
-    with _failures_named(path.name):
-        folder = tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=path.parent)
-    with folder:
-        unfinished = Path(folder.name) / path.name
+    with whole_file(path) as unfinished:
         with _failures_named(path.name):
             writer = make_writer(unfinished, columns)
         try:
@@ -100,6 +95,18 @@ def open_writer(path: Path, format: str, columns: Sequence[str]) -> Iterator[Tab
         except BaseException:
             writer.abandon()
             raise
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Where to write a file that takes its place under `path` only when it is whole."""
+    if path.is_dir():
+        raise UserError(f"{path} is a folder.", "Give the name of a file inside it.")
+    with _failures_named(path.name):
+        folder = tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=path.parent)
+    with folder:
+        unfinished = Path(folder.name) / path.name
+        yield unfinished
         with _failures_named(path.name):
             _to_disk(unfinished)
             unfinished.replace(path)

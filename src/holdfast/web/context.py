@@ -6,12 +6,13 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit, urlunsplit
 
 from fastapi import Depends, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, PrefixLoader
+from starlette.routing import Match
 
 from holdfast import __version__
 from holdfast.api.dependencies import Parts
@@ -156,13 +157,27 @@ async def visitor(request: Request) -> Visit:
 
 
 def login_path(request: Request) -> str:
-    """The login page, which returns here afterwards."""
-    whole_page = request.method == "GET" and not (
-        is_partial(request) and request.headers.get("HX-Current-URL")
-    )
-    path = request.url.path if whole_page else "/"
-    query = f"?{request.url.query}" if request.url.query and path != "/" else ""
-    return f"/login?next={quote(path + query, safe='/')}" if path != "/" else "/login"
+    """The login page, which afterwards returns to the page that the person was on."""
+    shown = request.headers.get("HX-Current-URL") if is_partial(request) else None
+    if shown is not None:
+        address = urlsplit(shown)
+        path = urlunsplit(("", "", address.path or "/", address.query, ""))
+    elif request.method == "GET":
+        path = urlunsplit(("", "", request.url.path, request.url.query, ""))
+    else:
+        path = _page_above(request)
+    return "/login" if path == "/" else f"/login?next={quote(path, safe='/')}"
+
+
+def _page_above(request: Request) -> str:
+    """The page that an action belongs to: /jobs/7 of /jobs/7/pause."""
+    path = request.url.path
+    while path:
+        path = path.rpartition("/")[0]
+        scope = {"type": "http", "method": "GET", "path": path or "/", "headers": []}
+        if any(route.matches(scope)[0] is Match.FULL for route in request.app.router.routes):
+            return path or "/"
+    return "/"
 
 
 Visitor = Annotated[Visit, Depends(visitor)]

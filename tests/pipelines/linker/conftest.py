@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
 from holdfast.http import HttpClient, HttpOptions
 from holdfast.pipelines.linker.wikidata import Api
+from holdfast.store import Store
 from tests.http_client import RecordingGates, http_client
 from tests.pipelines.linker.entity_world import EntityWorld, make_world
 from tests.pipelines.linker.labelled import AGENT
 from tests.pipelines.linker.reconciliation_server import ReconciliationServer
+from tests.pipelines.linker.scene import LinkerScene
 from tests.pipelines.linker.wikidata_server import WikidataServer
+from tests.web.conftest import browser, open_as, root, watch  # noqa: F401 - for test_browser
 
 
 @pytest.fixture(scope="session")
@@ -47,3 +51,10 @@ async def http(gates: RecordingGates) -> AsyncIterator[HttpClient]:
     options = HttpOptions(user_agent=AGENT, allow_private_addresses=True)
     async with http_client(options, gates) as client:
         yield client
+
+
+@pytest.fixture
+def scene(store: Store, tmp_path: Path, wikidata: WikidataServer) -> LinkerScene:
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    return LinkerScene(store, folder, wikidata.url)

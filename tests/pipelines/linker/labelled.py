@@ -17,7 +17,7 @@ from pathlib import Path
 
 from holdfast.http import HttpOptions
 from holdfast.pipelines.linker.entries import ColumnMapping
-from holdfast.pipelines.linker.lookups import WikidataLookups
+from holdfast.pipelines.linker.lookups import direct_lookups
 from holdfast.pipelines.linker.quality import Report, measure, read_labelled, render
 from holdfast.pipelines.linker.scoring import Thresholds
 from holdfast.pipelines.linker.wikidata import Api
@@ -267,7 +267,7 @@ async def measure_seed(seed: int, count: int = 800) -> tuple[Report, Counter[str
     labelled = read_labelled(make_labelled(world, seed, count), MAPPING)
     options = HttpOptions(user_agent=AGENT, allow_private_addresses=True)
     async with WikidataServer(world) as server, http_client(options) as client:
-        lookups = WikidataLookups(client, Api(url=server.url))
+        lookups = direct_lookups(client, Api(url=server.url))
         report = await measure(labelled, lookups, Thresholds())
         return report, Counter(params["action"] for params in server.log)
 

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.http import HttpClient
 from holdfast.pipelines.linker.entries import Entry, read_entry
-from holdfast.pipelines.linker.lookups import WikidataLookups
+from holdfast.pipelines.linker.lookups import direct_lookups
 from holdfast.pipelines.linker.matching import ByIdentifier, ByName, ByWords, match, plan
 from holdfast.pipelines.linker.scoring import Thresholds
 from holdfast.pipelines.linker.wikidata import Api
@@ -43,7 +43,7 @@ async def test_clear_match_takes_one_search(
     http: HttpClient, api: Api, wikidata: WikidataServer
 ) -> None:
     entry = _entry(name="Douglas Adams", born="1952-03-11", type="Q5")
-    result = await match(entry, WikidataLookups(http, api), Thresholds())
+    result = await match(entry, direct_lookups(http, api), Thresholds())
     assert result.ranking.accepted is not None
     assert (result.ranking.accepted.candidate.id, result.searches) == ("Q42", 1)
     assert len(wikidata.calls("query")) == 0
@@ -62,7 +62,7 @@ async def test_clear_match_takes_one_search(
 async def test_right_one_comes_first_however_the_name_is_written(
     http: HttpClient, api: Api, row: dict[str, str], expected: str
 ) -> None:
-    result = await match(_entry(**row), WikidataLookups(http, api), Thresholds())
+    result = await match(_entry(**row), direct_lookups(http, api), Thresholds())
     assert result.ranking.candidates[0].candidate.id == expected
 
 
@@ -76,7 +76,7 @@ async def test_many_namesakes_are_looked_at_beyond_the_first_page(
     last = namesakes[-1]
     assert last.born is not None
     entry = _entry(name=name, born=last.born.isoformat())
-    result = await match(entry, WikidataLookups(http, api), Thresholds())
+    result = await match(entry, direct_lookups(http, api), Thresholds())
     assert result.ranking.candidates[0].candidate.id == last.id
 
 
@@ -84,12 +84,12 @@ async def test_redirected_ids_are_one_candidate(
     http: HttpClient, api: Api, entity_world: EntityWorld
 ) -> None:
     source, target = next(iter(entity_world.redirects.items()))
-    candidates = await WikidataLookups(http, api).candidates([source, target], [])
+    candidates = await direct_lookups(http, api).candidates([source, target], [])
     assert {candidate.id for candidate in candidates.values()} == {target}
 
 
 async def test_nobody_is_found_for_a_name_that_nobody_has(http: HttpClient, api: Api) -> None:
-    result = await match(_entry(name="Xq Zzyx"), WikidataLookups(http, api), Thresholds())
+    result = await match(_entry(name="Xq Zzyx"), direct_lookups(http, api), Thresholds())
     assert (result.ranking.candidates, result.ranking.reason) == ((), "there is no candidate")
 
 
@@ -110,7 +110,7 @@ async def test_strange_names_end_in_a_state_and_break_no_request(
     http: HttpClient, api: Api, wikidata: WikidataServer, name: str
 ) -> None:
     entry = _entry(name=name, born="1952-02-30")
-    result = await match(entry, WikidataLookups(http, api), Thresholds())
+    result = await match(entry, direct_lookups(http, api), Thresholds())
     assert result.ranking.accepted is None
     assert all(len(call["search"]) <= 250 for call in wikidata.calls("wbsearchentities"))
     assert all(len(call["srsearch"]) <= 300 for call in wikidata.calls("query"))

@@ -67,7 +67,9 @@ async def test_queries_go_ten_to_a_request_and_come_back_in_order(
 ) -> None:
     names = ["Douglas Adams", "Marie Curie", "Nobody Atall"] * 8
     queries = [query_of(_entry(name=name, born="1952-03-11", type="Q5")) for name in names]
-    answers = await reconcile(http, await fetch_service(http, service.url), queries)
+    answers = await reconcile(
+        http, await fetch_service(http, service.url), [query.to_json() for query in queries]
+    )
     assert [len(batch) for batch in service.batches] == [10, 10, 4]
     first = [answer[0].id if answer else None for answer in answers if isinstance(answer, list)]
     assert first == ["Q42", "Q7186", None] * 8
@@ -93,7 +95,9 @@ async def test_query_that_the_service_left_out_is_an_error_of_its_own(
         {"q0": {"result": [candidate]}, "q2": {"result": [{"id": "Q1"}]}}
     )
     known = await fetch_service(http, service.url)
-    good, absent, incomplete = await reconcile(http, known, [Query("a"), Query("b"), Query("c")])
+    good, absent, incomplete = await reconcile(
+        http, known, [Query(text).to_json() for text in "abc"]
+    )
     assert isinstance(good, list)
     assert good[0].name == "one"
     assert isinstance(absent, ItemError)
@@ -107,11 +111,11 @@ async def test_refusal_with_status_200_and_html_are_errors(
     known = await fetch_service(http, service.url)
     service.trouble = lambda _batch, _number: json_answer({"status": "error", "message": "no"})
     with pytest.raises(ItemError, match="refused the queries: no"):
-        await reconcile(http, known, [Query("a")])
+        await reconcile(http, known, [Query("a").to_json()])
     assert gates.closed == {}
     service.trouble = lambda _batch, _number: html(502)
     with pytest.raises(ItemError, match="RATE_LIMITED"):
-        await reconcile(http, known, [Query("a")])
+        await reconcile(http, known, [Query("a").to_json()])
     assert service.host in gates.closed
 
 
@@ -120,7 +124,7 @@ async def test_candidates_are_scored_by_what_the_service_tells_of_them(
 ) -> None:
     known = await fetch_service(http, service.url)
     entry = _entry(name="Douglas Adams", born="1952-03-11", type="Q5")
-    (answer,) = await reconcile(http, known, [query_of(entry)])
+    (answer,) = await reconcile(http, known, [query_of(entry).to_json()])
     assert isinstance(answer, list)
     values = await extend(http, known, [found.id for found in answer], ["P569"])
     candidates = [candidate_of_service(f, entry.type, values.get(f.id, {})) for f in answer]

@@ -8,11 +8,10 @@ import pytest
 
 from holdfast.errors import GateWait, ItemError
 from holdfast.http import HttpClient
-from holdfast.pipelines.linker.lookups import WikidataLookups
+from holdfast.pipelines.linker.lookups import DirectCalls, class_closure, direct_lookups
 from holdfast.pipelines.linker.wikidata import (
     Api,
     error_of,
-    fetch_closure,
     fetch_entities,
     parse_hits,
     parse_titles,
@@ -112,11 +111,11 @@ async def test_unknown_property_ids_are_none(http: HttpClient, api: Api) -> None
 async def test_closure_follows_subclasses_though_they_go_in_circles(
     http: HttpClient, api: Api, wikidata: WikidataServer
 ) -> None:
-    closure = await fetch_closure(http, api, ["Q1549591", "Q5"], known={})
+    closure = await class_closure(DirectCalls(http, api), ["Q1549591", "Q5"], known={})
     assert closure["Q1549591"] == {"Q515", "Q486972", "Q35120"}
     assert closure["Q5"] == {"Q215627", "Q35120"}
     calls = len(wikidata.log)
-    assert await fetch_closure(http, api, ["Q5"], known=closure) == {}
+    assert await class_closure(DirectCalls(http, api), ["Q5"], known=closure) == {}
     assert len(wikidata.log) == calls
 
 
@@ -245,7 +244,7 @@ def test_error_says_its_lag() -> None:
 async def test_lookups_ask_each_thing_once_and_name_the_items_of_values(
     http: HttpClient, api: Api, wikidata: WikidataServer
 ) -> None:
-    lookups = WikidataLookups(http, api)
+    lookups = direct_lookups(http, api)
     for _ in range(2):
         assert await lookups.by_name("Douglas Adams", 10, 0) == ["Q42"]
         candidates = await lookups.candidates(["Q42", "Q404404"], ["P106"])

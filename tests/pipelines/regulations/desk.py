@@ -68,11 +68,19 @@ class Desk:
         self.pipeline = self.make()
 
     def make(self) -> Regulations:
-        options = RegulationsOptions(sources=str(self._file), **self._options)
-        made = Regulations(options, self._clock)
+        made = Regulations(self.options_for(self._file, **self._options), self._clock)
+        self.give_extension(made)
+        return made
+
+    @staticmethod
+    def options_for(sources: Path, **options: Any) -> RegulationsOptions:
+        return RegulationsOptions(sources=str(sources), **options)
+
+    @staticmethod
+    def give_extension(made: Regulations) -> None:
+        """As if the extension had created it."""
         extension = installed()["regulations"]
         made.extension, made.enabled_by = extension.name, extension.enabled_by
-        return made
 
     async def switch(self, on: bool) -> None:
         await self.store.flags.set_flag("regulations_enabled", on, "tester")
@@ -128,6 +136,19 @@ class Desk:
     async def execute(self, sql: str) -> None:
         async with self.store.database.driver.transaction("test") as tx:
             await tx.execute(sql)
+
+    async def tamper(self, sql: str) -> None:
+        """As somebody would who may drop the triggers."""
+        table = sql.split()[1]
+        names = (
+            [f"{table}_no_update", f"{table}_no_delete", f"{table}_no_replace"]
+            if self.is_sqlite
+            else [f"{table}_no_change", f"{table}_no_truncate"]
+        )
+        on = "" if self.is_sqlite else f" on {table}"
+        for name in names:
+            await self.execute(f"drop trigger if exists {name}{on}")
+        await self.execute(sql)
 
     async def age(self, days: int = 2) -> None:
         """As if all documents had been verified that long ago."""

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import io
+from pathlib import Path
 from typing import Any
 
 import pytest
+from warcio.archiveiterator import ArchiveIterator
 
+from holdfast.clock import SystemClock
+from holdfast.pipelines.regulations.bodies import file_key
+from holdfast.pipelines.regulations.verifying import verify
+from holdfast.pipelines.regulations.warc_export import warc_parts
+from holdfast.store import Store
 from tests.pipelines.regulations.desk import Desk
+from tests.pipelines.regulations.world import RegulatoryWorld
 from tests.store.deletion_scenarios import delete_all
 
 CHANGES = [
@@ -84,3 +93,66 @@ async def test_deleting_a_run_leaves_its_evidence(desk: Desk) -> None:
     await delete_all(desk.store, job_id)
     assert await everything(desk) == before
     assert await desk.counts(job_id) == {}
+
+
+async def test_verify_finds_a_body_that_was_tampered_with(desk: Desk) -> None:
+    await desk.run(max_urls=3)
+    report = await verify(desk.store.fetch, desk.files)
+    assert (report.bodies, report.faults) == (3, [])
+    first, second, third = sorted(
+        row[0] for row in await desk.fetch("select sha256 from regulations_bodies")
+    )
+    await desk.tamper(f"update regulations_bodies set size = 1 where sha256 = '{first}'")
+    await desk.tamper(
+        "update regulations_bodies set packed = (select b.packed from regulations_bodies b"
+        f" where b.sha256 = '{third}') where sha256 = '{second}'"
+    )
+    await desk.tamper("update regulations_texts set text = text || '.'")
+    faults = (await verify(desk.store.fetch, desk.files)).faults
+    assert [(fault.kind, fault.name) for fault in faults][:2] == [("body", first), ("body", second)]
+    assert {fault.kind for fault in faults[2:]} == {"text"}
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_large_bodies_are_files_and_verify_finds_changed_ones(
+    store: Store, world: RegulatoryWorld, tmp_path: Path
+) -> None:
+    desk = Desk(store, world, tmp_path, database_bytes=0)
+    await desk.switch(True)
+    await desk.run(max_urls=3)
+    rows = await desk.fetch("select sha256, place, packed from regulations_bodies order by sha256")
+    assert [row[1:] for row in rows] == [("files", None)] * 3
+    assert b"Narodne novine" in await desk.body(rows[0][0])
+    assert (await verify(store.fetch, desk.files)).faults == []
+    await desk.files.delete(file_key(rows[0][0]))
+    await desk.files.put(file_key(rows[1][0]), b"another file")
+    faults = (await verify(store.fetch, desk.files)).faults
+    assert [(fault.name, fault.problem.split(":")[0]) for fault in faults] == [
+        (rows[0][0], "its file is missing"),
+        (rows[1][0], "it cannot be decompressed"),
+    ]
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_warc_export_is_read_by_warcio_with_revisits(desk: Desk) -> None:
+    path = desk.world.issues[-1].eli(1)
+    await desk.run(max_urls=2)
+    for text in ("Drugi tekst. " * 40, None, None):
+        desk.world.versions |= {path: text} if text else {}
+        if text is None:
+            desk.world.versions.pop(path, None)
+        await desk.age()
+        await desk.run(mode="recheck", recheck_days=1)
+    now = SystemClock().now()
+    parts = [part async for part in warc_parts(desk.store.fetch, desk.files, "a.warc.gz", now)]
+    records = []
+    for record in ArchiveIterator(io.BytesIO(b"".join(parts)), check_digests="raise"):
+        headers = record.rec_headers
+        records.append(
+            (record.rec_type, headers.get_header("WARC-Target-URI"), record.content_stream().read())
+        )
+    kinds = [kind for kind, _, _ in records]
+    assert kinds.count("warcinfo") == 1
+    mine = [(kind, body) for kind, url, body in records if url and url.endswith(path)]
+    assert [kind for kind, _ in mine] == ["response", "response", "revisit", "revisit"]
+    assert b"Drugi tekst" in mine[1][1]

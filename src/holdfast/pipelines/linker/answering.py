@@ -312,4 +312,8 @@ async def flyout(entity_id: str, repository: Repository) -> dict[str, str] | Non
 
 def cross_origin_headers() -> dict[str, str]:
     """OpenRefine and other pages may read what this service answers, without credentials."""
-    return {"Access-Control-Allow-Origin": "*", "Access-Control-Allow-Methods": "GET, POST"}
+    return {
+        "Access-Control-Allow-Origin": "*",
+        "Access-Control-Allow-Methods": "GET, POST",
+        "Cross-Origin-Resource-Policy": "cross-origin",
+    }

@@ -17,7 +17,9 @@ _ITEM_ID = re.compile(r"(?:https?://www\.wikidata\.org/(?:entity|wiki)/)?(Q[1-9]
 _VALUE_CHARACTERS = 1_500  # the longest string that Wikidata takes
 _MOST_VALUES = 50  # of one cell
 _SEVERAL = re.compile(r"[|;\n]")
-_ROLES = ("id", "name", "aliases", "type", "types", "dates", "identifiers", "properties")
+_ROLES = (
+    "id", "name", "aliases", "type", "types", "all_of_type", "dates", "identifiers", "properties"
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +31,19 @@ class ColumnMapping:
     aliases: Sequence[str] = ()
     type: str | None = None
     types: Mapping[str, str] = field(default_factory=dict)  # a cell's text to an item id
+    all_of_type: str | None = None  # where no cell says otherwise
     dates: Mapping[str, str] = field(default_factory=dict)  # column to property id
     identifiers: Mapping[str, str] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """What `parse_mapping` reads."""
+        given = {role: getattr(self, role) for role in _ROLES}
+        return {
+            role: list(value) if isinstance(value, tuple) else value
+            for role, value in given.items()
+            if value
+        }
 
     @property
     def columns(self) -> list[str]:
@@ -92,6 +104,13 @@ def read_mapping(options: Mapping[str, Any], columns: Sequence[str]) -> ColumnMa
 
     InputError says which column or property id is wrong, before any row is read.
     """
+    mapping = parse_mapping(options)
+    _check_columns(mapping, columns)
+    return mapping
+
+
+def parse_mapping(options: Mapping[str, Any]) -> ColumnMapping:
+    """The mapping without a look at the table."""
     unknown = sorted(set(options) - set(_ROLES))
     if unknown:
         raise InputError(
@@ -103,6 +122,7 @@ def read_mapping(options: Mapping[str, Any], columns: Sequence[str]) -> ColumnMa
         aliases=_column_list(options.get("aliases") or ()),
         type=_one_column(options, "type"),
         types=_item_ids(options.get("types") or {}),
+        all_of_type=_one_item(options.get("all_of_type")),
         dates=_property_ids(options.get("dates") or {}),
         identifiers=_property_ids(options.get("identifiers") or {}),
         properties=_property_ids(options.get("properties") or {}),
@@ -112,8 +132,19 @@ def read_mapping(options: Mapping[str, Any], columns: Sequence[str]) -> ColumnMa
             "the mapping names neither a column with names nor one with identifiers",
             'Give it a name: {"name": "Full name"}.',
         )
-    _check_columns(mapping, columns)
     return mapping
+
+
+def _one_item(given: Any) -> str | None:
+    if given is None or given == "":
+        return None
+    item_id = item_of(given) if isinstance(given, str) else None
+    if item_id is None:
+        raise InputError(
+            f"the mapping's all_of_type is {str(given)[:50]!r}, not an item id",
+            "An item id is a Q and a number, such as Q5.",
+        )
+    return item_id
 
 
 def _one_column(options: Mapping[str, Any], role: str) -> str | None:
@@ -144,7 +175,7 @@ def _pairs(given: Any) -> dict[str, str]:
 def _property_ids(given: Any) -> dict[str, str]:
     pairs = _pairs(given)
     for column, property_id in pairs.items():
-        if not _PROPERTY_ID.fullmatch(property_id):
+        if not is_property_id(property_id):
             raise InputError(
                 f"{property_id[:50]!r}, for column {column!r}, is not a property id",
                 "A property id is a P and a number, such as P569.",
@@ -170,6 +201,10 @@ def _check_columns(mapping: ColumnMapping, columns: Sequence[str]) -> None:
             )
         if used.count(column) > 1:
             raise InputError(f"column {column!r} is mapped twice")
+
+
+def is_property_id(text: str) -> bool:
+    return _PROPERTY_ID.fullmatch(text) is not None
 
 
 def item_of(text: str) -> str | None:
@@ -242,11 +277,9 @@ def _several(row: Json, column: str, problems: list[Problem]) -> list[str]:
 
 
 def _type(row: Json, mapping: ColumnMapping, problems: list[Problem]) -> str | None:
-    if mapping.type is None:
-        return None
-    text = _text(row, mapping.type)
-    if not text:
-        return None
+    text = _text(row, mapping.type) if mapping.type else ""
+    if mapping.type is None or not text:
+        return mapping.all_of_type
     item_id = item_of(mapping.types.get(text.casefold(), text))
     if item_id is None:
         detail = f"{text[:50]!r} is not an item id and the mapping gives none for it"

@@ -114,21 +114,23 @@ def parse_manifest(manifest: Any, url: str) -> Service:
 
 
 async def reconcile(
-    http: Http, service: Service, queries: Iterable[Query]
+    http: Http, service: Service, queries: Iterable[Mapping[str, Any]]
 ) -> list[list[ServiceCandidate] | ItemError]:
-    """The candidates of each query, in the queries' order. A query that the service left out has
-    an error in its place, so that it harms no other."""
+    """The candidates of each query (`Query.to_json`), in the queries' order. A query that the
+    service left out has an error in its place, so that it harms no other."""
     answers: list[list[ServiceCandidate] | ItemError] = []
     for batch in _batches(queries, service.batch_size):
-        sent = {f"q{number}": query.to_json() for number, query in enumerate(batch)}
+        sent = {f"q{number}": query for number, query in enumerate(batch)}
         form = {"queries": orjson.dumps(sent).decode()}
         body = await _ask(http, "POST", service.url, data=form)
         answers += parse_results(body, list(sent))
     return answers
 
 
-def _batches(queries: Iterable[Query], size: int) -> Iterable[Sequence[Query]]:
-    batch: list[Query] = []
+def _batches(
+    queries: Iterable[Mapping[str, Any]], size: int
+) -> Iterable[Sequence[Mapping[str, Any]]]:
+    batch: list[Mapping[str, Any]] = []
     for query in queries:
         batch.append(query)
         if len(batch) == size:

@@ -17,7 +17,6 @@ from holdfast.errors import ItemError
 from holdfast.model import Json
 from holdfast.pipeline import Http
 from holdfast.pipelines.linker.entities import (
-    SUBCLASS_OF,
     Entity,
     Kind,
     as_map,
@@ -36,7 +35,6 @@ _ID = re.compile(r"[QP]([1-9]\d{0,9})")
 # CirrusSearch reads these as operators.
 _OPERATORS = re.compile(r'[~!"\\|()\[\]{}<>:*?+^/-]+')
 _NOT_NOW = ("maxlag", "ratelimited", "readonly", "internal_api_error", "cirrussearch-too-busy")
-_CLOSURE_DEPTH = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,39 +135,6 @@ async def _fetch_batch(
         others = [entity_id for entity_id in batch if entity_id != error.entity_id]
         return {error.entity_id: None, **await _fetch_batch(http, api, others, properties)}
     return parse_entities(reply, batch)
-
-
-async def fetch_closure(
-    http: Http, api: Api, classes: Iterable[str], known: Mapping[str, frozenset[str]]
-) -> dict[str, frozenset[str]]:
-    """All classes above each class, by "subclass of". `known` saves calls."""
-    parents: dict[str, list[str]] = {}
-    level = {c for c in classes if c not in known}
-    for _ in range(_CLOSURE_DEPTH):
-        missing = sorted(c for c in level if c not in parents and c not in known)
-        if not missing:
-            break
-        for class_id, entity in (await fetch_entities(http, api, missing)).items():
-            parents[class_id] = entity.items(SUBCLASS_OF) if entity else []
-        level = {parent for class_id in missing for parent in parents[class_id]}
-    return {class_id: _above(class_id, parents, known) for class_id in parents}
-
-
-def _above(
-    class_id: str, parents: Mapping[str, Sequence[str]], known: Mapping[str, frozenset[str]]
-) -> frozenset[str]:
-    """Classes may go in circles in Wikidata."""
-    seen: set[str] = set()
-    level = list(parents.get(class_id, ()))
-    while level:
-        current = level.pop()
-        if current in seen:
-            continue
-        seen.add(current)
-        if current in known:
-            seen |= known[current]
-        level.extend(parents.get(current, ()))
-    return frozenset(seen)
 
 
 def statement_queries(pairs: Iterable[tuple[str, str]]) -> list[str]:

@@ -15,6 +15,7 @@ EXTENSION = Extension(
     pipeline="pipeline:Regulations",
     options="options:RegulationsOptions",
     commands="commands:app",
+    web="web:PACK",
     events={
         "regulations.progress": (
             "How far a run is.",

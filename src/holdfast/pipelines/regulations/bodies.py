@@ -49,11 +49,13 @@ def pack(content: bytes) -> bytes:
 def unpack(packed: bytes, sha256: str, size: int) -> bytes:
     """The body, if it is the one that was stored."""
     try:
-        content = zstandard.ZstdDecompressor().decompress(packed, max_output_size=size)
+        content = zstandard.ZstdDecompressor().decompress(packed, max_output_size=LARGEST_BODY)
     except zstandard.ZstdError as error:
         raise DamagedBody(f"it cannot be decompressed: {error}") from error
     if hashlib.sha256(content).hexdigest() != sha256:
         raise DamagedBody("its bytes have another hash")
+    if len(content) != size:
+        raise DamagedBody(f"it has {len(content)} bytes, not {size}")
     return content
 
 

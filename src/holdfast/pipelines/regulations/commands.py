@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,16 @@ import typer
 
 from holdfast.cli.arguments import JSON
 from holdfast.cli.dry_discovery import dry_starts
-from holdfast.cli.opening import settings_from_environment
+from holdfast.cli.opening import (
+    opened_store,
+    ready_settings,
+    run_async,
+    settings_from_environment,
+)
 from holdfast.cli.output import errors, print_json, print_table
+from holdfast.cli.own_files import pipeline_files
 from holdfast.cli.run_planned import PlannedRun, run_planned
+from holdfast.clock import SystemClock
 from holdfast.model import Json, Lane, Standing
 from holdfast.orders import Start
 from holdfast.pipelines.regulations.options import PIPELINE
@@ -23,7 +31,10 @@ from holdfast.pipelines.regulations.planning import starts_of
 from holdfast.pipelines.regulations.runs import run_of
 from holdfast.pipelines.regulations.sources import Source
 from holdfast.pipelines.regulations.sources_file import read_sources, shipped_sources
+from holdfast.pipelines.regulations.verifying import Report, verify
+from holdfast.pipelines.regulations.warc_export import warc_parts
 from holdfast.settings import Settings
+from holdfast.tables.writers import whole_file
 
 app = typer.Typer(no_args_is_help=True)
 sources_app = typer.Typer(no_args_is_help=True)
@@ -195,6 +206,57 @@ def _dry_run(settings: Settings, pipeline: Regulations, request: Json, as_json: 
 def _counted(walked: Any) -> Json:
     names = ("source", "discovered", "new", "known", "capped")
     return {name: getattr(walked, name) for name in names}
+
+
+@app.command("verify")
+def verify_evidence(as_json: bool = JSON) -> None:
+    """Hash all evidence again and report what does not match.
+
+    Exit code 0: everything is as it was stored; 1: something is damaged or missing.
+    """
+    settings = ready_settings()
+
+    async def main() -> Report:
+        async with opened_store(settings) as store:
+            return await verify(store.fetch, pipeline_files(settings, PIPELINE))
+
+    report = run_async(main())
+    if as_json:
+        print_json(report.as_json())
+    else:
+        rows = [(fault.kind, fault.name, fault.problem) for fault in report.faults]
+        print_table(("what", "name", "problem"), rows, "No damage.")
+        errors.print(
+            f"{report.bodies:,} bodies ({report.bytes:,} bytes) and {report.texts:,} texts hashed,"
+            f" {len(report.faults):,} damaged.",
+            markup=False,
+        )
+    raise typer.Exit(1 if report.faults else 0)
+
+
+@app.command("warc")
+def warc(
+    out: Path = typer.Option(..., "--out", metavar="FILE", help="File to write, .warc.gz."),
+    source: str | None = typer.Option(None, "--source", help="Only this source, by its slug."),
+) -> None:
+    """Write all captures as a WARC 1.1 file.
+
+    A body that several captures share is written once; the others are revisit records.
+    """
+    settings = ready_settings()
+
+    async def main() -> int:
+        captures = count()
+        files = pipeline_files(settings, PIPELINE)
+        async with opened_store(settings) as store:
+            with whole_file(out) as unfinished, unfinished.open("wb") as file:
+                async for part in warc_parts(
+                    store.fetch, files, out.name, SystemClock().now(), source, captures.__next__
+                ):
+                    file.write(part)
+        return next(captures)
+
+    errors.print(f"{run_async(main()):,} captures: {out}", markup=False)
 
 
 def _pipeline(settings: Settings, file: Path | None) -> Regulations:

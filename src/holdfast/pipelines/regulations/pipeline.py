@@ -12,12 +12,24 @@ from holdfast.clock import Clock, SystemClock
 from holdfast.errors import GateWait
 from holdfast.model import Job, Json, Lane, NothingYet, Page
 from holdfast.orders import Planned
-from holdfast.pipeline import Backoff, Context, Dedupe, Done, Pipeline, Settled, Standings, Tx
+from holdfast.pipeline import (
+    Backoff,
+    Context,
+    Dedupe,
+    Done,
+    Fetch,
+    ItemEvidence,
+    Pipeline,
+    Settled,
+    Standings,
+    Tx,
+)
 from holdfast.pipelines.regulations import planning, saving
 from holdfast.pipelines.regulations.dates import DateRange
 from holdfast.pipelines.regulations.fetching import COLUMNS, Fetcher
 from holdfast.pipelines.regulations.options import PIPELINE, RUN_OPTIONS, RegulationsOptions
 from holdfast.pipelines.regulations.progress import Progress
+from holdfast.pipelines.regulations.reads import evidence_of_item
 from holdfast.pipelines.regulations.runs import gates_of, query_of
 from holdfast.pipelines.regulations.sources import Source
 from holdfast.pipelines.regulations.sources_file import read_sources, shipped_sources
@@ -96,6 +108,9 @@ class Regulations(Pipeline):
 
     async def note(self, tx: Tx, job: Job, notes: Any) -> None:
         await saving.note(tx, job, notes)
+
+    async def evidence(self, fetch: Fetch, job_id: int, seq: int) -> Sequence[ItemEvidence]:
+        return await evidence_of_item(fetch, job_id, seq)
 
     async def tend(self, tx: Tx) -> bool:
         return await saving.SEARCH.index_some(tx)

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 
 _GZIP = zlib.MAX_WBITS | 16
-_PROFILE = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+_PROFILES = "http://netpreserve.org/warc/1.1/revisit"
 _ABOUT_WIRE = frozenset({"content-encoding", "transfer-encoding", "content-length"})
 _NAMESPACE = uuid.UUID("7c2b4d0a-5f43-4a55-9a3b-0d1f5ac9b9a1")
 _CRLF = "\r\n"
@@ -82,7 +82,7 @@ class WarcWriter:
         head = _http_head(capture)
         headers = {
             **_headers("revisit", capture),
-            "WARC-Profile": _PROFILE,
+            "WARC-Profile": f"{_PROFILES}/{_profile(capture)}",
             "WARC-Refers-To": _record_id("response", first.id),
             "WARC-Refers-To-Target-URI": _target(first),
             "WARC-Refers-To-Date": _date(first.captured_at),
@@ -99,6 +99,12 @@ def _headers(kind: str, capture: Capture) -> dict[str, str]:
         "WARC-Payload-Digest": f"sha256:{base64.b32encode(capture.digest).decode()}",
         "Content-Type": "application/http; msgtype=response",
     }
+
+
+def _profile(capture: Capture) -> str:
+    """Whether we saw the same body, or the server said so."""
+    not_modified = capture.status == HTTPStatus.NOT_MODIFIED
+    return "server-not-modified" if not_modified else "identical-payload-digest"
 
 
 def _target(capture: Capture) -> str:

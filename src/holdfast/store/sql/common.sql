@@ -3,10 +3,11 @@
 -- name: add_job
 -- A new job, not started yet.
 insert into jobs (pipeline, name, state, owner_id, mode, lane, reference, input_key, columns,
-                  options, max_items, concludes, trace, ip, file_id, standing, next_seq, created_at,
-                  updated_at)
+                  options, max_items, concludes, trace, ip, file_id, standing, topic, next_seq,
+                  created_at, updated_at)
 values (:pipeline, :name, 'QUEUED', :owner_id, :mode, :lane, :reference, :input_key, :columns,
-        :options, :max_items, :concludes, :trace, :ip, :file_id, :standing, 1, @now, @now)
+        :options, :max_items, :concludes, :trace, :ip, :file_id, :standing, :topic, 1, @now,
+        @now)
 returning id;
 
 -- name: job_state
@@ -40,11 +41,11 @@ where  id = :job_id
 returning next_seq - :count as first_seq, null as seqs;
 
 -- name: standing_jobs
--- The standing jobs of a pipeline: of one owner, or of any.
+-- The standing jobs of a pipeline for a topic: of one owner, or of any.
 select id, cast(options as text)
 from   jobs
 where  standing = 1 and state not in ('CANCELLED', 'DELETING') and pipeline = :pipeline
-       and (:owner = '' or owner_id = :owner)
+       and (:owner = '' or owner_id = :owner) and topic = :topic
 limit  2;
 
 -- name: add_enqueued_range
@@ -364,10 +365,10 @@ from   jobs
 where  owner_id = :owner_id and state in ('QUEUED', 'RUNNING', 'PAUSED');
 
 -- name: standing_job
--- The standing job of a pipeline and owner.
+-- The standing job of a pipeline and owner for a topic.
 select id
 from   jobs
-where  pipeline = :pipeline and owner_id = :owner_id and standing = 1
+where  pipeline = :pipeline and owner_id = :owner_id and topic = :topic and standing = 1
        and state not in ('CANCELLED', 'DELETING');
 
 -- name: database_now

@@ -158,7 +158,7 @@ with candidates as materialized (
     select id, owner_id, pipeline
     from   jobs
     where  standing = 1 and state <> 'CANCELLED' and pipeline = :pipeline
-           and (cast(:owner as text) = '' or owner_id = :owner)
+           and (cast(:owner as text) = '' or owner_id = :owner) and topic = :topic
     limit  2
 ),
 job as materialized (

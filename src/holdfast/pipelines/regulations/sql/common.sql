@@ -255,3 +255,109 @@ from     regulations_captures c
 where    c.id > :after and d.source = coalesce(cast(:source as text), d.source)
 order by c.id
 limit    :limit;
+
+-- name: regulations_captures_of_item
+select   c.id, c.url, c.sha256, c.captured_at, c.status, c.reason, b.size, d.id as document_id
+from     regulations_captures c
+         join regulations_documents d on d.key = c.key
+         join regulations_bodies b on b.sha256 = c.sha256
+where    c.job_id = :job_id and c.seq = :seq
+order by c.id;
+
+-- fragment: regulations_staleness
+-- The same as in content.py.
+case when unavailable_since is not null and unavailable_since > last_verified_at
+     then case when unavailable_since <= :expired then 'EXPIRED' else 'UNAVAILABLE' end
+     when last_verified_at <= :stale then 'STALE'
+     when last_verified_at <= :aging then 'AGING'
+     else 'FRESH' end
+
+-- name: regulations_health
+select   source, count(*) as documents, max(last_verified_at) as last_verified_at,
+         max(changed_at) as changed_at,
+         cast(sum(case when state = 'FRESH' then 1 else 0 end) as bigint) as fresh,
+         cast(sum(case when state = 'AGING' then 1 else 0 end) as bigint) as aging,
+         cast(sum(case when state = 'STALE' then 1 else 0 end) as bigint) as stale,
+         cast(sum(case when state in ('UNAVAILABLE', 'EXPIRED') then 1 else 0 end) as bigint)
+             as unavailable
+from     (select source, last_verified_at, changed_at, @regulations_staleness as state
+          from   regulations_documents) documents
+group by source
+order by source;
+
+-- name: regulations_documents_page
+-- Newest first, from one on.
+select   id, key, source, url, title, published, eli, content_class, sha256, captures_count,
+         versions_count, first_seen_at, changed_at, last_verified_at, unavailable_since
+from     regulations_documents
+where    id < :before and source = coalesce(cast(:source as text), source)
+         and (cast(:staleness as text) is null
+              or @regulations_staleness = cast(:staleness as text))
+order by id desc
+limit    :limit;
+
+-- name: regulations_document
+select id, key, source, canonical, url, title, published, part, year, issue, act, eli,
+       content_class, sha256, text_sha256, found_by, captures_count, versions_count, first_seen_at,
+       changed_at, last_verified_at, unavailable_since, unavailable_reason, job_id, seq
+from   regulations_documents
+where  id = :id;
+
+-- name: regulations_captures_of
+select   c.id, c.evidence_id, c.url, c.final_url, c.sha256, c.text_sha256, c.captured_at, c.status,
+         c.headers, c.reason, c.found_by, c.job_id, c.seq, b.size
+from     regulations_captures c
+         join regulations_bodies b on b.sha256 = c.sha256
+where    c.key = :key
+order by c.id desc
+limit    :limit;
+
+-- name: regulations_versions_of
+-- Each text once, the latest first.
+select   c.text_sha256, min(c.captured_at) as captured_at, max(c.id) as last_id, t.text
+from     regulations_captures c
+         join regulations_texts t on t.sha256 = c.text_sha256
+where    c.key = :key
+group by c.text_sha256, t.text
+order by max(c.id) desc
+limit    :limit;
+
+-- name: regulations_text
+select text
+from   regulations_texts
+where  sha256 = :sha256;
+
+-- name: regulations_evidence_row
+select id, key, url, sha256, content_class, content_type, title, size, fetched_at, last_verified_at
+from   regulations_evidence
+where  id = :id;
+
+-- name: regulations_run_reasons
+select   d.source, c.reason, count(*) as count
+from     regulations_captures c
+         join regulations_documents d on d.key = c.key
+where    c.job_id = :job_id
+group by d.source, c.reason
+order by d.source, c.reason;
+
+-- name: regulations_search
+-- Documents with these words, newest first, from one on. Snippets are expensive, so they are made
+-- for these only.
+with matches as materialized (
+    select   d.id as document_id
+    from     regulations_search
+             join regulations_documents d on d.id = regulations_search.rowid
+    where    @has_words(regulations_search, :words)
+             and d.source = coalesce(cast(:source as text), d.source) and d.id < :before
+    order by d.id desc
+    limit    :limit
+)
+select   d.id, d.source, d.url, d.title, d.published, d.eli, d.content_class,
+         @snippet(regulations_search, t.text, :words) as snippet
+from     matches
+         cross join regulations_search
+         join regulations_documents d on d.id = regulations_search.rowid
+         left join regulations_texts t on t.sha256 = d.text_sha256
+where    regulations_search.rowid = matches.document_id
+         and @has_words(regulations_search, :words)
+order by d.id desc;

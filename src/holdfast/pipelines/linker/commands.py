@@ -1,0 +1,224 @@
+"""`holdfast linker`: match the entries of a file, export links, measure the quality."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import orjson
+import typer
+
+from holdfast.cli.arguments import JSON
+from holdfast.cli.opening import opened_store, ready_settings, run_async, settings_from_environment
+from holdfast.cli.output import errors, print_json, print_table
+from holdfast.cli.pipelines import load_pipeline
+from holdfast.cli.run import run_request
+from holdfast.cli.run_job import Request, open_table
+from holdfast.cli.run_planned import make_change
+from holdfast.errors import InputError, UserError
+from holdfast.pipelines.linker.entries import ColumnMapping, read_mapping
+from holdfast.pipelines.linker.guessing import guess_mapping, mapping_sentences
+from holdfast.pipelines.linker.linking import statement_lines
+from holdfast.pipelines.linker.options import mapping_text
+from holdfast.pipelines.linker.projects import Project, find_or_add_dataset, find_or_add_project
+from holdfast.pipelines.linker.quickstatements import Style
+from holdfast.settings import Settings
+
+app = typer.Typer(no_args_is_help=True)
+
+PROJECT = typer.Argument(..., metavar="PROJECT", help="Name or number of the project.")
+
+
+@app.command("match")
+def match(
+    file: Path = typer.Argument(
+        ..., metavar="FILE", help="CSV, TSV, XLSX or JSON Lines file with one entry per row."
+    ),
+    out: Path | None = typer.Option(
+        None, "--out", help="Write the links to this .csv, .xlsx or .jsonl file."
+    ),
+    provider: str | None = typer.Option(
+        None,
+        "--provider",
+        metavar="wikidata|URL",
+        help="Wikidata, or the address of a Reconciliation service. Default: wikidata.",
+    ),
+    mapping: Path | None = typer.Option(
+        None, "--mapping", help="JSON file that says which column says what. Default: guessed."
+    ),
+    name: str | None = typer.Option(None, "--name", help="Column with the names."),
+    of_type: str | None = typer.Option(
+        None, "--type", help="Item of which all entries are instances, such as Q5."
+    ),
+    project: str | None = typer.Option(
+        None, "--project", help="Name of the project. Default: the name of the file."
+    ),
+    language: str | None = typer.Option(None, "--language", help="Language of labels."),
+    auto_accept: float | None = typer.Option(
+        None, "--auto-accept", help="Score above which a match needs no review; 101: never."
+    ),
+    new: bool = typer.Option(False, "--new", help="Start a new job instead of continuing one."),
+    workers: int | None = typer.Option(None, "--workers", min=1, help="Worker processes."),
+    work: bool = typer.Option(
+        True, "--work/--no-work", help="--no-work: leave it to workers that are already running."
+    ),
+) -> None:
+    """Match each entry of a file to an item, and write the links.
+
+    Stop it with Ctrl-C, a power cut or kill -9: the same command continues where it stopped.
+    What it could not decide waits for review on the page of the project.
+
+    Exit codes: 0 finished; 3 finished, but some entries could not be matched because of an error;
+    1 not finished; 130 or 143 stopped by Ctrl-C or SIGTERM.
+    """
+    settings = settings_from_environment()
+    columns = _mapping_of(file, settings, mapping, name, of_type)
+    given = {"provider": provider, "language": language, "auto_accept": auto_accept}
+    rules = {option: value for option, value in given.items() if value is not None}
+    found = _project(settings, project or file.stem, rules)
+    settings.of("linker").require_contact(found.rules.provider)
+    dataset_id = make_change(settings, find_or_add_dataset(found, file.name, columns))
+    request = Request(
+        reference="linker",
+        pipeline=load_pipeline("linker", settings),
+        input=file,
+        out=out,
+        new=new,
+        work=work,
+        workers=workers or settings.workers,
+        table={},
+        columns={},
+        options=found.job_options(mapping_text(columns), dataset_id),
+    )
+    raise typer.Exit(run_request(settings, request))
+
+
+def _project(settings: Settings, name: str, rules: dict[str, Any]) -> Project:
+    project: Project = make_change(settings, find_or_add_project(settings.owner, name, rules))
+    errors.print(f"Project {project.id} {project.name}, {project.rules.provider}.", markup=False)
+    return project
+
+
+def _mapping_of(
+    file: Path, settings: Settings, given: Path | None, name: str | None, of_type: str | None
+) -> ColumnMapping:
+    """From a file or guessed, and shown before anything is matched."""
+    columns = list(open_table(file, {}, settings).detected.columns)
+    if given is not None:
+        options = _read_json(given)
+    else:
+        guessed = guess_mapping(columns)
+        if guessed is None and name is None:
+            raise InputError(
+                f"no column of {file.name} looks like one with names",
+                f"Say which with --name or --mapping. Columns: {', '.join(columns[:20])}.",
+            )
+        options = {} if guessed is None else guessed.to_json()
+    options |= {"name": name} if name else {}
+    options |= {"all_of_type": of_type} if of_type else {}
+    mapping = read_mapping(options, columns)
+    for sentence in mapping_sentences(mapping):
+        errors.print(f"  {sentence}", markup=False)
+    return mapping
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        given = orjson.loads(path.read_bytes())
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from None
+    except orjson.JSONDecodeError as error:
+        raise InputError(f"{path} is not JSON: {error}") from None
+    if not isinstance(given, dict):
+        raise InputError(f"{path} is not a JSON object", 'Write it so: {"name": "Full name"}.')
+    return given
+
+
+@app.command("projects")
+def projects(as_json: bool = JSON) -> None:
+    """List your projects and what became of their entries."""
+    settings = ready_settings()
+
+    async def main() -> list[dict[str, Any]]:
+        async with opened_store(settings) as store:
+            params = {"before": 2**62, "scope": settings.owner, "limit": 1000}
+            found = [Project.of(row) for row in await store.fetch("linker_projects", params)]
+            return [
+                {
+                    "id": project.id,
+                    "name": project.name,
+                    "provider": project.rules.provider,
+                    "states": {
+                        row["state"]: row["entries"]
+                        for row in await store.fetch("linker_counts", {"project_id": project.id})
+                    },
+                }
+                for project in found
+            ]
+
+    listed = run_async(main())
+    if as_json:
+        print_json(listed)
+        return
+    rows = [
+        (row["id"], row["name"], row["provider"], sum(row["states"].values()),
+         row["states"].get("auto_confirmed", 0), row["states"].get("reviewed", 0),
+         row["states"].get("awaiting_review", 0), row["states"].get("failed", 0))
+        for row in listed
+    ]  # fmt: skip
+    headers = ("project", "name", "provider", "entries", "accepted", "reviewed", "to review",
+               "failed")  # fmt: skip
+    empty = "No projects. Make one with: holdfast linker match FILE"
+    print_table(headers, rows, empty, right=headers[3:])
+
+
+@app.command("quickstatements")
+def quickstatements(
+    project: str = PROJECT,
+    out: Path = typer.Option(..., "--out", help="File to write to."),
+    stated_in: str | None = typer.Option(
+        None, "--stated-in", help="Item that is the source of every statement, such as Q36578."
+    ),
+) -> None:
+    """Write what the entries say about their items as QuickStatements.
+
+    Entries that were linked, and new items for those that people said do not exist yet.
+    """
+    settings = ready_settings()
+
+    async def main() -> int:
+        async with opened_store(settings) as store:
+            found = await _find(store.fetch, project, settings.owner)
+            style = _style(found.rules.language, stated_in)
+            count = 0
+            part = out.with_name(f".{out.name}.part")
+            with part.open("w", encoding="utf-8", newline="\n") as lines:
+                async with aclosing(statement_lines(store.fetch, found.id, style)) as written:
+                    async for line in written:
+                        lines.write(line)
+                        count += 1
+            part.replace(out)
+            return count
+
+    errors.print(f"{run_async(main()):,} lines: {out}", markup=False)
+
+
+def _style(language: str, stated_in: str | None) -> Style:
+    try:
+        return Style(language, stated_in=stated_in)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+
+
+async def _find(fetch: Any, project: str, owner: str) -> Project:
+    rows = await fetch("linker_project_by_name", {"owner_id": owner, "name": project})
+    if not rows and project.isascii() and project.isdecimal() and len(project) < 18:
+        rows = [
+            row
+            for row in await fetch("linker_project", {"id": int(project)})
+            if row["owner_id"] == owner
+        ]
+    if not rows:
+        raise UserError(f"there is no project {project!r}", "See `holdfast linker projects`.")
+    return Project.of(rows[0])

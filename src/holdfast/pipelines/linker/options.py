@@ -1,0 +1,178 @@
+"""The settings of linker, and what a job of it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+
+from holdfast.errors import InputError, UserError
+from holdfast.options import Option
+from holdfast.pipelines.linker.entries import ColumnMapping, parse_mapping
+from holdfast.pipelines.linker.scoring import Thresholds
+from holdfast.pipelines.linker.wikidata import URL, Api, user_agent
+from holdfast.settings import setting
+
+WIKIDATA = "wikidata"
+_DEFAULTS = Thresholds()
+_WIKIMEDIA = (".wikidata.org", ".wikimedia.org", ".wikipedia.org")
+
+
+@dataclass(frozen=True, slots=True)
+class LinkerOptions:
+    wikidata_url: str = setting(URL, "Address of Wikidata's Action API, or of another Wikibase.")
+    contact: str = setting(
+        "",
+        "Address or URL that Wikimedia can write to; sent in the User-Agent. Required for"
+        " Wikidata itself.",
+        kind="header",
+        shown="none",
+    )
+    spacing_seconds: float = setting(
+        0.2, "Shortest time between two requests to Wikidata, of all workers.", 0, 3600
+    )
+    concurrency: int = setting(
+        2, "Requests to Wikidata at once, of all workers; fewer after a 429.", 1, 100
+    )
+    maxlag_seconds: int = setting(
+        5, "Lag of Wikidata's servers from which on requests wait.", 1, 3600
+    )
+    cache_seconds: float = setting(
+        86_400, "How long what was looked up is used again.", 1, 366 * 86_400
+    )
+    batch_wait_seconds: float = setting(
+        0.03, "How long look-ups of several entries are collected for one request.", 0, 10
+    )
+    reconcile_batch: int = setting(
+        50, "Queries of one request that the Reconciliation server answers.", 1, 1000
+    )
+    timeout_seconds: float = setting(120.0, "Longest time for one entry.", 1, 3600)
+
+    @property
+    def wikidata_host(self) -> str:
+        """As its gate is named."""
+        return urlsplit(self.wikidata_url).netloc.lower()
+
+    def api(self, language: str) -> Api:
+        return Api(
+            url=self.wikidata_url,
+            language=language,
+            maxlag_seconds=self.maxlag_seconds,
+            user_agent=self._user_agent(),
+        )
+
+    def lacks_contact(self, provider: str) -> bool:
+        """Wikimedia refuses clients that do not say who they are."""
+        host = f".{self.wikidata_host}"
+        return provider == WIKIDATA and host.endswith(_WIKIMEDIA) and not self.contact.strip()
+
+    def require_contact(self, provider: str) -> None:
+        if self.lacks_contact(provider):
+            raise UserError(
+                "Wikimedia asks for a contact in every request",
+                "Set HOLDFAST_LINKER_CONTACT to an e-mail address or a URL.",
+            )
+
+    def _user_agent(self) -> str | None:
+        if not self.contact.strip():
+            return None
+        from importlib.metadata import version
+
+        return user_agent(
+            f"holdfast/{version('holdfast')}", self.contact, f"httpcore2/{version('httpcore2')}"
+        )
+
+
+#: What a job may be given.
+JOB_OPTIONS = (
+    Option("project", int, default=0, help="Project whose entries these are; 0: none."),
+    Option("dataset", int, default=0, help="Dataset of the project; 0: none."),
+    Option("provider", default=WIKIDATA, help="wikidata, or the URL of a Reconciliation service."),
+    Option("mapping", default="", help="Which column says what, as JSON. Empty: guessed by name."),
+    Option("language", default="en", help="Language of labels, such as en."),
+    Option("candidates", int, default=10, help="Most candidates that are kept for an entry."),
+    Option(
+        "auto_accept",
+        float,
+        default=_DEFAULTS.auto_accept,
+        help="Score above which a candidate may be accepted without a person; 101: never.",
+    ),
+    Option(
+        "lead",
+        float,
+        default=_DEFAULTS.lead,
+        help="How far it has to lead the next candidate.",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How the entries of a job are matched."""
+
+    project: int
+    dataset: int
+    provider: str
+    language: str
+    candidates: int
+    thresholds: Thresholds
+    mapping: ColumnMapping | None  # None: guessed from the columns of each row
+
+
+def rules_of(options: Mapping[str, Any]) -> Rules:
+    given = {option.name: options.get(option.name, option.default) for option in JOB_OPTIONS}
+    return _rules(**given)
+
+
+@lru_cache(maxsize=64)
+def _rules(
+    project: int,
+    dataset: int,
+    provider: str,
+    mapping: str,
+    language: str,
+    candidates: int,
+    auto_accept: float,
+    lead: float,
+) -> Rules:
+    if not 1 <= candidates <= 50:
+        raise UserError(f"{candidates} candidates cannot be kept", "Give a number from 1 to 50.")
+    return Rules(
+        project,
+        dataset,
+        checked_provider(provider),
+        language,
+        candidates,
+        Thresholds(auto_accept=auto_accept, lead=lead),
+        read_mapping_text(mapping) if mapping else None,
+    )
+
+
+def checked_provider(provider: str) -> str:
+    if provider == WIKIDATA:
+        return provider
+    parts = urlsplit(provider)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise UserError(
+            f"{provider[:100]!r} is not a provider",
+            "Give `wikidata`, or the http(s) URL of a Reconciliation service.",
+        )
+    return provider
+
+
+def read_mapping_text(text: str) -> ColumnMapping:
+    try:
+        given = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise InputError(f"the mapping is not JSON: {error}") from None
+    if not isinstance(given, dict):
+        raise InputError("the mapping is not a JSON object", 'Write it so: {"name": "Full name"}.')
+    return parse_mapping(given)
+
+
+def mapping_text(mapping: ColumnMapping) -> str:
+    return orjson.dumps(mapping.to_json(), option=orjson.OPT_SORT_KEYS).decode()

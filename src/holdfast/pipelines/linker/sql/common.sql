@@ -1,0 +1,397 @@
+-- The queries of linker.
+
+-- name: linker_save_tasks
+-- What people decided stays as it is.
+insert into linker_tasks (job_id, seq, project_id, key, name, folded, state, score, item, entry,
+                          reason)
+select batch.job_id, batch.seq, batch.project_id, batch.key, batch.name, batch.folded, batch.state,
+       batch.score, batch.item, batch.entry, batch.reason
+from   @rows(job_id bigint, seq bigint, project_id bigint, key text, name text, folded text,
+             state text, score double precision, item text, entry text, reason text) batch
+where  true
+on conflict (job_id, seq) do update
+set    project_id = excluded.project_id, key = excluded.key, name = excluded.name,
+       folded = excluded.folded, entry = excluded.entry,
+       state = case when linker_tasks.reviewed_at is null then excluded.state
+                    else linker_tasks.state end,
+       item = case when linker_tasks.reviewed_at is null then excluded.item
+                   else linker_tasks.item end,
+       score = case when linker_tasks.reviewed_at is null then excluded.score
+                    else linker_tasks.score end,
+       reason = case when linker_tasks.reviewed_at is null then excluded.reason
+                     else linker_tasks.reason end
+returning job_id;
+
+-- name: linker_reviewed
+-- Which of these tasks people decided about; nobody decides about them until this transaction ends.
+select seq, reviewed_at
+from   linker_tasks
+where  job_id = :job_id and seq in (@each(:seqs, bigint))
+@for_update;
+
+-- name: linker_drop_suggestions
+-- Before new ones are written; what people added stays.
+delete from linker_candidates
+where  job_id = :job_id and seq in (@each(:seqs, bigint)) and source = 'automated_search'
+returning seq;
+
+-- name: linker_save_candidates
+insert into linker_candidates (job_id, seq, item, project_id, position, label, description, score,
+                               fields, matched, source, status)
+select batch.job_id, batch.seq, batch.item, batch.project_id, batch.position, batch.label,
+       batch.description, batch.score, batch.fields, batch.matched, 'automated_search',
+       batch.status
+from   @rows(job_id bigint, seq bigint, item text, project_id bigint, position bigint, label text,
+             description text, score double precision, fields text, matched text, status text) batch
+where  true
+on conflict (job_id, seq, item) do update
+set    position = excluded.position, label = excluded.label, description = excluded.description,
+       score = excluded.score, fields = excluded.fields, matched = excluded.matched
+returning job_id;
+
+-- name: linker_save_entities
+insert into linker_entities (space, id, label, description, data, seen_at)
+select batch.space, batch.id, batch.label, batch.description, batch.data, @now
+from   @rows(space text, id text, label text, description text, data text) batch
+where  true
+on conflict (space, id) do update
+set    label = excluded.label, description = excluded.description, data = excluded.data,
+       seen_at = excluded.seen_at
+where  linker_entities.data <> excluded.data or linker_entities.label <> excluded.label
+returning id;
+
+-- name: linker_save_entity_names
+insert into linker_entity_names (space, folded, id)
+select batch.space, batch.folded, batch.id
+from   @rows(space text, folded text, id text) batch
+where  true
+on conflict (space, folded, id) do nothing
+returning id;
+
+-- name: linker_add_calls
+-- Reads add them up, so that workers do not share a row.
+insert into linker_calls (job_id, entries, calls)
+values (:job_id, :entries, :calls)
+returning id;
+
+-- name: linker_own_project
+-- The project of a job, if it belongs to the job's owner.
+select id
+from   linker_projects
+where  id = :id and owner_id = :owner_id and deleted_at is null;
+
+-- name: linker_delete_job_calls
+delete from linker_calls
+where  id in (select id from linker_calls where job_id = :job_id limit :limit)
+returning id;
+
+-- name: linker_delete_job_candidates
+delete from linker_candidates
+where  job_id = :job_id
+       and (seq, item) in (select seq, item from linker_candidates where job_id = :job_id
+                           limit :limit)
+returning seq;
+
+-- name: linker_delete_job_datasets
+delete from linker_datasets
+where  id in (select id from linker_datasets where job_id = :job_id limit :limit)
+returning id;
+
+-- name: linker_delete_job_tasks
+delete from linker_tasks
+where  job_id = :job_id
+       and seq in (select seq from linker_tasks where job_id = :job_id limit :limit)
+returning seq;
+
+-- A person's decision.
+
+-- name: linker_task
+select t.job_id, t.seq, t.project_id, t.key, t.name, t.state, t.score, t.item, t.entry, t.reason,
+       t.reviewer, t.reviewed_at
+from   linker_tasks t
+where  t.job_id = :job_id and t.seq = :seq;
+
+-- name: linker_candidates_of
+select   item, position, label, description, score, fields, matched, source, status, reviewer
+from     linker_candidates
+where    job_id = :job_id and seq = :seq
+order by position, item;
+
+-- name: linker_review_task
+update linker_tasks
+set    state = :state, item = :item, score = :score, reviewer = :reviewer, reviewed_at = @now
+where  job_id = :job_id and seq = :seq
+returning seq;
+
+-- name: linker_reopen_task
+update linker_tasks
+set    state = :state, item = :item, score = :score, reviewer = null, reviewed_at = null
+where  job_id = :job_id and seq = :seq
+returning seq;
+
+-- name: linker_mark_candidates
+-- `item` gets one status, the others another; null leaves the others alone.
+update linker_candidates
+set    status = case when item = cast(:item as text) then cast(:status as text)
+                     else coalesce(cast(:others as text), status) end,
+       reviewer = :reviewer
+where  job_id = :job_id and seq = :seq
+       and (item = cast(:item as text) or cast(:others as text) is not null)
+returning item;
+
+-- name: linker_add_candidate
+insert into linker_candidates (job_id, seq, item, project_id, position, label, description, score,
+                               fields, matched, source, status, reviewer)
+select t.job_id, t.seq, cast(:item as text), t.project_id, 1000, cast(:label as text),
+       cast(:description as text), null, '[]', '[]', 'manual', 'suggested', cast(:reviewer as text)
+from   linker_tasks t
+where  t.job_id = :job_id and t.seq = :seq
+on conflict (job_id, seq, item) do nothing
+returning item;
+
+-- name: linker_entity
+select space, id, label, description, data
+from   linker_entities
+where  space = :space and id = :id;
+
+-- Projects.
+
+-- name: linker_add_project
+insert into linker_projects (owner_id, name, provider, language, candidates, auto_accept, lead,
+                             created_at)
+values (:owner_id, :name, :provider, :language, :candidates, :auto_accept, :lead, @now)
+returning id;
+
+-- name: linker_project_by_name
+select id, owner_id, name, provider, language, candidates, auto_accept, lead, created_at
+from   linker_projects
+where  owner_id = :owner_id and name = :name and deleted_at is null;
+
+-- name: linker_project
+select id, owner_id, name, provider, language, candidates, auto_accept, lead, created_at
+from   linker_projects
+where  id = :id and deleted_at is null;
+
+-- name: linker_projects
+-- Those that a person may see: all, or their own and those to which they are invited.
+select   id, owner_id, name, provider, language, candidates, auto_accept, lead, created_at
+from     linker_projects p
+where    deleted_at is null and id < :before
+         and (cast(:scope as text) is null or owner_id = cast(:scope as text)
+              or exists (select 1
+                         from   linker_readers r
+                         where  r.project_id = p.id and r.user_name = cast(:scope as text)))
+order by id desc
+limit    :limit;
+
+-- name: linker_change_project
+update linker_projects
+set    name = :name, candidates = :candidates, auto_accept = :auto_accept, lead = :lead
+where  id = :id and deleted_at is null
+returning id;
+
+-- name: linker_hide_project
+-- Before its jobs are deleted: nothing is added to it any more.
+update linker_projects
+set    deleted_at = @now
+where  id = :id and deleted_at is null
+returning id;
+
+-- name: linker_drop_project_readers
+delete from linker_readers
+where  project_id = :id
+returning project_id;
+
+-- name: linker_drop_project_tokens
+delete from linker_tokens
+where  project_id = :id
+returning id;
+
+-- name: linker_drop_project_datasets
+delete from linker_datasets
+where  project_id = :id
+returning id;
+
+-- name: linker_drop_project
+delete from linker_projects
+where  id = :id
+returning id;
+
+-- name: linker_add_reader
+insert into linker_readers (project_id, user_name)
+values (:project_id, :user_name)
+on conflict (project_id, user_name) do nothing
+returning project_id;
+
+-- name: linker_drop_reader
+delete from linker_readers
+where  project_id = :project_id and user_name = :user_name
+returning project_id;
+
+-- name: linker_readers_of
+select   user_name
+from     linker_readers
+where    project_id = :project_id
+order by user_name;
+
+-- name: linker_add_dataset
+insert into linker_datasets (project_id, name, file_id, mapping, created_at)
+select id, cast(:name as text), cast(:file_id as bigint), cast(:mapping as text), @now
+from   linker_projects
+where  id = :project_id and deleted_at is null
+returning id;
+
+-- name: linker_dataset_by_name
+select id, project_id, name, file_id, mapping, job_id, created_at
+from   linker_datasets
+where  project_id = :project_id and name = :name;
+
+-- name: linker_datasets_of
+select   id, project_id, name, file_id, mapping, job_id, created_at
+from     linker_datasets
+where    project_id = :project_id
+order by id;
+
+-- name: linker_link_dataset
+update linker_datasets
+set    job_id = :job_id
+where  id = :id and project_id = :project_id and job_id is null
+returning id;
+
+-- name: linker_claim_dataset
+-- Of two requests to match it, one starts the job; a minute later it may be tried again.
+update linker_datasets
+set    claimed_at = @now
+where  id = :id and job_id is null and (claimed_at is null or @seconds_since(claimed_at) > 60)
+returning id;
+
+-- name: linker_release_dataset
+update linker_datasets
+set    claimed_at = null
+where  id = :id and job_id is null
+returning id;
+
+-- name: linker_tasks_page
+-- In order of review: the best score first.
+select   job_id, seq, key, name, state, score, item, entry, reason, reviewer, reviewed_at
+from     linker_tasks
+where    project_id = :project_id and state = :state
+         and coalesce(score, -1) between :low and :high
+         and (coalesce(score, -1) < :score
+              or (coalesce(score, -1) = :score
+                  and (job_id > :job_id or (job_id = :job_id and seq > :seq))))
+order by coalesce(score, -1) desc, job_id, seq
+limit    :limit;
+
+-- name: linker_task_of
+select job_id, seq, key, name, state, score, item, entry, reason, reviewer, reviewed_at
+from   linker_tasks
+where  project_id = :project_id and job_id = :job_id and seq = :seq;
+
+-- name: linker_rematchable
+-- Those of these tasks that nobody decided about.
+select seq
+from   linker_tasks
+where  project_id = :project_id and job_id = :job_id and seq in (@each(:seqs, bigint))
+       and reviewed_at is null;
+
+-- name: linker_usage
+select coalesce(cast(sum(c.entries) as bigint), 0) as entries,
+       coalesce(cast(sum(c.calls) as bigint), 0) as calls
+from   linker_calls c
+where  c.job_id in (select job_id from linker_datasets where project_id = :project_id);
+
+-- name: linker_repeated_ids
+-- Ids that several entries of a project have.
+select   key, count(*) as entries
+from     linker_tasks
+where    project_id = :project_id
+group by key
+having   count(*) > 1
+order by entries desc, key
+limit    :limit;
+
+-- name: linker_links
+-- The entries of a project that were linked, or for which people said that there is no item.
+select   job_id, seq, key, item, entry, state
+from     linker_tasks
+where    project_id = :project_id and state in ('reviewed', 'auto_confirmed')
+         and (job_id > :job_id or (job_id = :job_id and seq > :seq))
+order by job_id, seq
+limit    :limit;
+
+-- name: linker_counts
+select   state, count(*) as entries
+from     linker_tasks
+where    project_id = :project_id
+group by state
+order by state;
+
+-- name: linker_linked
+select count(*) as entries
+from   linker_tasks
+where  project_id = :project_id and state in ('reviewed', 'auto_confirmed') and item is not null;
+
+-- The Reconciliation server: what it knows are the candidates of one project.
+
+-- name: linker_add_token
+insert into linker_tokens (project_id, hash, shown, created_by, created_at, expires_at)
+values (:project_id, :hash, :shown, :created_by, @now,
+        case when cast(:seconds as double precision) is null then null
+             else @after(:seconds) end)
+returning id;
+
+-- name: linker_revoke_token
+update linker_tokens
+set    revoked_at = @now
+where  id = :id and project_id = :project_id and revoked_at is null
+returning id;
+
+-- name: linker_tokens_of
+select   id, shown, created_by, created_at, expires_at, revoked_at
+from     linker_tokens
+where    project_id = :project_id
+order by id;
+
+-- name: linker_project_of_token
+-- While the token is neither expired nor revoked.
+select p.id, p.owner_id, p.name, p.provider, p.language, p.candidates, p.auto_accept, p.lead,
+       p.created_at
+from   linker_tokens t
+       join linker_projects p on p.id = t.project_id
+where  t.hash = :hash and t.revoked_at is null and p.deleted_at is null
+       and (t.expires_at is null or @seconds_until(t.expires_at) > 0);
+
+-- name: linker_entities_named
+-- Entities of a project with a name from `low` to below `high`, or exactly `same`.
+select   e.id, e.label, e.description, e.data
+from     linker_entities e
+where    e.space = :space
+         and e.id in (select n.id
+                      from   linker_entity_names n
+                      where  n.space = :space
+                             and ((n.folded >= :low and n.folded < :high) or n.folded = :same))
+         and exists (select 1
+                     from   linker_candidates c
+                     where  c.project_id = :project_id and c.item = e.id)
+order by length(e.id), e.id
+limit    :limit;
+
+-- name: linker_entities_by_id
+select   e.id, e.label, e.description, e.data
+from     linker_entities e
+where    e.space = :space and e.id in (@each(:ids, text))
+         and exists (select 1
+                     from   linker_candidates c
+                     where  c.project_id = :project_id and c.item = e.id)
+order by e.id;
+
+-- name: linker_decided
+-- The items that entries of this name were linked to.
+select   distinct t.item, t.name, c.label, c.description
+from     linker_tasks t
+         join linker_candidates c on c.job_id = t.job_id and c.seq = t.seq and c.item = t.item
+where    t.project_id = :project_id and t.folded = :folded
+         and t.state in ('reviewed', 'auto_confirmed')
+order by t.item
+limit    :limit;

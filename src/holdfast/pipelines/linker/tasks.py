@@ -1,0 +1,25 @@
+"""The words for what becomes of an entry."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class TaskState(StrEnum):
+    AWAITING_REVIEW = "awaiting_review"
+    AUTO_CONFIRMED = "auto_confirmed"
+    NO_CANDIDATES = "no_candidates_found"
+    REVIEWED = "reviewed"
+    FAILED = "failed"
+
+
+class CandidateStatus(StrEnum):
+    SUGGESTED = "suggested"
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+
+
+#: The columns of a job's results.
+COLUMNS = (
+    "id", "name", "state", "item", "label", "description", "score", "candidates", "reason"
+)  # fmt: skip

@@ -1,0 +1,1 @@
+"""What the pages of linker do, for programs: one router file per noun."""

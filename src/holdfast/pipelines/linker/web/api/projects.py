@@ -1,0 +1,277 @@
+"""Projects and their datasets: make, match, cancel, delete, share."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing, suppress
+from dataclasses import replace
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import Response, StreamingResponse
+
+from holdfast.api.cursors import Cursors
+from holdfast.api.dependencies import Parts
+from holdfast.api.identity import Operator, PartsOf, Person, Someone, ip_of
+from holdfast.api.jobs import JobRequest
+from holdfast.errors import NotThere, UserError
+from holdfast.model import ItemStatus, Job, JobState, Json
+from holdfast.pipelines.linker.entries import ColumnMapping, read_mapping
+from holdfast.pipelines.linker.guessing import guess_mapping
+from holdfast.pipelines.linker.linking import statement_lines
+from holdfast.pipelines.linker.options import mapping_text
+from holdfast.pipelines.linker.projects import (
+    Project,
+    ProjectRules,
+    add_dataset,
+    add_project,
+    change_project,
+    claim_dataset,
+    drop_project,
+    hide_project,
+    link_dataset,
+    release_dataset,
+    set_reader,
+)
+from holdfast.pipelines.linker.quickstatements import Style
+from holdfast.pipelines.linker.web.api.figures import LIVE, describe_project
+from holdfast.pipelines.linker.web.api.shapes import (
+    After,
+    NewDataset,
+    NewProject,
+    OwnProject,
+    PageSize,
+    ProjectChange,
+    ProjectLine,
+    ProjectList,
+    ProjectShape,
+    Started,
+    VisibleProject,
+    pipeline_of,
+    reads_of,
+)
+
+router = APIRouter(prefix="/api/projects", tags=["linker"])
+
+_LAST_ID = 2**62
+_JOBS_LOOKED_AT = 200
+UserName = Annotated[str, Path(min_length=1, max_length=200)]
+ItemId = Annotated[str | None, Query(max_length=20, alias="statedIn", examples=["Q36578"])]
+
+
+@router.get("", summary="List the projects")
+async def index(
+    person: Someone, parts: PartsOf, page_size: PageSize = 50, after: After = None
+) -> ProjectList:
+    """Newest first: your own, those you are invited to; admins and readers see all."""
+    cursors = Cursors(parts.secret, "linker projects", person.name, {})
+    before = cursors.read(after) or _LAST_ID
+    reads = reads_of(parts)
+    projects = await reads.projects(person.scope, before, page_size + 1)
+    lines = [
+        ProjectLine(
+            id=project.id,
+            owner_id=project.owner_id,
+            name=project.name,
+            provider=project.rules.provider,
+            states=await reads.counts(project.id),
+        )
+        for project in projects[:page_size]
+    ]
+    more = cursors.write(projects[page_size - 1].id) if len(projects) > page_size else None
+    return ProjectList(projects=lines, next=more)
+
+
+@router.post("", status_code=201, summary="Make a project")
+async def make(body: NewProject, person: Operator, parts: PartsOf) -> ProjectShape:
+    rules = ProjectRules(**body.model_dump(exclude={"name"}))
+    pipeline_of(parts).settings.require_contact(rules.checked().provider)
+    control = parts.control(person.name)
+    project = await control.change(add_project(person.name, body.name, rules))
+    return await describe_project(project, parts)
+
+
+@router.get("/{project_id}", summary="Show a project")
+async def show(project: VisibleProject, parts: PartsOf) -> ProjectShape:
+    """With its datasets and what became of their entries."""
+    return await describe_project(project, parts)
+
+
+@router.patch("/{project_id}", summary="Change a project")
+async def change(
+    project: OwnProject, body: ProjectChange, person: Operator, parts: PartsOf
+) -> ProjectShape:
+    """Thresholds count for entries that are matched from now on."""
+    given = body.model_dump(exclude_none=True)
+    name = given.pop("name", project.name)
+    rules = replace(project.rules, **given)
+    await parts.control(person.name).change(change_project(project, name, rules))
+    return await describe_project(await reads_of(parts).project(project.id, None), parts)
+
+
+@router.delete("/{project_id}", status_code=202, summary="Delete a project")
+async def delete(project: OwnProject, person: Operator, parts: PartsOf) -> Response:
+    """With its jobs, entries, candidates, files, exports and tokens; its audit stays. If the
+    request is interrupted, the jobs are still deleted; send it again for the rest."""
+    await parts.control(person.name).change(hide_project(project))
+    for dataset in await reads_of(parts).datasets(project.id):
+        await delete_dataset(dataset, project, person, parts)
+    await parts.control(person.name).change(drop_project(project))
+    return Response(status_code=202)
+
+
+async def delete_dataset(dataset: Json, project: Project, person: Person, parts: Parts) -> None:
+    job_id = dataset["job_id"] or await _job_of(dataset["id"], project, parts)
+    if job_id is not None:
+        with suppress(NotThere):  # somebody else has deleted it
+            await parts.deletions.jobs.begin(job_id, person.name)
+            await parts.deletions.jobs.delete(job_id)
+    if dataset["file_id"] is not None:
+        with suppress(UserError):  # it is gone, or another job reads it
+            await parts.deletions.delete_file(dataset["file_id"], None, person.name)
+
+
+@router.post("/{project_id}/datasets", status_code=201, summary="Add a dataset to a project")
+async def add(
+    project: OwnProject, body: NewDataset, person: Operator, parts: PartsOf
+) -> ProjectShape:
+    """Over a stored file. Its columns are checked now; its entries are matched by
+    `POST /api/projects/{project_id}/match`."""
+    file = await parts.console.files.file(body.file_id, person.scope)
+    mapping = _mapping(body, list(file.detected.get("columns", ())))
+    change = add_dataset(project, body.name or file.name, file.id, mapping)
+    await parts.control(person.name).change(change)
+    return await describe_project(project, parts)
+
+
+def _mapping(body: NewDataset, columns: list[str]) -> ColumnMapping:
+    if body.mapping is not None:
+        return read_mapping(body.mapping, columns)
+    guessed = guess_mapping(columns)
+    if guessed is None:
+        raise UserError(
+            "no column looks like one with names",
+            f"Send a mapping. Columns: {', '.join(columns[:20])}.",
+        )
+    return guessed
+
+
+@router.post("/{project_id}/match", status_code=202, summary="Match the entries of a project")
+async def match(project: OwnProject, request: Request, person: Operator, parts: PartsOf) -> Started:
+    """Starts the datasets that were not matched yet, and entries that failed again. Entries that
+    have a result, or a decision of a person, are left alone."""
+    return await match_project(project, ip_of(request), person, parts)
+
+
+async def match_project(project: Project, ip: str | None, person: Person, parts: Parts) -> Started:
+    pipeline_of(parts).settings.require_contact(project.rules.provider)
+    await parts.new_jobs.require_capacity(person)
+    started, again = [], 0
+    for dataset in await reads_of(parts).datasets(project.id):
+        if dataset["job_id"] is not None:
+            again += await _failed_again(dataset["job_id"], person, parts)
+        elif dataset["file_id"] is not None:
+            job_id = await _start(project, dataset, ip, person, parts)
+            started += [] if job_id is None else [job_id]
+    return Started(jobs=started, matched_again=again)
+
+
+async def _start(
+    project: Project, dataset: Json, ip: str | None, person: Person, parts: Parts
+) -> int | None:
+    """None: somebody else is starting it."""
+    control = parts.control(person.name)
+    if not await control.change(claim_dataset(dataset["id"])):
+        return None
+    job_id = await _job_of(dataset["id"], project, parts)
+    if job_id is None:
+        mapping = ColumnMapping(**dataset["mapping"])
+        request = JobRequest(
+            pipeline="linker",
+            file_ids=[dataset["file_id"]],
+            columns_are_confirmed=True,
+            options=project.job_options(mapping_text(mapping), dataset["id"]),
+            ip=ip,
+        )
+        try:
+            job_id = await parts.new_jobs.start(request, replace(person, name=project.owner_id))
+        except UserError:
+            await control.change(release_dataset(dataset["id"]))
+            raise
+    await control.change(link_dataset(project, dataset["id"], job_id))
+    return job_id
+
+
+async def _job_of(dataset_id: int, project: Project, parts: Parts) -> int | None:
+    """A job that was started before the dataset could be marked with it."""
+    jobs = await parts.console.jobs.page(project.owner_id, _JOBS_LOOKED_AT, None, [], ["linker"])
+    for job, _, _ in jobs:
+        options = job.given_options
+        if (options.get("dataset"), options.get("project")) == (dataset_id, project.id):
+            return job.id
+    return None
+
+
+async def _failed_again(job_id: int, person: Person, parts: Parts) -> int:
+    job = await _job(job_id, parts)
+    if job is None or job.state in (JobState.CANCELLED, JobState.DELETING):
+        return 0
+    return await parts.control(person.name).reprocess(job_id, [ItemStatus.ERROR])
+
+
+async def _job(job_id: int, parts: Parts) -> Job | None:
+    try:
+        return await parts.console.jobs.job(job_id, None)
+    except NotThere:
+        return None
+
+
+@router.post("/{project_id}/cancel", status_code=202, summary="Cancel the jobs of a project")
+async def cancel(project: OwnProject, person: Operator, parts: PartsOf) -> ProjectShape:
+    """Entries that were matched keep their results."""
+    for dataset in await reads_of(parts).datasets(project.id):
+        job = await _job(dataset["job_id"], parts) if dataset["job_id"] is not None else None
+        if job is not None and job.state in LIVE:
+            await parts.control(person.name).cancel(job.id)
+    return await describe_project(project, parts)
+
+
+@router.put("/{project_id}/readers/{user_name}", summary="Invite somebody to read a project")
+async def invite(
+    project: OwnProject, user_name: UserName, person: Operator, parts: PartsOf
+) -> ProjectShape:
+    await parts.console.people.user(user_name)
+    await parts.control(person.name).change(set_reader(project, user_name, True))
+    return await describe_project(project, parts)
+
+
+@router.delete("/{project_id}/readers/{user_name}", summary="Withdraw an invitation")
+async def withdraw(
+    project: OwnProject, user_name: UserName, person: Operator, parts: PartsOf
+) -> ProjectShape:
+    await parts.control(person.name).change(set_reader(project, user_name, False))
+    return await describe_project(project, parts)
+
+
+@router.get(
+    "/{project_id}/quickstatements",
+    summary="Export the links as QuickStatements",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"text/plain": {}}}},
+)
+async def quickstatements(
+    project: VisibleProject, parts: PartsOf, stated_in: ItemId = None
+) -> StreamingResponse:
+    """Entries that were linked, and new items for those that people said do not exist yet."""
+    try:
+        style = Style(project.rules.language, stated_in=stated_in)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+
+    async def lines() -> AsyncIterator[bytes]:
+        async with aclosing(statement_lines(parts.fetch, project.id, style)) as written:
+            async for line in written:
+                yield line.encode()
+
+    headers = {"Content-Disposition": f'attachment; filename="project-{project.id}.qs.txt"'}
+    return StreamingResponse(lines(), media_type="text/plain; charset=utf-8", headers=headers)

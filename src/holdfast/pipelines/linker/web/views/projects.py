@@ -1,0 +1,120 @@
+"""Projects: the list, and one with its datasets and figures."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Response
+
+from holdfast.api.identity import ip_of
+from holdfast.api.shapes import Id
+from holdfast.errors import UserError
+from holdfast.pipelines.linker.options import WIKIDATA
+from holdfast.pipelines.linker.projects import Project
+from holdfast.pipelines.linker.tasks import TaskState
+from holdfast.pipelines.linker.web.api import projects as api
+from holdfast.pipelines.linker.web.api.figures import LIVE, describe_project
+from holdfast.pipelines.linker.web.api.shapes import (
+    NewProject,
+    ProjectChange,
+    may_change,
+    own_project,
+    reads_of,
+    visible_project,
+)
+from holdfast.web.context import Visit, Visitor
+from holdfast.web.forms import OperatorPost, fields
+
+router = APIRouter(prefix="/linker")
+
+_PAGE_SIZE = 100
+
+
+@router.get("")
+async def index(visit: Visitor, after: Annotated[str | None, Query()] = None) -> Response:
+    page = await api.index(visit.person, visit.parts, _PAGE_SIZE, after)
+    return await visit.page(
+        "linker/projects.html", here="linker", projects=page.projects, next=page.next
+    )
+
+
+@router.post("")
+async def make(visit: OperatorPost) -> Response:
+    form = await fields(visit.request)
+    name, provider = form.get("name", "").strip(), form.get("provider", "").strip()
+    if not name:
+        raise UserError("the project has no name", "Give it one.")
+    body = NewProject(name=name, provider=provider or WIKIDATA)
+    project = await api.make(body, visit.person, visit.parts)
+    return visit.go(path_of(project.id), f"{project.name} is ready for datasets.")
+
+
+@router.get("/projects/{project_id}")
+async def show(project_id: Id, visit: Visitor) -> Response:
+    project = await visible_project(project_id, visit.person, visit.parts)
+    context = await _context(project, visit)
+    return await visit.page("linker/project.html", here="linker", **context)
+
+
+async def _context(project: Project, visit: Visit) -> dict[str, Any]:
+    shape = await describe_project(project, visit.parts)
+    live = any(dataset.job_state in {str(state) for state in LIVE} for dataset in shape.datasets)
+    return {
+        "project": shape,
+        "at": path_of(project.id),
+        "live": live,
+        "states": [str(state) for state in TaskState],
+        "waiting": any(dataset.job_id is None and dataset.file_id for dataset in shape.datasets),
+        "may_change": may_change(project, visit.person),
+        "repeated": await reads_of(visit.parts).repeated_ids(project.id),
+    }
+
+
+@router.post("/projects/{project_id}/match")
+async def match(project_id: Id, visit: OperatorPost) -> Response:
+    project = await own_project(project_id, visit.person, visit.parts)
+    started = await api.match_project(project, ip_of(visit.request), visit.person, visit.parts)
+    jobs = "1 job was" if len(started.jobs) == 1 else f"{len(started.jobs)} jobs were"
+    again = f" {started.matched_again:,} failed entries are tried again."
+    return visit.go(path_of(project_id), f"{jobs} started.{again if started.matched_again else ''}")
+
+
+@router.post("/projects/{project_id}/cancel")
+async def cancel(project_id: Id, visit: OperatorPost) -> Response:
+    project = await own_project(project_id, visit.person, visit.parts)
+    await api.cancel(project, visit.person, visit.parts)
+    return visit.go(path_of(project_id), "Cancelled. Entries that were matched keep their results.")
+
+
+@router.post("/projects/{project_id}/rules")
+async def change(project_id: Id, visit: OperatorPost) -> Response:
+    project = await own_project(project_id, visit.person, visit.parts)
+    form = await fields(visit.request)
+    try:
+        body = ProjectChange(
+            auto_accept=float(form.get("auto_accept") or project.rules.auto_accept),
+            lead=float(form.get("lead") or project.rules.lead),
+        )
+    except ValueError:
+        raise UserError("the thresholds are out of bounds", "50 to 101, and 0 to 100.") from None
+    await api.change(project, body, visit.person, visit.parts)
+    return visit.go(path_of(project_id), "Changed, for entries that are matched from now on.")
+
+
+@router.get("/projects/{project_id}/delete")
+async def ask_delete(project_id: Id, visit: Visitor) -> Response:
+    project = await own_project(project_id, visit.person, visit.parts)
+    return await visit.dialog(
+        "linker/ask_delete.html", here="linker", **await _context(project, visit)
+    )
+
+
+@router.post("/projects/{project_id}/delete")
+async def delete(project_id: Id, visit: OperatorPost) -> Response:
+    project = await own_project(project_id, visit.person, visit.parts)
+    await api.delete(project, visit.person, visit.parts)
+    return visit.go("/linker", f"{project.name} is deleted.")
+
+
+def path_of(project_id: int) -> str:
+    return f"/linker/projects/{project_id}"

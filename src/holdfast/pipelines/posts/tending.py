@@ -1,0 +1,75 @@
+"""Background work: parked messages come back, daily sums are made again, old rows go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.pipeline import Tx
+from holdfast.pipelines.posts.options import PostsOptions
+
+_EVENTS = 200
+_CHANGES = 5000
+_OLD = 1000
+#: A message that was sent again and got lost on the way is sent once more after this.
+_RESEND_SECONDS = 120.0
+_DAY_SECONDS = 86_400.0
+
+
+async def tend(tx: Tx, options: PostsOptions) -> bool:
+    more = [
+        await resend_due(tx) == _EVENTS,
+        await sum_changed_days(tx),
+        await _drop_old_errors(tx, options),
+        await _drop_old_batches(tx, options),
+    ]
+    return any(more)
+
+
+async def resend_due(tx: Tx) -> int:
+    """Sends messages that are due to their queues again, through the outbox."""
+    rows = await tx.fetch("posts_due_events", {"limit": _EVENTS})
+    if not rows:
+        return 0
+    keys = [row["key"] for row in rows]
+    await tx.take("posts_put_off_events", {"keys": keys, "seconds": _RESEND_SECONDS})
+    for row in rows:
+        # Without an id of its own, so that it is not taken for a message that came before.
+        await tx.send("", row["queue"], row["body"])
+    return len(rows)
+
+
+async def sum_changed_days(tx: Tx) -> bool:
+    rows = await tx.fetch("posts_changed_days", {"limit": _CHANGES})
+    for scope, day in sorted({(row["scope"], row["day"]) for row in rows}):
+        params = {"scope": scope, "day": day}
+        for query in ("drop_day", "sum_day", "drop_error_day", "sum_error_day"):
+            await tx.take(f"posts_{query}", params)
+    if rows:
+        await tx.take("posts_forget_changed_days", {"ids": [row["id"] for row in rows]})
+    return len(rows) == _CHANGES
+
+
+async def _drop_old_errors(tx: Tx, options: PostsOptions) -> bool:
+    if options.retain_errors_days is None:
+        return False
+    rows = await tx.fetch("posts_old_errors", _older(options.retain_errors_days))
+    if rows:
+        # The sums stay: they are small, and say how it was.
+        await tx.take("posts_delete_errors", {"ids": [row["id"] for row in rows]})
+    return len(rows) == _OLD
+
+
+async def _drop_old_batches(tx: Tx, options: PostsOptions) -> bool:
+    if options.retain_batches_days is None:
+        return False
+    rows = await tx.fetch("posts_old_batches", _older(options.retain_batches_days))
+    if rows:
+        ids = {"ids": [row["id"] for row in rows]}
+        await tx.take("posts_delete_batch_items", ids)
+        await tx.take("posts_delete_batches", ids)
+        await tx.take("posts_delete_events", {"keys": [row["batch_key"] for row in rows]})
+    return len(rows) == _OLD
+
+
+def _older(days: float) -> dict[str, Any]:
+    return {"ago": -days * _DAY_SECONDS, "limit": _OLD}

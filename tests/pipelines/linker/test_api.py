@@ -1,0 +1,130 @@
+"""Projects over HTTP, on each database: who sees them, matching, deciding, cancelling, deleting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.pipelines.linker.entity_world import EntityWorld
+from tests.pipelines.linker.linker_site import LinkerSite
+
+ADAMS = {"name": "Douglas Adams", "born": "1952-03-11", "type": "Q5"}
+NAMESAKE = {"name": "Douglas Adams"}
+NOBODY = {"name": "Xq Zzyx Wvuts"}
+
+
+@pytest.fixture
+def linker(database_url: str, tmp_path: Path, entity_world: EntityWorld) -> Iterator[LinkerSite]:
+    with LinkerSite(database_url, tmp_path, entity_world) as linker:
+        yield linker
+
+
+def test_project_from_upload_to_decisions(linker: LinkerSite) -> None:
+    ann = linker.person("ann")
+    project = linker.project(ann, [ADAMS, NAMESAKE, NAMESAKE, NOBODY])
+    assert project["state"] == "review_ready"
+    assert project["figures"]["states"] == {
+        "awaiting_review": 2, "auto_confirmed": 1, "no_candidates_found": 1, "reviewed": 0,
+        "failed": 0,
+    }  # fmt: skip
+    assert project["figures"]["callsPerEntry"] > 0
+    at = f"/api/projects/{project['id']}"
+    (first, second) = ann.get(f"{at}/tasks").json()["tasks"]
+    assert (first["seq"], second["seq"]) == (2, 3)
+    place = f"{at}/tasks/{first['jobId']}/{first['seq']}"
+    detail = ann.get(place).json()
+    assert detail["version"] == 0 and detail["candidates"][0]["item"] == "Q42"
+    assert detail["candidates"][0]["fields"][0]["note"] == "the same name"
+
+    body = {"action": "accept", "item": "Q42", "version": 0}
+    decided = ann.put(f"{place}/decision", json=body)
+    assert decided.status_code == 200, decided.text
+    assert (decided.json()["state"], decided.json()["item"]) == ("reviewed", "Q42")
+    assert ann.put(f"{place}/decision", json=body).status_code == 200, "sent twice, decided once"
+    root = linker.person("root", "admin")
+    late = root.put(f"{place}/decision", json={"action": "none", "version": 0})
+    assert late.status_code == 409 and "ann has decided" in late.json()["detail"]
+    undone = root.put(f"{place}/decision", json={"action": "undo", "version": 1})
+    assert undone.json()["state"] == "awaiting_review"
+
+    bulk = ann.post(f"{at}/tasks/review", json={"action": "accept_first", "low": 50})
+    assert bulk.json() == {"decided": 2, "more": False}
+    lines = ann.get(f"{at}/quickstatements").text.splitlines()
+    assert lines == ["Q42\tP569\t+1952-03-11T00:00:00Z/11"]
+    again = ann.post(f"{at}/match").json()
+    assert again == {"jobs": [], "matchedAgain": 0}, "entries with a result are left alone"
+    tasks = [{"jobId": first["jobId"], "seq": seq} for seq in (1, 2, 4)]
+    chosen = ann.post(f"{at}/tasks/match", json={"tasks": tasks})
+    assert chosen.json() == {"matchedAgain": 2, "leftAlone": 1}
+
+
+def test_project_is_seen_by_its_owner_and_those_invited(linker: LinkerSite) -> None:
+    ann, ben = linker.person("ann"), linker.person("ben")
+    project_id = ann.post("/api/projects", json={"name": "people"}).json()["id"]
+    at = f"/api/projects/{project_id}"
+    assert ben.get(at).status_code == 404
+    assert ben.get("/api/projects").json()["projects"] == []
+    assert linker.anybody().get(at).status_code == 401
+    assert ann.put(f"{at}/readers/ben").status_code == 200
+    assert ben.get(at).json()["readers"] == ["ben"]
+    assert ben.patch(at, json={"name": "mine"}).status_code == 403
+    assert ben.delete(at).status_code == 403
+    assert ann.patch(at, json={"autoAccept": 101}).json()["rules"]["autoAccept"] == 101
+    assert ann.delete(f"{at}/readers/ben").status_code == 200
+    assert ben.get(at).status_code == 404
+
+
+def test_deleted_project_leaves_nothing_but_its_audit(linker: LinkerSite) -> None:
+    ann = linker.person("ann")
+    project = linker.project(ann, [ADAMS, NAMESAKE])
+    other = linker.project(ann, [{"name": "Marie Curie"}], "other")
+    assert ann.delete(f"/api/projects/{project['id']}").status_code == 202
+    assert ann.get(f"/api/projects/{project['id']}").status_code == 404
+
+    async def left() -> dict[str, int]:
+        fetch = linker.site.parts.store.database.fetch
+        queries = {
+            name: f"select count(*) from {name}"
+            for name in ("linker_projects", "linker_datasets", "linker_tasks", "items", "files")
+        }
+        return {name: int((await fetch(query))[0][0]) for name, query in queries.items()}
+
+    assert linker.site.run(left()) == {
+        "linker_projects": 1, "linker_datasets": 1, "linker_tasks": 1, "items": 1, "files": 1,
+    }  # fmt: skip
+    assert ann.get(f"/api/projects/{other['id']}").json()["figures"]["states"]["failed"] == 0
+    root = linker.person("root", "admin")
+    audit = root.get("/api/audit").text
+    assert "linker.project_deleted" in audit and "ruling" not in audit
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_requests_that_cannot_be_right_are_refused(linker: LinkerSite) -> None:
+    ann = linker.person("ann")
+    made = ann.post("/api/projects", json={"name": "people"})
+    at = f"/api/projects/{made.json()['id']}"
+    assert ann.post("/api/projects", json={"name": "people"}).status_code == 409
+    for body in ({"name": ""}, {"name": "x", "provider": "ftp://x"}, {"name": "x", "lead": -1}):
+        assert ann.post("/api/projects", json=body).status_code in (400, 422), body
+    file = ann.post("/api/files", files={"file": ("a.csv", b"x,y\n1,2\n")}).json()
+    for mapping in (None, {"name": "z"}, {"name": "x", "dates": {"y": "born"}}, {"nme": "x"}):
+        refused = ann.post(f"{at}/datasets", json={"fileId": file["id"], "mapping": mapping})
+        assert refused.status_code == 422, refused.text
+    assert ann.get(f"{at}/tasks/1/1").status_code == 404
+    body = {"action": "accept", "item": "Q42", "version": 0}
+    assert ann.put(f"{at}/tasks/1/1/decision", json=body).status_code == 404
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_pages_show_the_project_and_its_entries(linker: LinkerSite) -> None:
+    ann = linker.person("ann")
+    assert "No projects yet" in ann.get("/linker").text
+    project = linker.project(ann, [ADAMS, {"name": "<b>Douglas</b> Adams"}, NAMESAKE])
+    page = ann.get(f"/linker/projects/{project['id']}").text
+    assert "Review" in page and "people.jsonl" in page
+    review = ann.get(f"/linker/projects/{project['id']}/review").text
+    assert 'data-item="Q42"' in review and "<b>Douglas" not in review
+    delete = ann.get(f"/linker/projects/{project['id']}/delete").text
+    assert "<strong>3</strong> entries" in delete

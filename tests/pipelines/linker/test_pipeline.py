@@ -1,0 +1,156 @@
+"""A job of linker: entries in, tasks and candidates out, and people's decisions about them."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import UserError
+from holdfast.rulings import OutdatedRuling
+from tests.command import HoldfastCommand
+from tests.pipelines.linker.labelled import AGENT
+from tests.pipelines.linker.scene import LinkerScene, read_csv
+from tests.pipelines.linker.wikidata_server import WikidataServer, html
+
+ADAMS = {"name": "Douglas Adams", "born": "1952-03-11", "type": "Q5"}
+NAMESAKE = {"name": "Douglas Adams"}
+NOBODY = {"name": "Xq Zzyx Wvuts"}
+
+
+async def test_entries_end_as_tasks_with_candidates(scene: LinkerScene) -> None:
+    project = await scene.project()
+    job = await scene.matched([ADAMS, NAMESAKE, NOBODY, {"born": "1952"}], project=project.id)
+    assert job.state == "DONE"
+    assert await scene.states(job) == [
+        (1, "auto_confirmed", "Q42", None),
+        (2, "awaiting_review", None, None),
+        (3, "no_candidates_found", None, None),
+        (4, "failed", None, None),
+    ]
+    assert (await scene.candidates(job, 1))["Q42"] == "accepted"
+    assert (await scene.candidates(job, 2))["Q42"] == "suggested"
+    assert await scene.candidates(job, 3) == {}
+    assert (await scene.store.reads.counters(job.id)).error == 1
+    (fields,) = (
+        await scene.fetch("select fields from linker_candidates where seq = 1 and item = 'Q42'")
+    )[0]
+    assert '"field":"P569"' in fields and "the same name" in fields
+
+
+async def test_repeated_names_are_looked_up_once(
+    scene: LinkerScene, wikidata: WikidataServer
+) -> None:
+    await scene.matched([ADAMS] * 20)
+    assert len(wikidata.calls("wbsearchentities")) == 1
+    calls = len(wikidata.log)
+    assert calls <= 6
+    ((entries, counted),) = await scene.fetch("select sum(entries), sum(calls) from linker_calls")
+    assert (entries, counted) == (20, calls)
+    await scene.matched([ADAMS, *[NAMESAKE] * 2])
+    assert len(wikidata.log) == calls, "a later job uses the cache"
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_throttling_closes_the_gate_and_uses_up_no_attempt(
+    scene: LinkerScene, wikidata: WikidataServer
+) -> None:
+    troubles = [html(429, {"Retry-After": "1"})]
+    wikidata.trouble = lambda params, number: troubles.pop() if troubles else None
+    job = await scene.matched([ADAMS])
+    assert (await scene.states(job))[0][1:3] == ("auto_confirmed", "Q42")
+    assert (await scene.fetch("select attempts from outcomes"))[0][0] == 1
+
+
+async def test_decisions_are_kept_beside_the_result(scene: LinkerScene) -> None:
+    project = await scene.project()
+    job = await scene.matched([ADAMS, NAMESAKE, NAMESAKE], project=project.id)
+    ruling = await scene.decide(job, 2, "choose", "Q42")
+    assert ruling.changes["item"] == "Q42" and ruling.changes["state"] == "reviewed"
+    await scene.decide(job, 1, "reject")
+    await scene.decide(job, 3, "choose", "https://www.wikidata.org/wiki/Q937")
+    assert await scene.states(job) == [
+        (1, "reviewed", None, "ann"),
+        (2, "reviewed", "Q42", "ann"),
+        (3, "reviewed", "Q937", "ann"),
+    ]
+    assert set((await scene.candidates(job, 1)).values()) == {"rejected"}
+    assert (await scene.candidates(job, 3))["Q937"] == "accepted"
+    with pytest.raises(OutdatedRuling, match="ann has decided"):
+        await scene.decide(job, 2, "reject", by="ben")
+    assert (await scene.states(job))[1] == (2, "reviewed", "Q42", "ann")
+
+
+async def test_decision_is_revoked_and_survives_another_match(scene: LinkerScene) -> None:
+    job = await scene.matched([ADAMS, NAMESAKE])
+    await scene.decide(job, 1, "reject")
+    await scene.decide(job, 2, "choose", "Q937")
+    await scene.control.reprocess_items(job.id, [1, 2])
+    await scene.work()
+    assert [state[:3] for state in await scene.states(job)] == [
+        (1, "reviewed", None),
+        (2, "reviewed", "Q937"),
+    ]
+    await scene.decide(job, 1, "revoke", version=1)
+    await scene.decide(job, 2, "revoke", version=1)
+    assert [state[:3] for state in await scene.states(job)] == [
+        (1, "auto_confirmed", "Q42"),
+        (2, "awaiting_review", None),
+    ]
+    assert (await scene.candidates(job, 1))["Q42"] == "accepted"
+
+
+async def test_one_candidate_is_rejected_and_the_entry_still_waits(scene: LinkerScene) -> None:
+    job = await scene.matched([ADAMS])
+    await scene.decide(job, 1, "edit", {"reject": "Q42"})
+    assert (await scene.states(job))[0][1:3] == ("awaiting_review", None)
+    assert (await scene.candidates(job, 1))["Q42"] == "rejected"
+
+
+async def test_decision_for_something_that_is_not_an_item_is_refused(scene: LinkerScene) -> None:
+    job = await scene.matched([ADAMS])
+    for value in (None, "", "P31", "42", {"item": 3}, "Q0"):
+        with pytest.raises(UserError):
+            await scene.decide(job, 1, "choose", value)
+
+
+async def test_job_of_somebody_else_adds_nothing_to_a_project(scene: LinkerScene) -> None:
+    job = await scene.matched([ADAMS], project=999)
+    assert await scene.fetch(
+        "select project_id from linker_tasks where job_id = :job", job=job.id
+    ) == [(None,)]
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_command_matches_a_file_and_continues_it(
+    holdfast_command: HoldfastCommand, wikidata: WikidataServer, tmp_path: Path
+) -> None:
+    (tmp_path / "people.csv").write_text(
+        "id,name,born,type\n1,Douglas Adams,1952-03-11,Q5\n2,Douglas Adams,,\n3,Xq Zzyx,,\n"
+    )
+    env = {
+        "HOLDFAST_LINKER_WIKIDATA_URL": wikidata.url,
+        "HOLDFAST_LINKER_SPACING_SECONDS": "0",
+        "HOLDFAST_HTTP_USER_AGENT": AGENT,
+        "HOLDFAST_ALLOW_PRIVATE_ADDRESSES": "true",
+        "HOLDFAST_WORKERS": "1",
+    }
+    words = ("linker", "match", "people.csv", "--out", "links.csv")
+    finished = await asyncio.to_thread(holdfast_command.run, *words, env=env, cwd=tmp_path)
+    assert finished.returncode == 0, finished.stderr
+    assert "date P569: born" in finished.stderr
+    rows = read_csv(tmp_path / "links.csv")
+    assert [(row["id"], row["state"], row["item"]) for row in rows] == [
+        ("1", "auto_confirmed", "Q42"),
+        ("2", "awaiting_review", ""),
+        ("3", "no_candidates_found", ""),
+    ]
+    calls = len(wikidata.log)
+    again = await asyncio.to_thread(holdfast_command.run, *words, env=env, cwd=tmp_path)
+    assert again.returncode == 0 and "already done" in again.stderr
+    assert len(wikidata.log) == calls
+    words = ("linker", "quickstatements", "people", "--out", "links.qs")
+    written = await asyncio.to_thread(holdfast_command.run, *words, env=env, cwd=tmp_path)
+    assert written.returncode == 0, written.stderr
+    assert (tmp_path / "links.qs").read_text() == "Q42\tP569\t+1952-03-11T00:00:00Z/11\n"

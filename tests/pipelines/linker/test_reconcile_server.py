@@ -1,0 +1,108 @@
+"""Our own Reconciliation server over HTTP, checked by the schemas and by our own client."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.pipelines.linker.entity_world import EntityWorld
+from tests.pipelines.linker.linker_site import LinkerSite
+from tests.pipelines.linker.schemas import (
+    MANIFEST,
+    RESULTS,
+    SUGGESTED_ENTITIES,
+    SUGGESTED_NAMED,
+    check,
+)
+
+ADAMS = {"name": "Douglas Adams", "born": "1952-03-11", "type": "Q5"}
+
+
+@pytest.fixture
+def linker(database_url: str, tmp_path: Path, entity_world: EntityWorld) -> Iterator[LinkerSite]:
+    with LinkerSite(database_url, tmp_path, entity_world) as linker:
+        yield linker
+
+
+def test_openrefine_reads_what_people_decided(linker: LinkerSite) -> None:
+    ann = linker.person("ann")
+    project = linker.project(ann, [ADAMS, {"name": "Doug, author of the Guide"}])
+    at = f"/api/projects/{project['id']}"
+    job_id = project["datasets"][0]["jobId"]
+    body = {"action": "accept", "item": "Q42", "version": 0}
+    assert ann.put(f"{at}/tasks/{job_id}/2/decision", json=body).status_code == 200
+    made = ann.post(f"{at}/tokens", json={}).json()
+    anybody = linker.anybody()
+    manifest = anybody.get(made["url"])
+    check(MANIFEST, manifest.json())
+    assert manifest.headers["access-control-allow-origin"] == "*"
+    assert "access-control-allow-origin" not in ann.get(at).headers
+
+    def ask(**queries: Any) -> Any:
+        reply = anybody.post(made["url"], data={"queries": json.dumps(queries)})
+        assert reply.status_code == 200, reply.text
+        check(RESULTS, reply.json())
+        return reply.json()
+
+    answers = ask(
+        q0={"query": "doug, author of the guide"},
+        q1={"query": "ADAMS Douglas", "properties": [{"pid": "P569", "v": "1952-03-11"}]},
+        q2={"query": "Somebody Else Entirely"},
+    )
+    first = answers["q0"]["result"][0]
+    assert (first["id"], first["match"], first["score"]) == ("Q42", True, 100.0)
+    assert answers["q1"]["result"][0]["id"] == "Q42"
+    assert answers["q2"]["result"] == []
+    by_get = anybody.get(made["url"], params={"queries": '{"q":{"query":"Douglas Adams"}}'})
+    assert by_get.json()["q"]["result"][0]["id"] == "Q42"
+
+    suggested = anybody.get(f"{made['url']}/suggest/entity", params={"prefix": "dougl"}).json()
+    check(SUGGESTED_ENTITIES, suggested)
+    assert suggested["result"][0]["id"] == "Q42"
+    for kind in ("type", "property"):
+        check(SUGGESTED_NAMED, anybody.get(f"{made['url']}/suggest/{kind}?prefix=").json())
+    shown = anybody.get(f"{made['url']}/preview?id=Q42")
+    assert "Douglas Adams" in shown.text
+    assert "frame-ancestors *" in shown.headers["content-security-policy"]
+    assert anybody.get(f"{made['url']}/flyout/entity?id=Q42").json()["id"] == "Q42"
+    assert anybody.get(f"{made['url']}/preview?id=Q1").status_code == 404
+
+    assert ann.delete(f"{at}/tokens/{made['id']}").status_code == 204
+    late = anybody.get(made["url"])
+    assert late.status_code == 401 and late.headers["access-control-allow-origin"] == "*"
+    assert ann.delete(f"{at}/tokens/{made['id']}").status_code == 404
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_wrong_requests_are_refused_by_the_protocol(linker: LinkerSite) -> None:
+    ann = linker.person("ann")
+    project_id = ann.post("/api/projects", json={"name": "people"}).json()["id"]
+    url = ann.post(f"/api/projects/{project_id}/tokens", json={"days": 1}).json()["url"]
+    anybody = linker.anybody()
+    many = {f"q{number}": {"query": "x"} for number in range(1000)}
+    for queries, status in (
+        (json.dumps(many), 413),
+        ('{"q": {"query": "x", "colour": "red"}}', 400),
+        ("not json", 400),
+        ("[]", 400),
+    ):
+        reply = anybody.post(url, data={"queries": queries})
+        assert reply.status_code == status, reply.text
+        assert reply.headers["access-control-allow-origin"] == "*"
+    assert anybody.get(f"{url}x").status_code == 401
+    assert anybody.get(f"{url}/suggest/colour").status_code == 400
+
+    async def expire() -> None:
+        await linker.site.parts.store.plans.tend(_expire)
+
+    linker.site.run(expire())
+    assert anybody.get(url).status_code == 401
+
+
+async def _expire(tx: Any) -> bool:
+    await tx.execute("update linker_tokens set expires_at = created_at")
+    return False
