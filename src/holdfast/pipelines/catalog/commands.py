@@ -131,6 +131,8 @@ def shops(as_json: bool = JSON) -> None:
     rows = _fetched("catalog_providers")
     for row in rows:
         row["settings"] = orjson.loads(row["settings"])
+        # They may have keys in them.
+        row["settings"]["headers"] = sorted(row["settings"].pop("headers", ()))
     if as_json:
         print_json(rows)
         return
