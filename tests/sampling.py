@@ -30,6 +30,7 @@ SHARES = {
     "tests/messaging/": 0.4,
     "tests/ops/": 0.4,
     "tests/pipelines/meetings/": 0.4,
+    "tests/pipelines/posts/": 0.4,
 }
 
 

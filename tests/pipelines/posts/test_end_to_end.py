@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import orjson
 import zstandard
 
@@ -50,3 +52,52 @@ async def test_events_of_every_format_end_in_the_right_rows(scene: Scene) -> Non
     assert len(counts) == 5
     assert (counts[first]["success_count"], counts[first]["error_count"]) == (2, 1)
     assert counts[first]["errors"] == [{"content_id": "3", "error": "RATE_LIMITED"}]
+
+
+async def test_unknown_message_becomes_a_dead_letter_and_the_next_is_taken(scene: Scene) -> None:
+    path = await scene.put("a.json", [])
+    async with scene.consuming():
+        await scene.send(b'{"payload": null}')
+        await scene.send(scene.event(path))
+        await scene.until_events(1, "TAKEN")
+        async with scene.connection.channel() as channel:
+            name = f"{scene.environment['HOLDFAST_QUEUE_PREFIX']}.dead"
+            queue = await channel.get_queue(name, ensure=False)
+            await scene.until(lambda: _has_one(scene, name))
+            letter = await queue.get()
+            await letter.ack()
+    assert letter.body == b'{"payload": null}'
+    assert letter.headers["x-holdfast-code"] == "UNKNOWN_FORMAT"
+
+
+async def _has_one(scene: Scene, name: str) -> bool:
+    async with scene.connection.channel() as channel:
+        declared = await channel.declare_queue(name, passive=True)
+        return bool(declared.declaration_result.message_count)
+
+
+async def test_metrics_count_what_happened(scene: Scene) -> None:
+    items = [post(1), failed_post(2, "TIMEOUT"), failed_post(3, "ODD"), {"meta": {}}]
+    path = await scene.put("a.json", items)
+    async with scene.consuming() as pipeline:
+        await scene.send(scene.event(path, content_count=50))
+        await scene.send(scene.event(path))
+        await scene.until_events(1, "TAKEN")
+        await scene.until(lambda: _is_read(scene))
+        await scene.work(pipeline)
+    metrics = pipeline.metrics
+
+    def count(counter: Any, *labels: str) -> float:
+        return float(counter.labels(*labels)._value.get())
+
+    assert count(metrics.events, "event", "taken") == 1
+    assert [count(metrics.items, "tiktok", name) for name in ("success", "error", "failed")] == [
+        1, 2, 1,
+    ]  # fmt: skip
+    assert count(metrics.errors, "TIMEOUT", "network") == 1
+    assert count(metrics.errors, "OTHER", "generic") == 1
+    assert [count(metrics.warnings, kind) for kind in ("size", "count")] == [1, 1]
+
+
+async def _is_read(scene: Scene) -> bool:
+    return await scene.waiting() == 0

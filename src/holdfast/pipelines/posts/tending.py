@@ -42,7 +42,7 @@ async def sum_changed_days(tx: Tx) -> bool:
     rows = await tx.fetch("posts_changed_days", {"limit": _CHANGES})
     for scope, day in sorted({(row["scope"], row["day"]) for row in rows}):
         params = {"scope": scope, "day": day}
-        for query in ("drop_day", "sum_day", "drop_error_day", "sum_error_day"):
+        for query in ("drop_day", "sum_day", "sum_error_day"):
             await tx.take(f"posts_{query}", params)
     if rows:
         await tx.take("posts_forget_changed_days", {"ids": [row["id"] for row in rows]})

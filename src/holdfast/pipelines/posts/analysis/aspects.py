@@ -69,10 +69,13 @@ def aspects_of(prepared: Prepared, whole: Sentiment, judge: Judge) -> dict[str, 
     """The sentiment of each aspect that is mentioned, from the words around it. Without any, the
     whole post is about the brand in general."""
     scores: dict[Aspect, list[tuple[float, float]]] = {}
+    judged = {prepared.text: whole}  # the windows of a short post are the whole of it
     for number, (aspect, window) in enumerate(_mentions(prepared)):
         if number == _WINDOWS:
             break
-        sentiment = judge(window)
+        if window not in judged:
+            judged[window] = judge(window)
+        sentiment = judged[window]
         scores.setdefault(aspect, []).append((sentiment.score, sentiment.confidence))
     if not scores:
         return {str(Aspect.GENERAL): _described([(whole.score, whole.confidence)])}

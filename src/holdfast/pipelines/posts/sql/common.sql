@@ -256,17 +256,16 @@ group by scope, day, platform, coalesce(overall_sentiment, 'NOT_ANALYSED'), prim
          coalesce(risk_level, 'UNKNOWN')
 returning scope;
 
--- name: posts_drop_error_day
-delete from posts_error_days
-where  scope = :scope and day = :day
-returning scope;
-
 -- name: posts_sum_error_day
+-- A count never falls: rows that retention has removed were counted before.
 insert into posts_error_days (scope, day, platform, code, category, errors)
 select   scope, day, platform, error_code, error_category, count(*)
 from     posts_crawl_errors
 where    scope = :scope and day = :day
 group by scope, day, platform, error_code, error_category
+on conflict (scope, day, platform, code, category) do update
+set      errors = case when excluded.errors > posts_error_days.errors
+                       then excluded.errors else posts_error_days.errors end
 returning scope;
 
 -- Retention.
