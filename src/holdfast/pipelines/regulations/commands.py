@@ -132,9 +132,7 @@ def backfill(
     restart: bool = typer.Option(
         False, "--restart", help="Begin at the beginning, not where the last run stopped."
     ),
-    sentinel: bool = typer.Option(
-        False, "--sentinel", help="A daily pass: it reads what is new and goes before backfills."
-    ),
+    sentinel: bool = typer.Option(False, "--sentinel", help="A daily pass: it reads what is new."),
     run_by: str | None = typer.Option(None, "--run-by", help="Who asked for the run."),
     dry_run: bool = typer.Option(False, "--dry-run", help="Discover and count, and queue nothing."),
     file: Path | None = SOURCES_FILE,
