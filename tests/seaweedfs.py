@@ -88,6 +88,15 @@ class S3Server:
         self._watchdog = Watchdog(self._process.pid, self.folder, "KILL")
         self._wait_until_ready()
 
+    def stop(self) -> None:
+        """Stops the server in order; `start` finds what it had."""
+        process, self._process = self._process, None
+        if process is not None:
+            if self._watchdog is not None:
+                self._watchdog.dismiss()
+            process.terminate()
+            process.wait()
+
     def close(self) -> None:
         """Stops the server and removes everything it had. It is killed: a shutdown in order takes
         seconds and saves what is not needed any more."""

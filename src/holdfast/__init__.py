@@ -14,6 +14,7 @@ from holdfast.model import (
     Outcome,
     Page,
     Record,
+    Schedule,
     Standing,
 )
 from holdfast.options import Option
@@ -80,6 +81,7 @@ __all__ = [
     "Ruled",
     "Ruling",
     "RulingKind",
+    "Schedule",
     "Settled",
     "Skip",
     "Standing",

@@ -134,6 +134,17 @@ class Gate:
 
 
 @dataclass(frozen=True, slots=True)
+class Schedule:
+    """A schedule that a pipeline brings: `Schedule("weather-daily", "0 6 * * *", "Europe/Zagreb")`.
+    Set once, when the pipeline is on; a person may change or remove it."""
+
+    name: str
+    cron: str
+    zone: str = "UTC"
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """One record of a page, as the source returned it.
 

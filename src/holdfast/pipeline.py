@@ -21,7 +21,7 @@ from holdfast.errors import ErrorCode, PipelineError, RetryClass
 from holdfast.flags import FlagValue
 from holdfast.loader import CacheHandle, Loader
 from holdfast.model import Gate as Gate
-from holdfast.model import ItemStatus, Job, Json, Lane, NothingYet, Page, Standing
+from holdfast.model import ItemStatus, Job, Json, Lane, NothingYet, Page, Schedule, Standing
 from holdfast.options import Option
 from holdfast.orders import Conclusion, Planned
 from holdfast.rulings import Ruled
@@ -284,6 +284,7 @@ class Pipeline:
     #: Delays between attempts. One for both "soon" and "later", or by kind: "soon", "later",
     #: "throttle", "not_found". What is not set comes from the settings.
     backoff: Backoff | Mapping[str, Backoff] | None = None
+    schedules: Sequence[Schedule] = ()  # set by the first worker, once
     loaders: Mapping[str, Loader] = {}  # what ctx.load(name, key) looks up in batches
     schema: Sequence[str] = ()  # statements that create missing tables that `save` writes
     slice_pages: int | None = None  # maximum number of pages in one slice of discovery

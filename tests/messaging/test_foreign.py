@@ -17,9 +17,9 @@ from aio_pika.exceptions import ChannelNotFoundEntity
 from holdfast import Pipeline, Record
 from holdfast.cli.broker_composition import accepting
 from holdfast.clock import system_random
-from holdfast.consumers import BadMessage, Binding, Incoming, QueueConsumer
+from holdfast.consumers import BadMessage, Binding, Incoming, QueueConsumer, Topic
 from holdfast.engine.control import Control
-from holdfast.errors import PipelineError
+from holdfast.errors import FilesGone, PipelineError
 from holdfast.messaging.broker import Broker
 from holdfast.messaging.foreign import ForeignConsumer, ForeignQueue
 from holdfast.observe.metrics import Metrics
@@ -189,3 +189,33 @@ def test_our_own_queues_are_refused(broker: Broker) -> None:
             ForeignQueue(broker.topology, QueueConsumer(name, take_orders))
     with pytest.raises(PipelineError, match="prefetch 0"):
         QueueConsumer("orders", take_orders, prefetch=0)
+
+
+async def test_what_is_prepared_reaches_the_transaction_and_topics_have_jobs_of_their_own(
+    desk: Desk,
+) -> None:
+    tries = 0
+
+    async def prepare(message: Incoming) -> str:
+        nonlocal tries
+        tries += 1
+        if tries < 3:
+            raise FilesGone("the bucket is away")
+        return f"shop {message.json()['shop']}"
+
+    async def take(tx: Any, message: Incoming) -> Topic:
+        return Topic(message.prepared, [Record({"shop": message.prepared})])
+
+    async def topics() -> list[Any]:
+        return await fetch(desk.store, "select topic, standing from jobs order by topic")
+
+    async with desk.reading(take, prepare=prepare, prefetch=1):
+        for shop in (1, 2, 1):
+            await desk.send(b'{"shop": %d}' % shop)
+        await until(_when(topics, [("shop 1", 1), ("shop 2", 1)]))
+        await until(_when(lambda: _items(desk.store), 3))
+    assert tries == 5, "a file store that is away costs no message its tries"
+
+
+async def _items(store: Store) -> int:
+    return len(await fetch(store, "select 1 from items"))

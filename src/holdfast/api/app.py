@@ -43,7 +43,6 @@ from holdfast.api.dependencies import Parts
 from holdfast.api.identity import Someone
 from holdfast.api.middleware import AllowedHosts, Encrypted, RequestLimits, SecurityHeaders, Traced
 from holdfast.api.problems import RESPONSES, Problem, add_handlers
-from holdfast.console.item_lists import PendingScope
 from holdfast.engine.upkeep import every
 
 ROUTERS = (
@@ -116,9 +115,6 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     async def clear_leftovers() -> None:
         await runners.leftovers.clear(parts.clock.now(), _CLEAN_UP_SECONDS * 2)
 
-    async def read_pending_count() -> None:
-        await parts.item_lists.pending_count(PendingScope(None))
-
     loops = [
         every(_LOOK_SECONDS, runners.uploads.look, log, "intake"),
         every(_LOOK_SECONDS, runners.exports.look, log, "exports"),
@@ -126,7 +122,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         every(_SCAN_SECONDS, parts.scans.look, log, "adapters"),
         every(_LOOK_SECONDS, parts.deletions.look, log, "delete"),
         every(_LOOK_SECONDS, parts.feed.read, log, "live"),
-        every(_COUNT_SECONDS, read_pending_count, log, "pending items"),
+        every(_COUNT_SECONDS, parts.item_lists.measure_pending, log, "pending items"),
         every(_CLEAN_UP_SECONDS, console.people.forget_expired, log, "sessions"),
         every(_CLEAN_UP_SECONDS, console.idempotency.forget_requests, log, "requests"),
         every(_CLEAN_UP_SECONDS, clear_leftovers, log, "leftovers"),

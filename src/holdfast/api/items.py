@@ -125,7 +125,7 @@ class ItemDetail(Shape):
     attempts_before: list[AttemptShape] = Field(description="Earlier attempts, in order.")
     dead_letters: list[dict[str, Any]]
     evidence: list[EvidenceShape] = Field(description="What its pipeline keeps of it.")
-    events: list[EventShape] = Field(description="Events of its job.")
+    events: list[EventShape] = Field(description="What people did to it, oldest first.")
     why: Why | None = Field(description="Why it is not being processed.")
 
 
@@ -184,8 +184,14 @@ async def _detail(item: dict[str, Any], job: Job, parts: Parts) -> ItemDetail:
         for attempt in await parts.console.items.attempts(job.id, seq)
     ]
     events = [
-        EventShape(**event | {"detail": orjson.loads(event["detail"])})
-        for event in await parts.console.audit.of_job(job.id)
+        EventShape(
+            actor=event["actor"],
+            action=event["action"],
+            subject=event["subject"],
+            detail=orjson.loads(event["detail"]),
+            at=event["at"],
+        )
+        for event in await parts.console.audit.of_item(job.id, seq)
     ]
     reason = await why_item_waits(parts.console, job, item, parts.options.worker_lost_seconds)
     status, code, message = _status_of(item, job)

@@ -5,8 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import structlog
 import typer
@@ -31,7 +36,6 @@ from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
 from holdfast.store import Store
 from holdfast.stored_files import UPLOADS
-from holdfast.tables.files import content_key
 
 _STOP_SECONDS = 6.5  # the server takes up to five to finish its requests
 _DEMO_DIR = ".holdfast/demo"
@@ -150,23 +154,44 @@ async def _fill(store: Store, loaded: dict[str, Pipeline], settings: Settings, l
     write_shopping_list(path)
     errors.print(f"Sample file to upload: {path}", markup=False)
     control = Control(store, "admin", log)
+    uploads = _Uploads(store, control, file_access(settings))
     if not await open_console(store).jobs.page(None, 1):
-        await _start_jobs(store, control, loaded, file_access(settings), path)
+        table = {"names": _DEMO_NAMES}
+        content = path.read_bytes()
+        await uploads.start(loaded["prices"], path.name, content, list(_DEMO_NAMES), table, {})
+        await control.start_discovery(loaded["catalogue"], {})
     for name, part in demo_parts().items():
-        await part.fill(Sample(control, loaded[name], store.fetch))
+        upload = partial(uploads.start_csv, loaded[name])
+        await part.fill(Sample(control, loaded[name], store.fetch, upload))
 
 
-async def _start_jobs(
-    store: Store, control: Control, loaded: dict[str, Pipeline], files: FileAccess, path: Path
-) -> None:
-    key = content_key(path)
-    detected = {"format": "csv", "columns": list(_DEMO_NAMES), "notes": []}
-    stored = new_key(UPLOADS)
-    await files.store.put(stored, path.read_bytes(), max_bytes=files.max_bytes)
-    new = NewFile("admin", path.name, "upload", stored, path.stat().st_size, key, detected)
-    origin = Origin(file_id=await open_console(store).files.add_file(new))
-    upload = NewUpload(
-        loaded["prices"], path.name, stored, key, table={"names": _DEMO_NAMES}, origin=origin
-    )
-    await control.start_upload(upload)
-    await control.start_discovery(loaded["catalogue"], {})
+@dataclass(frozen=True, slots=True)
+class _Uploads:
+    """Starts jobs over files that the demo brings."""
+
+    store: Store
+    control: Control
+    files: FileAccess
+
+    async def start_csv(
+        self, pipeline: Pipeline, name: str, text: str, options: Mapping[str, Any]
+    ) -> int:
+        columns = text.partition("\n")[0].split(",")
+        return await self.start(pipeline, name, text.encode(), columns, {}, options)
+
+    async def start(
+        self,
+        pipeline: Pipeline,
+        name: str,
+        content: bytes,
+        columns: Sequence[str],
+        table: Mapping[str, Any],
+        options: Mapping[str, Any],
+    ) -> int:
+        key, stored = sha256(content).hexdigest(), new_key(UPLOADS)
+        await self.files.store.put(stored, content, max_bytes=self.files.max_bytes)
+        detected = {"format": "csv", "columns": list(columns), "notes": []}
+        new = NewFile("admin", name, "upload", stored, len(content), key, detected)
+        origin = Origin(file_id=await open_console(self.store).files.add_file(new))
+        upload = NewUpload(pipeline, name, stored, key, table=table, options=options, origin=origin)
+        return await self.control.start_upload(upload)

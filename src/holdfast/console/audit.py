@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
+
 from holdfast.store.database import Database
 from holdfast.store.rows import LAST_ID, fields_of
 
@@ -24,6 +26,13 @@ class AuditLog:
         }
         return [fields_of(row) for row in await self._database.fetch("audit_page", params)]
 
-    async def of_job(self, job_id: int) -> list[dict[str, Any]]:
-        rows = await self._database.fetch("audit_of_job", {"job_id": job_id})
-        return [fields_of(row) for row in rows]
+    async def of_item(self, job_id: int, seq: int) -> list[dict[str, Any]]:
+        """What people did to the item, oldest first."""
+        params = {"job_id": job_id, "subject": str(seq)}
+        entries = [fields_of(row) for row in await self._database.fetch("audit_of_item", params)]
+        return [entry for entry in entries if entry["subject"] or _is_about(entry, seq)]
+
+
+def _is_about(entry: dict[str, Any], seq: int) -> bool:
+    stretches = orjson.loads(entry["detail"] or "{}").get("rows", [])
+    return any(first <= seq <= last for first, last in stretches)

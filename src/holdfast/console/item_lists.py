@@ -82,9 +82,11 @@ class ItemLists:
         if len(self._counts) >= _MOST_COUNTS:
             self._counts.clear()
         self._counts[scope] = (now, count)
-        if scope == PendingScope(None):
-            self._metrics.pending_items.set(count)
         return count
+
+    async def measure_pending(self) -> None:
+        """For the metric, which has to be right without a visitor."""
+        self._metrics.pending_items.set(await self._console.items.pending_count(None, None, 0))
 
     @asynccontextmanager
     async def _timed(self, list_name: str, position: Any) -> AsyncIterator[None]:

@@ -36,6 +36,10 @@ class Reply:
 NOT_FOUND = Reply({"error": "no such page"}, 404)
 
 
+#: Starts a job of the pipeline over a CSV file: (name, text, options) -> the job.
+Upload = Callable[[str, str, Mapping[str, Any]], Awaitable[int]]
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """What an extension needs to create its sample data."""
@@ -43,6 +47,7 @@ class Sample:
     control: Control
     pipeline: Pipeline
     fetch: Fetch
+    upload: Upload
 
 
 @dataclass(frozen=True, slots=True)

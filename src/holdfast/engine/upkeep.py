@@ -18,6 +18,7 @@ from holdfast.engine.lost_workers import LostWorkers
 from holdfast.engine.planning import planner_at_end
 from holdfast.engine.retention import Retention
 from holdfast.errors import DatabaseGone, FilesGone, NotThere, UserError
+from holdfast.model import Schedule
 from holdfast.observe.metrics import Metrics, QueueReading
 from holdfast.observe.tracing import span
 from holdfast.pipeline import Pipeline
@@ -88,6 +89,7 @@ class Upkeep:
         self._deleter = deleter
         self._retention = retention
         self._tending = asyncio.Lock()
+        self._scheduled: set[str] = set()  # schedules of pipelines that are set
         self._lost = LostWorkers(store, holder, limits.worker_lost_seconds, log)
 
     def loops(self, in_work: InWork = tuple) -> list[Coroutine[Any, Any, None]]:
@@ -158,9 +160,24 @@ class Upkeep:
         return await messages.announce_silent(listened, self._limits.message_lost_seconds)
 
     async def fire_schedules(self) -> None:
+        for pipeline in self._pipelines.values():
+            for schedule in pipeline.schedules:
+                await self._set_once(pipeline, schedule)
         for due in await self._store.schedules.due_schedules():
             if due.reference in self._pipelines:
                 await self._fire(due)
+
+    async def _set_once(self, pipeline: Pipeline, schedule: Schedule) -> None:
+        """A pipeline that is off gets its schedules when it is switched on."""
+        if schedule.name in self._scheduled:
+            return
+        if pipeline.enabled_by is not None:
+            flag = (await self._store.flags.all()).get(pipeline.enabled_by)
+            if flag is None or flag["value"] is not True:
+                return
+        next_at = next_fire(schedule.cron, schedule.zone, await self._store.jobs.now())
+        await self._store.schedules.set_once(schedule, pipeline.name, next_at)
+        self._scheduled.add(schedule.name)
 
     async def read_queue(self) -> None:
         readings = {

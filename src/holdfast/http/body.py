@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from holdfast.errors import ItemError
 
@@ -127,3 +128,54 @@ def _deflate_bits(body: bytes) -> int:
     """`deflate` means zlib's format, but some servers send the bare stream."""
     has_header = len(body) > 1 and body[0] & 15 == 8 and (body[0] << 8 | body[1]) % 31 == 0
     return _ZLIB if has_header else _RAW
+
+
+class Unpacking:
+    """A body whose codings are undone part by part, as it comes."""
+
+    def __init__(self, codings: str | None, limit: int) -> None:
+        names = _names(codings or "")
+        if len(names) > 1:
+            raise ItemError("INVALID_RESPONSE", "several content codings of a streamed body")
+        if names:
+            _undo(names[0])
+        self._coding = names[0] if names else None
+        self._unpacker: Any = None
+        self._room = limit
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        if self._coding is None:
+            yield self._counted(data)
+            return
+        while data:
+            if self._unpacker is None:
+                data = data.lstrip(b"\0") if self._coding != "deflate" else data
+                if not data:
+                    return
+                bits = _deflate_bits(data) if self._coding == "deflate" else _GZIP
+                self._unpacker = zlib.decompressobj(bits)
+            yield self._counted(self._unpack(data))
+            data = self._unpacker.unconsumed_tail or self._unpacker.unused_data
+            if self._unpacker.eof:
+                self._unpacker = None
+                if self._coding == "deflate":
+                    return
+
+    def close(self) -> None:
+        """Raises CutShort where the end is missing."""
+        if self._unpacker is not None and not self._unpacker.eof:
+            raise CutShort
+
+    def _unpack(self, data: bytes) -> bytes:
+        try:
+            unpacked: bytes = self._unpacker.decompress(data, _LARGEST_BLOCK)
+        except zlib.error as error:
+            detail = f"compressed data is damaged ({error})"
+            raise ItemError("INVALID_RESPONSE", detail) from error
+        return unpacked
+
+    def _counted(self, part: bytes) -> bytes:
+        self._room -= len(part)
+        if self._room < 0:
+            raise ItemError("TOO_LARGE", "more bytes than allowed")
+        return part

@@ -18,7 +18,7 @@ from holdfast.http.options import HttpOptions
 from holdfast.http.reply import Reply
 from holdfast.http.robots import MAX_ROBOTS_BYTES, MAX_ROBOTS_REDIRECTS, Robots
 from holdfast.http.statuses import http_date, is_throttle, retry_after_seconds
-from holdfast.http.wire import Answer, Wire
+from holdfast.http.wire import Answer, Into, Wire
 
 _LONGEST_CRAWL_DELAY = 60.0
 _SHORTEST_THROTTLE = 1.0
@@ -56,6 +56,7 @@ class _Walk:
     off_host: bool
     robots: bool
     cut: bool = False
+    into: Into | None = None
 
 
 class HttpClient:
@@ -101,9 +102,11 @@ class HttpClient:
         raise_for_status: bool = True,
         robots: bool | None = None,
         follow_off_host: bool | None = None,
+        into: Into | None = None,
         **sent: Any,
     ) -> Reply:
-        """Asks politely, and returns a whole reply or raises ItemError with a code.
+        """Asks politely, and returns a whole reply or raises ItemError with a code. With `into`, a
+        function, the body of a success goes there part by part, and the reply has none.
 
         What is sent may have `params`, `headers` and one of `json`, `data` and `content`. The
         other options override the client's for this call.
@@ -116,6 +119,7 @@ class HttpClient:
             max_redirects=defaults.max_redirects,
             off_host=defaults.follow_off_host if follow_off_host is None else follow_off_host,
             robots=defaults.obey_robots if robots is None else robots,
+            into=into,
         )
         reply = await self._follow(message, walk)
         if raise_for_status:
@@ -147,7 +151,11 @@ class HttpClient:
             async with self._gates.passing(message.host) as passage:
                 started = self._clock.monotonic()
                 answer = await self._wire.send(
-                    message, seconds=seconds, max_bytes=walk.max_bytes, cut=walk.cut
+                    message,
+                    seconds=seconds,
+                    max_bytes=walk.max_bytes,
+                    cut=walk.cut,
+                    into=walk.into,
                 )
                 seconds -= self._clock.monotonic() - started
                 reply = await self._reply(message, answer, tuple(passed))

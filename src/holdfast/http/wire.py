@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -11,7 +12,13 @@ import httpcore2
 import httpx2
 
 from holdfast.errors import ItemError
-from holdfast.http.body import ACCEPTED_CODINGS, CutShort, decode, decode_beginning
+from holdfast.http.body import (
+    ACCEPTED_CODINGS,
+    CutShort,
+    Unpacking,
+    decode,
+    decode_beginning,
+)
 from holdfast.http.message import Message
 from holdfast.http.options import HttpOptions
 
@@ -24,6 +31,19 @@ class Answer:
     status: int
     headers: httpx2.Headers
     content: bytes
+
+
+#: Takes a body part by part.
+Into = Callable[[bytes], object]
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """How much of a body is taken, and by whom."""
+
+    max_bytes: int
+    cut: bool
+    into: Into | None
 
 
 class Wire:
@@ -52,12 +72,20 @@ class Wire:
         }
 
     async def send(
-        self, message: Message, *, seconds: float, max_bytes: int, cut: bool = False
+        self,
+        message: Message,
+        *,
+        seconds: float,
+        max_bytes: int,
+        cut: bool = False,
+        into: Into | None = None,
     ) -> Answer:
         """The reply to one request. Its body is whole, unless `cut` asks for the beginning
-        or the status is not a success: then it is what fits into `max_bytes`."""
+        or the status is not a success: then it is what fits into `max_bytes`. The body of a
+        success goes to `into` as it comes, where that is given."""
         scope = anyio.CancelScope(deadline=anyio.current_time() + seconds)
-        task = asyncio.create_task(self._coded(scope, message, max_bytes, cut))
+        taken = _Taken(max_bytes, cut, into)
+        task = asyncio.create_task(self._coded(scope, message, taken))
         self._running.add(task)
         task.add_done_callback(self._finished)
         try:
@@ -70,12 +98,10 @@ class Wire:
         await asyncio.gather(*self._running, return_exceptions=True)
         await self._pool.aclose()
 
-    async def _coded(
-        self, scope: anyio.CancelScope, message: Message, max_bytes: int, cut: bool
-    ) -> Answer:
+    async def _coded(self, scope: anyio.CancelScope, message: Message, taken: _Taken) -> Answer:
         try:
             with scope:
-                return await self._exchange(message, max_bytes, cut)
+                return await self._exchange(message, taken)
         except httpcore2.TimeoutException as error:
             raise ItemError("TIMEOUT", f"{message.label}: could not connect in time") from error
         except httpcore2.LocalProtocolError as error:
@@ -89,11 +115,16 @@ class Wire:
         if not task.cancelled():
             task.exception()  # retrieved, because no one awaits an abandoned exchange
 
-    async def _exchange(self, message: Message, max_bytes: int, cut: bool) -> Answer:
+    async def _exchange(self, message: Message, taken: _Taken) -> Answer:
+        max_bytes = taken.max_bytes
         response = await self._pool.handle_async_request(self._request(message))
         try:
             headers = httpx2.Headers(response.headers)
-            cut = cut or not 200 <= response.status < 300
+            success = 200 <= response.status < 300
+            cut = taken.cut or not success
+            if taken.into is not None and success:
+                await _stream(message, response, headers, max_bytes, taken.into)
+                return Answer(response.status, headers, b"")
             body = await _read(message, response, headers, max_bytes, cut)
         finally:
             await response.aclose()
@@ -137,6 +168,26 @@ async def _read(
     if size > max_bytes and not cut:
         raise _too_large(message, f"more than {max_bytes} bytes")
     return b"".join(parts)[:max_bytes]
+
+
+async def _stream(
+    message: Message,
+    response: httpcore2.Response,
+    headers: httpx2.Headers,
+    max_bytes: int,
+    into: Into,
+) -> None:
+    try:
+        unpacking = Unpacking(headers.get("content-encoding"), max_bytes)
+        async with aclosing(response.aiter_stream()) as stream:
+            async for data in stream:
+                for part in unpacking.feed(data):
+                    into(part)
+        unpacking.close()
+    except CutShort as error:
+        raise ItemError("NETWORK_ERROR", f"{message.label}: the body is incomplete") from error
+    except ItemError as error:
+        raise ItemError(error.code, f"{message.label}: {error.message}") from error
 
 
 async def _decoded(

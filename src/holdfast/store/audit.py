@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import orjson
 
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Transaction
+
+_MOST_STRETCHES = 500
 
 
 class Audit:
@@ -37,6 +39,17 @@ class Audit:
         pruned = await tx.take("prune_audit", {})
         await tx.run("close_audit_pruning", {})
         return len(pruned)
+
+
+def rows_detail(seqs: Iterable[int]) -> dict[str, Any]:
+    """Which rows an entry is about, as first and last of each stretch; not of many stretches."""
+    stretches: list[list[int]] = []
+    for seq in sorted(set(seqs)):
+        if stretches and stretches[-1][1] + 1 == seq:
+            stretches[-1][1] = seq
+        else:
+            stretches.append([seq, seq])
+    return {"rows": stretches} if len(stretches) <= _MOST_STRETCHES else {}
 
 
 async def add_audit(

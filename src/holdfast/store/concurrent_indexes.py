@@ -24,7 +24,7 @@ async def build_indexes(url: str, indexes: Mapping[str, str]) -> None:
     connection = await asyncpg.connect(url)
     try:
         # Not a lock that is waited for: an index is built only when no older statement runs.
-        while not await connection.fetchval("select pg_try_advisory_lock($1)", _LOCK):
+        while not await connection.fetchval("select pg_try_advisory_lock($1)", _LOCK):  # noqa: ASYNC110
             await asyncio.sleep(_POLL_SECONDS)
         valid = {row[0] for row in await connection.fetch(_VALID, list(indexes))}
         for name, columns in indexes.items():

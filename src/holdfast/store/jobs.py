@@ -13,7 +13,7 @@ from holdfast.errors import StreamOwned, UnfitState, UserError
 from holdfast.model import JobState, Lane, SliceKind
 from holdfast.store.admission import admit, cap_of_job, cap_of_source
 from holdfast.store.announcements import announce
-from holdfast.store.audit import add_audit
+from holdfast.store.audit import add_audit, rows_detail
 from holdfast.store.chunks import (
     EARLIEST,
     FinishedItems,
@@ -155,6 +155,8 @@ class Jobs:
         step = await skip(tx, job_id, items, reason)
         if step.skipped:
             detail = {"items": step.skipped, "reason": reason}
+            if isinstance(items, NamedItems):
+                detail |= rows_detail(items.seqs)
             await add_audit(tx, actor, "skip", job_id, "", detail)
         return step
 

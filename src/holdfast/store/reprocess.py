@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from holdfast.errors import UserError
 from holdfast.model import FINAL, ItemStatus, SliceKind
 from holdfast.store.announcements import announce
+from holdfast.store.audit import rows_detail
 from holdfast.store.chunks import EARLIEST, FinishedItems, NamedItems, Reprocessed
 from holdfast.store.counters import add_counts
 from holdfast.store.driver import Row, Transaction
@@ -97,7 +98,7 @@ async def _open(
     counts = Counter(item.status.lower() for item in items)
     await add_counts(tx, job_id, **{name: -count for name, count in counts.items()})
     await announce(tx, job_id, SliceKind.PROCESS)
-    await move(tx, job_id, "reprocess", actor, {"items": len(seqs)})
+    await move(tx, job_id, "reprocess", actor, {"items": len(seqs), **rows_detail(seqs)})
 
 
 async def _add_range(tx: Transaction, job_id: int, seqs: Sequence[int]) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from holdfast.model import Schedule
 from holdfast.store.audit import add_audit
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Row, Transaction
@@ -47,17 +48,23 @@ class Schedules:
         next_at: datetime,
         actor: str = "local",
     ) -> None:
-        params = {
-            "name": name,
-            "reference": reference,
-            "cron": cron,
-            "zone": zone,
-            "options": orjson.dumps(dict(options)).decode(),
-            "next_at": next_at,
-        }
-        await tx.run("set_schedule", params)
+        await _set(tx, name, reference, cron, zone, options, next_at)
         detail = {"pipeline": reference, "cron": cron, "zone": zone}
         await add_audit(tx, actor, "schedule.set", None, name, detail)
+
+    @verb
+    async def set_once(
+        self, tx: Transaction, schedule: Schedule, reference: str, next_at: datetime
+    ) -> bool:
+        """Sets what a pipeline brings; not where anybody set it, or removed it, before."""
+        await tx.fetch("hold_input", {"input": f"schedule {schedule.name}"})
+        if await tx.fetch("schedule_was_set", {"name": schedule.name}):
+            return False
+        cron, zone = schedule.cron, schedule.zone
+        await _set(tx, schedule.name, reference, cron, zone, schedule.options, next_at)
+        detail = {"pipeline": reference, "cron": cron, "zone": zone}
+        await add_audit(tx, "engine", "schedule.set", None, schedule.name, detail)
+        return True
 
     @verb
     async def remove_schedule(self, tx: Transaction, name: str, actor: str = "local") -> bool:
@@ -94,6 +101,26 @@ class Schedules:
 async def _move_on(tx: Transaction, due: DueSchedule, next_at: datetime) -> bool:
     params = {"name": due.name, "was": due.next_at, "next_at": next_at}
     return bool(await tx.take("fire_schedule", params))
+
+
+async def _set(
+    tx: Transaction,
+    name: str,
+    reference: str,
+    cron: str,
+    zone: str,
+    options: Mapping[str, Any],
+    next_at: datetime,
+) -> None:
+    params = {
+        "name": name,
+        "reference": reference,
+        "cron": cron,
+        "zone": zone,
+        "options": orjson.dumps(dict(options)).decode(),
+        "next_at": next_at,
+    }
+    await tx.run("set_schedule", params)
 
 
 def _due_schedule(row: Row) -> DueSchedule:

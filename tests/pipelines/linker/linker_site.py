@@ -41,6 +41,7 @@ class LinkerSite:
         options = LinkerOptions(
             wikidata_url=self.wikidata.url,
             spacing_seconds=0.0,
+            batch_wait_seconds=0.005,
             concurrency=20,
             contact="tests@holdfast.invalid",
         )

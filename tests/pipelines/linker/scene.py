@@ -47,7 +47,11 @@ class LinkerScene:
     def __init__(self, store: Store, folder: Path, url: str) -> None:
         self.store = store
         self.folder = folder
-        self.pipeline = Linker(LinkerOptions(wikidata_url=url, spacing_seconds=0.0, concurrency=20))
+        self.pipeline = Linker(
+            LinkerOptions(
+                wikidata_url=url, spacing_seconds=0.0, batch_wait_seconds=0.005, concurrency=20
+            )
+        )
         self.pipeline.extension = "linker"
         self.control = Control(store, OWNER, structlog.get_logger())
         self.console = open_console(store)

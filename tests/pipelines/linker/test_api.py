@@ -126,5 +126,13 @@ def test_pages_show_the_project_and_its_entries(linker: LinkerSite) -> None:
     assert "Review" in page and "people.jsonl" in page
     review = ann.get(f"/linker/projects/{project['id']}/review").text
     assert 'data-item="Q42"' in review and "<b>Douglas" not in review
+    at = f"/linker/projects/{project['id']}"
+    counted = ann.post(f"{at}/bulk", data={"action": "none", "low": "0", "dry_run": "1"})
+    assert counted.status_code == 303 and ann.get(at).text.count("2 entries match") == 1
+    assert ann.post(f"{at}/bulk", data={"action": "none", "low": "x"}).status_code == 422
+    address = ann.post(f"{at}/tokens", data={"days": "7"}).text
+    assert "/reconcile/hfr_" in address and "Revoke hfr_" in ann.get(at).text
+    assert ann.post(f"{at}/tokens/1/revoke").status_code == 303
+    assert "Revoke hfr_" not in ann.get(at).text
     delete = ann.get(f"/linker/projects/{project['id']}/delete").text
     assert "<strong>3</strong> entries" in delete

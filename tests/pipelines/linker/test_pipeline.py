@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ import pytest
 from holdfast.errors import UserError
 from holdfast.rulings import OutdatedRuling
 from tests.command import HoldfastCommand
-from tests.pipelines.linker.labelled import AGENT
+from tests.pipelines.linker.entity_world import EntityWorld
+from tests.pipelines.linker.labelled import AGENT, MAPPING, make_labelled
+from tests.pipelines.linker.reconciliation_server import ReconciliationServer
 from tests.pipelines.linker.scene import LinkerScene, read_csv
 from tests.pipelines.linker.wikidata_server import WikidataServer, html
 
@@ -132,6 +135,7 @@ async def test_command_matches_a_file_and_continues_it(
     env = {
         "HOLDFAST_LINKER_WIKIDATA_URL": wikidata.url,
         "HOLDFAST_LINKER_SPACING_SECONDS": "0",
+        "HOLDFAST_LINKER_BATCH_WAIT_SECONDS": "0.005",
         "HOLDFAST_HTTP_USER_AGENT": AGENT,
         "HOLDFAST_ALLOW_PRIVATE_ADDRESSES": "true",
         "HOLDFAST_WORKERS": "1",
@@ -154,3 +158,46 @@ async def test_command_matches_a_file_and_continues_it(
     written = await asyncio.to_thread(holdfast_command.run, *words, env=env, cwd=tmp_path)
     assert written.returncode == 0, written.stderr
     assert (tmp_path / "links.qs").read_text() == "Q42\tP569\t+1952-03-11T00:00:00Z/11\n"
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_command_measures_the_quality(
+    holdfast_command: HoldfastCommand,
+    wikidata: WikidataServer,
+    entity_world: EntityWorld,
+    tmp_path: Path,
+) -> None:
+    lines = make_labelled(entity_world, 1, 40)[:40]
+    (tmp_path / "labelled.jsonl").write_text("\n".join(lines))
+    (tmp_path / "mapping.json").write_text(json.dumps(MAPPING.to_json()))
+    env = {
+        "HOLDFAST_LINKER_WIKIDATA_URL": wikidata.url,
+        "HOLDFAST_LINKER_SPACING_SECONDS": "0",
+        "HOLDFAST_LINKER_BATCH_WAIT_SECONDS": "0.005",
+        "HOLDFAST_LINKER_CONCURRENCY": "20",
+        "HOLDFAST_HTTP_USER_AGENT": AGENT,
+        "HOLDFAST_ALLOW_PRIVATE_ADDRESSES": "true",
+        "HOLDFAST_WORKERS": "1",
+    }
+    words = ("linker", "quality", "labelled.jsonl", "--mapping", "mapping.json")
+    finished = await asyncio.to_thread(holdfast_command.run, *words, env=env, cwd=tmp_path)
+    assert finished.returncode == 0, finished.stderr + finished.stdout
+    assert "precision of accepted       1.0000  (at least 0.99: good)" in finished.stdout
+    assert "entries                         40" in finished.stdout
+
+
+async def test_entries_are_matched_with_a_reconciliation_service(
+    scene: LinkerScene, service: ReconciliationServer
+) -> None:
+    rows = [ADAMS, NAMESAKE, NOBODY] * 5
+    project = await scene.project(provider=service.url)
+    job = await scene.matched(rows, provider=service.url, project=project.id)
+    states = [(state, item) for _, state, item, _ in await scene.states(job)]
+    assert states[:3] == [
+        ("auto_confirmed", "Q42"),
+        ("awaiting_review", None),
+        ("no_candidates_found", None),
+    ]
+    assert states[3:] == states[:3] * 4
+    ((calls,),) = await scene.fetch("select sum(calls) from linker_calls")
+    assert calls <= 6, "the manifest, batches of queries, and the values of candidates"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from types import TracebackType
@@ -69,7 +70,7 @@ class WikidataServer:
         for entity in world.entities.values():
             if entity["type"] == "item":
                 self._index(entity)
-        self._names.sort(key=lambda name: (name[0], _number(name[2])))
+        self._names.sort()
 
     async def __aenter__(self) -> Self:
         await self._web.__aenter__()
@@ -151,7 +152,9 @@ class WikidataServer:
         """Exact names first, then longer ones; each item once."""
         if not wanted:
             return []
-        found = [name for name in self._names if name[0].startswith(wanted)]
+        start = bisect_left(self._names, (wanted, "", ""))
+        end = bisect_left(self._names, (wanted + "\U0010ffff", "", ""))
+        found = self._names[start:end]
         found.sort(key=lambda name: (name[0] != wanted, len(name[0]), _number(name[2])))
         unique: dict[str, str] = {}
         for _, text, entity_id in found:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 from holdfast.demo.part import Ask, Sample
 from holdfast.extension import installed
@@ -12,6 +14,10 @@ from holdfast.store import Store
 from tests.pipelines.meetings.town import Town
 
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
+
+
+async def _no_upload(name: str, text: str, options: Mapping[str, Any]) -> int:
+    raise AssertionError("the towns bring no files")
 
 
 def ask(path: str, **query: str) -> tuple[int, object]:
@@ -39,7 +45,7 @@ async def test_fill_registers_the_towns_once(store: Store) -> None:
     pipeline = installed()["meetings"].make(load_settings(settings).of("meetings"))
     town = Town(store, "")
     for _ in range(2):
-        await DEMO.fill(Sample(town.control, pipeline, store.fetch))
+        await DEMO.fill(Sample(town.control, pipeline, store.fetch, _no_upload))
     rows = await town.fetch("select subdomain, url from meetings_municipalities order by subdomain")
     assert rows == [(name, f"http://localhost:1/meetings/sites/{name}") for name in sorted(TOWNS)]
     assert len(await town.jobs()) == 2 * len(TOWNS)

@@ -68,16 +68,18 @@ class Scene:
     prefix: str = field(default_factory=lambda: f"test-{uuid4().hex[:12]}")
 
     @property
+    def names(self) -> dict[str, str]:
+        """The settings that keep this scene apart from others."""
+        return {
+            "HOLDFAST_POSTS_BUCKETS": INCOMING,
+            "HOLDFAST_POSTS_EXCHANGE": f"{self.prefix}.events",
+            "HOLDFAST_POSTS_QUEUE": f"{self.prefix}-collected",
+            "HOLDFAST_POSTS_LEGACY_QUEUE": f"{self.prefix}-legacy",
+        }
+
+    @property
     def settings(self) -> Settings:
-        return load_settings(
-            {
-                **self.environment,
-                "HOLDFAST_POSTS_BUCKETS": INCOMING,
-                "HOLDFAST_POSTS_EXCHANGE": f"{self.prefix}.events",
-                "HOLDFAST_POSTS_QUEUE": f"{self.prefix}-collected",
-                "HOLDFAST_POSTS_LEGACY_QUEUE": f"{self.prefix}-legacy",
-            }
-        )
+        return load_settings({**self.environment, **self.names})
 
     def pipeline(self) -> Posts:
         made = load_pipeline("posts", self.settings)
@@ -202,7 +204,8 @@ async def opened_scene(
     async with await aio_pika.connect(broker_url) as connection:
         scene = Scene(store, environment, connection)
         yield scene
-        async with connection.channel() as channel:
+        connection = scene.connection  # a test may have made another
+        async with connection, connection.channel() as channel:
             for queue in ("collected", "legacy"):
                 await channel.queue_delete(f"{scene.prefix}-{queue}")
             await channel.exchange_delete(f"{scene.prefix}.events")

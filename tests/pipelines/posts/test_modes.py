@@ -88,7 +88,8 @@ async def test_batch_that_never_comes_is_dead_until_it_is_released(scene: Scene)
 
 @pytest.mark.parametrize(
     ("content", "code"),
-    [(b"{", "BATCH_CORRUPT"), (b"", "BATCH_CORRUPT"), (b"[" + b"1," * 10_000 + b"1]", "BATCH_TOO_LARGE")],
+    [(b"{", "BATCH_CORRUPT"), (b"", "BATCH_CORRUPT"),
+     (b"[" + b"1," * 10_000 + b"1]", "BATCH_TOO_LARGE")],
 )  # fmt: skip
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_batch_that_cannot_be_read_is_dead(scene: Scene, content: bytes, code: str) -> None:

@@ -252,3 +252,27 @@ async def test_wrong_runs_are_refused(
 ) -> None:
     with pytest.raises(UserError, match=message):
         await desk.order(**request_)  # type: ignore[arg-type]
+
+
+async def test_daily_schedule_is_set_once_when_the_pipeline_is_on(desk: Desk) -> None:
+    await desk.switch(False)
+    upkeep = desk.worker()._upkeep
+    await upkeep.fire_schedules()
+    assert await desk.store.schedules.all() == []
+    await desk.switch(True)
+    await upkeep.fire_schedules()
+    [schedule] = await desk.store.schedules.all()
+    assert (schedule["name"], schedule["cron"]) == ("regulations-daily", "0 6 * * *")
+    assert schedule["zone"] == "Europe/Zagreb"
+    await desk.store.schedules.remove_schedule("regulations-daily", "tester")
+    await desk.worker()._upkeep.fire_schedules()
+    assert await desk.store.schedules.all() == []  # a person removed it
+
+
+@on_sqlite
+async def test_schedule_starts_the_daily_pass(desk: Desk) -> None:
+    due = desk.due_now("regulations-daily", {"lane": "SENTINEL", "sources": "tax"})
+    await desk.store.schedules.set_schedule(*due)
+    await desk.worker()._upkeep.fire_schedules()
+    job = await desk.store.reads.job(1)
+    assert (job.lane, job.mode) == (Lane.SENTINEL, "sentinel")

@@ -114,9 +114,14 @@ class Issue:
 
 
 class RegulatoryWorld:
-    """`issues` sitemaps of `acts` acts each; the first act of an issue is listed in both forms."""
+    """`issues` sitemaps of `acts` acts each; the first act of an issue is listed in both forms.
 
-    def __init__(self, *, issues: int = 9551, acts: int = 3, port: int = 0) -> None:
+    With `addresses`, each host is an address of the loopback network instead of a name, for
+    processes that cannot be given a resolver."""
+
+    def __init__(
+        self, *, issues: int = 9551, acts: int = 3, port: int = 0, addresses: bool = False
+    ) -> None:
         self.issues = [Issue(number) for number in range(1, issues + 1)]
         self.acts = acts
         self.versions: dict[str, str] = {}  # path on the gazette -> text of the act now
@@ -124,7 +129,10 @@ class RegulatoryWorld:
         self.refusals: Counter[str] = Counter()  # path on the busy host -> refusals still to come
         self.retry_after = 2
         self.lastmod: str | None = LASTMOD
-        self._world = World(otherwise=self._answer, port=port)
+        self.daily = _missing_page()  # the page of each year under /dnevno on the gazette
+        self._addresses = addresses
+        place = "0.0.0.0" if addresses else "127.0.0.1"
+        self._world = World(otherwise=self._answer, port=port, address=place)
         self._sites: dict[str, Handler] = {
             GAZETTE: self._gazette,
             TAX: _tax,
@@ -151,12 +159,24 @@ class RegulatoryWorld:
     def port(self) -> int:
         return self._world.port
 
+    def host(self, name: str) -> str:
+        """The host as URLs name it."""
+        return f"127.0.0.{2 + NAMES.index(name)}:{self.port}" if self._addresses else name
+
+    def sources(self, text: str = SOURCES) -> str:
+        """The sources file with these hosts."""
+        for name in sorted(NAMES, key=len, reverse=True):  # www.fina.hr before fina.hr
+            text = text.replace(f'"{name}"', f'"{self.host(name)}"')
+            text = text.replace(f"//{name}/", f"//{self.host(name)}/")
+        return text
+
     @property
     def visits(self) -> Sequence[Visit]:
         return self._world.visits
 
     def visits_to(self, host: str) -> list[Visit]:
-        return [visit for visit in self._world.visits if host_of(visit) == host]
+        shown = self.host(host).partition(":")[0]
+        return [visit for visit in self._world.visits if host_of(visit) == shown]
 
     @asynccontextmanager
     async def client(self, gates: RecordingGates | None = None) -> AsyncIterator[HttpClient]:
@@ -166,16 +186,26 @@ class RegulatoryWorld:
             yield client
 
     def _answer(self, request: Request) -> Answer | Raw:
-        site = self._sites.get(request.headers.get("host", "").partition(":")[0])
+        if self.refusals[request.path] > 0:
+            return self._refusal(request)
+        asked = request.headers.get("host", "")
+        name = next(
+            (name for name in NAMES if asked in (name, self.host(name), f"{name}:{self.port}")), ""
+        )
+        site = self._sites.get(name)
         answer = site(request) if site is not None else text_answer("no such host", 421)
         assert isinstance(answer, Answer | Raw)
         return answer
+
+    @property
+    def _gazette_url(self) -> str:
+        return f"http://{self.host(GAZETTE)}"
 
     def _gazette(self, request: Request) -> Answer:
         if request.path in self.replaced:
             return self.replaced[request.path]
         if request.path == "/robots.txt":
-            lines = f"User-agent: *\nDisallow: /oglasi\nSitemap: http://{GAZETTE}/sitemap.xml\n"
+            lines = f"User-agent: *\nDisallow: /oglasi\nSitemap: {self._gazette_url}/sitemap.xml\n"
             return text_answer(lines)
         if request.path == "/sitemap.xml":
             return _conditional(request, self._index(), "application/xml")
@@ -185,6 +215,9 @@ class RegulatoryWorld:
             return _conditional(
                 request, gzip.compress(body, mtime=0) if issue.is_packed else body, "text/xml"
             )
+        if request.path.startswith("/dnevno/"):
+            page = Answer(200, act_page(request.path), {"Content-Type": "text/html"})
+            return page if "akt" in request.path else self.daily
         if request.path.startswith(("/clanci/sluzbeni/", "/eli/sluzbeni/")):
             body = act_page(request.path, self.versions.get(request.path, ACT_TEXT))
             return _conditional(request, body, "text/html; charset=utf-8")
@@ -192,23 +225,25 @@ class RegulatoryWorld:
 
     def _index(self) -> bytes:
         places = [*(issue.sitemap for issue in self.issues), "/sitemap_3_2024_1.xml"]
-        urls = [f"http://{GAZETTE}{place}" for place in places]
+        urls = [f"{self._gazette_url}{place}" for place in places]
         return markup("sitemapindex", "sitemap", urls, self.lastmod)
 
     def _sitemap(self, issue: Issue) -> bytes:
         paths = [issue.eli(1), *(issue.legacy(act) for act in range(1, self.acts + 1))]
-        urls = [f"http://{GAZETTE}{path}" for path in paths]
+        urls = [f"{self._gazette_url}{path}" for path in paths]
         return markup("urlset", "url", urls, self.lastmod)
 
     def _busy(self, request: Request) -> Answer:
-        """Refuses as often as `refusals` says: 429 for paths under /429, else 503."""
+        """A host that has no robots.txt."""
         if request.path == "/robots.txt":
             return text_answer("", 404)
-        if self.refusals[request.path] > 0:
-            self.refusals[request.path] -= 1
-            status = 429 if request.path.startswith("/429") else 503
-            return Answer(status, b"", {"Retry-After": str(self.retry_after)})
         return Answer(200, act_page(request.path), {"Content-Type": "text/html"})
+
+    def _refusal(self, request: Request) -> Answer:
+        """As often as `refusals` says: 503 for paths under /503, else 429."""
+        self.refusals[request.path] -= 1
+        status = 503 if request.path.startswith("/503") else 429
+        return Answer(status, b"", {"Retry-After": str(self.retry_after)})
 
 
 def _tax(request: Request) -> Answer:

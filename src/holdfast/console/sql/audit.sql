@@ -10,10 +10,19 @@ where    a.id < :before and (:scope = '' or a.actor = :scope or j.owner_id = :sc
 order by a.id desc
 limit    :limit;
 
--- name: audit_of_job
-select   actor, action, subject, detail, at
+-- name: audit_of_item
+-- Decisions about the item, and the latest changes to items of its job; which these were is in
+-- their detail.
+select   id, actor, action, subject, detail, at
 from     audit
-where    job_id = :job_id
+where    job_id = :job_id and subject = :subject and action like 'ruling.%'
+union all
+select   id, actor, action, subject, detail, at
+from     (select   *
+          from     audit
+          where    job_id = :job_id and subject = '' and action in ('skip', 'reprocess')
+          order by id desc
+          limit    500) changes
 order by id;
 
 -- name: open_audit_pruning

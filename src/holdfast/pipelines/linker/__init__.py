@@ -10,4 +10,7 @@ EXTENSION = Extension(
     options="options:LinkerOptions",
     commands="commands:app",
     web="web:PACK",
+    metrics="metrics:declare",
+    demo="demo:DEMO",
+    consumers="consuming:CONSUMERS",
 )

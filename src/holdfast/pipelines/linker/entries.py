@@ -265,8 +265,9 @@ def _several(row: Json, column: str, problems: list[Problem]) -> list[str]:
     value = row.get(column)
     if value is None:
         return []
-    parts = [str(part) for part in value] if isinstance(value, list) else []
-    if not parts:
+    if isinstance(value, list):
+        parts = [str(part) for part in value]
+    else:
         whole = str(value) if isinstance(value, str) else _text(row, column)
         parts = _SEVERAL.split(whole)
     values = list(dict.fromkeys(text for text in map(clean, parts) if text))

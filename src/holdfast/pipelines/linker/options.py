@@ -19,6 +19,7 @@ from holdfast.settings import setting
 
 WIKIDATA = "wikidata"
 _DEFAULTS = Thresholds()
+_LEAST_WAIT = 0.25
 _WIKIMEDIA = (".wikidata.org", ".wikimedia.org", ".wikipedia.org")
 
 
@@ -45,7 +46,11 @@ class LinkerOptions:
         86_400, "How long what was looked up is used again.", 1, 366 * 86_400
     )
     batch_wait_seconds: float = setting(
-        0.03, "How long look-ups of several entries are collected for one request.", 0, 10
+        0.0,
+        "How long look-ups of several entries are collected for one request. 0: for the time of"
+        " ten requests, and at least a quarter of a second.",
+        0,
+        60,
     )
     reconcile_batch: int = setting(
         50, "Queries of one request that the Reconciliation server answers.", 1, 1000
@@ -56,6 +61,11 @@ class LinkerOptions:
     def wikidata_host(self) -> str:
         """As its gate is named."""
         return urlsplit(self.wikidata_url).netloc.lower()
+
+    @property
+    def batch_seconds(self) -> float:
+        """A request less is worth some waiting: the rate is the bottleneck."""
+        return self.batch_wait_seconds or max(_LEAST_WAIT, 10 * self.spacing_seconds)
 
     def api(self, language: str) -> Api:
         return Api(
@@ -110,9 +120,9 @@ JOB_OPTIONS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Rules:
-    """How the entries of a job are matched."""
+    """How the entries of a job are matched. Equal options give the same object."""
 
     project: int
     dataset: int

@@ -9,9 +9,9 @@ from holdfast.errors import Category, ErrorCode, Failed, RetryClass
 from holdfast.model import Json
 from holdfast.pipeline import Context, Done, Gate, Pipeline, Settled, Tx
 from holdfast.pipelines.linker import deciding, saving
-from holdfast.pipelines.linker.options import JOB_OPTIONS, LinkerOptions, rules_of
+from holdfast.pipelines.linker.options import JOB_OPTIONS, LinkerOptions
 from holdfast.pipelines.linker.providing import Providers
-from holdfast.pipelines.linker.saving import Matched, entry_of, result_of
+from holdfast.pipelines.linker.saving import Matched, entry_of, result_of, rules_for
 from holdfast.pipelines.linker.tasks import COLUMNS
 from holdfast.rulings import Ruled
 
@@ -30,6 +30,7 @@ class Linker(Pipeline):
     name = "linker"
     columns = COLUMNS
     options = JOB_OPTIONS
+    min_concurrency = 16  # fewer would leave batches of look-ups empty
     error_codes: Mapping[str, ErrorCode] = _CODES
 
     def __init__(self, options: LinkerOptions | None = None) -> None:
@@ -47,7 +48,7 @@ class Linker(Pipeline):
         super().__init__()
 
     async def process(self, row: Json, ctx: Context) -> Done:
-        rules = rules_of(ctx.options)
+        rules = rules_for(ctx.options, row)
         if self.settings.lacks_contact(rules.provider):
             raise Failed("CONTACT_MISSING", "HOLDFAST_LINKER_CONTACT is not set")
         entry = entry_of(row, rules, ctx.seq)
@@ -60,6 +61,15 @@ class Linker(Pipeline):
 
     async def save(self, tx: Tx, settled: Sequence[Settled]) -> None:
         await saving.save(tx, settled)
+        if self.metrics is not None:
+            for item in settled:
+                done = item.effects is not None
+                state = str(saving.state_of(item.effects.ranking)) if done else "failed"
+                self.metrics.entries.labels(state).inc()
+                self.metrics.calls.inc(item.effects.calls if done else 0)
 
     async def ruling(self, tx: Tx, ruled: Ruled) -> Mapping[str, Any]:
-        return await deciding.decide(tx, ruled)
+        changes = await deciding.decide(tx, ruled)
+        if self.metrics is not None:
+            self.metrics.decisions.labels(str(ruled.kind)).inc()
+        return changes

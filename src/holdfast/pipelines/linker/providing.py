@@ -66,7 +66,7 @@ class Providers:
 
     def loaders(self) -> dict[str, Loader]:
         kept = self._options.cache_seconds
-        wait = self._options.batch_wait_seconds
+        wait = self._options.batch_seconds
         return {
             "search": Loader(
                 self._search,
@@ -78,6 +78,7 @@ class Providers:
             "entity": Loader(
                 self._entities,
                 max_batch=wikidata.MOST_IDS,
+                concurrency=1,  # while one is on its way, the next batch fills
                 wait_seconds=wait,
                 cache_seconds=kept,
                 missing_seconds=min(kept, 3600.0),

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import orjson
 
 from holdfast.errors import InputError
+from holdfast.model import Json
+from holdfast.pipeline import Fetch
 from holdfast.pipelines.linker.entries import ColumnMapping, Entry, read_entry
 from holdfast.pipelines.linker.matching import Lookups, match
 from holdfast.pipelines.linker.scoring import Ranking, Thresholds
@@ -21,6 +23,7 @@ PRECISION_GOAL = 0.99
 RECALL_GOAL = 0.95
 _RANKS = 5
 _SHOWN = 50
+_PAGE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,37 @@ def read_labelled(lines: Iterable[str], mapping: ColumnMapping) -> list[Labelled
         case = str(raw.get("case") or "entry")
         labelled.append(LabelledEntry(read_entry(row, mapping, number), expected, case))
     return labelled
+
+
+def rows_of(lines: Iterable[str]) -> list[Json]:
+    """The rows of a labelled set, without the answers, and without NUL, which no table holds."""
+    return [orjson.loads(line.replace("\\u0000", ""))["row"] for line in lines if line.strip()]
+
+
+async def judge_job(fetch: Fetch, job_id: int, labelled: Sequence[LabelledEntry]) -> Report:
+    """What a job made of a labelled set: its items are the lines, in order."""
+    judged: dict[int, Judgement] = {}
+    last = 0
+    while rows := await fetch(
+        "linker_tasks_of_job", {"job_id": job_id, "after": last, "limit": _PAGE}
+    ):
+        seqs = [row["seq"] for row in rows]
+        ranked: dict[int, list[str]] = {seq: [] for seq in seqs}
+        first = {"job_id": job_id, "seqs": seqs, "most": _RANKS}
+        for row in await fetch("linker_first_candidates", first):
+            ranked[row["seq"]].append(row["item"])
+        for row in rows:
+            seq = row["seq"]
+            judged[seq] = Judgement(
+                labelled[seq - 1], tuple(ranked[seq]), row["item"], row["reason"]
+            )
+        last = seqs[-1]
+    return Report(
+        tuple(
+            judged.get(seq, Judgement(each, (), None, "its row could not be read"))
+            for seq, each in enumerate(labelled, 1)
+        )
+    )
 
 
 async def measure(

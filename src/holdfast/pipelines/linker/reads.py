@@ -13,7 +13,7 @@ from holdfast.errors import NotThere
 from holdfast.model import Json
 from holdfast.pipeline import Fetch, Row
 from holdfast.pipelines.linker.projects import Project
-from holdfast.pipelines.linker.tasks import TaskState
+from holdfast.pipelines.linker.tasks import TaskState, task_id
 
 _HIGHEST = 1_000.0
 
@@ -121,7 +121,8 @@ def place_of(task: Json) -> Place:
 
 
 def _task(row: Row) -> Json:
-    return _named(row) | {"entry": orjson.loads(row["entry"])}
+    entry = orjson.loads(row["entry"])
+    return _named(row) | {"entry": entry, "task_id": task_id(row["job_id"], row["seq"])}
 
 
 def _named(row: Row) -> Json:

@@ -20,6 +20,8 @@ from holdfast.pipelines.linker.stored_forms import candidate_form, entry_form, f
 from holdfast.pipelines.linker.tasks import CandidateStatus, TaskState
 
 _MOST_NAMES = 100  # of an entity that can be found by
+#: The options of an entry that came as a message: its job is shared by projects.
+OF_MESSAGE = "_linker"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,11 @@ class Matched:
     entry: Entry
     ranking: Ranking
     calls: int
+
+
+def rules_for(options: Mapping[str, Any], row: Mapping[str, Any]) -> Rules:
+    own = row.get(OF_MESSAGE)
+    return rules_of({**options, **own} if isinstance(own, dict) else options)
 
 
 def entry_of(row: Mapping[str, Any], rules: Rules, seq: int) -> Entry:
@@ -62,9 +69,19 @@ def state_of(ranking: Ranking) -> TaskState:
 
 
 async def save(tx: Tx, settled: Sequence[Settled]) -> None:
-    """All entries belong to one job."""
+    """All entries belong to one job; those of a standing job may belong to several projects."""
+    by_rules: dict[Rules, list[Settled]] = {}
+    for item in settled:
+        by_rules.setdefault(rules_for(item.job.given_options, item.row), []).append(item)
+    for rules, items in by_rules.items():
+        await _save(tx, items, rules)
+    calls = sum(item.effects.calls for item in settled if item.effects is not None)
+    counts = {"job_id": settled[0].job.id, "entries": len(settled), "calls": calls}
+    await tx.take("linker_add_calls", counts)
+
+
+async def _save(tx: Tx, settled: Sequence[Settled], rules: Rules) -> None:
     job = settled[0].job
-    rules = rules_of(job.given_options)
     project_id = await _project_id(tx, job, rules)
     seqs = [item.seq for item in settled]
     rows = await tx.fetch("linker_reviewed", {"job_id": job.id, "seqs": seqs})
@@ -72,9 +89,6 @@ async def save(tx: Tx, settled: Sequence[Settled]) -> None:
     await tx.take_many("linker_save_tasks", [_task(item, rules, project_id) for item in settled])
     await _save_candidates(tx, [s for s in settled if s.seq not in reviewed], rules, project_id)
     await _save_entities(tx, settled, rules)
-    calls = sum(item.effects.calls for item in settled if item.effects is not None)
-    counts = {"job_id": job.id, "entries": len(settled), "calls": calls}
-    await tx.take("linker_add_calls", counts)
     if project_id is not None and rules.dataset:
         link = {"id": rules.dataset, "project_id": project_id, "job_id": job.id}
         await tx.take("linker_link_dataset", link)

@@ -23,3 +23,12 @@ class CandidateStatus(StrEnum):
 COLUMNS = (
     "id", "name", "state", "item", "label", "description", "score", "candidates", "reason"
 )  # fmt: skip
+
+
+def task_id(job_id: int, seq: int) -> int:
+    """One number for a task, as document 002's messages name it."""
+    return job_id << 32 | seq
+
+
+def split_task_id(number: int) -> tuple[int, int]:
+    return number >> 32, number & 0xFFFFFFFF

@@ -10,6 +10,7 @@ EXTENSION = Extension(
     pipeline="pipeline:Posts",
     options="options:PostsOptions",
     commands="commands:app",
+    web="web:PACK",
     metrics="metrics:PostsMetrics",
     consumers="consumers:consumers",
     events={

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -10,6 +12,7 @@ from holdfast.cli.arguments import JSON
 from holdfast.cli.opening import opened_store, ready_settings, run_async
 from holdfast.cli.output import errors, print_json, print_table
 from holdfast.errors import UserError
+from holdfast.pipelines.posts.quality.measuring import LABELLED, measure, read_labelled
 from holdfast.pipelines.posts.releasing import release as release_events
 from holdfast.pipelines.posts.releasing import roll_back
 
@@ -85,6 +88,32 @@ def rollback() -> None:
     errors.print("Forward again: holdfast flag set posts_new_mode on", markup=False)
     if not settings.of("posts").legacy_mode_enabled:
         errors.print("Legacy messages stay off while LEGACY_MODE_ENABLED=false.", markup=False)
+
+
+@app.command("quality")
+def quality(
+    file: Path = typer.Option(
+        LABELLED, "--file", help="Posts with labels, as a table of tab-separated values."
+    ),
+    as_json: bool = JSON,
+) -> None:
+    """Measure sentiment and intent on labelled posts.
+
+    Prints the macro-F1 of each language beside that of counting words from a list, and of always
+    choosing the most frequent label.
+    """
+    if not file.is_file():
+        raise UserError(f"there is no file {file}")
+    scores = [asdict(score) for score in measure(read_labelled(file))]
+    if as_json:
+        print_json(scores)
+        return
+    names = ("task", "language", "posts", "ours", "words", "majority")
+    table = [
+        tuple(f"{row[name]:.3f}" if isinstance(row[name], float) else row[name] for name in names)
+        for row in scores
+    ]
+    print_table(names, table, "No posts.", right=names[2:])
 
 
 def _read(query: str, params: dict[str, Any]) -> list[dict[str, Any]]:

@@ -20,7 +20,8 @@ class Posts(Pipeline):
 
     name = "posts"
     columns = (
-        "content_id", "platform", "status", "sentiment", "score", "intent", "impact", "risk", "code",
+        "content_id", "platform", "status", "sentiment", "score", "intent", "impact", "risk",
+        "code",
     )  # fmt: skip
     lane = Lane.EVENT
 

@@ -63,10 +63,13 @@ DEFAULT_RULES = CanonicalRules()
 
 def canonical_key(url: str, rules: CanonicalRules = DEFAULT_RULES) -> str:
     """The same for all URLs that mean one thing at this source."""
-    if rules.identity:
-        act = identity_of(url, rules.identity)
-        if act is not None:
-            return f"act:{act.eli}"
+    # Not by identity_of: this runs for every URL of every sitemap.
+    for pattern in rules.identity:
+        match = pattern.search(url)
+        if match is not None:
+            year, issue, act = match.group("year", "issue", "act")
+            part = match["part"] if "part" in pattern.groupindex else ""
+            return f"act:/eli/{part or ''}/{int(year)}/{int(issue)}/{act.lstrip('0') or '0'}"
     return canonical_url(url, rules)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from holdfast.errors import DiscoveryError, ItemError, RetryClass, error_code
 from holdfast.model import Json, Page, Record
@@ -39,9 +39,11 @@ from holdfast.pipelines.regulations.sitemap.reader import (
 )
 from holdfast.pipelines.regulations.sources import Mode, Source
 
-_CHUNK_BYTES = 64 * 1024
+_MOST_BYTES = 52_428_800  # of a sitemap, as sent; what it unpacks to has the same limit
 _RECORDS_IN_A_PAGE = 5_000
 _MOST_FAULTS = 100
+#: A known URL is fetched again only when its document is due, not because its listing differs.
+_UNCHANGED = ""
 
 
 class SitemapMark(NamedTuple):
@@ -117,7 +119,7 @@ class Discovery:
             row["title"] = title
         if published is not None:
             row["published"] = str(published)
-        return Record(row, item_id(self.source.slug, key))
+        return Record(row, item_id(self.source.slug, key), _UNCHANGED)
 
     def _walk(self, mode: Mode) -> ArchiveWalk | PaginationWalk:
         if mode is Mode.ARCHIVE and self.source.archive is not None:
@@ -301,12 +303,22 @@ class _SitemapPages:
     async def _entries(self, url: str, reader: SitemapReader) -> AsyncIterator[list[Entry]]:
         mark = self._discovery.read_before.get(url)
         headers = {"If-None-Match": mark.etag} if mark is not None and mark.etag else {}
-        reply = await self._discovery.http.get(url, headers=headers)
+        entries: list[Entry] = []
+        try:
+            reply = await self._discovery.http.get(
+                url,
+                headers=headers,
+                max_bytes=_MOST_BYTES,
+                into=lambda part: entries.extend(reader.feed(part)),
+            )
+        except SitemapError:
+            yield entries  # those before the fault are sound
+            raise
         if reply.status == 304:
             raise _Unchanged
         self._etag = reply.headers.get("etag")
-        async for chunk in _chunks(reply):
-            yield reader.feed(chunk)
+        for start in range(0, len(entries), _RECORDS_IN_A_PAGE):
+            yield entries[start : start + _RECORDS_IN_A_PAGE]
         yield reader.close()
 
     def _records(self, entries: Iterable[Entry], listed_on: str) -> list[Record]:
@@ -356,9 +368,3 @@ def _lasting(error: SitemapError | ItemError) -> str:
 def _faults(problems: dict[str, str]) -> str:
     shown = "; ".join(f"{url}: {problem}" for url, problem in list(problems.items())[:3])
     return f"{len(problems)} sitemap(s) cannot be read: {shown}"
-
-
-async def _chunks(reply: Any) -> AsyncIterator[bytes]:
-    content = memoryview(reply.content)
-    for start in range(0, len(content), _CHUNK_BYTES):
-        yield bytes(content[start : start + _CHUNK_BYTES])

@@ -10,7 +10,7 @@ from typing import Any
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.errors import GateWait
-from holdfast.model import Job, Json, Lane, NothingYet, Page
+from holdfast.model import Job, Json, Lane, NothingYet, Page, Schedule
 from holdfast.orders import Planned
 from holdfast.pipeline import (
     Backoff,
@@ -50,6 +50,9 @@ class Regulations(Pipeline):
     max_attempts = 3
     max_attempts_not_found = 1
     backoff = Backoff(30.0, 3600.0, jitter=0.5)
+    schedules = (
+        Schedule("regulations-daily", "0 6 * * *", "Europe/Zagreb", {"lane": Lane.SENTINEL.value}),
+    )
 
     def __init__(
         self, options: RegulationsOptions | None = None, clock: Clock | None = None
@@ -100,7 +103,7 @@ class Regulations(Pipeline):
         source = require_source(self._sources_of(ctx.job), row["source"])
         fetcher = Fetcher(source, _wanted(ctx.options), self._clock, self.settings.database_bytes)
         done = await fetcher.fetch(row, ctx)
-        await self._progress.log(ctx)
+        await self._progress.log_item(ctx)
         return done
 
     async def save(self, tx: Tx, settled: Sequence[Settled]) -> None:

@@ -13,6 +13,13 @@ class Progress:
     def __init__(self, interval: int) -> None:
         self._interval = interval
         self._logged: dict[int, tuple[int, int]] = {}
+        self._items = 0
+
+    async def log_item(self, ctx: Context) -> None:
+        """Asks the database now and then only: most items change no interval."""
+        self._items += 1
+        if self._items % self._interval == 0:
+            await self.log(ctx)
 
     async def log(self, ctx: Context) -> None:
         job = ctx.job

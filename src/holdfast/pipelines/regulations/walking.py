@@ -22,8 +22,6 @@ _DUE_AT_ONCE = 500
 _KNOWN_PAGES = 2  # of a listing, newest first, after which a daily pass has seen what is new
 _COUNTED = ("refused", "dates", "sitemaps", "sitemaps_left_out")
 _ACT = "act:"
-#: Not a key that changes by itself: a known URL is fetched again only in the mode recheck.
-_UNCHANGED = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +96,7 @@ class Walk:
         async for page in discovery.pages(mode, at):
             notes = page.notes or {}
             counts = _flat(notes)
-            page = _noted(page, self._notes(page, _difference(counts, counted), notes))
+            page = replace(page, notes=self._notes(page, _difference(counts, counted), notes))
             counted = counts
             if sentinel and mode is Mode.PAGINATION and page.records:
                 known_pages = known_pages + 1 if await _all_known(page, ctx) else 0
@@ -143,11 +141,6 @@ class Walk:
             "forms": acts,
             "finished": notes.get("finished", ()) if self._marks_sitemaps else (),
         }
-
-
-def _noted(page: Page, notes: Json) -> Page:
-    records = [replace(record, version=_UNCHANGED) for record in page.records]
-    return replace(page, records=records, notes=notes)
 
 
 async def _all_known(page: Page, ctx: Context) -> bool:

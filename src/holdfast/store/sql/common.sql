@@ -621,6 +621,13 @@ on conflict (name) do update
 set reference = excluded.reference, cron = excluded.cron, zone = excluded.zone,
     options = excluded.options, enabled = 1, next_at = excluded.next_at, error = null;
 
+-- name: schedule_was_set
+-- Also one that was removed again.
+select 1 as found
+from   audit
+where  action = 'schedule.set' and subject = :name
+limit  1;
+
 -- name: remove_schedule
 delete from schedules
 where  name = :name

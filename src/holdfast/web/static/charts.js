@@ -61,7 +61,7 @@ function options(place) {
   const labels = place.dataset.labels.split(",");
   return {
     ...sizeOf(place),
-    padding: [6, 14, 0, 0],
+    padding: [6, 28, 0, 0],
     legend: { show: false },
     cursor: { drag: { x: false, y: false }, points: { size: 6 } },
     hooks: { setCursor: [(plot) => showValues(place, plot, plot.cursor.idx)] },

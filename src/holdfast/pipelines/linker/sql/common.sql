@@ -395,3 +395,21 @@ where    t.project_id = :project_id and t.folded = :folded
          and t.state in ('reviewed', 'auto_confirmed')
 order by t.item
 limit    :limit;
+
+-- name: linker_tasks_of_job
+select   seq, state, item, reason
+from     linker_tasks
+where    job_id = :job_id and seq > :after
+order by seq
+limit    :limit;
+
+-- name: linker_first_candidates
+select   seq, item
+from     linker_candidates
+where    job_id = :job_id and seq in (@each(:seqs, bigint)) and position <= :most
+order by seq, position;
+
+-- name: linker_drop_task
+delete from linker_tasks
+where  job_id = :job_id and seq = :seq and reviewed_at is null
+returning seq;

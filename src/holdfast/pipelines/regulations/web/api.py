@@ -10,10 +10,9 @@ from starlette.responses import Response
 
 from holdfast.api.cursors import Cursors
 from holdfast.api.dependencies import Parts
-from holdfast.api.identity import Operator, PartsOf, Someone
+from holdfast.api.identity import Operator, PartsOf, Person, Someone
 from holdfast.api.jobs import ScopedJob
 from holdfast.api.shapes import Id
-from holdfast.console.person import Person
 from holdfast.errors import NotAllowed, NotThere
 from holdfast.model import Job, Json
 from holdfast.pipelines.regulations import bodies

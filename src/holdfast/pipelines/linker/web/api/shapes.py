@@ -121,6 +121,7 @@ class CandidateShape(Shape):
 
 
 class TaskShape(Shape):
+    task_id: int = Field(description="One number for it, as messages name it.")
     job_id: int
     seq: int
     key: str

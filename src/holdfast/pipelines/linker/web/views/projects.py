@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
+from pydantic import ValidationError
 
 from holdfast.api.identity import ip_of
 from holdfast.api.shapes import Id
@@ -13,6 +14,8 @@ from holdfast.pipelines.linker.options import WIKIDATA
 from holdfast.pipelines.linker.projects import Project
 from holdfast.pipelines.linker.tasks import TaskState
 from holdfast.pipelines.linker.web.api import projects as api
+from holdfast.pipelines.linker.web.api import tasks as tasks_api
+from holdfast.pipelines.linker.web.api import tokens as tokens_api
 from holdfast.pipelines.linker.web.api.figures import LIVE, describe_project
 from holdfast.pipelines.linker.web.api.shapes import (
     NewProject,
@@ -23,11 +26,12 @@ from holdfast.pipelines.linker.web.api.shapes import (
     visible_project,
 )
 from holdfast.web.context import Visit, Visitor
-from holdfast.web.forms import OperatorPost, fields
+from holdfast.web.forms import OperatorPost, fields, whole_number
 
 router = APIRouter(prefix="/linker")
 
 _PAGE_SIZE = 100
+_MOST_DAYS = 3650
 
 
 @router.get("")
@@ -66,8 +70,15 @@ async def _context(project: Project, visit: Visit) -> dict[str, Any]:
         "states": [str(state) for state in TaskState],
         "waiting": any(dataset.job_id is None and dataset.file_id for dataset in shape.datasets),
         "may_change": may_change(project, visit.person),
+        "tokens": await _tokens(project, visit) if may_change(project, visit.person) else [],
         "repeated": await reads_of(visit.parts).repeated_ids(project.id),
     }
+
+
+async def _tokens(project: Project, visit: Visit) -> list[tokens_api.TokenShape]:
+    listed = (await tokens_api.index(project, visit.parts)).tokens
+    now = visit.parts.clock.now()
+    return [t for t in listed if t.revoked_at is None and (t.expires_at or now) >= now]
 
 
 @router.post("/projects/{project_id}/match")
@@ -99,6 +110,43 @@ async def change(project_id: Id, visit: OperatorPost) -> Response:
         raise UserError("the thresholds are out of bounds", "50 to 101, and 0 to 100.") from None
     await api.change(project, body, visit.person, visit.parts)
     return visit.go(path_of(project_id), "Changed, for entries that are matched from now on.")
+
+
+@router.post("/projects/{project_id}/tokens")
+async def make_address(project_id: Id, visit: OperatorPost) -> Response:
+    project = await own_project(project_id, visit.person, visit.parts)
+    days = whole_number((await fields(visit.request)).get("days"), _MOST_DAYS)
+    body = tokens_api.NewToken(days=days)
+    made = await tokens_api.make(project, body, visit.request, visit.person, visit.parts)
+    context = {"project": project, "at": path_of(project_id), "url": made.url}
+    return await visit.page("linker/address.html", here="linker", **context)
+
+
+@router.post("/projects/{project_id}/tokens/{token_id}/revoke")
+async def revoke_address(project_id: Id, token_id: Id, visit: OperatorPost) -> Response:
+    project = await own_project(project_id, visit.person, visit.parts)
+    await tokens_api.revoke(project, token_id, visit.person, visit.parts)
+    return visit.go(path_of(project_id), "The address is revoked.")
+
+
+@router.post("/projects/{project_id}/bulk")
+async def decide_in_bulk(project_id: Id, visit: OperatorPost) -> Response:
+    project = await own_project(project_id, visit.person, visit.parts)
+    form = await fields(visit.request)
+    try:
+        body = tasks_api.BulkReview.model_validate(
+            {
+                "action": form.get("action"),
+                "low": form.get("low") or 0,
+                "dry_run": bool(form.get("dry_run")),
+            }
+        )
+    except ValidationError:
+        raise UserError("the score is not a number from 0 to 100") from None
+    done = await tasks_api.review(project, body, visit.person, visit.parts)
+    count = f"{done.decided:,}{' or more' if done.more else ''}"
+    text = f"{count} entries match." if body.dry_run else f"{count} entries were decided."
+    return visit.go(path_of(project_id), text)
 
 
 @router.get("/projects/{project_id}/delete")

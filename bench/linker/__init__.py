@@ -1,0 +1,1 @@
+"""Matching ten thousand entries with a Wikidata on the same machine that throttles."""

@@ -1,0 +1,211 @@
+"""Ten thousand entries against a Wikidata that throttles, with workers killed and another owner's
+project beside it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+
+from bench import holdfast_runs, measure
+from bench.holdfast_runs import Postgres
+from bench.linker.loops import AGENT
+from bench.measure import RunFailed, python
+from bench.report import Result, Table, at_most
+from bench.scenarios.ground import QUICK, Ground
+from tests.pipelines.linker.entity_world import make_world
+
+_ENTRIES, _QUICK_ENTRIES = 10_000, 500
+_REPEATED = 0.3
+_THROTTLED = 0.05
+_REQUESTS_A_SECOND = 100
+_KILLS, _QUICK_KILLS = 6, 1
+_KILL_SECONDS = 5.0
+_PATIENCE = 3600.0
+_MOST_CALLS = 1.3
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What the server saw."""
+
+    calls: int
+    throttled: int
+    busiest_second: int
+
+
+def run(ground: Ground) -> Result:
+    result = Result("linker")
+    quick = ground.sizes is QUICK
+    count = _QUICK_ENTRIES if quick else _ENTRIES
+    people = 3000 if quick else 30_000
+    ground.say(f"{count:,} entries, {_REPEATED:.0%} with a name that came before")
+    file = _write_entries(ground.folder / "entries.csv", count, people)
+    calls = {
+        way: ground.attempt(result, f"{way} loop", _loop, ground, way, file, people)
+        for way in ("sequential", "batched")
+    }
+    database = holdfast_runs.fresh_postgres(ground.servers, ground.folder)
+    log = ground.folder / "requests.json"
+    own = None
+    with _wikidata(ground, people, _THROTTLED, log) as url:
+        kills = _QUICK_KILLS if quick else _KILLS
+        own = ground.attempt(result, "Holdfast", _match, ground, database, url, file, kills)
+    _tell(result, count, calls, own, _served(log) if own is not None else None)
+    return result
+
+
+def _write_entries(path: Path, count: int, people: int) -> Path:
+    rng = random.Random(3)
+    known = {p.latin: p for p in make_world(1, people=people).people if p.latin_known and p.born}
+    if len(known) < count * (1 - _REPEATED):
+        raise RunFailed(f"the world has only {len(known):,} names")
+    names = rng.sample(sorted(known), int(count * (1 - _REPEATED)))
+    names += rng.choices(names, k=count - len(names))
+    rng.shuffle(names)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", "name", "born", "type"])
+        for number, name in enumerate(names, 1):
+            writer.writerow([number, name, known[name].born, "Q5"])
+    return path
+
+
+@contextmanager
+def _wikidata(ground: Ground, people: int, throttled: float, log: Path) -> Iterator[str]:
+    command = python("bench.linker.wikidata", people, throttled, log)
+    process = subprocess.Popen(command, cwd=measure.ROOT, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def _loop(ground: Ground, way: str, file: Path, people: int) -> tuple[int, float]:
+    """Calls and seconds."""
+    with _wikidata(ground, people, 0.0, ground.folder / "unused.json") as url:
+        started = time.monotonic()
+        done = subprocess.run(
+            python("bench.linker.loops", way, url, file),
+            cwd=measure.ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise RunFailed(done.stderr[-500:])
+        return int(done.stdout), time.monotonic() - started
+
+
+def _settings(ground: Ground, database: Postgres, url: str, owner: str) -> dict[str, str]:
+    return {
+        "HOLDFAST_DATABASE_URL": database.url,
+        "HOLDFAST_DATA_DIR": str(ground.folder / "data"),
+        "HOLDFAST_ALLOW_PRIVATE_ADDRESSES": "true",
+        "HOLDFAST_HTTP_USER_AGENT": AGENT,
+        "HOLDFAST_LINKER_WIKIDATA_URL": url,
+        "HOLDFAST_LINKER_SPACING_SECONDS": str(1 / _REQUESTS_A_SECOND),
+        "HOLDFAST_LINKER_CONCURRENCY": "8",
+        "HOLDFAST_OWNER": owner,
+    }
+
+
+def _match(ground: Ground, database: Postgres, url: str, file: Path, kills: int) -> float:
+    """Seconds until every entry of both owners has ended."""
+    other = file.with_name("other.csv")
+    lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+    other.write_text("".join(lines[: max(2, len(lines) // 20)]), encoding="utf-8")
+    for owner, table in (("ann", file), ("ben", other)):
+        settings = _settings(ground, database, url, owner)
+        command = python("holdfast", "linker", "match", table, "--no-work")
+        measure.run_to_end([command], ground.folder, settings, _PATIENCE)
+    started = time.monotonic()
+    _work(ground, _settings(ground, database, url, "ann"), kills)
+    seconds = time.monotonic() - started
+    open_items = "select count(*) from items i left join outcomes o using (job_id, seq)"
+    left = _one(database, f"{open_items} where coalesce(o.status, 'PENDING') = 'PENDING'")
+    tasks, items = _one(database, "select count(*) from linker_tasks"), len(lines) - 1
+    items += len(lines[: max(2, len(lines) // 20)]) - 1
+    if left or tasks != items:
+        raise RunFailed(f"{left} entries are open, {tasks} of {items} have a task")
+    return seconds
+
+
+def _work(ground: Ground, settings: dict[str, str], kills: int) -> None:
+    """Two workers; one of them is killed now and then, and another takes its place."""
+    environment = measure.environment(settings)
+    command = python("holdfast", "work", "linker", "--until-idle")
+    with (ground.folder / "workers.log").open("wb") as log:
+        running = [
+            subprocess.Popen(command, cwd=measure.ROOT, env=environment, stdout=log, stderr=log)
+            for _ in range(2)
+        ]
+        killed_at = time.monotonic()
+        while any(process.poll() is None for process in running):
+            time.sleep(0.2)
+            if kills and time.monotonic() - killed_at > _KILL_SECONDS and running[0].poll() is None:
+                os.kill(running[0].pid, signal.SIGKILL)
+                running[0].wait()
+                kills, killed_at = kills - 1, time.monotonic()
+                running[0] = subprocess.Popen(
+                    command, cwd=measure.ROOT, env=environment, stdout=log, stderr=log
+                )
+
+
+def _one(database: Postgres, query: str) -> int:
+    with psycopg.connect(database.url) as connection:
+        found = connection.execute(query).fetchone()
+    return int(found[0]) if found else 0
+
+
+def _served(log: Path) -> Served:
+    seen = json.loads(log.read_text())
+    times = sorted(at for at, _, _ in seen)
+    busiest = first = 0
+    for last, at in enumerate(times):
+        while at - times[first] >= 1.0:
+            first += 1
+        busiest = max(busiest, last - first + 1)
+    return Served(len(seen), sum(status == 429 for *_, status in seen), busiest)
+
+
+def _tell(
+    result: Result,
+    count: int,
+    calls: dict[str, tuple[int, float] | None],
+    seconds: float | None,
+    served: Served | None,
+) -> None:
+    table = Table(f"{count:,} entries, {_REPEATED:.0%} repeated", ("way", "calls/entry", "seconds"))
+    for way, found in calls.items():
+        if found is not None:
+            table.add(f"{way} loop", f"{found[0] / count:.3f}", f"{found[1]:.1f}")
+            result.figures[f"{way} calls"] = found[0] / count
+    each = None
+    if seconds is not None and served is not None:
+        whole = count + max(1, count // 20)
+        each = (served.calls - served.throttled) / whole
+        table.add("Holdfast", f"{each:.3f}", f"{seconds:.1f}")
+        table.notes.append(
+            f"{served.throttled:,} of {served.calls:,} requests were refused, each of which closed "
+            f"the gate for a second; the busiest second had {served.busiest_second} requests."
+        )
+        result.figures |= {"calls": each, "seconds": seconds}
+    result.tables.append(table)
+    busiest = None if served is None else float(served.busiest_second)
+    result.targets += [
+        at_most("linker, calls", each, _MOST_CALLS, "per entry"),
+        at_most("linker, busiest second", busiest, _REQUESTS_A_SECOND + 1, "requests"),
+    ]

@@ -1,0 +1,1 @@
+"""Posts: events of crawlers through to stored analytics."""

@@ -1,0 +1,1 @@
+"""Discovery and fetching of regulations, beside bare loops and Scrapy."""

@@ -1,0 +1,187 @@
+"""Discovery of a million URLs in 9,551 sitemaps, and fetching with open gates."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import statistics
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import measure
+from bench.measure import RunFailed, Watch, python
+from bench.regulations.discover import SOURCE
+from bench.report import Result, Table, at_least, at_most, per_second, ratio
+from bench.scenarios.ground import QUICK, Ground
+from bench.servers import free_port
+
+_MEGABYTE = 1024 * 1024
+_PATIENCE = 1800.0
+_CORES = os.cpu_count() or 1
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    sitemaps: int
+    urls: int
+    files: int
+
+
+_FULL, _QUICK = Amounts(9_551, 1_000_000, 10_000), Amounts(200, 20_000, 300)
+
+
+def run(ground: Ground) -> Result:
+    result = Result("regulations")
+    quick = ground.sizes is QUICK
+    amounts = _QUICK if quick else _FULL
+    _from_memory(ground, result, amounts, 1 if quick else 3)
+    with _serving(ground.folder, amounts) as port:
+        _over_http(ground, result, amounts, port)
+        _fetch(ground, result, amounts, port)
+    return result
+
+
+@contextmanager
+def _serving(folder: Path, amounts: Amounts) -> Iterator[int]:
+    port = free_port()
+    command = python("bench.regulations.site", port, amounts.sitemaps, amounts.urls)
+    process = subprocess.Popen(
+        command, cwd=measure.ROOT, env=measure.environment(), stdout=subprocess.PIPE
+    )
+    try:
+        assert process.stdout is not None and process.stdout.readline() == b"ready\n"
+        yield port
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def _from_memory(ground: Ground, result: Result, amounts: Amounts, rounds: int) -> None:
+    """Processor time, by turns: what the reader, the checks and the keys cost."""
+    seconds: dict[str, list[float]] = {"bare": [], "holdfast": []}
+    for _ in range(rounds):
+        for way, taken in seconds.items():
+            command = python("bench.regulations.memory", way, amounts.sitemaps, amounts.urls)
+            out = ground.attempt(result, f"{way}, from memory", _output, command)
+            if out is not None:
+                taken.append(float(out.split()[1]))
+    table = Table(
+        f"{amounts.urls:,} URLs in {amounts.sitemaps:,} sitemaps, from memory",
+        ("way", "processor seconds", "URLs/s"),
+    )
+    middle = {way: statistics.median(taken) for way, taken in seconds.items() if taken}
+    for way, taken in middle.items():
+        table.add(way, f"{taken:.2f}", per_second(amounts.urls / taken))
+    result.tables.append(table)
+    result.figures |= {f"{way}, from memory, s": taken for way, taken in middle.items()}
+    slower = ratio(middle.get("holdfast"), middle.get("bare"))
+    result.targets.append(
+        at_most("regulations, sitemaps from memory", slower, 2, "times a bare iterparse loop")
+    )
+
+
+def _over_http(ground: Ground, result: Result, amounts: Amounts, port: int) -> None:
+    """Whole processes: downloads, one after the other where Scrapy has 16 at once."""
+    ways = {
+        "bare": python("bench.regulations.bare", port),
+        "holdfast": python("bench.regulations.discover", port),
+        "Scrapy": python("bench.regulations.scrapy_runs", "sitemaps", port),
+    }
+    watches: dict[str, Watch] = {}
+    for name, command in ways.items():
+        watch = ground.attempt(
+            result,
+            f"{name}, over HTTP",
+            measure.run_to_end,
+            [command],
+            ground.folder,
+            {},
+            _PATIENCE,
+        )
+        if watch is not None:
+            watches[name] = watch
+    table = Table("The same over HTTP, whole processes", ("way", "seconds", "peak MB"))
+    for name, watch in watches.items():
+        table.add(name, f"{watch.seconds:.1f}", f"{watch.peak_bytes / _MEGABYTE:.0f}")
+        result.figures[f"{name}, over HTTP, s"] = watch.seconds
+    result.tables.append(table)
+    own, bare, scrapy = (watches.get(name) for name in ("holdfast", "bare", "Scrapy"))
+    seconds = own and own.seconds
+    result.targets += [
+        at_most(
+            "regulations, discovery over HTTP", ratio(seconds, bare and bare.seconds), 2,
+            "times a bare loop",
+        ),
+        at_least(
+            "regulations, discovery over HTTP", ratio(scrapy and scrapy.seconds, seconds), 1,
+            "Scrapy's rate",
+        ),
+        at_most(
+            "regulations, memory of discovery", own and own.peak_bytes / _MEGABYTE, 150, "MB"
+        ),
+    ]  # fmt: skip
+
+
+def _fetch(ground: Ground, result: Result, amounts: Amounts, port: int) -> None:
+    folder = ground.folder / "scrapy-files"
+    command = python("bench.regulations.scrapy_runs", "files", port, amounts.files, folder)
+    scrapy = ground.attempt(result, "Scrapy, files", _scrapy_rate, command, ground.folder, folder)
+    own = ground.attempt(result, "holdfast, fetch", _holdfast_rate, ground, amounts.files, port)
+    table = Table(f"{amounts.files:,} pages fetched and stored", ("way", "pages/s"))
+    for name, rate in (("Scrapy, files pipeline", scrapy), (f"holdfast, {_CORES} workers", own)):
+        table.add(name, per_second(rate))
+    table.notes.append("Holdfast also extracts text, title and date, and writes captures.")
+    result.tables.append(table)
+    result.figures |= {
+        name: rate for name, rate in (("Scrapy files/s", scrapy), ("holdfast pages/s", own)) if rate
+    }
+    result.targets.append(
+        at_least("regulations, fetch and store", ratio(own, scrapy), 1, "Scrapy's rate")
+    )
+
+
+def _scrapy_rate(command: list[str], folder: Path, files: Path) -> float:
+    measure.run_to_end([command], folder, {}, _PATIENCE)
+    times = sorted(path.stat().st_mtime for path in files.rglob("*") if path.is_file())
+    if len(times) < 2:
+        raise RunFailed(measure.tail(folder))
+    return len(times) / (times[-1] - times[0])
+
+
+def _holdfast_rate(ground: Ground, count: int, port: int) -> float:
+    folder = ground.folder / "regulations"
+    folder.mkdir()
+    (folder / "sources.toml").write_text(SOURCE.format(port=port))
+    settings = {
+        "HOLDFAST_DATA_DIR": str(folder / "data"),
+        "HOLDFAST_ALLOW_PRIVATE_ADDRESSES": "true",
+        "HOLDFAST_REGULATIONS_SOURCES": str(folder / "sources.toml"),
+    }
+    run = ("regulations", "backfill", "--no-work", "--max-urls", str(count),
+           "--max-urls-per-source", str(count))  # fmt: skip
+    switch = ("flag", "set", "regulations_enabled", "on")
+    for words in (("migrate", "up"), switch, run):
+        measure.run_to_end([python("holdfast", *words)], ground.folder, settings, _PATIENCE)
+    work = python("holdfast", "work", "regulations", "--until-idle", "--processes", _CORES)
+    measure.run_to_end([work], ground.folder, settings, _PATIENCE)
+    with closing(sqlite3.connect(folder / "data" / "holdfast.db")) as database:
+        query = (
+            "select count(*), (julianday(max(captured_at)) - julianday(min(captured_at))) * 86400"
+            " from regulations_captures"
+        )
+        stored, seconds = database.execute(query).fetchone()
+    if stored != count:
+        raise RunFailed(f"{stored:,} of {count:,} are stored. {measure.tail(ground.folder)}")
+    return float(stored / seconds)
+
+
+def _output(command: list[str]) -> str:
+    done = subprocess.run(
+        command, cwd=measure.ROOT, env=measure.environment(), capture_output=True, text=True
+    )
+    if done.returncode:
+        raise RunFailed(done.stderr[-2000:])
+    return done.stdout

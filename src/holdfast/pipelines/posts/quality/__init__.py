@@ -1,0 +1,1 @@
+"""How well sentiment and intent are found, on posts that people labelled."""

@@ -1,0 +1,130 @@
+"""Macro-F1 of sentiment and intent, beside two simple ways: always the most frequent label, and
+counting words of a list."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.errors import UserError
+from holdfast.pipelines.posts.analysis.intent import PHRASES, Intent, intent_of
+from holdfast.pipelines.posts.analysis.labels import Label
+from holdfast.pipelines.posts.analysis.sentiment import models
+from holdfast.pipelines.posts.analysis.text import prepare, words_of
+
+LABELLED = Path(__file__).parent / "labelled.tsv"
+_COLUMNS = ("language", "sentiment", "intent", "text")
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    language: str
+    sentiment: str
+    intent: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Macro-F1 of one task in one language."""
+
+    task: str
+    language: str
+    posts: int
+    ours: float
+    words: float
+    majority: float
+
+
+def read_labelled(path: Path = LABELLED) -> list[Labelled]:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    if not lines or tuple(lines[0].split("\t")) != _COLUMNS:
+        raise UserError(f"{path} does not begin with the columns {', '.join(_COLUMNS)}")
+    posts = []
+    for number, line in enumerate(lines[1:], 2):
+        parts = line.split("\t")
+        known = len(parts) == 4 and parts[1] in set(Label) and parts[2] in set(Intent)
+        if not known:
+            raise UserError(f"line {number} of {path} is not language, sentiment, intent, text")
+        posts.append(Labelled(*parts))
+    return posts
+
+
+def measure(posts: Sequence[Labelled]) -> list[Score]:
+    scores = []
+    for language in (*sorted({post.language for post in posts}), "all"):
+        chosen = [post for post in posts if language in (post.language, "all")]
+        scores.append(_score("sentiment", language, chosen, our_sentiment, counted_sentiment))
+        scores.append(_score("intent", language, chosen, our_intent, counted_intent))
+    return scores
+
+
+def _score(
+    task: str,
+    language: str,
+    posts: Sequence[Labelled],
+    ours: Callable[[Labelled], str],
+    words: Callable[[Labelled], str],
+) -> Score:
+    truth = [str(getattr(post, task)) for post in posts]
+    most = Counter(truth).most_common(1)[0][0]
+    return Score(
+        task,
+        language,
+        len(posts),
+        macro_f1(truth, [ours(post) for post in posts]),
+        macro_f1(truth, [words(post) for post in posts]),
+        macro_f1(truth, [most] * len(posts)),
+    )
+
+
+def macro_f1(truth: Sequence[str], found: Sequence[str]) -> float:
+    """The mean of the F1 of each label that occurs in the truth."""
+    labels = sorted(set(truth))
+    pairs = Counter(zip(truth, found, strict=True))
+    total = 0.0
+    for label in labels:
+        right = pairs[label, label]
+        said = sum(count for (_, guess), count in pairs.items() if guess == label)
+        is_so = sum(count for (fact, _), count in pairs.items() if fact == label)
+        total += 2 * right / (said + is_so) if said + is_so else 0.0
+    return total / len(labels)
+
+
+def our_sentiment(post: Labelled) -> str:
+    """By the language that is found, as for any post; one that is not analysed counts as wrong
+    unless it is neutral."""
+    prepared = prepare(post.text)
+    model = models().get(prepared.language or "")
+    return str(model(prepared.text).label if model else Label.NEUTRAL)
+
+
+def our_intent(post: Labelled) -> str:
+    return str(intent_of(prepare(post.text)).intent)
+
+
+_GOOD = frozenset(
+    str.split("good great love best amazing nice happy beautiful tốt đẹp ngon thích tuyệt hay vui")
+)
+_BAD = frozenset(
+    str.split("bad worst hate terrible awful poor broken slow tệ xấu dở kém hỏng chán lỗi chậm")
+)
+
+
+def counted_sentiment(post: Labelled) -> str:
+    """More good words than bad ones, or the other way round."""
+    words = words_of(post.text)
+    balance = sum(word in _GOOD for word in words) - sum(word in _BAD for word in words)
+    return str(Label.POSITIVE if balance > 0 else Label.NEGATIVE if balance < 0 else Label.NEUTRAL)
+
+
+def counted_intent(post: Labelled) -> str:
+    """The intent whose phrases share the most words with the post, without an order."""
+    words = set(words_of(post.text))
+    counts = {
+        intent: len(words.intersection(words_of(phrases))) for intent, phrases in PHRASES.items()
+    }
+    best = max(counts, key=lambda intent: counts[intent])
+    return str(best if counts[best] > 1 else Intent.DISCUSSION)

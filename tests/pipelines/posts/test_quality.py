@@ -1,0 +1,42 @@
+"""The labelled set, and what the analysis reaches on it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import UserError
+from holdfast.pipelines.posts.quality.measuring import macro_f1, measure, read_labelled
+
+
+def test_set_is_large_and_has_every_label_in_both_languages() -> None:
+    posts = read_labelled()
+    assert len(posts) >= 400
+    assert len({post.text for post in posts}) == len(posts)
+    intents = Counter((post.language, post.intent) for post in posts)
+    assert len(intents) == 14
+    assert min(intents.values()) >= 25
+
+
+def test_analysis_is_better_than_simple_ways() -> None:
+    for score in measure(read_labelled()):
+        assert score.ours > score.words + 0.1 > score.majority, score
+        assert score.ours >= (0.65 if score.task == "sentiment" else 0.85), score
+
+
+def test_macro_f1() -> None:
+    assert macro_f1(["a", "b"], ["a", "b"]) == 1
+    assert macro_f1(["a", "b"], ["a", "a"]) == pytest.approx((2 / 3 + 0) / 2)
+    assert macro_f1(["a", "a"], ["b", "b"]) == 0
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a\tb\n", "language\tsentiment\tintent\ttext\nen\tGOOD\tLEAD\tx"]
+)
+def test_file_that_is_not_labelled_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "posts.tsv"
+    path.write_text(text)
+    with pytest.raises(UserError):
+        read_labelled(path)
