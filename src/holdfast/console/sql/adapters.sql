@@ -13,7 +13,7 @@ on conflict (name) do update
 set    kind = excluded.kind, address = excluded.address, pipeline = excluded.pipeline,
        owner_id = excluded.owner_id, options = excluded.options, marker = excluded.marker,
        settle_seconds = excluded.settle_seconds, interval_seconds = excluded.interval_seconds,
-       enabled = 1, due_at = @now, error = null
+       enabled = 1, due_at = @now, scanned_at = null, error = null
 returning id;
 
 -- name: adapters
