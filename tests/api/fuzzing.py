@@ -16,7 +16,7 @@ from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode, checks
 
 from holdfast.api.app import ROUTERS
-from holdfast.pipelines.meetings.web import PACK
+from holdfast.extension import installed
 from holdfast.store.migrate import upgrade
 from holdfast.web.app import VIEWS
 from tests.api.server import ApiServer, finished, upload
@@ -99,14 +99,17 @@ def _begin(case: Any, address: str, headers: dict[str, str]) -> None:
 
 async def fuzzed(database_url: str, folder: Path, seed: int, number: int) -> Findings:
     """Fills a server with rows of two owners, then sends it requests at random."""
-    async with ApiServer(database_url, folder, packs=[PACK], **_ROOMY) as server:
+    packs = [extension.load("web") for extension in installed().values() if extension.web]
+    async with ApiServer(database_url, folder, packs=packs, **_ROOMY) as server:
         clients: dict[str | None, Any] = {None: server.anybody(follow_redirects=False)}
         roles = {"rita": "reader", "alice": "operator", "bob": "operator", "root": "admin"}
         for name, role in roles.items():
             clients[name] = await server.person(name, role)
         for name in OWNERS:
             await _fill(server, clients[name], MARKERS[name])
-        routers = [module.router for module in (*ROUTERS, *VIEWS)] + [PACK.router, PACK.api]
+        routers = [module.router for module in (*ROUTERS, *VIEWS)]
+        for pack in packs:
+            routers += [router for router in (pack.router, pack.api) if router is not None]
         routes = [
             (method, route.path)
             for router in routers

@@ -17,10 +17,19 @@ from holdfast.columns import Inputs
 from holdfast.console import Console
 from holdfast.console.file_imports import FileImports, Received
 from holdfast.console.files import NewFile, StoredFile
-from holdfast.console.images import IMAGE_LIST, detected_image, image_row, is_image
+from holdfast.console.images import (
+    IMAGE_LIST,
+    archived_row,
+    detected_archive,
+    detected_image,
+    image_row,
+    is_archive,
+    is_image,
+)
 from holdfast.errors import InputError, UserError
 from holdfast.files import FileAccess
 from holdfast.files.contract import new_key
+from holdfast.sources.image_archives import image_archive
 from holdfast.sources.images import image_in
 from holdfast.store.idempotency import RequestKey
 from holdfast.stored_files import UPLOADS
@@ -32,7 +41,8 @@ TABLE_OPTIONS = ("encoding", "delimiter", "sheet", "header_row")
 HEADER_ROW = "Row that names the columns, counted from 1; 0 if the first row is data."
 #: Kinds of stored files: sent by people, or copied from a folder or bucket that is open to the API.
 UPLOAD, IMPORT = "upload", "import"
-MOST_IMAGES = 1000
+MOST_IMAGES = 10_000
+_FIRST_IMAGES = 5
 _PREVIEW_ROWS = 20
 _PREVIEW_BYTES = 1 << 20
 
@@ -94,6 +104,8 @@ class FileLibrary:
         """What was detected with these table options, and the first rows."""
         if is_image(file):
             return Preview(file.detected, [image_row(file)])
+        if is_archive(file):
+            return Preview(file.detected, (await self.archived(file))[:_FIRST_IMAGES])
         async with self.opened(file) as path:
             return await look(self._preview_table, path, table)
 
@@ -105,7 +117,7 @@ class FileLibrary:
         columns: Mapping[str, str],
     ) -> dict[str, Any]:
         """How a job will read the file. Without table options, its upload detected that."""
-        if is_image(file) or file.kind == IMAGE_LIST:
+        if is_image(file) or is_archive(file) or file.kind == IMAGE_LIST:
             return dict(table)
         detected = file.detected
         if table:
@@ -129,6 +141,8 @@ class FileLibrary:
         the images. A table is opened as the job would open it, so that its owner learns at once
         what is wrong with it."""
         files = await self._all(ids, scope)
+        if len(files) == 1 and is_archive(files[0]):
+            return await self._store_list(await self.archived(files[0]), files[0].name, owner)
         if len(files) == 1 and not is_image(files[0]):
             if table:  # without options it was opened when it was stored
                 await self.preview(files[0], table)
@@ -136,11 +150,24 @@ class FileLibrary:
         _require_images(files)
         return await self._list_images(files, owner)
 
+    async def archived(self, file: StoredFile) -> list[dict[str, Any]]:
+        """The images of a stored zip, as rows."""
+        async with self.opened(file) as path:
+            rows = await look(image_archive, path)
+        return [archived_row(row, file) for row in rows or ()]
+
     async def _list_images(self, files: Sequence[StoredFile], owner: str) -> StoredFile:
-        rows = [image_row(file) for file in files]
-        detected = {"format": "jsonl", "columns": list(rows[0]), "notes": []}
+        name = "1 image" if len(files) == 1 else f"{len(files):,} images"
+        return await self._store_list([image_row(file) for file in files], name, owner)
+
+    async def _store_list(
+        self, rows: Sequence[dict[str, Any]], name: str, owner: str
+    ) -> StoredFile:
+        """A file with a row for each image, which a job ingests like any table."""
+        columns = next((list(row) for row in rows if "name" in row), [])
+        detected = {"format": "jsonl", "columns": columns, "notes": []}
         async with self.access.local.passing() as folder:
-            received = await asyncio.to_thread(_write_rows, rows, folder)
+            received = await asyncio.to_thread(_write_rows, rows, folder, name)
             return await self._add(received, IMAGE_LIST, owner, detected)
 
     async def _add(
@@ -168,6 +195,9 @@ class FileLibrary:
         image = image_in(path)
         if image is not None:
             return Preview(detected_image(image), [])
+        images = image_archive(path)
+        if images is not None:
+            return Preview(detected_archive(images), images[:_FIRST_IMAGES])
         preview = self._preview_table(path, table)
         _require_rows(path, preview.rows)
         return preview
@@ -203,9 +233,12 @@ def _require_images(files: Sequence[StoredFile]) -> None:
         )
 
 
-def _write_rows(rows: Sequence[dict[str, Any]], folder: Path) -> Received:
-    text = b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows)
-    name = "1 image.jsonl" if len(rows) == 1 else f"{len(rows):,} images.jsonl"
-    path = folder / name
-    path.write_bytes(text)
-    return Received(name, path, len(text), hashlib.sha256(text).hexdigest())
+def _write_rows(rows: Sequence[dict[str, Any]], folder: Path, name: str) -> Received:
+    path, meter = folder / f"{name}.jsonl", hashlib.sha256()
+    size = 0
+    with path.open("wb") as file:
+        for row in rows:
+            line = orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
+            meter.update(line)
+            size += file.write(line)
+    return Received(path.name, path, size, meter.hexdigest())

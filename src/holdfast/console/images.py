@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from holdfast.columns import BAD_ROW
 from holdfast.console.files import StoredFile
 from holdfast.sources.images import Image
 
 IMAGE = "image"
+#: The format of a zip of images.
+ARCHIVE = "archive"
 #: The kind of a stored file whose rows are images.
 IMAGE_LIST = "images"
 
@@ -22,6 +26,26 @@ def detected_image(image: Image) -> dict[str, Any]:
         "columns": [],
         "notes": [],
     }
+
+
+def detected_archive(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The `detected` of a stored zip of images."""
+    bad = sum(1 for row in rows if BAD_ROW in row)
+    notes = [f"{len(rows) - bad:,} images in a zip."]
+    if bad:
+        notes.append(f"{bad:,} other files become items with an error.")
+    return {"format": ARCHIVE, "columns": ["name", "path", "media_type", "size"], "notes": notes}
+
+
+def is_archive(file: StoredFile) -> bool:
+    return file.detected.get("format") == ARCHIVE
+
+
+def archived_row(row: Mapping[str, Any], file: StoredFile) -> dict[str, Any]:
+    """An image of a stored zip as an item's input; `ctx.file` finds its bytes."""
+    if BAD_ROW in row:
+        return dict(row)
+    return {"file_id": file.id, "key": file.key, **row}
 
 
 def is_image(file: StoredFile) -> bool:

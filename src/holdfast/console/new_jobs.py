@@ -13,7 +13,7 @@ from holdfast.console import Console
 from holdfast.console.feature_flags import FeatureFlags, Flag
 from holdfast.console.file_library import FileLibrary
 from holdfast.console.files import StoredFile
-from holdfast.console.images import IMAGE_LIST, image_row, is_image
+from holdfast.console.images import IMAGE_LIST, image_row, is_archive, is_image
 from holdfast.console.person import Person
 from holdfast.engine.control import (
     NO_CAPS,
@@ -172,4 +172,4 @@ class NewJobs:
         if is_image(first):
             return [image_row(file) for file in await self.library.images(ids, person.scope)], True
         preview = await self.library.preview(first, request.table)
-        return preview.rows[:_DRY_RUN_ROWS], False
+        return preview.rows[:_DRY_RUN_ROWS], is_archive(first)

@@ -21,6 +21,7 @@ from holdfast.files.contract import (
 )
 from holdfast.files.local import copied_size
 from holdfast.model import Job
+from holdfast.sources.image_archives import HEADER_BYTES, Entry, content_start, entry_of, unpacked
 from holdfast.stored_files import (
     PIPELINES,
     READ_BYTES,
@@ -152,16 +153,41 @@ class BlockingFiles:
 async def image_copy(files: FileAccess, job: Job, row: Mapping[str, Any]) -> AsyncIterator[Path]:
     """A local copy of the uploaded image that a row names."""
     key, name, sha256 = row.get("key"), row.get("name"), row.get("sha256")
+    entry = entry_of(row.get("entry"))
     if (
         not job.options.get("_images")
-        or not (isinstance(key, str) and isinstance(name, str) and isinstance(sha256, str))
+        or not (isinstance(key, str) and isinstance(name, str))
+        or not (isinstance(sha256, str) or entry is not None)
         or not key.startswith(UPLOADS)
         or "/" in name
     ):
         raise Failed("STORAGE_ERROR", "the row does not name an uploaded image")
     with _for_items(name):
-        async with _own_copy(files, key, name, sha256) as path:
-            yield path
+        if entry is None:
+            async with _own_copy(files, key, name, sha256) as path:
+                yield path
+        else:
+            async with _unpacked_copy(files, key, name, entry) as path:
+                yield path
+
+
+@asynccontextmanager
+async def _unpacked_copy(
+    files: FileAccess, key: str, name: str, entry: Entry
+) -> AsyncIterator[Path]:
+    """One image of a zip, read without the rest of it."""
+    store = files.store
+    async with files.local.passing() as folder:
+        files.local.require_room(entry.size)
+        end = entry.offset + HEADER_BYTES
+        header = b"".join([block async for block in store.stream(key, entry.offset, end)])
+        start = content_start(entry, header)
+        path = folder / name
+        with path.open("xb") as file:
+            blocks = store.stream(key, start, start + entry.packed)
+            async for block in unpacked(entry, blocks):
+                await asyncio.to_thread(file.write, block)
+        yield path
 
 
 @asynccontextmanager

@@ -45,11 +45,11 @@ from holdfast.engine.threads import Threads
 from holdfast.engine.turns import PollingTurns, Turn, Turns
 from holdfast.engine.upkeep import UpkeepLimits, every
 from holdfast.engine.walks import WalkLimits, Walks
-from holdfast.engine.worker_setup import make_flags, make_gates, make_upkeep
+from holdfast.engine.worker_setup import make_flags, make_gates, make_http, make_upkeep
 from holdfast.errors import DatabaseGone, NotThere
 from holdfast.files import FileAccess
 from holdfast.flags import ServedFlag
-from holdfast.http import HttpClient, HttpOptions
+from holdfast.http import HttpOptions
 from holdfast.model import Job, Lane, Outcome, SliceKind
 from holdfast.observe.metrics import Metrics
 from holdfast.observe.tracing import span
@@ -132,9 +132,7 @@ class Worker:
         self._pipelines = pipelines
         self._options = options
         self._gates = make_gates(parts, options)
-        self._http = HttpClient(
-            self._gates, options.http, parts.clock, parts.rng, network=parts.network
-        )
+        self._http = make_http(parts, self._gates, options)
         self._reaches = {lane: self._make_reach(lane) for lane in Lane}
         self._control = Control(parts.store, parts.owner, parts.log)
         self._upkeep = make_upkeep(parts, self._control, pipelines, options)

@@ -10,7 +10,9 @@ from holdfast.engine.deletion import Deleter
 from holdfast.engine.flag_values import FlagValues
 from holdfast.engine.gates import GateLimits, Gates
 from holdfast.engine.retention import Retention
+from holdfast.engine.shared_robots import SharedRobots
 from holdfast.engine.upkeep import Upkeep
+from holdfast.http import HttpClient
 from holdfast.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -25,6 +27,17 @@ def make_gates(parts: WorkerParts, options: WorkerOptions) -> Gates:
         parts.clock,
         parts.metrics,
         parts.log,
+    )
+
+
+def make_http(parts: WorkerParts, gates: Gates, options: WorkerOptions) -> HttpClient:
+    return HttpClient(
+        gates,
+        options.http,
+        parts.clock,
+        parts.rng,
+        network=parts.network,
+        robots_files=SharedRobots(parts.store),
     )
 
 

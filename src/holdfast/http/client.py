@@ -16,7 +16,7 @@ from holdfast.http.addresses import CheckedNetwork
 from holdfast.http.message import Message, check_hop, checked_url, compose, redirected
 from holdfast.http.options import HttpOptions
 from holdfast.http.reply import Reply
-from holdfast.http.robots import MAX_ROBOTS_BYTES, MAX_ROBOTS_REDIRECTS, Robots
+from holdfast.http.robots import MAX_ROBOTS_BYTES, MAX_ROBOTS_REDIRECTS, Robots, SharedFiles
 from holdfast.http.statuses import http_date, is_throttle, retry_after_seconds
 from holdfast.http.wire import Answer, Into, Wire
 
@@ -70,6 +70,7 @@ class HttpClient:
         rng: random.Random,
         *,
         network: httpcore2.AsyncNetworkBackend | None = None,
+        robots_files: SharedFiles | None = None,
     ) -> None:
         self._gates = gates
         self._options = options
@@ -78,7 +79,9 @@ class HttpClient:
         self._wire = Wire(
             options, network or CheckedNetwork(allow_private=options.allow_private_addresses)
         )
-        self._robots = Robots(self._fetch_robots, self._crawl_delay, clock, options.user_agent)
+        self._robots = Robots(
+            self._fetch_robots, self._crawl_delay, clock, options.user_agent, robots_files
+        )
 
     def through(self, gates: Gates) -> Self:
         """The same client, with the same connections, whose requests pass these gates."""

@@ -10,6 +10,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 import httpx2
 from protego import Protego
@@ -22,6 +23,8 @@ MAX_ROBOTS_BYTES = 500 * 1024
 MAX_ROBOTS_REDIRECTS = 5
 
 _FRESH_SECONDS = 24 * 3600.0
+# A file that others share is looked up more often, so that none is used for more than a day.
+_SHARED_SECONDS, _LOOKED_UP_SECONDS = 23 * 3600.0, 3600.0
 _UNAVAILABLE_SECONDS = 60.0
 _MOST_ORIGINS = 10_000
 _PRODUCT = re.compile(r"[A-Za-z_-]+")
@@ -34,6 +37,20 @@ Fetch = Callable[[str], Awaitable[Reply]]
 SlowDown = Callable[[str, float], Awaitable[None]]
 
 
+class RobotsFile(NamedTuple):
+    """None: the host has no such file, and allows everything."""
+
+    text: str | None
+
+
+class SharedFiles(Protocol):
+    """Where processes keep robots.txt for each other, by origin."""
+
+    async def read(self, origin: str) -> RobotsFile | None: ...
+
+    async def put(self, origin: str, file: RobotsFile, seconds: float) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class _Rules:
     expires_at: float
@@ -42,8 +59,16 @@ class _Rules:
 
 
 class Robots:
-    def __init__(self, fetch: Fetch, crawl_delay: SlowDown, clock: Clock, user_agent: str) -> None:
+    def __init__(
+        self,
+        fetch: Fetch,
+        crawl_delay: SlowDown,
+        clock: Clock,
+        user_agent: str,
+        shared: SharedFiles | None = None,
+    ) -> None:
         self._fetch = fetch
+        self._shared = shared
         self._crawl_delay = crawl_delay
         self._clock = clock
         product = _PRODUCT.match(user_agent)
@@ -75,11 +100,20 @@ class Robots:
             async with lock:
                 rules = self._fresh(origin)
                 if rules is None:
-                    rules = await self._fetched(origin)
+                    rules = await self._looked_up(origin) or await self._fetched(origin)
                     self._keep(origin, rules)
                 return rules
         finally:
             self._loading.pop(origin, None)
+
+    async def _looked_up(self, origin: str) -> _Rules | None:
+        file = await self._shared.read(origin) if self._shared is not None else None
+        return None if file is None else await self._parsed(origin, file, _LOOKED_UP_SECONDS)
+
+    async def _share(self, origin: str, file: RobotsFile) -> _Rules:
+        if self._shared is not None:
+            await self._shared.put(origin, file, _SHARED_SECONDS)
+        return await self._parsed(origin, file, _FRESH_SECONDS)
 
     async def _fetched(self, origin: str) -> _Rules:
         try:
@@ -88,24 +122,22 @@ class Robots:
             if error.code in _PASSED_ON:
                 raise
             if error.code in _NO_FILE:
-                return self._allowing(None)
+                return await self._share(origin, RobotsFile(None))
             return self._forbidding(f"{origin}/robots.txt cannot be read: {error.message}")
         if reply.status >= 500:
             return self._forbidding(f"{origin}/robots.txt cannot be read: status {reply.status}")
-        if not reply.ok:
-            return self._allowing(None)
-        return await self._parsed(origin, reply)
+        text = reply.content.decode("utf-8-sig", "replace") if reply.ok else None
+        return await self._share(origin, RobotsFile(text))
 
-    async def _parsed(self, origin: str, reply: Reply) -> _Rules:
-        text = reply.content.decode("utf-8-sig", "replace")
-        file = await asyncio.to_thread(Protego.parse, text)
-        delay = file.crawl_delay(self._agent)
+    async def _parsed(self, origin: str, file: RobotsFile, seconds: float) -> _Rules:
+        expires_at = self._clock.monotonic() + seconds
+        if file.text is None:
+            return _Rules(expires_at)
+        rules = await asyncio.to_thread(Protego.parse, file.text)
+        delay = rules.crawl_delay(self._agent)
         if delay:
             await self._crawl_delay(origin, delay)
-        return self._allowing(file)
-
-    def _allowing(self, file: Protego | None) -> _Rules:
-        return _Rules(self._clock.monotonic() + _FRESH_SECONDS, file=file)
+        return _Rules(expires_at, file=rules)
 
     def _forbidding(self, reason: str) -> _Rules:
         return _Rules(self._clock.monotonic() + _UNAVAILABLE_SECONDS, unavailable=reason)

@@ -12,12 +12,13 @@ from pathlib import Path
 
 from holdfast.errors import InputError
 
-MEDIA_TYPES = ("image/png", "image/jpeg", "image/webp", "image/gif")
+MEDIA_TYPES = ("image/png", "image/jpeg", "image/webp", "image/gif", "image/heic")
 _HEAD_BYTES = 1 << 20
 _TAIL_BYTES = 4096
 _MOST_PIXELS = 500_000_000
 #: Frames of a JPEG file that say its size: all but the tables (C4, C8, CC) among C0 to CF.
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+_HEIC_BRANDS = frozenset({b"heic", b"heix", b"mif1", b"msf1", b"heim", b"heis"})
 _JPEG_ALONE = frozenset(range(0xD0, 0xD9)) | {0x01}
 
 
@@ -76,7 +77,20 @@ def _format_of(head: bytes) -> tuple[str, _Reader | None]:
         return "image/gif", _gif
     if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
         return "image/webp", _webp
+    if head[4:8] == b"ftyp" and head[8:12] in _HEIC_BRANDS:
+        return "image/heic", _heic
     return "", None
+
+
+def _heic(found: _Bytes) -> tuple[int, int]:
+    """The largest of its pictures: tiles and thumbnails have sizes too."""
+    sizes, at = [], found.head.find(b"ispe")
+    while at >= 0:
+        sizes.append(struct.unpack_from(">II", found.head, at + 8))
+        at = found.head.find(b"ispe", at + 4)
+    if not sizes:
+        raise ValueError("it has no size")
+    return max(sizes, key=lambda size: size[0] * size[1])
 
 
 def _png(found: _Bytes) -> tuple[int, int]:

@@ -42,6 +42,7 @@ class Site:
     def __init__(self, packs: Sequence[PagePack]) -> None:
         self.entries: tuple[Entry, ...] = rail(packs)
         self.stream_pages = {pack.name: pack.streams for pack in packs if pack.streams}
+        self.item_parts = {pack.name: f"{pack.name}/{pack.item}" for pack in packs if pack.item}
         core = PackageLoader("holdfast.web", "templates")
         extensions = {pack.name: FileSystemLoader(pack.templates) for pack in packs}
         self.templates = Environment(
@@ -52,7 +53,12 @@ class Site:
         )
         self.templates.filters.update(FILTERS, column_word=column_word)
         self.templates.tests.update(TESTS)
-        self.templates.globals.update(GLOBALS, version=__version__, stream_pages=self.stream_pages)
+        self.templates.globals.update(
+            GLOBALS,
+            version=__version__,
+            stream_pages=self.stream_pages,
+            item_parts=self.item_parts,
+        )
 
     def render(self, template: str, context: Mapping[str, Any]) -> str:
         return self.templates.get_template(template).render(context)

@@ -93,6 +93,7 @@ class PagePack:
     machines: tuple[str, ...] = ()  # prefixes besides /api/ that respond as an API; each ends in /
     static: Path | None = None  # served under /static/NAME
     streams: str = ""  # path of its own pages of streams, each at PATH/ID
+    item: str = ""  # template that the page of an item includes; it has `job`, `item`, `decision`
 
 
 def rail(packs: Sequence[PagePack]) -> tuple[Entry, ...]:

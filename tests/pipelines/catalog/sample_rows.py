@@ -14,5 +14,6 @@ ROWS = {
         "(job_id, seq, attempt, provider, strategy, query, success, results, seconds)"
         " values (1, 1, 1, 'shop', 'combined', 'a', 1, 1, 0.1)"
     ),
+    "catalog_photos": "(job_id, seq, name, hash, thumbnail) values (1, 1, 'a.jpg', 'ff', 'k')",
     "catalog_search": "(rowid, words) values (1, 'words')",
 }

@@ -25,7 +25,7 @@ from tests.pipelines.catalog.scene import (
 from tests.store.checks import items_of
 from tests.world import Request, World, json_answer, text_answer
 
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {"item": 1, "item_description": "television", "brand": "Sony", "model": "KD55X80K"},
     {"item": 2, "item_description": "mixer", "gtin": "883049118949", "quantity": 2},
     {"item": 3, "item_description": "dyson v11 vacuum cordless"},

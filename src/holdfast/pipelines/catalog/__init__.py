@@ -9,4 +9,5 @@ EXTENSION = Extension(
     pipeline="pipeline:Catalog",
     options="options:CatalogOptions",
     commands="commands:app",
+    web="web:PACK",
 )

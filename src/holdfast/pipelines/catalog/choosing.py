@@ -80,9 +80,12 @@ def _chosen(
 ) -> Choice:
     best = fitting[0]
     rivals = [each for each in fitting if best.value - each.value <= _CLOSE]
-    if not best.identity and _disagree(rivals, rules):
-        reason = f"{len(rivals)} offers fit equally well and their prices differ"
-        return Choice(Status.REVIEW, reason, scores=scores)
+    if not best.identity:
+        rivals = [each for each in rivals if not best.extra < each.extra]
+        alike = [each for each in scores if _is_alike(each, best, rules)]
+        if _disagree(alike, rules):
+            reason = f"{len(alike)} offers fit equally well and their prices differ"
+            return Choice(Status.REVIEW, reason, scores=scores)
     far = _far_from_target(product, best)
     if far and not best.identity:
         return Choice(Status.REVIEW, f"{best.offer.title}: {far}", scores=scores)
@@ -134,6 +137,15 @@ def _mark_bait(scores: Sequence[Score], rules: Rules) -> None:
             each.vetoes.append("far below the other offers of this product")
 
 
+def _is_alike(each: Score, best: Score, rules: Rules) -> bool:
+    """Whether the list's words fit this offer as well as the best. One that says all that the
+    best says, and more, is another variant."""
+    if each is best:
+        return True
+    as_well = not each.vetoes and each.value >= rules.review and best.shared - each.shared < 0.02
+    return as_well and not best.extra < each.extra
+
+
 def _disagree(rivals: Sequence[Score], rules: Rules) -> bool:
     prices = [each.offer.price_minor or 0 for each in rivals]
     return min(prices) < max(prices) * (1 - rules.tolerance)
@@ -146,8 +158,8 @@ def _far_from_target(product: Product, best: Score) -> str:
     return f"the list says {price_text(target, product.currency)}"
 
 
-def _rank(each: Score) -> tuple[bool, float, bool, int]:
-    """Offers that could be accepted first, then by score, trust and price."""
-    offer = each.offer
+def _rank(each: Score) -> tuple[bool, float, int, bool, int]:
+    """Offers that could be accepted first, then by score, what they say besides, trust, price."""
+    offer, extra = each.offer, 0 if each.identity else len(each.extra)
     price = offer.price_minor if offer.price_minor is not None else 2**62
-    return bool(each.vetoes), -round(each.value, 2), not offer.trusted, price
+    return bool(each.vetoes), -round(each.value, 2), extra, not offer.trusted, price

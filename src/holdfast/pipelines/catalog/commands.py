@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,12 +25,18 @@ from holdfast.cli.opening import (
 from holdfast.cli.output import errors, print_json, print_table
 from holdfast.errors import UserError
 from holdfast.pipelines.catalog import loading
+from holdfast.pipelines.catalog.accuracy.measuring import CATALOGUE, LABELLED, Accuracy
+from holdfast.pipelines.catalog.accuracy.running import barcodes_read, choices_measured
 from holdfast.pipelines.catalog.options import CatalogOptions
 from holdfast.pipelines.catalog.providers.shops import KINDS, make_provider, shop_of
+from holdfast.settings import Settings
 from holdfast.tables.files import open_table
 
 app = typer.Typer(no_args_is_help=True)
 NAME = typer.Argument(..., metavar="NAME", help="Name of the shop.")
+_SEED = 20261116
+LIST = typer.Option(LABELLED, "--list", help="Labelled list; its column Expected names an SKU.")
+CATALOG = typer.Option(CATALOGUE, "--catalogue", help="The catalogue that it is looked up in.")
 
 
 @app.command("load")
@@ -121,6 +131,8 @@ def shops(as_json: bool = JSON) -> None:
     rows = _fetched("catalog_providers")
     for row in rows:
         row["settings"] = orjson.loads(row["settings"])
+        # They may have keys in them.
+        row["settings"]["headers"] = sorted(row["settings"].pop("headers", ()))
     if as_json:
         print_json(rows)
         return
@@ -216,3 +228,54 @@ def _fetched(query: str) -> list[dict[str, Any]]:
             return [dict(row) for row in await store.fetch(query)]
 
     return run_async(main())
+
+
+@app.command("accuracy")
+def accuracy(
+    labelled: Path = LIST,
+    catalogue: Path = CATALOG,
+    photos: int = typer.Option(0, "--photos", min=0, help="Also read N generated photographs."),
+    seed: int = typer.Option(_SEED, "--seed", help="Seed of the photographs."),
+    misses: bool = typer.Option(False, "--misses", help="Print the rows that are not right."),
+    as_json: bool = JSON,
+) -> None:
+    """Measure how often the right offer is chosen, on a labelled list.
+
+    An Expected that is empty, or `review`, means that no price should be accepted. The list and
+    the catalogue that come with Holdfast are used unless others are given.
+    """
+    settings = settings_from_environment()
+    with _own_database(settings) as own:
+        result = run_async(_measured(own, labelled, catalogue))
+    read = run_async(barcodes_read(settings.of("catalog"), photos, seed)) if photos else 0
+    if as_json:
+        print_json(asdict(result) | {"photos": photos, "barcodes_read": read})
+        return
+    rows = [
+        ("rows", f"{result.rows:,}"),
+        ("correct choice", f"{result.correct_share:.4f}"),
+        ("wrong price accepted", f"{result.wrong_share:.4f}"),
+        ("left to a person", f"{result.reviews:,}"),
+    ]
+    if photos:
+        rows.append(("barcodes read", f"{read / photos:.4f} of {photos:,}"))
+    print_table(("measure", "value"), rows, "", right=("value",))
+    if misses:
+        for miss in result.misses:
+            errors.print(" · ".join(map(str, miss.values())), markup=False)
+
+
+@contextmanager
+def _own_database(settings: Settings) -> Iterator[Settings]:
+    """Nothing of this is kept, and what is loaded already does not count."""
+    with tempfile.TemporaryDirectory() as folder:
+        own = replace(settings, database_url=f"sqlite:///{folder}/accuracy.db")
+        ensure_schema(own)
+        yield own
+
+
+async def _measured(settings: Settings, labelled: Path, catalogue: Path) -> Accuracy:
+    table = open_table(catalogue, table_limits(settings))
+    async with opened_store(settings) as store:
+        write = store.database.write
+        return await choices_measured(store.fetch, write, settings.of("catalog"), table, labelled)

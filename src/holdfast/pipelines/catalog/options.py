@@ -33,3 +33,11 @@ class CatalogOptions:
     providers_seconds: float = setting(
         5.0, "How long workers use the list of shops before they read it again.", 0.0, 3600
     )
+    photo_megabytes: int = setting(
+        1500, "Memory of the process that opens photographs and reads text on them.", 100, 10**6
+    )
+    photo_pixels: int = setting(
+        50_000_000, "Largest photograph; a JPEG counts at the size it is decoded at.", 1, 10**9
+    )
+    photo_seconds: float = setting(60.0, "Longest time for one photograph.", 0.1, 3600)
+    read_text: bool = setting(True, "Read text on photographs without a barcode.")

@@ -16,19 +16,24 @@ from holdfast.pipelines.catalog.lookup import Lookup
 from holdfast.pipelines.catalog.normalising.money import currency_named
 from holdfast.pipelines.catalog.normalising.product import INPUTS, Product, product_of
 from holdfast.pipelines.catalog.options import CatalogOptions
+from holdfast.pipelines.catalog.photos.describing import SeenPhotos, describe, keep_thumbnail
+from holdfast.pipelines.catalog.photos.naming import from_barcodes, from_text
+from holdfast.pipelines.catalog.photos.reader import PhotoReader
 from holdfast.pipelines.catalog.providers.shops import Shops
 from holdfast.pipelines.catalog.results import COLUMNS, row_of
+from holdfast.pipelines.catalog.saving import Effects
 from holdfast.rulings import Ruled
 
 _LONGEST_WAIT = 86_400.0
 
 
 class Catalog(Pipeline):
-    """Prices of the products on a list, from trusted shops."""
+    """Prices of the products on a list or on photographs, from trusted shops."""
 
     name = "catalog"
     columns = COLUMNS
     inputs = INPUTS
+    timeout = 300.0  # photographs wait for each other
     options = (
         Option("currency", help="Currency of prices that name none. Default: the setting."),
         Option("providers", help="Only these shops, separated by commas. Default: all."),
@@ -47,36 +52,58 @@ class Catalog(Pipeline):
         self.backoff = {"not_found": Backoff(seconds, max(seconds, _LONGEST_WAIT))}
         self._clock = SystemClock()
         self._shops = Shops(self._options, self._clock)
+        self._seen = SeenPhotos()
+        self._photos = PhotoReader(
+            self._options.photo_megabytes, self._options.photo_pixels, self._options.photo_seconds
+        )
         super().__init__()
 
     async def process(self, row: Json, ctx: Context) -> Done:
+        if ctx.job.options.get("_images"):
+            return await self._photo(row, ctx)
         product = product_of(row, self._currency(ctx.options))
         if product.is_empty:
             raise Failed("NO_PRODUCT", "the row names no product: no description, model or number")
+        effects = Effects()
+        choice, result = await self._look_up(product, ctx, effects)
+        return _concluded(choice, result, effects)
+
+    async def _photo(self, row: Json, ctx: Context) -> Done:
+        """By its barcode first; what is printed on it is read if that is not enough."""
+        currency, effects = self._currency(ctx.options), Effects()
+        async with ctx.file(row) as path:
+            name = str(row["name"])
+            photo = await self._photos.look(path)
+            effects.photo = await keep_thumbnail(name, photo, ctx)
+            product = from_barcodes(name, photo.barcodes, currency)
+            choice, result = Choice(Status.NONE, "nothing can be read on it"), None
+            if product is not None:
+                choice, result = await self._look_up(product, ctx, effects)
+            if not choice.is_priced and self._options.read_text:
+                printed = from_text(await self._photos.text(path), currency)
+                if printed is not None:
+                    choice, result = await self._look_up(printed, ctx, effects)
+        if result is None:
+            unknown = product_of({"item_description": name}, currency)
+            result = row_of(unknown, choice, None, 0)
+        described = await describe(result, name, photo, self._seen, ctx)
+        return _concluded(choice, described, effects)
+
+    async def _look_up(
+        self, product: Product, ctx: Context, effects: Effects
+    ) -> tuple[Choice, Json]:
         only = str(ctx.options.get("providers", ""))
         providers = await self._shops.providers(ctx, only)
-        lookup = Lookup(product, providers, self._rules(product), self._clock, ctx)
+        lookup = Lookup(product, providers, rules_of(product, self._options), self._clock, ctx)
         choice = await lookup.run(self._options.strategies_per_attempt)
-        self._require_answers(lookup, choice)
-        result = row_of(product, choice, lookup.query, self._options.max_candidates)
-        if choice.status is Status.NONE:
-            raise NotFound(choice.reason, result=result, effects=lookup.events)
-        return Done(result, effects=lookup.events)
+        effects.events += lookup.events
+        self._require_answers(lookup, choice, effects)
+        return choice, row_of(product, choice, lookup.query, self._options.max_candidates)
 
     def _currency(self, options: Mapping[str, Any]) -> str:
         return currency_named(str(options.get("currency", ""))) or self._options.currency
 
-    def _rules(self, product: Product) -> Rules:
-        options = self._options
-        return Rules(
-            product.currency,
-            options.accept_score,
-            options.review_score,
-            options.price_tolerance,
-            options.bait_share,
-        )
-
-    def _require_answers(self, lookup: Lookup, choice: Choice) -> None:
+    def _require_answers(self, lookup: Lookup, choice: Choice, effects: Effects) -> None:
         """Without a sure offer, a shop that did not answer might have had one: it is asked again
         before anything is concluded. What the last attempt knows is concluded."""
         if choice.status is Status.FOUND or not lookup.troubles:
@@ -86,11 +113,27 @@ class Catalog(Pipeline):
             raise min(waits, key=lambda wait: wait.seconds)
         trouble = lookup.troubles[0]
         assert not isinstance(trouble, GateWait)
-        trouble.effects = lookup.events
+        trouble.effects = effects
         raise trouble
 
     async def save(self, tx: Tx, settled: Sequence[Settled]) -> None:
-        await saving.save_events(tx, settled)
+        await saving.save(tx, settled)
 
     async def ruling(self, tx: Tx, ruled: Ruled) -> Mapping[str, Any] | None:
         return rulings.changes(ruled, self._currency(ruled.job.given_options))
+
+
+def rules_of(product: Product, options: CatalogOptions) -> Rules:
+    return Rules(
+        product.currency,
+        options.accept_score,
+        options.review_score,
+        options.price_tolerance,
+        options.bait_share,
+    )
+
+
+def _concluded(choice: Choice, result: Json, effects: Effects) -> Done:
+    if choice.status is Status.NONE:
+        raise NotFound(choice.reason, result=result, effects=effects)
+    return Done(result, effects=effects)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from holdfast.pipeline import Settled, Tx
 from holdfast.pipelines.catalog.offers import SearchEvent
@@ -10,10 +11,33 @@ from holdfast.pipelines.catalog.offers import SearchEvent
 _LONGEST_QUERY = 500
 
 
-async def save_events(tx: Tx, settled: Sequence[Settled]) -> None:
-    rows = [_row(item.job.id, item.seq, event) for item in settled for event in item.effects or ()]
+@dataclass(frozen=True, slots=True)
+class PhotoRow:
+    name: str
+    hash: str
+    thumbnail: str
+
+
+@dataclass(slots=True)
+class Effects:
+    """What an attempt leaves besides its result."""
+
+    events: list[SearchEvent] = field(default_factory=list)
+    photo: PhotoRow | None = None
+
+
+async def save(tx: Tx, settled: Sequence[Settled]) -> None:
+    left = [(item, item.effects) for item in settled if isinstance(item.effects, Effects)]
+    rows = [_row(item.job.id, item.seq, event) for item, own in left for event in own.events]
     if rows:
         await tx.take_many("catalog_save_search_events", rows)
+    photos = [
+        (item.job.id, item.seq, own.photo.name, own.photo.hash, own.photo.thumbnail)
+        for item, own in left
+        if own.photo is not None
+    ]
+    if photos:
+        await tx.take_many("catalog_save_photos", photos)
 
 
 def _row(job_id: int, seq: int, event: SearchEvent) -> tuple[int | float | str | None, ...]:

@@ -56,6 +56,7 @@ _OTHER_THINGS = frozenset(
 )
 _SHORTEST_MODEL = 3
 _TELLING_SHARE = 0.45
+_SHORTEST_MISSPELT = 5
 
 
 @dataclass(slots=True)
@@ -65,6 +66,8 @@ class Score:
     offer: Offer
     value: float = 0.0
     identity: bool = False  # the same article number, or the same brand and model
+    shared: float = 0.0  # the share of the list's words that it has
+    extra: frozenset[str] = frozenset()  # what its title says besides
     reasons: list[str] = field(default_factory=list)
     vetoes: list[str] = field(default_factory=list)
 
@@ -102,7 +105,8 @@ def score(wanted: Wanted, offer: Offer) -> Score:
     same_number = _compare_numbers(wanted, offer, result)
     brand = _compare_brands(wanted, offer, title, result)
     model = _compare_models(wanted, offer, title, result)
-    shared = _shared_words(wanted, words, title)
+    shared = result.shared = _shared_words(wanted, words, title)
+    result.extra = words - wanted.words - frozenset(telling_words(offer.model))
     if same_number:
         result.value, result.identity = 1.0, True
     elif model:
@@ -197,7 +201,20 @@ def _occurs(word: str, words: frozenset[str], title: str) -> bool:
     """Within a longer word only if it is not a number: 4070 is not in 4070ti."""
     if word in words:
         return True
-    return len(word) > _SHORTEST_MODEL and not _has_digit(word) and word in title
+    if len(word) <= _SHORTEST_MODEL or _has_digit(word):
+        return False
+    return word in title or any(_is_misspelt(word, other) for other in words)
+
+
+def _is_misspelt(word: str, other: str) -> bool:
+    """Whether one letter is wrong, missing or too many, or two have changed places."""
+    if len(word) < _SHORTEST_MISSPELT or abs(len(word) - len(other)) > 1 or word[0] != other[0]:
+        return False
+    at = next((at for at, (a, b) in enumerate(zip(word, other, strict=False)) if a != b), None)
+    if at is None:
+        return True
+    a, b = word[at:], other[at:]
+    return a[1:] == b[1:] or a[1:] == b or a == b[1:] or (a[:2] == b[1::-1] and a[2:] == b[2:])
 
 
 def _weight(word: str) -> float:

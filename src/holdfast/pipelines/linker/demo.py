@@ -99,7 +99,7 @@ def answer(ask: Ask) -> Reply:
     """w/api.php, as Wikidata answers."""
     if ask.path != "w/api.php":
         return NOT_FOUND
-    if fate(f"busy {int(ask.uptime_seconds * 50)}", 60) == 0:
+    if fate(f"busy {int(ask.uptime_seconds * 50)}", 200) == 0:
         page = "<!DOCTYPE html><title>Wikimedia Error</title><p>Too many requests.</p>"
         return Reply(page, 429, "text/html", {"Retry-After": "2"})
     return Reply(_body(ask.query), delay_seconds=0.05)
@@ -157,9 +157,12 @@ def sample_table() -> str:
 
 
 def environment(url: str) -> dict[str, str]:
+    # All servers of the demo share two gates: this one must not be slower than the others.
+    url = url.replace("127.0.0.1", "localhost")
     return {
         "HOLDFAST_LINKER_WIKIDATA_URL": f"{url}/w/api.php",
-        "HOLDFAST_LINKER_SPACING_SECONDS": "0.05",
+        "HOLDFAST_LINKER_SPACING_SECONDS": "0",
+        "HOLDFAST_LINKER_CONCURRENCY": "8",
     }
 
 

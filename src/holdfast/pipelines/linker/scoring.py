@@ -242,4 +242,5 @@ def _evidence_obstacle(
     evidence = sum(f.strength for f in agreeing)
     if evidence >= needed:
         return None
-    return f"what agrees besides the name is too common, with {namesakes} namesakes"
+    others = "1 namesake" if namesakes == 1 else f"{namesakes} namesakes"
+    return f"what agrees besides the name is too common, with {others}"

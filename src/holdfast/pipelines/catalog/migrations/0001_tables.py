@@ -77,7 +77,17 @@ create table catalog_search_events (
     error    text,
     at       {INSTANT} not null default {NOW}
 );
-create index catalog_search_events_by_item on catalog_search_events (job_id, seq, id)
+create index catalog_search_events_by_item on catalog_search_events (job_id, seq, id);
+
+create table catalog_photos (
+    job_id    bigint not null,
+    seq       bigint not null,
+    name      text not null,
+    hash      text not null,
+    thumbnail text not null,
+    primary key (job_id, seq)
+);
+create index catalog_photos_by_hash on catalog_photos (job_id, hash, seq)
 """
 
 SEARCH = {
@@ -98,5 +108,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    for table in ("search", "search_events", "providers", "products"):
+    for table in ("search", "photos", "search_events", "providers", "products"):
         op.execute(f"drop table catalog_{table}")

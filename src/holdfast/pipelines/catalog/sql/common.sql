@@ -89,3 +89,31 @@ order by provider;
 delete from catalog_search_events
 where  id in (select id from catalog_search_events where job_id = :job_id limit :limit)
 returning id;
+
+-- name: catalog_save_photos
+insert into catalog_photos (job_id, seq, name, hash, thumbnail)
+select job_id, seq, name, hash, thumbnail
+from   @rows(job_id bigint, seq bigint, name text, hash text, thumbnail text) batch
+where  true
+on conflict (job_id, seq) do update
+set    name = excluded.name, hash = excluded.hash, thumbnail = excluded.thumbnail
+returning seq;
+
+-- name: catalog_photo
+select name, hash, thumbnail
+from   catalog_photos
+where  job_id = :job_id and seq = :seq;
+
+-- name: catalog_same_photo
+-- The first of the job with this hash.
+select   seq, name
+from     catalog_photos
+where    job_id = :job_id and hash = :hash and seq <> :seq
+order by seq
+limit    1;
+
+-- name: catalog_delete_job_photos
+delete from catalog_photos
+where  job_id = :job_id
+       and seq in (select seq from catalog_photos where job_id = :job_id limit :limit)
+returning seq;

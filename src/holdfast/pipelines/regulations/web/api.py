@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import APIRouter
@@ -155,7 +155,8 @@ async def run_shape(job: Job, parts: Parts) -> RunShape:
                 cap=stream.max_items,
                 new=stream.items_count,
                 discovered=stream.records_count,
-                left_out=counts.get(stream.source, {}),
+                left_out=_group(counts.get(stream.source, {}), sitemaps=False),
+                sitemaps=_group(counts.get(stream.source, {}), sitemaps=True),
                 captures=reasons.get(stream.source, {}),
                 error=stream.error,
                 waiting_for=stream.waiting_for,
@@ -163,6 +164,15 @@ async def run_shape(job: Job, parts: Parts) -> RunShape:
             for stream in streams
         ],
     )
+
+
+def _group(counts: Mapping[str, int], *, sitemaps: bool) -> dict[str, int]:
+    prefix = "sitemaps"
+    return {
+        reason.removeprefix("sitemaps.").removeprefix("sitemaps_left_out."): count
+        for reason, count in counts.items()
+        if reason.startswith(prefix) is sitemaps
+    }
 
 
 @router.get("/documents", summary="List documents")

@@ -84,7 +84,10 @@ class RunSource(Shape):
     cap: int | None
     new: int = Field(description="New URLs, which became items.")
     discovered: int
-    left_out: dict[str, int] = Field(description="URLs and sitemaps left out, by reason.")
+    left_out: dict[str, int] = Field(
+        description="URLs left out, by reason. Where a cap cut a page, all of that page counts."
+    )
+    sitemaps: dict[str, int] = Field(description="Sitemaps read, known, unchanged and left out.")
     captures: dict[str, int] = Field(description="What captures added, by reason.")
     error: str | None
     waiting_for: str | None

@@ -10,6 +10,9 @@ from pydantic import ValidationError
 from holdfast.api.identity import ip_of
 from holdfast.api.shapes import Id
 from holdfast.errors import UserError
+from holdfast.model import Json
+from holdfast.pipelines.linker.entries import parse_mapping
+from holdfast.pipelines.linker.guessing import mapping_sentences
 from holdfast.pipelines.linker.options import WIKIDATA
 from holdfast.pipelines.linker.projects import Project
 from holdfast.pipelines.linker.tasks import TaskState
@@ -70,9 +73,14 @@ async def _context(project: Project, visit: Visit) -> dict[str, Any]:
         "states": [str(state) for state in TaskState],
         "waiting": any(dataset.job_id is None and dataset.file_id for dataset in shape.datasets),
         "may_change": may_change(project, visit.person),
+        "said": _said,
         "tokens": await _tokens(project, visit) if may_change(project, visit.person) else [],
         "repeated": await reads_of(visit.parts).repeated_ids(project.id),
     }
+
+
+def _said(mapping: Json) -> list[str]:
+    return mapping_sentences(parse_mapping(mapping))
 
 
 async def _tokens(project: Project, visit: Visit) -> list[tokens_api.TokenShape]:

@@ -1,0 +1,1 @@
+"""Prices a long list from the local catalogue."""

@@ -1,0 +1,31 @@
+"""robots.txt as workers share it: fetched by one of them, read by the others from the database."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from holdfast.errors import DatabaseGone
+from holdfast.http.robots import RobotsFile
+from holdfast.store import Store
+from holdfast.store.driver import Conflict
+
+_SCOPE = "robots.txt"
+
+
+class SharedRobots:
+    """Without the database, every worker fetches its own."""
+
+    def __init__(self, store: Store) -> None:
+        self._cache = store.cache
+
+    async def read(self, origin: str) -> RobotsFile | None:
+        with suppress(DatabaseGone, Conflict):
+            found = await self._cache.read(_SCOPE, [origin])
+            if origin in found:
+                return RobotsFile(found[origin])
+        return None
+
+    async def put(self, origin: str, file: RobotsFile, seconds: float) -> None:
+        text = None if file.text is None else file.text.replace("\0", "")
+        with suppress(DatabaseGone, Conflict):
+            await self._cache.put(_SCOPE, {origin: (text, seconds)})

@@ -1,0 +1,1 @@
+"""How good the choice is: a labelled list with its catalogue, and generated photographs."""

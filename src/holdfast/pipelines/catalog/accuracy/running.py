@@ -1,0 +1,68 @@
+"""Measures on a database of its own, and on photographs made for it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from holdfast.clock import SystemClock
+from holdfast.pipeline import Fetch, Row, Tx
+from holdfast.pipelines.catalog import loading
+from holdfast.pipelines.catalog.accuracy.measuring import Accuracy, labels_in, measure
+from holdfast.pipelines.catalog.choosing import Choice
+from holdfast.pipelines.catalog.lookup import Lookup
+from holdfast.pipelines.catalog.normalising.product import Product
+from holdfast.pipelines.catalog.options import CatalogOptions
+from holdfast.pipelines.catalog.photos.reader import PhotoReader
+from holdfast.pipelines.catalog.pipeline import rules_of
+from holdfast.pipelines.catalog.providers.local import LocalCatalog
+from holdfast.tables.files import TableFile
+
+#: Carries out a transaction of this name.
+Write = Callable[[str, Callable[[Tx], Awaitable[None]]], Awaitable[None]]
+
+
+async def choices_measured(
+    fetch: Fetch, write: Write, options: CatalogOptions, catalogue: TableFile, labelled: Path
+) -> Accuracy:
+    loaded = loading.Loaded()
+    for rows in loading.batches(catalogue, "accuracy", True, options.currency, loaded):
+        if rows:
+            await write("catalog_load", partial(loading.save, rows=rows))
+
+    async def look_up(product: Product) -> Choice:
+        context: Any = _Reading(fetch)
+        rules = rules_of(product, options)
+        lookup = Lookup(product, [LocalCatalog()], rules, SystemClock(), context)
+        return await lookup.run(options.strategies_per_attempt)
+
+    return await measure(labels_in(labelled, options.currency), look_up)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What a look-up in the local catalogue needs of a worker."""
+
+    fetch: Fetch
+    attempt: int = 1
+
+    async def read(self, query: str, params: Mapping[str, Any]) -> list[Row]:
+        return await self.fetch(query, params)
+
+
+async def barcodes_read(options: CatalogOptions, count: int, seed: int) -> int:
+    # Only here: the packages of photographs are optional.
+    from holdfast.pipelines.catalog.accuracy.photographs import photographs
+
+    reader = PhotoReader(options.photo_megabytes, options.photo_pixels, options.photo_seconds)
+    read = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for path, digits in photographs(Path(folder), count, seed):
+            read += digits in (await reader.look(path)).barcodes
+            path.unlink()
+    await reader.close()
+    return read

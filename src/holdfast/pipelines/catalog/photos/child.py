@@ -1,0 +1,171 @@
+"""The child process that opens images: orientation, thumbnail, hash, barcodes, text.
+
+Reads one request per line from standard input and answers each with one line. Images are the most
+dangerous input there is: what goes wrong here ends this process and nothing else.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+import resource
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+_THUMBNAIL = (320, 320)
+_BARCODE_SIDE = 2400
+_TEXT_SIDE = 1280
+_HASH_SIDE = 8
+_MOST_LINES = 40
+_SUREST = 0.5
+
+
+class Unreadable(Exception):
+    """The image cannot be used; the first argument is its error code."""
+
+
+def main() -> None:
+    megabytes, most_pixels = int(sys.argv[1]), int(sys.argv[2])
+    limit = megabytes * 1024 * 1024
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    answers = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)  # whatever libraries print is not an answer
+    reader = _Reader(most_pixels)
+    for line in sys.stdin.buffer:
+        request = orjson.loads(line)
+        answers.write(orjson.dumps(_answer(reader, request)) + b"\n")
+
+
+def _answer(reader: _Reader, request: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return reader.read(request["path"], text=bool(request["text"]))
+    except Unreadable as error:
+        return {"code": error.args[0], "error": error.args[1]}
+    except MemoryError:
+        return {"code": "MEDIA_TOO_LARGE", "error": "the image needs too much memory"}
+    except Exception as error:  # of any library, about any image
+        return {"code": "MEDIA_FORMAT_ERROR", "error": f"{type(error).__name__}: {error}"[:300]}
+
+
+class _Reader:
+    def __init__(self, most_pixels: int) -> None:
+        import pillow_heif
+        from PIL import Image
+
+        pillow_heif.register_heif_opener()
+        Image.MAX_IMAGE_PIXELS = None  # we refuse by our own limit, with a code
+        self._most_pixels = most_pixels
+        self._ocr: Any = None
+
+    def read(self, path: str, text: bool) -> dict[str, Any]:
+        image = self._opened(path)
+        if text:
+            return {"text": self._text(image)}
+        thumbnail = image.copy()
+        thumbnail.thumbnail(_THUMBNAIL)
+        stream = io.BytesIO()
+        thumbnail.convert("RGB").save(stream, "WEBP", quality=80)
+        return {
+            "width": image.width,
+            "height": image.height,
+            "hash": difference_hash(image),
+            "thumbnail": base64.b64encode(stream.getvalue()).decode(),
+            "barcodes": barcodes(image),
+        }
+
+    def _opened(self, path: str) -> Any:
+        from PIL import Image, ImageOps, UnidentifiedImageError
+
+        try:
+            image = Image.open(path)
+        except UnidentifiedImageError:
+            raise Unreadable("MEDIA_FORMAT_ERROR", "it is not an image") from None
+        if image.format == "JPEG":
+            # Decoded at a smaller size from the start: the whole of it is never in memory.
+            image.draft("RGB", (_BARCODE_SIDE, _BARCODE_SIDE))
+        if image.width * image.height > self._most_pixels:
+            raise Unreadable(
+                "MEDIA_TOO_LARGE",
+                f"{image.width:,} by {image.height:,} is more than {self._most_pixels:,} pixels",
+            )
+        upright = ImageOps.exif_transpose(image).convert("RGB")
+        upright.thumbnail((_BARCODE_SIDE, _BARCODE_SIDE))
+        return upright
+
+    def _text(self, image: Any) -> list[str]:
+        """Lines from the largest letters to the smallest: what it is called comes first."""
+        import numpy
+
+        if self._ocr is None:
+            import logging
+
+            from rapidocr import RapidOCR
+
+            logging.getLogger("RapidOCR").setLevel(logging.ERROR)
+            threads = {"EngineConfig.onnxruntime.intra_op_num_threads": 1}
+            self._ocr = RapidOCR(params=threads)
+        image.thumbnail((_TEXT_SIDE, _TEXT_SIDE))
+        result = self._ocr(numpy.asarray(image)[:, :, ::-1])
+        if result.txts is None:
+            return []
+        found = zip(result.txts, result.scores, result.boxes, strict=True)
+        lines = [(_height(box), text) for text, score, box in found if score >= _SUREST]
+        return [text for _, text in sorted(lines, key=lambda line: -line[0])][:_MOST_LINES]
+
+
+def difference_hash(image: Any) -> str:
+    """64 bits that say where the image gets brighter, the same at every size."""
+    from PIL import Image
+
+    small = image.convert("L").resize((_HASH_SIDE + 1, _HASH_SIDE), Image.Resampling.BOX)
+    pixels = list(small.getdata())
+    bits = 0
+    for row in range(_HASH_SIDE):
+        for column in range(_HASH_SIDE):
+            at = row * (_HASH_SIDE + 1) + column
+            bits = bits << 1 | (pixels[at] > pixels[at + 1])
+    return f"{bits:016x}"
+
+
+def barcodes(image: Any) -> list[str]:
+    """Article numbers; at another size and contrast if there are none at first."""
+    from PIL import ImageFilter, ImageOps
+
+    grey = ImageOps.grayscale(image)
+    tries: list[Callable[[], Any]] = [
+        lambda: grey,
+        lambda: ImageOps.autocontrast(grey.filter(ImageFilter.MedianFilter(3))),
+        lambda: grey.resize((max(1, grey.width // 2), max(1, grey.height // 2))),
+        lambda: grey.resize((grey.width * 2, grey.height * 2)) if grey.width < 1200 else grey,
+        lambda: ImageOps.autocontrast(grey.filter(ImageFilter.GaussianBlur(1.5))),
+        lambda: grey.filter(ImageFilter.UnsharpMask(3, 250, 0)),
+    ]
+    for angle in (0, 20, -20, 45):
+        for make in tries:
+            variant = make()
+            if angle:
+                variant = variant.rotate(angle, expand=True, fillcolor=255)
+            found = _numbers(variant)
+            if found:
+                return found
+    return []
+
+
+def _numbers(image: Any) -> list[str]:
+    import numpy
+    import zxingcpp
+
+    results = zxingcpp.read_barcodes(numpy.asarray(image))
+    return list(dict.fromkeys(result.text for result in results if result.text.isdecimal()))
+
+
+def _height(box: Any) -> float:
+    return float(max(point[1] for point in box) - min(point[1] for point in box))
+
+
+if __name__ == "__main__":
+    main()

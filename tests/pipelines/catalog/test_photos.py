@@ -1,0 +1,139 @@
+"""Photographs: read in a child process, by barcode and by text, and priced like rows."""
+
+from __future__ import annotations
+
+import io
+import random
+import zipfile
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from holdfast.errors import Failed
+from holdfast.extension import installed
+from holdfast.pipelines.catalog import loading
+from holdfast.pipelines.catalog.accuracy.photographs import photograph, photographs
+from holdfast.pipelines.catalog.normalising.product import product_of
+from holdfast.pipelines.catalog.photos.reader import PhotoReader
+from tests.api.server import ApiServer, ended
+
+DIGITS = "4006381333931"
+
+
+@pytest.fixture
+async def reader() -> AsyncIterator[PhotoReader]:
+    made = PhotoReader(1500, 20_000_000, 60)
+    yield made
+    await made.close()
+
+
+def jpeg(image: Image.Image, **options: Any) -> bytes:
+    stream = io.BytesIO()
+    image.save(stream, "JPEG", quality=85, **options)
+    return stream.getvalue()
+
+
+async def test_photographs_are_upright_and_the_same_at_every_size(
+    reader: PhotoReader, tmp_path: Path
+) -> None:
+    picture = photograph(DIGITS, random.Random(1))
+    turned = picture.transpose(Image.Transpose.ROTATE_90)
+    exif = Image.Exif()
+    exif[0x0112] = 6  # shown turned by 90 degrees to the right
+    (tmp_path / "a.jpg").write_bytes(jpeg(picture))
+    (tmp_path / "b.jpg").write_bytes(jpeg(turned, exif=exif))
+    picture.resize((picture.width // 2, picture.height // 2)).save(tmp_path / "c.webp")
+    photos = [await reader.look(tmp_path / name) for name in ("a.jpg", "b.jpg", "c.webp")]
+    assert photos[0].barcodes == photos[1].barcodes == (DIGITS,)
+    distances = [(int(photos[0].hash, 16) ^ int(each.hash, 16)).bit_count() for each in photos]
+    assert max(distances) <= 4
+    assert Image.open(io.BytesIO(photos[1].thumbnail)).size[0] <= 320
+
+
+async def test_barcodes_are_read_on_generated_photographs(
+    reader: PhotoReader, tmp_path: Path
+) -> None:
+    made = list(photographs(tmp_path, 20, seed=7))
+    read = [digits in (await reader.look(path)).barcodes for path, digits in made]
+    assert sum(read) >= 19
+
+
+async def test_images_that_cannot_be_used_are_said(reader: PhotoReader, tmp_path: Path) -> None:
+    Image.new("1", (12_000, 12_000)).save(tmp_path / "huge.png")
+    (tmp_path / "cut.jpg").write_bytes(jpeg(Image.new("RGB", (600, 600), (9, 99, 9)))[:900])
+    (tmp_path / "fake.jpg").write_bytes(b"\xff\xd8\xff this is a text")
+    codes = {}
+    for name in ("huge.png", "cut.jpg", "fake.jpg"):
+        with pytest.raises(Failed) as error:
+            await reader.look(tmp_path / name)
+        codes[name] = error.value.code
+    assert codes == {
+        "huge.png": "MEDIA_TOO_LARGE",
+        "cut.jpg": "MEDIA_FORMAT_ERROR",
+        "fake.jpg": "MEDIA_FORMAT_ERROR",
+    }
+    large = photograph(DIGITS, random.Random(3)).resize((9000, 7000))
+    (tmp_path / "large.jpg").write_bytes(jpeg(large))
+    assert (await reader.look(tmp_path / "large.jpg")).barcodes == (DIGITS,)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_zip_of_photographs_is_priced(database_url: str, tmp_path: Path) -> None:
+    rng = random.Random(5)
+    with_words = Image.new("RGB", (900, 500), (240, 240, 235))
+    from PIL import ImageDraw
+
+    ImageDraw.Draw(with_words).text((60, 180), "Dyson V11 vacuum", fill=(10, 10, 10), font_size=80)
+    barcode = jpeg(photograph(DIGITS, rng))
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as files:
+        files.writestr("one.jpg", barcode)
+        files.writestr("again/one.jpg", barcode)
+        files.writestr("words.jpg", jpeg(with_words))
+        files.writestr("cut.jpg", barcode[:2000])
+        files.writestr("notes.txt", b"hello")
+    pack = installed()["catalog"].load("web")
+    settings = {"catalog_not_found_seconds": "0"}
+    async with ApiServer(database_url, tmp_path / "server", [pack], **settings) as server:
+        await _load(server)
+        ada = await server.signed_in("ada")
+        sent = {"file": ("photos.zip", archive.getvalue())}
+        made = await ada.post("/api/jobs", files=sent, data={"pipeline": "catalog"})
+        assert made.status_code == 202, made.text
+        job = await ended(server, ada, made.json()["id"])
+        items = (await ada.get(f"/api/jobs/{job['id']}/items")).json()["items"]
+        rows = [item["row"] for item in items]
+        assert [item["status"] for item in items] == ["DONE", "DONE", "DONE", "ERROR", "ERROR"]
+        assert [row.get("Price") for row in rows[:3]] == [12.5, 12.5, 599.0]
+        assert "The same photograph as row" in rows[0]["Reason"] + rows[1]["Reason"]
+        assert f"Barcode {DIGITS}" in rows[0]["Reason"]
+        page = await ada.get(f"/jobs/{job['id']}/items/3")
+        assert "Dyson V11 vacuum" in page.text and "Set price" in page.text
+        picture = await ada.get(f"/catalog/jobs/{job['id']}/items/1/thumbnail")
+        assert picture.headers["content-type"] == "image/webp"
+        searches = await ada.get(f"/catalog/jobs/{job['id']}/items/1/searches")
+        assert "identifier" in searches.text
+        form = {"price": "600", "version": "0", "csrf": ada.headers["X-CSRF-Token"]}
+        decided = await ada.post(f"/catalog/jobs/{job['id']}/items/3/price", data=form)
+        assert decided.status_code in (200, 303), decided.text
+        items = (await ada.get(f"/api/jobs/{job['id']}/items")).json()["items"]
+        assert (items[2]["row"]["Price"], items[2]["row"]["Pricer"]) == (600.0, "ada")
+        assert "local" in (await ada.get(f"/catalog/jobs/{job['id']}")).text
+        assert "acme" in (await ada.get("/catalog")).text
+
+
+async def _load(server: ApiServer) -> None:
+    products = [
+        product_of({"item_description": "Pen", "gtin": DIGITS, "price": 12.5}, "USD"),
+        product_of({"item_description": "Dyson V11 vacuum", "brand": "Dyson", "price": 599}, "USD"),
+    ]
+    rows = [
+        loading.row_of(product, "acme", loading.reference_of(product), True, "")
+        for product in products
+    ]
+    await server.parts.store.database.write("load", partial(loading.save, rows=rows))
