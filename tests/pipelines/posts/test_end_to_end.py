@@ -81,8 +81,8 @@ async def test_metrics_count_what_happened(scene: Scene) -> None:
     path = await scene.put("a.json", items)
     async with scene.consuming() as pipeline:
         await scene.send(scene.event(path, content_count=50))
-        await scene.send(scene.event(path))
         await scene.until_events(1, "TAKEN")
+        await scene.send(scene.event(path))
         await scene.until(lambda: _is_read(scene))
         await scene.work(pipeline)
     metrics = pipeline.metrics

@@ -79,7 +79,8 @@ class PostsReads:
         """Codes with their counts by day, the most frequent first."""
         params = {"scope": scope, "since": self.since(days)}
         rows = await self._fetch("posts_errors_by_day", params)
-        shown = [(self._now.date() - timedelta(days=ago)).isoformat() for ago in range(days)][::-1]
+        # Today first: on a narrow screen, the rest is scrolled to.
+        shown = [(self._now.date() - timedelta(days=ago)).isoformat() for ago in range(days)]
         codes: dict[tuple[str, str], dict[str, int]] = {}
         for row in rows:
             codes.setdefault((row["code"], row["category"]), {})[row["day"]] = int(row["errors"])
