@@ -18,6 +18,7 @@ from holdfast.store import Store
 from holdfast.store.chunks import FinishedItems, FreeRanges, NamedItems
 from holdfast.store.idempotency import RequestKey
 from tests.store.checks import (
+    audit_of,
     claim,
     claim_one,
     execute,
@@ -225,7 +226,7 @@ class AddExport:
 
     async def check(store: Store, job_id: int) -> None:
         assert len(await fetch(store, "select 1 from exports where job_id = :j", j=job_id)) == 1
-        actions = [entry["action"] for entry in await open_console(store).audit.of_job(job_id)]
+        actions = [entry["action"] for entry in await audit_of(store, job_id)]
         assert actions.count("export") == 1
 
 
@@ -361,9 +362,7 @@ class SkipItems:
     async def check(store: Store, job_id: int) -> None:
         found = await statuses(store, job_id)
         assert {seq for seq, status in found.items() if status is SKIPPED} == {1, 6, 8}
-        assert [entry["action"] for entry in await open_console(store).audit.of_job(job_id)].count(
-            "skip"
-        ) == 1
+        assert [entry["action"] for entry in await audit_of(store, job_id)].count("skip") == 1
         await drain(store, job_id)
         assert (await store.reads.counters(job_id)).skipped == 3
 
@@ -407,7 +406,7 @@ class AddOperation:
         return await filled_job(store, 1)
 
     async def act(store: Store, job_id: int) -> None:
-        entries = [entry["action"] for entry in await open_console(store).audit.of_job(job_id)]
+        entries = [entry["action"] for entry in await audit_of(store, job_id)]
         if "operation.cancel" not in entries:
             await _operation(store, "cancel", job_id)
 

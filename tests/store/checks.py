@@ -31,6 +31,12 @@ MANY = 100_000
 MEGABYTES = 100_000_000
 
 
+async def audit_of(store: Store, job_id: int) -> list[dict[str, Any]]:
+    """Everything that was done to a job, oldest first."""
+    entries = await open_console(store).audit.page(None, 10_000, job_id=job_id)
+    return entries[::-1]
+
+
 async def make_job(
     store: Store,
     *sources: str,

@@ -21,6 +21,7 @@ from holdfast.store.chunks import FinishedItems, NamedItems
 from holdfast.store.idempotency import RequestKey
 from tests.store.checks import (
     assert_sound,
+    audit_of,
     claim,
     claim_one,
     crash,
@@ -475,5 +476,5 @@ class Complete:
 
     async def check(store: Store, job_id: int) -> None:
         assert await state_of(store, job_id) is JobState.DONE
-        actions = [entry["action"] for entry in await open_console(store).audit.of_job(job_id)]
+        actions = [entry["action"] for entry in await audit_of(store, job_id)]
         assert actions.count("finish") == 1

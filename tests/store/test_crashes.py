@@ -11,6 +11,7 @@ from holdfast.store import Store
 from holdfast.store.chunks import NamedItems
 from tests.store.checks import (
     assert_sound,
+    audit_of,
     claim,
     claim_one,
     crash,
@@ -214,9 +215,7 @@ async def test_replayed_dead_letter_opens_its_item_again(store: Store) -> None:
     assert await store.outcomes.complete(job_id) is JobState.DONE
     history = await open_console(store).items.attempts(job_id, 1)
     assert [one["error_code"] for one in history] == ["CRASHED"]
-    assert "dead.replayed" in [
-        entry["action"] for entry in await open_console(store).audit.of_job(job_id)
-    ]
+    assert "dead.replayed" in [entry["action"] for entry in await audit_of(store, job_id)]
 
 
 async def test_dropped_dead_letter_stays_an_error(store: Store) -> None:

@@ -11,6 +11,7 @@ from holdfast.store import NewJob, NewStream, Store
 from holdfast.store.chunks import FinishedItems
 from tests.store.checks import (
     assert_takes_no_page,
+    audit_of,
     claim,
     claim_one,
     fetch,
@@ -37,7 +38,7 @@ async def test_new_job_runs_with_its_streams_and_is_audited(store: Store) -> Non
     assert job.state is JobState.RUNNING
     assert job.started_at is not None and job.finished_at is None
     assert [stream.source for stream in await store.streams.of_job(job_id)] == ["north", "south"]
-    audit = await open_console(store).audit.of_job(job_id)
+    audit = await audit_of(store, job_id)
     assert [(entry["actor"], entry["action"]) for entry in audit] == [("tester", "start")]
 
 
@@ -174,14 +175,14 @@ async def test_illegal_transition_is_refused_and_changes_nothing(
     store: Store, verb: str, state: str
 ) -> None:
     job_id = await _job_in(store, state)
-    audited = len(await open_console(store).audit.of_job(job_id))
+    audited = len(await audit_of(store, job_id))
     with pytest.raises(IllegalTransition, match=f"cannot {verb} a job that is {state}"):
         if verb == "reprocess":
             await store.jobs.reprocess(job_id, FinishedItems(DONE), "tester")
         else:
             await getattr(store.jobs, verb)(job_id, "tester")
     assert await state_of(store, job_id) == state
-    assert len(await open_console(store).audit.of_job(job_id)) == audited
+    assert len(await audit_of(store, job_id)) == audited
 
 
 @pytest.mark.parametrize("verb", ["pause", "resume", "cancel"])
@@ -234,10 +235,7 @@ async def test_every_state_change_is_in_the_audit_log(store: Store) -> None:
     await store.outcomes.complete(job_id)
     await store.jobs.reprocess(job_id, FinishedItems(DONE), "carl")
     await store.jobs.cancel(job_id, "dora")
-    audit = [
-        (entry["actor"], entry["action"])
-        for entry in await open_console(store).audit.of_job(job_id)
-    ]
+    audit = [(entry["actor"], entry["action"]) for entry in await audit_of(store, job_id)]
     assert audit == [
         ("tester", "start"), ("anna", "pause"), ("ben", "resume"), ("engine", "finish"),
         ("carl", "reprocess"), ("dora", "cancel"),

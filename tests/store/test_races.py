@@ -14,6 +14,7 @@ from holdfast.pipeline import Dedupe
 from holdfast.store import Store, StreamLease
 from holdfast.store.chunks import FinishedItems
 from tests.store.checks import (
+    audit_of,
     claim,
     claim_one,
     expire,
@@ -177,7 +178,7 @@ async def test_two_completions_at_once_end_the_job_once(store: Store, database_u
         mine = asyncio.create_task(store.outcomes.complete(job_id))
         await until_blocked(store, mine)
         assert [await other.go_on(), await mine] == [JobState.DONE, None]
-    actions = [entry["action"] for entry in await open_console(store).audit.of_job(job_id)]
+    actions = [entry["action"] for entry in await audit_of(store, job_id)]
     assert actions.count("finish") == 1
 
 
