@@ -42,6 +42,7 @@ def test_every_metric_can_be_read_by_a_prometheus_parser() -> None:
     metrics.claim_items.labels("prices").observe(200)
     metrics.retries.labels("prices", "network").inc()
     metrics.throttles.labels("prices").inc()
+    metrics.alerting_errors.labels("prices", "AUTH_FAILED").inc()
     metrics.set_dead_letters({"prices": 1})
     metrics.ingest_rows.labels("prices").inc(256)
     metrics.database_seconds.labels("settle").observe(0.01)
@@ -67,7 +68,7 @@ def test_every_metric_can_be_read_by_a_prometheus_parser() -> None:
 
 def test_names_carry_prefix_and_kind_and_no_label_is_unbounded() -> None:
     bounded = {"pipeline", "status", "kind", "category", "operation", "queue", "type", "outcome",
-               "list", "gate"}  # fmt: skip
+               "list", "gate", "code"}  # fmt: skip
     for each in Metrics().described:
         assert re.fullmatch(r"holdfast_[a-z_]+", each.name)
         assert each.name.endswith("_total") is (each.kind == "counter")

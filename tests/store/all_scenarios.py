@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.console import scenarios as console_scenarios
 from tests.store import (
+    adapter_scenarios,
     deletion_scenarios,
     facility_scenarios,
     message_scenarios,
@@ -16,6 +17,7 @@ from tests.store.scenarios import SCENARIOS, Scenario
 __all__ = [
     "SCENARIOS",
     "Scenario",
+    "adapter_scenarios",
     "console_scenarios",
     "deletion_scenarios",
     "facility_scenarios",

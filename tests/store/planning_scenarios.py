@@ -19,7 +19,7 @@ from holdfast.orders import (
     Unproven,
     Verified,
 )
-from holdfast.pipeline import Pipeline, Standings, Tx
+from holdfast.pipeline import Gate, Pipeline, Standings, Tx
 from holdfast.store import NewJob, NewStream, Store
 from holdfast.store.driver import Transaction
 from tests.store.checks import fetch, ingest, lease_stream, make_job, records, state_of, work_off
@@ -80,7 +80,8 @@ class Sources:
         by_source = {standing.source: standing for standing in standings}
         orders: list[Order] = [Mark(by_source[self.running].stream_id, True, True)]
         if self.new not in by_source:
-            orders.append(Start(self.new, "full", self.new))
+            gates = (Gate(f"gate of {self.new}", spacing=1.0),)
+            orders.append(Start(self.new, "full", self.new, gates=gates))
         if by_source[self.failed].job_state is JobState.FAILED:
             orders.append(Resume(by_source[self.failed].job_id))
         return orders

@@ -1,1 +1,1 @@
-"""How well sentiment and intent are found, on posts that people labelled."""
+"""How well sentiment and intent are found, on labelled posts."""
