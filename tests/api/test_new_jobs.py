@@ -54,8 +54,8 @@ async def test_preview_says_what_to_do_without_naming_a_command(server: ApiServe
     assert "Change how the file is read" in page and "--encoding" not in page
 
 
-async def test_item_shows_nothing_that_cannot_be_filled(server: ApiServer) -> None:
+async def test_item_of_a_pipeline_that_keeps_no_evidence_has_none(server: ApiServer) -> None:
     ada = await server.person("ada")
     job = await finished(server, ada, "oak")
     item = (await ada.get(f"/api/jobs/{job['id']}/items/1")).json()
-    assert item["result"] == {"title": "oak", "length": 3} and "evidence" not in item
+    assert item["result"] == {"title": "oak", "length": 3} and item["evidence"] == []
