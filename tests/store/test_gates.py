@@ -196,3 +196,24 @@ async def test_places_are_shared_by_the_weight_of_the_work(store: Store) -> None
     assert (await store.gates.reserve("api", "urgent", urgent)).wait > 0
     assert (await store.gates.reserve("api", "patient", patient)).slots == 1
     assert (await store.gates.reserve("api", "urgent", urgent)).slots == 8
+
+
+async def _times_given_way(store: Store, holder: int, waiter: int) -> int:
+    """In how many of 90 reservations the only place of a gate goes to the one that waits."""
+    await store.gates.declare(Gate("one", concurrency=1))
+    times = 0
+    for number in range(90):
+        holds, waits = f"holder {number}", f"waiter {number}"
+        want = [Want(1, 1, 60, 0.1, 30, weight=weight) for weight in (holder, waiter)]
+        assert (await store.gates.reserve("one", holds, want[0])).slots == 1
+        assert (await store.gates.reserve("one", waits, want[1])).wait > 0
+        times += (await store.gates.reserve("one", holds, want[0])).wait > 0
+        for worker in (holds, waits):
+            await store.gates.keep_slots("one", worker, 0, -1.0)
+    return times
+
+
+async def test_only_place_goes_to_the_urgent_lane_first_and_starves_no_other(store: Store) -> None:
+    assert await _times_given_way(store, holder=1, waiter=8) > 60
+    assert 0 < await _times_given_way(store, holder=8, waiter=1) < 30
+    assert await _times_given_way(store, holder=1, waiter=1) == 0

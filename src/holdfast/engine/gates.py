@@ -80,6 +80,7 @@ class _Local:
     windows: deque[tuple[float, float]] = field(default_factory=deque)
     spaced: bool = False
     slots: int | None = 0
+    is_listed: bool = False  # in the database as a worker that has or wants places
     budgeted: bool | None = None  # None: not known yet
     requests: int = 0  # covered by the budget and not used yet
     units: float = 0.0
@@ -100,6 +101,11 @@ class _Local:
         """What may be in flight: the worker's share, and what the provider bears."""
         limit = self.pace.limit
         return limit if self.slots is None else min(self.slots, limit)
+
+    @property
+    def weight(self) -> int:
+        """That of the most urgent lane that waits here."""
+        return max((WEIGHTS[waiter.lane] for waiter in self.waiters), default=1)
 
     def lacks(self, waiter: _Waiter) -> bool:
         """Whether the budget must be asked for this request."""
@@ -209,10 +215,10 @@ class Gates:
             if local.in_flight or local.waiters:
                 slots = max(local.slots or 0, local.in_flight)
                 await self._store.gates.keep_slots(
-                    name, self._worker, slots, _HOLD_SECONDS, local.pace.limit
+                    name, self._worker, slots, _HOLD_SECONDS, local.pace.limit, local.weight
                 )
-            elif local.slots:
-                local.slots, local.fresh_until = 0, 0.0
+            elif local.is_listed and local.slots is not None:
+                local.slots, local.fresh_until, local.is_listed = 0, 0.0, False
                 await self._store.gates.keep_slots(name, self._worker, 0, 0.0)
         await self._count_passes()
 
@@ -328,8 +334,9 @@ class Gates:
             hold=_HOLD_SECONDS,
             busy=local.in_flight,
             costs=costs,
-            weight=max(WEIGHTS[w.lane] for w in local.waiters),
+            weight=local.weight,
         )
+        local.is_listed = True
         reservation = await self._store.gates.reserve(name, self._worker, want)
         answered = self._clock.monotonic()
         if reservation.wait:

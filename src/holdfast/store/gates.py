@@ -22,6 +22,7 @@ _SLACK_SHARE = 0.1
 #: How far back the rates of a gate look, and how long its minutes are kept.
 RATE_MINUTES = 5
 _KEPT_MINUTES = 24 * 60
+_POLL_SECONDS = 0.25  # how soon urgent work looks for a place again
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +94,10 @@ class GateTable:
         refusal = _refusal(gate, want.horizon)
         if refusal is not None:
             return refusal
-        slots = await _hold(tx, name, worker, want, gate["concurrency"])
+        slots = await self._hold(tx, name, worker, want, gate["concurrency"])
         if slots == 0:
-            return Reservation(wait=min(1.0, want.hold), reason="all places are taken")
+            wait = min(_POLL_SECONDS if want.weight > 1 else 1.0, want.hold)
+            return Reservation(wait=wait, reason="all places are taken")
         covered = await _spend(tx, name, gate, want.costs)
         if isinstance(covered, Reservation):
             return covered
@@ -112,6 +114,28 @@ class GateTable:
         return Reservation(
             starts=starts[:-1], slots=slots, slack=late, covered=covered, concurrency=most
         )
+
+    async def _hold(
+        self, tx: Transaction, name: str, worker: str, want: Want, concurrency: int
+    ) -> int | None:
+        """A fair share of the places that are free, by weight; a worker that gets none is counted
+        as wanting, so that the others leave it some next time."""
+        if not concurrency:
+            return None
+        row = (await tx.fetch("held_slots", {"gate": name, "worker": worker}))[0]
+        held, others, waiting = map(int, row)
+        share = max(1, concurrency * want.weight // (others + want.weight))
+        left = concurrency - held - self._gives_way(want.weight, waiting)
+        slots = max(want.busy, min(want.places, share, left))
+        params = {"gate": name, "worker": worker, "slots": slots, "seconds": want.hold}
+        await tx.run("hold_slots", params | {"weight": want.weight, "most": None})
+        return int(slots)
+
+    def _gives_way(self, weight: int, waiting: int) -> int:
+        """A place for a worker of another lane that has none, as often as the weights say. Workers
+        of one lane do not change places: nothing would pass meanwhile."""
+        other_lane = waiting not in (0, weight)
+        return int(other_lane and self._rng.random() * (waiting + weight) < waiting)
 
     def _starts(self, first: float, want: Want, step: float, jitter: float) -> list[float]:
         """Start times within the horizon, and after them the one where the next may be."""
@@ -158,11 +182,13 @@ class GateTable:
         slots: int,
         seconds: float,
         most: int | None = None,
+        weight: int = 1,
     ) -> None:
         """Holds places that are in use for longer; with 0 seconds, gives them back. `most` is what
-        the worker may have in flight now, by its own measurements."""
+        the worker may have in flight now, by its own measurements; `weight` is that of its most
+        urgent lane."""
         params = {"gate": name, "worker": worker, "slots": slots, "seconds": seconds}
-        await tx.run("hold_slots", params | {"weight": 1, "most": most})
+        await tx.run("hold_slots", params | {"weight": weight, "most": most})
 
     async def count_passes(self, counts: dict[str, Passes]) -> None:
         """Adds what passed each gate."""
@@ -252,21 +278,6 @@ def _kept(name: str, budget: Budget) -> dict[str, Any]:
         "requests_left": budget.requests_left,
         "units_left": budget.units_left,
     }
-
-
-async def _hold(
-    tx: Transaction, name: str, worker: str, want: Want, concurrency: int
-) -> int | None:
-    """A fair share of the places that are free, by weight; a worker that gets none is counted as
-    wanting, so that the others leave it some next time."""
-    if not concurrency:
-        return None
-    held, others = (await tx.fetch("held_slots", {"gate": name, "worker": worker}))[0]
-    share = max(1, concurrency * want.weight // (int(others) + want.weight))
-    slots = max(want.busy, min(want.places, share, concurrency - int(held)))
-    params = {"gate": name, "worker": worker, "slots": slots, "seconds": want.hold}
-    await tx.run("hold_slots", params | {"weight": want.weight, "most": None})
-    return int(slots)
 
 
 async def declare_gate(tx: Transaction, gate: Gate) -> None:

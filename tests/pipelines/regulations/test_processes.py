@@ -137,7 +137,10 @@ def test_four_processes_and_both_lanes_are_polite(office: Office) -> None:
     assert len(places) == 6
     backfill = [at for at, path in enumerate(gazette) if path.startswith(("/eli/", "/clanci/"))]
     assert len(backfill) == 11  # ten acts, one of which was refused once
-    assert answered_twice(world.visits) == []
+    # Not the first of all: it was made last, and its pages have to be found first.
+    assert sum(places) / len(places) < sum(backfill) / len(backfill)
+    # A walk that gave way to the other lane reads the index again, to know where it was.
+    assert [path for path in answered_twice(world.visits) if "sitemap.xml" not in path] == []
 
 
 def test_killed_process_fetches_nothing_twice_and_caps_hold(office: Office) -> None:

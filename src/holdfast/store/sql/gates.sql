@@ -52,8 +52,10 @@ set    share = :share, requests_left = :requests_left, units_left = :units_left,
 where  name = :name;
 
 -- name: held_slots
--- Slots that other workers hold, and the weight of those workers' work.
-select coalesce(cast(sum(slots) as bigint), 0), coalesce(cast(sum(weight) as bigint), 0)
+-- Slots that other workers hold, the weight of those workers' work, and of the most urgent that
+-- waits for a slot.
+select coalesce(cast(sum(slots) as bigint), 0), coalesce(cast(sum(weight) as bigint), 0),
+       coalesce(max(case when slots = 0 then weight end), 0)
 from   gate_holds
 where  gate = :gate and worker <> :worker and expires_at > @now;
 
