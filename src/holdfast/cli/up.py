@@ -25,6 +25,7 @@ from holdfast.cli.serve import listen
 from holdfast.cli.signals import STOP_SIGNALS
 from holdfast.cli.supervisor import Child, Service, Supervisor, WorkerSetup
 from holdfast.clock import SystemClock
+from holdfast.columns import column_mapping
 from holdfast.console import open_console
 from holdfast.console.files import NewFile
 from holdfast.demo.part import Sample, demo_parts
@@ -177,7 +178,8 @@ class _Uploads:
         self, pipeline: Pipeline, name: str, text: str, options: Mapping[str, Any]
     ) -> int:
         columns = text.partition("\n")[0].split(",")
-        return await self.start(pipeline, name, text.encode(), columns, {}, options)
+        table = {"names": column_mapping(columns, pipeline.inputs)}
+        return await self.start(pipeline, name, text.encode(), columns, table, options)
 
     async def start(
         self,

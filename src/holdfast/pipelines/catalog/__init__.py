@@ -10,4 +10,5 @@ EXTENSION = Extension(
     options="options:CatalogOptions",
     commands="commands:app",
     web="web:PACK",
+    demo="demo:DEMO",
 )
