@@ -11,6 +11,9 @@ from bench.api_runs import OWNER, settings
 from bench.holdfast_runs import NOOP, Postgres
 from bench.measure import RunFailed, python, run_to_end
 from holdfast.api.cursors import Cursors
+from holdfast.api.items import items_shown
+from holdfast.api.pending import pending_shown
+from holdfast.console.item_lists import PendingScope
 from holdfast.console.items import ItemFilter, Position
 from holdfast.model import ItemStatus
 
@@ -89,8 +92,7 @@ class DeepJob:
             query = "select updated_at from outcomes where job_id = %(job)s and seq = %(seq)s"
             (at,) = self._row(query, seq=seq)
             position = {"phase": "final", "seq": seq, "at": at.isoformat()}
-        bound = {"job": self.id, "filter": [str(statuses), "None", "None", "None"]}
-        return self._cursor("items", bound, position)
+        return self._cursor("items", items_shown(self.id, ItemFilter(statuses)), position)
 
     def pending_cursor(self, statuses: tuple[ItemStatus, ...], depth: int) -> str | None:
         if not depth:
@@ -98,8 +100,7 @@ class DeepJob:
         query = "select id, since from ranges where job_id = %(job)s and %(seq)s between lo and hi"
         range_id, since = self._row(query, seq=depth)
         position = {"at": since.isoformat(), "range": range_id, "seq": depth}
-        filter = str(ItemFilter(statuses))
-        bound = {"scope": OWNER, "type": None, "job": None, "filter": filter}
+        bound = pending_shown(PendingScope(OWNER), ItemFilter(statuses))
         return self._cursor("pending", bound, position)
 
     def _cursor(self, name: str, bound: dict[str, Any], position: Position) -> str:

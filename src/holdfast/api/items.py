@@ -262,11 +262,15 @@ def item_cursors(
     filter: ItemFilter,
     values: Sequence[Value],
 ) -> Cursors:
+    return Cursors(parts.secret, list_name, person, items_shown(job.id, filter, values))
+
+
+def items_shown(job_id: int, filter: ItemFilter, values: Sequence[Value] = ()) -> dict[str, Any]:
+    """What a cursor is bound to: it fits no other list."""
     words = [
         filter.statuses, filter.code, filter.since, filter.until, filter.rulings, *values,
     ]  # fmt: skip
-    bound_to = {"job": job.id, "filter": [str(word) for word in words]}
-    return Cursors(parts.secret, list_name, person, bound_to)
+    return {"job": job_id, "filter": [str(word) for word in words]}
 
 
 def refuse_offsets(page: str | None, sort: str | None) -> None:

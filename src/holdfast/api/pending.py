@@ -70,14 +70,18 @@ async def index(
     refuse_offsets(page, sort)
     scope = PendingScope(_owner(person, user_id), job_type, job_id)
     filter = ItemFilter(_open_only(status or statuses), None, in_utc(since), in_utc(until))
-    bound_to = {"scope": str(scope), "filter": str(filter)}
-    cursors = Cursors(parts.secret, "pending", person.name, bound_to)
+    cursors = Cursors(parts.secret, "pending", person.name, pending_shown(scope, filter))
     found = await parts.item_lists.pending(scope, filter, cursors.read(after), page_size)
     return PendingList(
         items=await _shapes(found, parts),
         next=None if found.next is None else cursors.write(found.next),
         pending_count=await parts.item_lists.pending_count(scope),
     )
+
+
+def pending_shown(scope: PendingScope, filter: ItemFilter) -> dict[str, str]:
+    """What a cursor is bound to: it fits no other list."""
+    return {"scope": str(scope), "filter": str(filter)}
 
 
 def _open_only(text: str) -> tuple[ItemStatus, ...]:
