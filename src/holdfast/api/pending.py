@@ -17,7 +17,8 @@ from holdfast.api.shapes import Id, Shape
 from holdfast.console.feature_flags import Flag
 from holdfast.console.item_filters import in_utc, statuses_of
 from holdfast.console.item_lists import PendingScope, summary
-from holdfast.console.items import ItemFilter, ItemPage, JobOfItems
+from holdfast.console.items import ItemFilter, ItemPage
+from holdfast.console.jobs import JobOfItems
 from holdfast.console.person import Person
 from holdfast.errors import NotAllowed, UserError
 from holdfast.model import OPEN, ItemStatus
@@ -101,7 +102,7 @@ def _owner(person: Person, user_id: str) -> str | None:
 
 
 async def _shapes(page: ItemPage, parts: Parts) -> list[PendingItem]:
-    jobs = await parts.console.items.jobs_of_items(sorted({item.job_id for item in page.items}))
+    jobs = await parts.console.jobs.of_items(sorted({item.job_id for item in page.items}))
     shapes = []
     for item in page.items:
         job = jobs.get(item.job_id, JobOfItems("", "", "", 0, 0))

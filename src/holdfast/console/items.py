@@ -94,18 +94,6 @@ class ItemFilter:
         return status in self.statuses or not self.statuses
 
 
-class JobOfItems(NamedTuple):
-    pipeline: str
-    owner_id: str
-    name: str
-    accepted: int
-    finished: int
-
-    @property
-    def progress(self) -> float | None:
-        return self.finished / self.accepted if self.accepted else None
-
-
 class ItemPage(NamedTuple):
     items: list[ItemView]
     next: Position | None
@@ -211,10 +199,6 @@ class Items:
     async def pending_count(self, scope: str | None, pipeline: str | None, job_id: int) -> int:
         params = {"scope": scope or "", "pipeline": pipeline or "", "job_id": job_id}
         return int((await self._database.fetch("pending_count", params))[0][0])
-
-    async def jobs_of_items(self, job_ids: Sequence[int]) -> dict[int, JobOfItems]:
-        rows = await self._database.fetch("jobs_of_items", {"job_ids": list(job_ids)})
-        return {row[0]: JobOfItems(*list(row)[1:]) for row in rows}
 
     def _builder(
         self, tx: Transaction, job: Job | None, filter: ItemFilter, limit: int, sizes: Sizes

@@ -25,6 +25,18 @@ class CountedJob(NamedTuple):
     heartbeat_at: datetime | None
 
 
+class JobOfItems(NamedTuple):
+    pipeline: str
+    owner_id: str
+    name: str
+    accepted: int
+    finished: int
+
+    @property
+    def progress(self) -> float | None:
+        return self.finished / self.accepted if self.accepted else None
+
+
 class JobReads:
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -72,6 +84,11 @@ class JobReads:
         ids = {"job_ids": [job.id for job in jobs]}
         rows = {row["job_id"]: row for row in await self._database.fetch("counters_of_jobs", ids)}
         return [_counted(job, rows.get(job.id)) for job in jobs]
+
+    async def of_items(self, job_ids: Sequence[int]) -> dict[int, JobOfItems]:
+        """What a list of items shows of their jobs."""
+        rows = await self._database.fetch("jobs_of_items", {"job_ids": list(job_ids)})
+        return {row[0]: JobOfItems(*list(row)[1:]) for row in rows}
 
     async def heartbeat(self, job_id: int) -> datetime | None:
         """When something of the job was last ingested or settled."""

@@ -14,7 +14,7 @@ from holdfast.api import pending as api
 from holdfast.api.flags import require_flag
 from holdfast.console.feature_flags import Flag
 from holdfast.errors import UserError
-from holdfast.web.context import Visit, Visitor
+from holdfast.web.context import Visitor
 from holdfast.web.filtering import parse_instant
 from holdfast.web.forms import OperatorPost, fields, reason_in, whole_number
 
@@ -106,23 +106,23 @@ async def skip_dialog(
 async def skip(visit: OperatorPost) -> Response:
     form = await fields(visit.request)
     chosen = _chosen(form.get("seqs", ""))
-    skipped = 0
+    for job_id in chosen:  # all of them before any is changed
+        await visit.parts.console.jobs.job(job_id, visit.person.scope)
+    control, skipped = visit.parts.control(visit.person.name), 0
     for job_id, seqs in chosen.items():
-        skipped += await _skip(visit, job_id, seqs, reason_in(form))
+        skipped += await control.skip_items(job_id, seqs, reason_in(form))
     unchanged = sum(map(len, chosen.values())) - skipped
     more = f" {unchanged:,} were finished or in progress and left unchanged." if unchanged else ""
     return visit.go("/pending", f"Skipped: {skipped:,}.{more}")
 
 
-async def _skip(visit: Visit, job_id: int, seqs: list[int], reason: str) -> int:
-    job = await visit.parts.console.jobs.job(job_id, visit.person.scope)
-    return await visit.parts.control(visit.person.name).skip_items(job.id, seqs, reason)
-
-
 def _chosen(text: str) -> dict[int, list[int]]:
     """Rows by job, out of "12-1,12-5,13-1"."""
     chosen = defaultdict[int, list[int]](list)
-    for pair in filter(None, text.split(",")[: _MOST_CHOSEN + 1]):
+    pairs = list(filter(None, text.split(",")))
+    if len(pairs) > _MOST_CHOSEN:
+        raise UserError(f"more than {_MOST_CHOSEN:,} rows are selected", "Select fewer at a time.")
+    for pair in pairs:
         job, _, row = pair.partition("-")
         job_id, seq = whole_number(job), whole_number(row)
         if job_id is None or seq is None:
