@@ -187,7 +187,9 @@ def test_wrong_postgres_user_host_and_database_are_distinguished(
         if "@" not in url
         else url.replace(url[url.index("://") + 3 : url.index("@")], "stranger", 1)
     )
-    assert "Mend user and password" in desk.fail("jobs", env={"HOLDFAST_DATABASE_URL": stranger})
+    assert "Correct the user and password" in desk.fail(
+        "jobs", env={"HOLDFAST_DATABASE_URL": stranger}
+    )
     unreachable = {"HOLDFAST_DATABASE_URL": f"postgresql://a:secret@127.0.0.1:{free_port()}/b"}
     said = desk.fail("jobs", env=unreachable)
     assert "cannot be reached" in said

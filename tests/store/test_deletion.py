@@ -1,4 +1,4 @@
-"""Deleted jobs leave nothing but their audit, whoever works on them, and take nothing of others."""
+"""Deleted jobs leave nothing but their audit, also while others work, and take no other rows."""
 
 from __future__ import annotations
 

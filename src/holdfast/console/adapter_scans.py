@@ -130,7 +130,7 @@ class _Scan:
         return known.state is FileState.STORED or known.seconds >= self.adapter.settle_seconds
 
     async def _take(self, place: Place, file: Arrived, known: KnownFile) -> None:
-        """Each step is noted before the next: whoever continues begins where this one ended."""
+        """Each step is noted before the next: the next scanner begins where this one ended."""
         try:
             if known.file_id is None:
                 await self._store(place, file, known)

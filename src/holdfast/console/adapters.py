@@ -146,7 +146,7 @@ class Adapters:
         rows = await self._database.fetch("due_adapters", {"pipelines": list(pipelines)})
         return [_adapter(row) for row in rows]
 
-    # Scanning. Whoever holds the token of an adapter is its only scanner.
+    # Scanning. The process that holds the token of an adapter is its only scanner.
 
     @verb
     async def lease_adapter(
@@ -200,8 +200,8 @@ class Adapters:
     async def start_job(
         self, tx: Transaction, file: KnownFile, new: NewJob, token: str
     ) -> int | None:
-        """Makes the job of a file and notes it, in one transaction: a file has one job, whoever
-        is killed. None if another scanner was first."""
+        """Makes the job of a file and notes it, in one transaction: a file has one job,
+        whichever process is killed. None if another scanner was first."""
         if not await tx.fetch("hold_adapter_file", {"id": file.id, "token": token}):
             return None
         job_id = await create_job(tx, new, new.owner_id)

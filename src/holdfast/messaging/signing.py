@@ -43,8 +43,8 @@ class MessageTrust:
             )
 
     def check_age(self, created_at: datetime, now: datetime) -> None:
-        """Of a signed message: whoever has a copy could send it again when the inbox has forgotten
-        it. It is too old a little earlier, because the clocks of senders differ."""
+        """Of a signed message: anyone who has a copy could send it again when the inbox has
+        forgotten it. It is too old a little earlier, because the clocks of senders differ."""
         if self.memory is None:
             return
         ahead = min(_AHEAD, self.memory / 4)

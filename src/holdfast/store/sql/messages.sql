@@ -228,7 +228,7 @@ where duties.holder = excluded.holder or duties.expires_at <= excluded.acted_at
 returning name;
 
 -- name: drop_duties
--- Whoever leaves makes room.
+-- A process that stops makes room for the next.
 delete from duties
 where  holder = :holder;
 

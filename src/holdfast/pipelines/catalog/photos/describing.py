@@ -13,7 +13,7 @@ _MOST_SEEN = 20_000
 
 
 class SeenPhotos:
-    """The photographs that this process has read lately: those of a batch are not written yet
+    """The photographs that this process has read recently: those of a batch are not written yet
     when the next ones are compared."""
 
     def __init__(self) -> None:
