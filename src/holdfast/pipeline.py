@@ -364,8 +364,9 @@ class Pipeline:
         grid and export (None: those of the edit or of the choice)."""
         return None
 
-    async def note(self, tx: Tx, job: Job, notes: Any) -> None:
-        """Stores what a page contains besides records (`Page.notes`), together with its cursor."""
+    async def note(self, tx: Tx, job: Job, notes: Any, taken: int) -> None:
+        """Stores what a page contains besides records (`Page.notes`), together with its cursor.
+        `taken` of its records were looked at: fewer than it has where a cap cut it."""
 
     async def plan(self, tx: Tx, request: Json, standings: Standings, now: datetime) -> Planned:
         """Decides what to do about a request: start or resume jobs, set marks.
