@@ -6,7 +6,7 @@ The names of the world exist for these workers only: their network leads them to
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,7 @@ class Desk:
         *,
         sources: str | None = None,
         clock: Clock | None = None,
+        settings: Mapping[str, str] | None = None,
         **options: Any,
     ) -> None:
         self.store = store
@@ -62,8 +63,8 @@ class Desk:
         self.control = Control(store, "tester", self.log)
         self._file = folder / "sources.toml"
         self._file.write_text(sources if sources is not None else hasty_sources())
-        self._folder = folder
         self._clock = clock
+        self._settings = {"HOLDFAST_DATA_DIR": str(folder), **(settings or {})}
         self._options = options
         self.pipeline = self.make()
 
@@ -90,9 +91,7 @@ class Desk:
         return (await self.control.request(self.pipeline, request)).job_ids
 
     def worker(self, **settings: str) -> Worker:
-        options = worker_options(
-            load_settings({**HASTE, "HOLDFAST_DATA_DIR": str(self._folder), **settings}), None, True
-        )
+        options = worker_options(load_settings({**HASTE, **self._settings, **settings}), None, True)
         parts = WorkerParts(
             self.store,
             worker_name(),
@@ -184,8 +183,7 @@ class Desk:
 
     @property
     def files(self) -> OwnFiles:
-        settings = load_settings({"HOLDFAST_DATA_DIR": str(self._folder)})
-        return OwnFiles(file_access(settings), "regulations")
+        return OwnFiles(file_access(load_settings(self._settings)), "regulations")
 
     async def body(self, sha256: str) -> bytes:
         [row] = await self.store.database.fetch("regulations_body", {"sha256": sha256})

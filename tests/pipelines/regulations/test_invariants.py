@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import structlog
@@ -10,6 +12,7 @@ import structlog
 from holdfast.engine.dry_discovery import DryDiscovery, DryLimits, DrySource
 from holdfast.errors import SwitchedOff
 from holdfast.model import Job, JobState, Lane
+from holdfast.pipelines import regulations
 from holdfast.pipelines.regulations.options import RegulationsOptions
 from holdfast.pipelines.regulations.pipeline import Regulations
 from holdfast.pipelines.regulations.planning import starts_of
@@ -62,6 +65,21 @@ def test_caps_and_concurrency_of_the_document_are_the_defaults() -> None:
     run = run_of({}, sources, RegulationsOptions())
     assert (run.max_urls, run.concurrency) == (1000, 2)
     assert {run.cap_of(source) for source in sources.values()} == {500}
+
+
+def test_attempts_and_delays_are_those_of_the_document() -> None:
+    """ARC-3."""
+    assert (Regulations.max_attempts, Regulations.backoff.base) == (3, 30.0)
+
+
+def test_page_of_invariants_names_tests_that_exist() -> None:
+    folder = Path(__file__).parents[3]
+    page = (Path(regulations.__file__).parent / "docs" / "invariants.md").read_text()
+    tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
+    names = set(re.findall(r"`(test_\w+)`", page))
+    assert len(names) > 25
+    assert {name for name in names if f"def {name}(" not in tests} == set()
+    assert all((folder / path).is_file() for path in re.findall(r"`(tests/\S+\.py)`", page))
 
 
 @on_sqlite

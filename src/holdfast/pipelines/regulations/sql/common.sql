@@ -103,6 +103,12 @@ returning id;
 
 -- Runs.
 
+-- name: regulations_any_run
+select id
+from   jobs
+where  pipeline = 'regulations'
+limit  1;
+
 -- name: regulations_add_count
 insert into regulations_run_counts (job_id, source, reason, count)
 values (:job_id, :source, :reason, :count)
