@@ -49,8 +49,7 @@ SITEMAPS = {
     "page": (b"<!DOCTYPE html><html><body>maintenance</body></html>", "HTML"),
     "truncated": (gzip.compress(markup("urlset", "url", [ACT]))[:-12], "TRUNCATED_GZIP"),
     "laughs": (LAUGHS.encode(), "DECLARES_ENTITIES"),
-    "bomb": (gzip.compress(bytes(60 << 20), 1), "TOO_LARGE"),
-    "many": (markup("urlset", "url", [ACT] * 50_001), "TOO_MANY_ENTRIES"),
+    "bomb": (gzip.compress(markup("urlset", "url", [])[:-9] + b" " * (53 << 20), 1), "TOO_LARGE"),
     "empty": (b"", "EMPTY"),
 }
 ELSEWHERE = [
@@ -104,7 +103,7 @@ async def test_every_bad_source_fails_for_itself_and_says_why(bad_desk: Desk) ->
         assert fault in (failed[slug] or ""), slug
     assert "the listing is endless" in (failed["endless"] or "")
     assert "has the site's layout changed" in (failed["nothing"] or "")
-    assert streams["elsewhere"].state is StreamState.COMPLETE
+    assert streams["elsewhere"].state == StreamState.COMPLETE
     counts = await bad_desk.counts(sitemaps)
     refused = {reason: n for reason, n in counts.items() if reason.startswith("refused.")}
     assert refused == {
@@ -113,5 +112,5 @@ async def test_every_bad_source_fails_for_itself_and_says_why(bad_desk: Desk) ->
         "refused.OFF_HOST": 1,
         "refused.PRIVATE_ADDRESS": 2,
     }
-    # What came before the fault in a sitemap is taken, and the sound act once.
-    assert [path for path, *_ in await bad_desk.captures()] == [ACT]
+    # Of the endless listing, its first page.
+    assert [path for path, *_ in await bad_desk.captures()] == [ACT] * 2
