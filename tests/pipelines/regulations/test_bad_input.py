@@ -112,5 +112,5 @@ async def test_every_bad_source_fails_for_itself_and_says_why(bad_desk: Desk) ->
         "refused.OFF_HOST": 1,
         "refused.PRIVATE_ADDRESS": 2,
     }
-    # Of the endless listing, its first page.
-    assert [path for path, *_ in await bad_desk.captures()] == [ACT] * 2
+    # Also what came before the fault: the listing's first page, the beginning of the gzip file.
+    assert [url for url, *_ in await bad_desk.captures()] == [ACT] * 3
