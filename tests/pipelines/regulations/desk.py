@@ -16,6 +16,7 @@ from holdfast.cli.composition import file_access, worker_options
 from holdfast.cli.supervisor import worker_name
 from holdfast.clock import Clock, SystemClock, system_random
 from holdfast.engine.control import Control
+from holdfast.engine.dry_discovery import dry_options
 from holdfast.engine.own_files import OwnFiles
 from holdfast.engine.worker import Worker, WorkerParts
 from holdfast.extension import installed
@@ -90,7 +91,7 @@ class Desk:
         request = {"sources": sources, **request}
         return (await self.control.request(self.pipeline, request)).job_ids
 
-    def worker(self, **settings: str) -> Worker:
+    def worker(self, *, dry: bool = False, **settings: str) -> Worker:
         options = worker_options(load_settings({**HASTE, **self._settings, **settings}), None, True)
         parts = WorkerParts(
             self.store,
@@ -102,6 +103,7 @@ class Desk:
             self.log,
             PublicNames(self.world.port, {name: [PUBLIC_ADDRESS] for name in NAMES}).checked(),
         )
+        options = dry_options(options) if dry else options
         return Worker(parts, {"regulations": self.pipeline}, options)
 
     async def work(self, **settings: str) -> None:

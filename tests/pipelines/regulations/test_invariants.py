@@ -32,7 +32,7 @@ async def dry_run(desk: Desk, **request: object) -> list[DrySource]:
               options=dict(start.options), lane=start.lane or Lane.BACKFILL)  # fmt: skip
     limits = DryLimits(start.max_items, start.cap_of)
     return await DryDiscovery(desk.store, desk.pipeline, job, limits).run(
-        desk.worker(), start.sources
+        desk.worker(dry=True), start.sources
     )
 
 
@@ -110,9 +110,12 @@ async def test_run_is_tracked_with_everything_it_was_asked(desk: Desk) -> None:
 
 async def test_dry_run_counts_and_writes_only_its_audit_row(desk: Desk) -> None:
     """OPS-1."""
+    tables = ("jobs", "items", "keys", "streams", "cache", "regulations_documents",
+              "regulations_captures", "regulations_forms", "regulations_sitemaps",
+              "regulations_indexes", "regulations_run_counts")  # fmt: skip
+    assert (await dry_run(desk, sources="gazette"))[0].new == 18
+    assert [await desk.fetch(f"select count(*) from {table}") for table in tables] == [[(0,)]] * 11
     await desk.run(max_urls=5)
-    tables = ("jobs", "items", "keys", "streams", "regulations_documents", "regulations_captures",
-              "regulations_forms", "regulations_sitemaps", "regulations_run_counts")  # fmt: skip
     before = [await desk.fetch(f"select count(*) from {table}") for table in tables]
     audited = await desk.fetch("select count(*) from audit")
     [walked] = await dry_run(desk, sources="gazette", restart=True)
