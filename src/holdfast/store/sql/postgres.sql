@@ -157,7 +157,7 @@ where  id = :job_id;
 with candidates as materialized (
     select id, owner_id, pipeline
     from   jobs
-    where  standing = 1 and state <> 'CANCELLED' and pipeline = :pipeline
+    where  standing = 1 and state not in ('CANCELLED', 'DELETING') and pipeline = :pipeline
            and (cast(:owner as text) = '' or owner_id = :owner) and topic = :topic
     limit  2
 ),
