@@ -32,8 +32,8 @@ def relay(health_port: int | None = HEALTH_PORT) -> None:
     relay at a time, in order. Needs HOLDFAST_BROKER_URL.
     """
     settings = settings_from_environment()
-    wait_for_schema(settings)
     port = settings.health_port if health_port is None else health_port
+    wait_for_schema(settings, port)
     run_async(_relay(settings, port))
 
 
