@@ -203,6 +203,7 @@ class _PostgresTransaction:
         self.announces = announces
         self.rules = NO_RULES
         self.waited_seconds = 0.0
+        self.after: list[Callable[[], None]] = []
         self._connection = connection
         self._queries = queries
         self._verb = verb
@@ -259,6 +260,9 @@ class _PostgresTransaction:
 
     async def send(self, exchange: str, routing_key: str, body: Any, **options: Any) -> str:
         return await send_message(self, exchange, routing_key, body, **options)
+
+    def after_commit(self, call: Callable[[], None]) -> None:
+        self.after.append(call)
 
 
 def _arguments(query: Query, params: Mapping[str, Any] | None) -> list[Any]:
