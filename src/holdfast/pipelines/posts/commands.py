@@ -52,7 +52,7 @@ def status(as_json: bool = JSON) -> None:
 @app.command("release")
 def release(
     key: str | None = typer.Argument(
-        None, metavar="[KEY]", help="One message, as `/posts/events` shows it."
+        None, metavar="[KEY]", help="One message, as `/posts/messages` shows it."
     ),
     state: str | None = typer.Option(None, "--state", help="All that are parked, waiting or dead."),
 ) -> None:
