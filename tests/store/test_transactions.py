@@ -109,3 +109,18 @@ async def test_what_waits_for_the_commit_does_not_run_after_an_error(store: Stor
     with pytest.raises(ValueError, match="not today"):
         await store.database.write("test", body)
     assert calls == []
+
+
+@POSTGRES
+async def test_connection_that_listened_goes_back_to_the_pool_without_listening(
+    store: Store,
+) -> None:
+    heard = asyncio.Event()
+    listening = asyncio.create_task(store.messages.listen(heard.set))
+    async with asyncio.timeout(30):
+        while not heard.is_set():
+            await store.database.driver.fetch("select pg_notify('holdfast_outbox', '')")
+    listening.cancel()
+    await asyncio.wait([listening])
+    async with store.database.driver.reading() as tx:
+        assert await tx.fetch("select pg_listening_channels()") == []

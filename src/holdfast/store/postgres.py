@@ -94,6 +94,12 @@ class _Connection(asyncpg.Connection):  # type: ignore[misc]
         super().__init__(protocol, transport, *rest)
         watch_peer(transport.get_extra_info("socket"))
 
+    def get_reset_query(self) -> str:
+        """Nothing is reset when a connection goes back to the pool: one round trip less for each
+        transaction. None of ours leaves anything behind: settings are LOCAL, locks end with the
+        transaction, and `listen` ends its listening."""
+        return ""
+
 
 def watch_peer(connected: Any) -> None:
     if connected is None or connected.family == getattr(socket, "AF_UNIX", None):
