@@ -123,8 +123,8 @@ def _runners(
         uploads=UploadRunner(
             UploadRunnerParts(console, pipelines, library, uploads, worker_name, walk.log)
         ),
-        operations=OperationRunner(console, pipelines, limits, worker_name(), walk.log),
-        exports=ExportWriter(console, access, worker_name(), walk.clock, walk.log),
+        operations=OperationRunner(console, pipelines, limits, worker_name, walk.log),
+        exports=ExportWriter(console, access, worker_name, walk.clock, walk.log),
         leftovers=FileLeftovers(console, access, name, walk.log),
     )
 

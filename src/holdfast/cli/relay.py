@@ -35,10 +35,10 @@ def relay(
     relay at a time, in order. Needs HOLDFAST_BROKER_URL.
     """
     settings = settings_from_environment()
-    wait_for_schema(settings)
     # When supervised, it shares its environment with the server, but cannot share its port.
     default = None if supervised else settings.health_port
     port = default if health_port is None else health_port
+    wait_for_schema(settings, port)
     run_async(_relay(settings, port, supervised))
 
 

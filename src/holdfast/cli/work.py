@@ -77,10 +77,10 @@ def work(
     """
     settings = settings_from_environment()
     loaded = load_all(pipelines, settings)
-    wait_for_schema(settings)
     # Several supervised workers share one environment, but cannot share its port.
     if health_port is None and not supervised:
         health_port = settings.health_port
+    wait_for_schema(settings, health_port)
     if processes > 1:
         setup = WorkerSetup(_arguments(pipelines, job), until_idle, health_port=health_port)
         run_async(_supervise(settings, setup, processes))

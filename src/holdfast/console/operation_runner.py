@@ -15,6 +15,7 @@ from holdfast.console.items import ItemFilter
 from holdfast.console.operations import Chunk, Following, Hold
 from holdfast.console.value_search import Value, search
 from holdfast.engine.control import Control
+from holdfast.engine.presence import present
 from holdfast.errors import (
     ERROR_CODES,
     DatabaseGone,
@@ -50,14 +51,14 @@ class OperationRunner:
         console: Console,
         pipelines: Mapping[str, Pipeline],
         limits: AttemptLimits,
-        name: str,
+        new_name: Callable[[], str],
         log: Any,
     ) -> None:
         self._console = console
         self._store = console.store
         self._pipelines = pipelines
         self._limits = limits
-        self._name = name
+        self._new_name = new_name
         self._log = log
         self._stopped = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -73,11 +74,16 @@ class OperationRunner:
         for operation_id in await self._console.operations.to_do():
             if len(self._tasks) >= _AT_ONCE or self._stopped.is_set():
                 return
-            hold = await self._console.operations.lease(operation_id, self._name, _LEASE_SECONDS)
+            name = self._new_name()
+            hold = await self._console.operations.lease(operation_id, name, _LEASE_SECONDS)
             if hold is not None:
-                task = asyncio.create_task(self._carry_out(hold))
+                task = asyncio.create_task(self._carry_out_present(hold, name))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
+
+    async def _carry_out_present(self, hold: Hold, name: str) -> None:
+        async with present(self._store, name):
+            await self._carry_out(hold)
 
     async def _carry_out(self, hold: Hold) -> None:
         try:

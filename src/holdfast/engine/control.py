@@ -222,7 +222,8 @@ class Control:
                 f"{source} is a file: its rows are ingested once", "Start a new job with the file."
             )
         if pipeline.plans:
-            return (await self.request(pipeline, {"force_full": source})).job_ids
+            forced = {"force_full": source}
+            return (await self.request(pipeline, forced, key=origin.request)).job_ids
         whole = await self.discovery_job(pipeline, job.given_options, origin=origin)
         streams = [stream for stream in whole.streams if stream.source == source]
         if not streams:
@@ -234,13 +235,17 @@ class Control:
         return [await self._create(new, self._owner, only_first=False)]
 
     async def request(
-        self, pipeline: Pipeline, request: Mapping[str, Any], actor: str | None = None
+        self,
+        pipeline: Pipeline,
+        request: Mapping[str, Any],
+        actor: str | None = None,
+        key: RequestKey | None = None,
     ) -> Carried:
         """Asks a pipeline that plans what to do, and does it."""
         await self.prepare(pipeline)
         planner = PipelinePlanner(pipeline, self._owner, actor or self._owner)
         try:
-            carried = await self._ordered(self._store.plans.plan(planner, request))
+            carried = await self._ordered(self._store.plans.plan(planner, request, key))
         except HoldfastError:
             raise
         except Exception as error:

@@ -28,9 +28,14 @@ class Deleter:
         return state
 
     async def look(self) -> None:
-        """Deletes all jobs that are to be deleted."""
-        for job_id in await self._store.deletion.deleting_jobs():
+        """Deletes all jobs that are to be deleted, and what applications added to those that are
+        gone."""
+        deletion = self._store.deletion
+        for job_id in await deletion.deleting_jobs():
             await self.delete(job_id)
+        for job_id in await deletion.jobs_left_behind():
+            while await deletion.delete_left_behind(job_id):
+                pass
 
     async def delete(self, job_id: int) -> None:
         """Deletes a job in DELETING to its end."""

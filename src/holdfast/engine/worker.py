@@ -66,6 +66,7 @@ _GATE_SECONDS = 2.0
 _LISTEN_AGAIN_SECONDS = 1.0
 _CLEAR_SECONDS = 600.0
 _EXECUTES = 32
+_LINGER_SECONDS = (0.25, 2.0)
 _PRESSURE_SECONDS = 1.0
 T = TypeVar("T")
 
@@ -351,6 +352,8 @@ class Worker:
             pressure=self._pressure,
             may_run_alone=lambda: not self._finishing,
             in_work=self._in_work,
+            # With messages a turn ends for the next one; and who waits for the end, waits for it.
+            linger_seconds=_LINGER_SECONDS[not (self._options.until_idle or self._turns.listens)],
         )
 
     def _make_walks(self) -> Walks:
