@@ -129,6 +129,10 @@ class Tx(Protocol):
         once, with the same id each time, which is returned. Bytes and text are sent as they are,
         anything else as JSON."""
 
+    def after_commit(self, call: Callable[[], None]) -> None:
+        """Calls it once the transaction is committed; not if it is rolled back or run again. For
+        what cannot be taken back, such as counting a metric."""
+
 
 class Fetch(Protocol):
     """Reads with a named query. Given to the commands, pages and sample data of an extension, whose
