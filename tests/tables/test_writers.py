@@ -178,6 +178,14 @@ def test_jsonl_keeps_values_as_they_are(tmp_path: Path) -> None:
     assert orjson.loads(second) == dict.fromkeys(row) | {"a": "ä"}
 
 
+def test_json_is_one_array(tmp_path: Path) -> None:
+    rows = [{"a": "=1+1", "b": None}, {"a": "ä", "b": [1.5]}]
+    export(tmp_path / "out.json", rows, ["a", "b"])
+    assert orjson.loads((tmp_path / "out.json").read_bytes()) == rows
+    export(tmp_path / "none.json", [], ["a", "b"])
+    assert orjson.loads((tmp_path / "none.json").read_bytes()) == []
+
+
 def test_xlsx_keeps_text_as_text_and_numbers_as_numbers(tmp_path: Path) -> None:
     row = {
         "formula": "=1+1",

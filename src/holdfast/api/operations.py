@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import Field
 
 from holdfast.api.cursors import Cursors
+from holdfast.api.exports import Format
 from holdfast.api.idempotency import IdempotentRoute, request_key
 from holdfast.api.identity import Operator, PartsOf, Someone, parts_of
 from holdfast.api.shapes import Id, Shape, Text
@@ -58,7 +59,7 @@ class NewOperationBody(Shape):
     )
     include_permanent: bool = Field(default=False, description="Include permanent errors.")
     items_per_second: float | None = Field(default=None, gt=0, le=1_000_000)
-    format: Literal["csv", "xlsx", "jsonl"] = "csv"
+    format: Format = "csv"
     with_input: bool = False
     reason: Text = ""
 
