@@ -11,7 +11,14 @@ import orjson
 
 from holdfast.errors import NotThere, UserError
 from holdfast.model import ItemStatus, Job
-from holdfast.rulings import OutdatedRuling, Ruled, Ruling, RulingKind, default_changes
+from holdfast.rulings import (
+    OutdatedRuling,
+    Proposal,
+    Ruled,
+    Ruling,
+    RulingKind,
+    default_changes,
+)
 from holdfast.store.audit import add_audit
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Conflict, Row, Transaction
@@ -57,22 +64,56 @@ class Rulings:
         self, tx: Transaction, job: Job, seq: int, new: NewRuling, hook: Hook | None = None
     ) -> Ruling:
         """Writes a decision with the pipeline's own rows, unless it did not know the last one."""
-        key = {"job_id": job.id, "seq": seq}
-        items = await tx.fetch("item_to_rule", key)
-        if not items:
-            raise NotThere(f"job {job.id} has no item {seq}", "GET …/items lists them.")
-        history = [ruling_of(row) for row in await tx.fetch("rulings_of_item", key)]
+        history = await _history(tx, job.id, seq)
         if history and _is_same(history[-1], new):
             return history[-1]
         _check_version(seq, new, history)
-        ruled = _ruled(job, seq, items[0], new, counting(history))
-        changes = await _changes(tx, ruled, hook)
-        ruling = Ruling(new.version + 1, new.kind, new.value, changes, new.reason, new.author)
-        if not await tx.take("add_ruling", {**key, **_columns(ruling)}):
-            raise Conflict("somebody else decided at the same time")
-        detail = {"seq": seq, "version": ruling.version, "reason": new.reason}
-        await add_audit(tx, new.author, f"ruling.{new.kind}", job.id, str(seq), detail)
-        return ruling
+        return await _write(tx, job, seq, new, history, hook)
+
+
+async def rule_if_free(
+    tx: Transaction, job: Job, proposal: Proposal, reason: str, author: str, hook: Hook | None
+) -> bool:
+    """Writes a decision unless one counts already, or the pipeline refuses it. An edit leaves an
+    item to be decided about."""
+    history = await _history(tx, job.id, proposal.seq)
+    counts = counting(history)
+    if counts is not None and counts.kind is not RulingKind.EDIT:
+        return False
+    version = history[-1].version if history else 0
+    new = NewRuling(proposal.kind, proposal.value, reason, author, version)
+    try:
+        await _write(tx, job, proposal.seq, new, history, hook)
+    except UserError:
+        return False
+    return True
+
+
+async def _history(tx: Transaction, job_id: int, seq: int) -> list[Ruling]:
+    rows = await tx.fetch("rulings_of_item", {"job_id": job_id, "seq": seq})
+    return [ruling_of(row) for row in rows]
+
+
+async def _write(
+    tx: Transaction,
+    job: Job,
+    seq: int,
+    new: NewRuling,
+    history: Sequence[Ruling],
+    hook: Hook | None,
+) -> Ruling:
+    key = {"job_id": job.id, "seq": seq}
+    items = await tx.fetch("item_to_rule", key)
+    if not items:
+        raise NotThere(f"job {job.id} has no item {seq}", "GET …/items lists them.")
+    ruled = _ruled(job, seq, items[0], new, counting(history))
+    changes = await _changes(tx, ruled, hook)
+    ruling = Ruling(new.version + 1, new.kind, new.value, changes, new.reason, new.author)
+    if not await tx.take("add_ruling", {**key, **_columns(ruling)}):
+        raise Conflict("somebody else decided at the same time")
+    detail = {"seq": seq, "version": ruling.version, "reason": new.reason}
+    await add_audit(tx, new.author, f"ruling.{new.kind}", job.id, str(seq), detail)
+    return ruling
 
 
 def counting(history: Sequence[Ruling]) -> Ruling | None:
