@@ -92,6 +92,13 @@ def test_kill_switch_stops_each_scope_until_it_is_off(desk: Desk) -> None:
     assert "Use on, off or list" in desk.fail("kill-switch", "maybe")
 
 
+def test_kill_switch_for_a_pipeline_that_is_not_installed_says_so(desk: Desk) -> None:
+    said = desk.holdfast("kill-switch", "on", "--pipeline", "meetngs").stderr
+    assert "no installed pipeline is called 'meetngs'" in " ".join(said.split())
+    said = desk.holdfast("kill-switch", "on", "--pipeline", "meetings").stderr
+    assert "is on." in said and "Check the name" not in said
+
+
 @on_sqlite_and_fleet
 def test_show_names_who_holds_the_last_items(desk: Desk) -> None:
     put_slow_job(desk, rows=2, speed=HANGING)

@@ -79,7 +79,7 @@ def test_jobs_are_left_to_others_without_work(desk: Desk) -> None:
 
 @on_sqlite
 def test_answer_of_any_form_is_shown(desk: Desk) -> None:
-    answers = {"None": "Nothing to do.", "[]": "Nothing to do.", "{'a': [1]}": '"a"', "'x'": '"x"'}
+    answers = {"None": "Nothing to do", "[]": "Nothing to do", "{'a': [1]}": '"a"', "'x'": '"x"'}
     for answer, shown in answers.items():
         desk.write(
             "stations.py", EXAMPLE.replace("Planned(orders, answer)", f"Planned([], {answer})")

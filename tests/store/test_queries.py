@@ -54,6 +54,12 @@ def test_query_without_the_prefix_of_its_extension_is_refused(
         load(folder)
 
 
+def test_query_without_a_name_is_refused(tmp_path: Path) -> None:
+    folder = write(tmp_path / "sql", common="-- about it\nselect 1;\n-- name: toy_b\nselect 2;\n")
+    with pytest.raises(PipelineError, match=r"common\.sql: there is a query without a name"):
+        load(folder)
+
+
 def test_fragment_is_put_into_the_queries_that_use_it(tmp_path: Path) -> None:
     text = "-- fragment: toy_columns\na, b\n\n-- name: toy_all\nselect @toy_columns from t;\n"
     assert load(write(tmp_path / "sql", common=text)) == {"toy_all": "select a, b from t"}

@@ -10,6 +10,7 @@ from holdfast.cli.opening import opened_store, ready_settings, run_async
 from holdfast.cli.output import print_json, print_table
 from holdfast.engine.control import Control
 from holdfast.errors import UserError
+from holdfast.extension import installed
 
 
 def register(app: typer.Typer) -> None:
@@ -43,9 +44,19 @@ def kill_switch(
         remaining = [switch["scope"] for switch in await control.kill_switches()]
         if position == "off" and remaining:
             message += f" Still on: {', '.join(remaining)}."
-        return message
+        return message + _warning(pipeline if position == "on" else None)
 
     act(action)
+
+
+def _warning(pipeline: str | None) -> str:
+    """A switch may be for a pipeline that only other hosts have, so that a typo is not refused."""
+    if pipeline is None or pipeline in installed():
+        return ""
+    return (
+        f" Check the name: no installed pipeline is called {pipeline!r}, so that this stops only "
+        "jobs of a pipeline with that name from a file or on another host."
+    )
 
 
 def _list_switches(as_json: bool) -> None:

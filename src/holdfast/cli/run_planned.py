@@ -15,6 +15,7 @@ from holdfast.cli.output import errors, print_json, print_table
 from holdfast.cli.supervisor import reap_dead_workers
 from holdfast.console import open_console
 from holdfast.engine.control import Control
+from holdfast.extension import installed
 from holdfast.model import Job, JobState, Standing
 from holdfast.orders import Planned
 from holdfast.pipeline import Pipeline, Tx
@@ -79,7 +80,7 @@ class _Run:
             before = await self._newest(store)
             control = Control(store, self._settings.owner, self._log)
             planned = await control.request(self._pipeline, self._run.request)
-            (self._run.show or show_answer)(planned.answer)
+            self._show_answer(planned.answer)
             if not self._run.work:
                 return 0
             await reap_dead_workers(store, self._settings.worker_lost_seconds * 10)
@@ -90,6 +91,16 @@ class _Run:
             return await self._foreground.patiently(
                 lambda: self._conclude(store, planned.job_ids, before)
             )
+
+    def _show_answer(self, answer: Any) -> None:
+        if self._run.show is not None:
+            self._run.show(answer)
+        elif answer is None or answer == []:
+            name = self._pipeline.name
+            hint = f" See `holdfast {name} --help`." if name in installed() else ""
+            errors.print(f"Nothing to do: the plan of {name} ordered nothing.{hint}", markup=False)
+        else:
+            show_answer(answer)
 
     async def _show(self, store: Store) -> None:
         """Prints the progress of its streams, less and less often."""
@@ -154,9 +165,7 @@ def _standing_line(standing: Standing) -> str:
 def show_answer(answer: Any) -> None:
     """As a table if the answer is a list of mappings, otherwise as JSON."""
     rows = answer if isinstance(answer, list | tuple) else None
-    if answer is None or rows == []:
-        errors.print("Nothing to do.")
-    elif rows is None or not all(isinstance(row, Mapping) for row in rows):
+    if rows is None or not all(isinstance(row, Mapping) for row in rows):
         print_json(answer)
     else:
         columns = list(dict.fromkeys(str(name) for row in rows for name in row))

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.settings.declared import declared_by, setting
-from holdfast.settings.files import FILE_FIELDS, FileSettings
 from holdfast.settings.groups import ExtensionSettings, no_environment
+from holdfast.settings.retention import RetentionSettings
 from holdfast.urls import default_database_url, mask_password
 
 MIB = 1024 * 1024
@@ -26,12 +26,8 @@ def _worker_count() -> int:
     return min(os.cpu_count() or 1, 4)
 
 
-def _days(default: float | None, help: str) -> Any:
-    return setting(default, help, 0.001, 36_500, shown=None if default else "no limit")
-
-
 @dataclass(frozen=True, slots=True)
-class Settings(FileSettings):
+class Settings(RetentionSettings):
     database_url: str = setting(
         default_database_url(Path(".holdfast")),
         "URL of the database: an SQLite file or a PostgreSQL server.",
@@ -261,27 +257,6 @@ class Settings(FileSettings):
         8.0, "Maximum factor by which retry delays grow while errors spike.", 1, 1000
     )
 
-    retain_jobs_days: float | None = _days(
-        None, "Jobs that ended longer ago are deleted, except the last on each source."
-    )
-    retain_jobs_count: int | None = setting(
-        None, "Maximum number of ended jobs per owner; older ones are deleted.", 1, 10**12,
-        shown="no limit",
-    )  # fmt: skip
-    retain_attempts_days: float | None = _days(
-        None, "Earlier tries of items are deleted this long after their job ended."
-    )
-    retain_decisions_days: float | None = _days(
-        90, "Age at which changes of the controllers are deleted."
-    )
-    retain_samples_days: float | None = _days(14, "Age at which figures for charts are deleted.")
-    retain_inbox_days: float | None = _days(14, "Age at which ids of taken messages are deleted.")
-    retain_audit_days: float | None = _days(None, "Age at which audit entries are deleted.")
-    retain_files_days: float | None = _days(
-        None, "Age at which stored files without a job are deleted."
-    )
-    retain_exports_days: float | None = _days(None, "Age at which exports are deleted.")
-
     http_user_agent: str = setting(
         _user_agent,
         "User-Agent of `ctx.http`; include how to contact you.",
@@ -470,8 +445,10 @@ class Settings(FileSettings):
         return self.flush_ms / 1000
 
 
-#: Those of the core, then those of the file store.
-SETTINGS = tuple(sorted(declared_by(Settings), key=lambda each: each.field in FILE_FIELDS))
+_GROUPED = frozenset(RetentionSettings.__dataclass_fields__)
+
+#: Those declared here, then those of the groups.
+SETTINGS = tuple(sorted(declared_by(Settings), key=lambda each: each.field in _GROUPED))
 
 #: in each pair, the first must not be greater than the second
 ORDERED = (
@@ -500,10 +477,10 @@ HEADINGS = {
     "max_input_bytes": "Sizes",
     "backfill_enabled": "Backfills and caps",
     "sweep_seconds": "Processes and upkeep",
-    "retain_jobs_days": "Retention",
     "http_user_agent": "HTTP",
     "db_ingest_enabled": "Serving",
     "log_level": "Logs",
     "health_port": "Health, metrics and traces",
     "files_bucket": "Files in a bucket",
+    "retain_jobs_days": "Retention",
 }

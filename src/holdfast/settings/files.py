@@ -50,6 +50,3 @@ class FileSettings:
         secret=True,
         shown="none",
     )
-
-
-FILE_FIELDS = frozenset(FileSettings.__dataclass_fields__)

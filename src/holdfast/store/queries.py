@@ -235,7 +235,17 @@ def _check_prefix(file: Path, owner: str | None, kind: str, name: str) -> None:
 
 
 def _parts(file: Path) -> Iterator[tuple[str, str, str]]:
-    pieces = _HEADING.split(file.read_text())[1:]
+    before, *pieces = _HEADING.split(file.read_text())
+    if _statement(before):
+        raise PipelineError(
+            f"{file}: there is a query without a name",
+            "Write a line `-- name: NAME` above it.",
+        )
     for kind, name, body in zip(pieces[::3], pieces[1::3], pieces[2::3], strict=True):
-        lines = [line for line in body.splitlines() if not line.startswith("--")]
-        yield kind, name, "\n".join(lines).strip().rstrip(";")
+        yield kind, name, _statement(body)
+
+
+def _statement(text: str) -> str:
+    """The text without its comments and the semicolon at the end."""
+    lines = [line for line in text.splitlines() if not line.startswith("--")]
+    return "\n".join(lines).strip().rstrip(";")
