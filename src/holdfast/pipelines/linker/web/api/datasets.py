@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -11,12 +12,10 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 
 from holdfast.api.dependencies import Parts
+from holdfast.api.files import FILE_FIELDS, received_file, store_received
 from holdfast.api.identity import Operator, PartsOf, Person
-from holdfast.api.multipart import Form, received_form, require_file
+from holdfast.api.multipart import Form
 from holdfast.api.problems import Malformed
-from holdfast.console.feature_flags import Flag
-from holdfast.console.file_library import HEADER_ROW, table_options
-from holdfast.console.files import StoredFile
 from holdfast.errors import UserError
 from holdfast.pipelines.linker.entries import ColumnMapping, read_mapping
 from holdfast.pipelines.linker.guessing import guess_mapping
@@ -36,13 +35,9 @@ _BODY = {
                     "type": "object",
                     "required": ["file"],
                     "properties": {
-                        "file": {"type": "string", "format": "binary"},
+                        **FILE_FIELDS,
                         "mapping": {"type": "string", "description": "JSON"},
                         "name": {"type": "string"},
-                        "encoding": {"type": "string"},
-                        "delimiter": {"type": "string"},
-                        "sheet": {"type": "string"},
-                        "headerRow": {"type": "integer", "description": HEADER_ROW},
                     },
                 }
             },
@@ -60,13 +55,12 @@ async def add(
     Its columns are checked now; `POST /api/projects/{project_id}/match` matches its entries."""
     kind = request.headers.get("content-type", "").lower()
     if kind.startswith("multipart/form-data"):
-        await parts.flags.require(Flag.INGEST)
-        async with received_form(request, parts.library.access) as form:
+        async with received_file(request, parts) as form:
             await _add_uploaded(project, form, person, parts)
     else:
         body = _validated(_parsed(await request.body(), "the body"))
         file = await parts.console.files.file(body.file_id, person.scope)
-        await _add(project, body, file, person, parts)
+        await _add(project, body, file.name, file.detected, person, parts)
     return await describe_project(project, parts)
 
 
@@ -78,10 +72,10 @@ async def _add_uploaded(project: Project, form: Form, person: Person, parts: Par
         "mapping": _parsed(mapping.encode(), "the mapping") if mapping else None,
     }
     _validated({"fileId": 1, **given})  # before anything is stored
-    table = table_options(form.fields)
-    file, _ = await parts.library.store(require_file(form), table, person.name)
+    file = await store_received(form, person, parts)
+    body = _validated({"fileId": file.id, **given})
     try:
-        await _add(project, _validated({"fileId": file.id, **given}), file, person, parts)
+        await _add(project, body, file.name, file.detected, person, parts)
     except UserError:
         with suppress(UserError):
             await parts.deletions.delete_file(file.id, None, person.name)
@@ -89,10 +83,15 @@ async def _add_uploaded(project: Project, form: Form, person: Person, parts: Par
 
 
 async def _add(
-    project: Project, body: NewDataset, file: StoredFile, person: Person, parts: Parts
+    project: Project,
+    body: NewDataset,
+    name: str,
+    detected: Mapping[str, Any],
+    person: Person,
+    parts: Parts,
 ) -> None:
-    mapping = _mapping(body, list(file.detected.get("columns", ())))
-    change = add_dataset(project, body.name or file.name, file.id, mapping)
+    mapping = _mapping(body, list(detected.get("columns", ())))
+    change = add_dataset(project, body.name or name, body.file_id, mapping)
     await parts.control(person.name).change(change)
 
 

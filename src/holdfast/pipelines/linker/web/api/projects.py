@@ -15,8 +15,7 @@ from holdfast.api.dependencies import Parts
 from holdfast.api.exports import Format
 from holdfast.api.identity import Operator, PartsOf, Person, Someone, ip_of
 from holdfast.api.jobs import JobRequest
-from holdfast.api.operations import OperationShape, operation_shape
-from holdfast.console.bulk import BulkRequest
+from holdfast.api.operations import OperationShape, export_jobs
 from holdfast.errors import NotThere, UnfitState, UserError
 from holdfast.model import ItemStatus, Job, JobState, Json
 from holdfast.pipelines.linker.entries import ColumnMapping
@@ -212,8 +211,7 @@ async def export(
     jobs = [dataset["job_id"] for dataset in datasets if dataset["job_id"] is not None]
     if not jobs:
         raise UnfitState("no dataset of the project was matched", "Match it first.")
-    request = BulkRequest("export", job_ids=jobs, format=format)
-    return operation_shape(await parts.bulk.start(request, person))
+    return await export_jobs(jobs, format, person, parts)
 
 
 @router.put("/{project_id}/readers/{user_name}", summary="Invite somebody to read a project")

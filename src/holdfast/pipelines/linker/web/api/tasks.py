@@ -10,10 +10,9 @@ from pydantic import Field
 from holdfast.api.cursors import Cursors
 from holdfast.api.dependencies import Parts
 from holdfast.api.identity import Operator, PartsOf, Person, Someone
-from holdfast.api.operations import OperationShape, operation_shape
+from holdfast.api.operations import OperationShape, decide_in_bulk
 from holdfast.api.rulings import NewRuling, decide, ruling_state
 from holdfast.api.shapes import LARGEST_ID, Id, Shape, Text
-from holdfast.console.operations import NewOperation
 from holdfast.errors import UserError
 from holdfast.pipelines.linker.projects import Project
 from holdfast.pipelines.linker.proposing import BulkAction, Criteria
@@ -179,8 +178,5 @@ async def review(
     count = sum(counts.values())
     if body.dry_run or not count:
         return BulkStarted(count=count, operation=None)
-    target = {"criteria": criteria.to_json(), "reason": body.reason}
-    new = NewOperation(person.name, "decide", target, list(counts), count)
-    operations = parts.console.operations
-    operation = await operations.operation(await operations.add(new))
-    return BulkStarted(count=count, operation=operation_shape(operation))
+    operation = await decide_in_bulk(criteria.to_json(), counts, body.reason, person, parts)
+    return BulkStarted(count=count, operation=operation)

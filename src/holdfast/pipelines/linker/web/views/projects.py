@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 from pydantic import ValidationError
@@ -10,7 +10,6 @@ from pydantic import ValidationError
 from holdfast.api.exports import Format
 from holdfast.api.identity import ip_of
 from holdfast.api.shapes import Id
-from holdfast.console.export_requests import FORMATS
 from holdfast.errors import UserError
 from holdfast.model import Json
 from holdfast.pipelines.linker.entries import parse_mapping
@@ -37,6 +36,12 @@ router = APIRouter(prefix="/linker")
 
 _PAGE_SIZE = 100
 _MOST_DAYS = 3650
+_FORMATS: dict[Format, str] = {
+    "xlsx": "Excel (XLSX)",
+    "csv": "CSV",
+    "json": "JSON",
+    "jsonl": "JSON Lines",
+}
 
 
 @router.get("")
@@ -77,7 +82,7 @@ async def _context(project: Project, visit: Visit) -> dict[str, Any]:
         "may_change": may_change(project, visit.person),
         "said": _said,
         "tokens": await _tokens(project, visit) if may_change(project, visit.person) else [],
-        "formats": FORMATS,
+        "formats": _FORMATS,
         "repeated": await reads_of(visit.parts).repeated_ids(project.id),
     }
 
@@ -143,10 +148,11 @@ async def revoke_address(project_id: Id, token_id: Id, visit: OperatorPost) -> R
 @router.post("/projects/{project_id}/export")
 async def export(project_id: Id, visit: OperatorPost) -> Response:
     project = await own_project(project_id, visit.person, visit.parts)
-    format = (await fields(visit.request)).get("format", "")
-    if format not in FORMATS:
-        raise UserError(f"there is no format {format[:50]!r}", f"Formats: {', '.join(FORMATS)}.")
-    operation = await api.export(project, visit.person, visit.parts, cast(Format, format))
+    wanted = (await fields(visit.request)).get("format", "")
+    format = next((each for each in _FORMATS if each == wanted), None)
+    if format is None:
+        raise UserError(f"there is no format {wanted[:50]!r}", f"Formats: {', '.join(_FORMATS)}.")
+    operation = await api.export(project, visit.person, visit.parts, format)
     return visit.go(f"/operations/{operation.id}", "The exports are being written.")
 
 
