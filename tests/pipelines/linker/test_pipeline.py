@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from holdfast.clock import SystemClock
 from holdfast.errors import UserError
+from holdfast.pipelines.linker.options import LinkerOptions
 from holdfast.rulings import OutdatedRuling
 from holdfast.store import Store
 from tests.command import HoldfastCommand
@@ -85,6 +87,18 @@ async def test_throttling_closes_the_gate_and_uses_up_no_attempt(
     assert (await scene.states(job))[0][1:3] == ("auto_confirmed", "Q42")
     rows = await scene.fetch("select attempts, tries from outcomes")
     assert rows == [(1, 1)], "the entry waited in its place"
+
+
+async def test_throttle_lowers_the_rate_and_the_gate_shows_it(store: Store) -> None:
+    options = LinkerOptions(wikidata_url="http://wikidata.test/w/api.php")
+    gate = options.wikidata_gate
+    assert (gate.name, gate.spacing, gate.concurrency) == ("wikidata.test", 0.2, 2)
+    assert gate.requests / gate.period == 5.0, "the budget allows what the spacing does"
+    await store.gates.declare(gate)
+    await store.gates.close(gate.name, 0.0, "HTTP 429")
+    (shown,) = await store.gates.all()
+    assert shown["share"] < 1.0 and shown["requests_now"] < gate.requests
+    assert replace(options, spacing_seconds=0.0).wikidata_gate.requests == 0
 
 
 async def test_provider_that_is_down_for_an_hour_is_waited_for(
