@@ -24,14 +24,14 @@ from holdfast.pipeline import Http
 T = TypeVar("T")
 _TRIES = 4
 _LONGEST_WAIT_SECONDS = 4.0
-_MOST_WAITING_SECONDS = 20.0  # far below the timeout of an entry, which would use up an attempt
+_WAITS = 5
 _LOST = ("NETWORK_ERROR", "CONNECTION_REFUSED")  # a connection: another may work
 _DOWN = (*_LOST, "DNS_ERROR", "TIMEOUT")
 
 
 async def asked(http: Http, url: str, send: Callable[[], Awaitable[T]]) -> T:
     """What `send` returns, sent again after a refusal and after a short wait for the gate."""
-    tries, waited = 0, 0.0
+    tries = waits = 0
     while True:
         try:
             return await _unless_down(http, url, send, first=not tries)
@@ -41,8 +41,8 @@ async def asked(http: Http, url: str, send: Callable[[], Awaitable[T]]) -> T:
             if tries == _TRIES or not (is_lost or error.code == "RATE_LIMITED"):
                 raise
         except GateWait as wait:
-            waited += wait.seconds
-            if wait.seconds > _LONGEST_WAIT_SECONDS or waited > _MOST_WAITING_SECONDS:
+            waits += 1
+            if wait.seconds > _LONGEST_WAIT_SECONDS or waits == _WAITS:
                 raise
             await asyncio.sleep(wait.seconds)
 

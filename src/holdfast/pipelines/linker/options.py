@@ -57,7 +57,9 @@ class LinkerOptions:
     reconcile_batch: int = setting(
         50, "Queries of one request that the Reconciliation server answers.", 1, 1000
     )
-    timeout_seconds: float = setting(120.0, "Longest time for one entry.", 1, 3600)
+    timeout_seconds: float = setting(
+        600.0, "Longest time for one entry, most of which is waiting for the gate.", 1, 3600
+    )
 
     @property
     def wikidata_host(self) -> str:
