@@ -53,24 +53,28 @@ async def _no_file(bucket: str, key: str) -> AsyncIterator[bytes]:
     yield b""
 
 
-def _signed(content: dict[str, Any], key: str) -> bytes:
+def _signed(content: dict[str, Any], key: str, message_id: str) -> bytes:
     header = {"created_at": SystemClock().now().isoformat(), **content["header"]}
+    header.setdefault("job_id" if isinstance(header["version"], str) else "message_id", message_id)
     return sign(orjson.dumps({**content, "header": {**header, "signature": ZEROS}}), key)
 
 
 async def test_signed_message_adds_to_the_project_of_any_owner(scene: LinkerScene) -> None:
     project = await scene.control.change(add_project("ann", "hers", ProjectRules(auto_accept=101)))
     message = _ours(project_id=project.id, owner="ann", row={"name": "Douglas Adams"})
-    assert await _accept_bytes(scene, _signed(message, KEY), "signed")
+    signed = _signed(message, KEY, "signed")
+    assert await _accept_bytes(scene, signed, "signed")
+    assert not await _accept_bytes(scene, signed, "signed"), "a second delivery does nothing"
     late = copy.deepcopy(message)
     late["header"]["created_at"] = "2020-01-01T00:00:00Z"
     unsigned = _ours(project_id=project.id, row={"name": "Douglas Adams"})
     refused = [
-        _signed(message, "another key, of enough characters"),
-        _signed(late, KEY),
+        _signed(message, "another key, of enough characters", "refused 0"),
+        _signed(late, KEY, "refused 1"),
         orjson.dumps(message),
         orjson.dumps(unsigned),
-        _signed(_ours(project_id=project.id, owner="ben", row={"name": "x"}), KEY),
+        _signed(_ours(project_id=project.id, owner="ben", row={"name": "x"}), KEY, "refused 4"),
+        signed,  # a copy under another id
     ]
     for number, payload in enumerate(refused):
         with pytest.raises(BadMessage) as bad:

@@ -74,6 +74,10 @@ class Taking:
         """That of the message, if its sender may add to it."""
         signature, owner = _text(header, "signature"), _text(body, "owner")
         self.tools.trust(message, signature, owner, _instant(header.get("created_at")))
+        named = header.get("message_id", header.get("job_id"))
+        if signature is not None and (not named or named != message.message_id):
+            # A copy under another id would be taken again.
+            raise BadMessage("its message id is not the one that was signed", "NOT_ALLOWED")
         project = await _project(tx, body.get("project_id"))
         if owner not in (None, project.owner_id):
             raise BadMessage(f"project {project.id} is not {owner[:50]}'s", "NOT_ALLOWED")
