@@ -27,8 +27,10 @@ _PATIENCE_SECONDS = 180
 _NUMBERS = itertools.count(1)  # a worker's name is never used again
 
 
-async def work(store: Store, made: Pipeline, **settings: str) -> None:
-    async with asyncio.timeout(_PATIENCE_SECONDS):
+async def work(
+    store: Store, made: Pipeline, patience: float = _PATIENCE_SECONDS, **settings: str
+) -> None:
+    async with asyncio.timeout(patience):
         await make_worker(store, made, f"one {next(_NUMBERS)}", until_idle=True, **settings).run()
 
 
