@@ -296,6 +296,14 @@ class Job:
         return {k: v for k, v in self.options.items() if not k.startswith("_")}
 
     @property
+    def input_kind(self) -> str | None:
+        """CSV for a job over a table, IMAGE for one over images; None if it discovers its
+        records or is given them one by one."""
+        if self.options.get("_images"):
+            return "IMAGE"
+        return None if self.reference is None else "CSV"
+
+    @property
     def column_names(self) -> Mapping[str, str]:
         """What the pipeline calls the columns of the job's file, where it differs."""
         names = self.table.get("names")

@@ -18,6 +18,7 @@ import typer
 
 from holdfast.cli.arguments import HOST, OFFERED_PIPELINES
 from holdfast.cli.composition import file_access
+from holdfast.cli.demo_messages import DemoMessages
 from holdfast.cli.opening import opened_store, run_async, settings_from_environment, wait_for_schema
 from holdfast.cli.output import errors
 from holdfast.cli.pipelines import load_all
@@ -64,6 +65,8 @@ def up(
     ),
 ) -> None:
     """Run everything on this host: pages, API, timers and workers. Prints a login link.
+
+    With HOLDFAST_BROKER_URL set, it runs a relay too.
 
     Ctrl-C stops all of it cleanly; processes that die are restarted.
     """
@@ -126,6 +129,9 @@ async def _run(
     if references:
         timers = ["holdfast", "timers", *references, "--supervised"]
         children.append(Service("timers", timers, clock, log))
+    if settings.broker_url is not None:
+        relay = ["holdfast", "relay", "--supervised"]
+        children.append(Service("the relay", relay, clock, log))
     if world_port is not None:
         world = ["holdfast.demo.world", str(world_port)]
         children.append(Service("the demo servers", world, clock, log))
@@ -170,7 +176,8 @@ async def _fill(store: Store, loaded: dict[str, Pipeline], settings: Settings, l
     await _switch_on(store, loaded.values())
     for name, part in demo_parts().items():
         upload = partial(uploads.start_csv, loaded[name])
-        await part.fill(Sample(control, loaded[name], store.fetch, upload))
+        messages = DemoMessages(store, settings, loaded[name], log)
+        await part.fill(Sample(control, loaded[name], store.fetch, upload, messages.take))
 
 
 async def _switch_on(store: Store, pipelines: Iterable[Pipeline]) -> None:

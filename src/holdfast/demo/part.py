@@ -41,6 +41,11 @@ NOT_FOUND = Reply({"error": "no such page"}, 404)
 Upload = Callable[[str, str, Mapping[str, Any]], Awaitable[int]]
 
 
+#: Hands a message to the consumer of the extension's first queue, with the files that it refers to,
+#: by BUCKET/KEY: the demo has no broker.
+TakeMessage = Callable[[bytes, Mapping[str, bytes]], Awaitable[None]]
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """What an extension needs to create its sample data."""
@@ -49,6 +54,7 @@ class Sample:
     pipeline: Pipeline
     fetch: Fetch
     upload: Upload
+    take: TakeMessage
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,8 @@ def make_upkeep(
     pipelines: Mapping[str, Pipeline],
     options: WorkerOptions,
 ) -> Upkeep:
-    deleter = Deleter(parts.store, options.files.store.delete, parts.log)
+    files = options.files.store
+    deleter = Deleter(parts.store, files.delete, parts.log, files.list)
     retention = Retention(parts.store, deleter, options.policies, parts.log)
     return Upkeep(
         parts.store,

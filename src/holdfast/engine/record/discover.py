@@ -38,7 +38,7 @@ from holdfast.errors import (
     UserError,
     error_code,
 )
-from holdfast.model import Job, Lane, NothingYet, StreamState
+from holdfast.model import Job, NothingYet, StreamState
 from holdfast.observe.metrics import Metrics
 from holdfast.observe.tracing import span
 from holdfast.pipeline import Context, Facilities, Http, Pipeline
@@ -118,7 +118,7 @@ class WalkTime:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What leaves the process for work of one lane."""
+    """What leaves the process for work of one job."""
 
     http: Http
     gates: Callable[[str, float], Any]
@@ -128,7 +128,7 @@ class Reach:
 class SourceAccess:
     """What a pipeline's `discover` uses, and what holds it back."""
 
-    reach: Callable[[Lane], Reach]
+    reach: Callable[[Job], Reach]
     facilities: Callable[[Pipeline, Job], Facilities]
     backpressure: Backpressure
 
@@ -195,7 +195,7 @@ class Discovery:
 
     def _context(self, stream: LeasedStream) -> Context:
         access = self._access
-        reach = access.reach(stream.job.lane)
+        reach = access.reach(stream.job)
         return Context(
             stream.job,
             0,
