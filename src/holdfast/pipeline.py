@@ -24,7 +24,7 @@ from holdfast.model import Gate as Gate
 from holdfast.model import ItemStatus, Job, Json, Lane, NothingYet, Page, Schedule, Standing
 from holdfast.options import Option
 from holdfast.orders import Conclusion, Planned
-from holdfast.rulings import Ruled
+from holdfast.rulings import Proposal, Ruled
 from holdfast.stored_files import PipelineFiles
 
 
@@ -368,8 +368,16 @@ class Pipeline:
         grid and export (None: those of the edit or of the choice)."""
         return None
 
-    async def note(self, tx: Tx, job: Job, notes: Any) -> None:
-        """Stores what a page contains besides records (`Page.notes`), together with its cursor."""
+    async def proposals(
+        self, fetch: Fetch, job: Job, criteria: Json, after: int, limit: int
+    ) -> Sequence[Proposal]:
+        """Of a decision in bulk: what it decides about the next items of a job that match the
+        criteria and that nobody has decided about, by their `seq`, which is above `after`."""
+        return ()
+
+    async def note(self, tx: Tx, job: Job, notes: Any, taken: int) -> None:
+        """Stores what a page contains besides records (`Page.notes`), together with its cursor.
+        `taken` of its records were looked at: fewer than it has where a cap cut it."""
 
     async def plan(self, tx: Tx, request: Json, standings: Standings, now: datetime) -> Planned:
         """Decides what to do about a request: start or resume jobs, set marks.

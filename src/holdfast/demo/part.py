@@ -22,6 +22,7 @@ class Ask:
     query: Mapping[str, str]
     now: datetime
     uptime_seconds: float
+    url: str = ""  # the extension's own, as it was asked for: http://HOST:PORT/weather
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +60,13 @@ class Sample:
 @dataclass(frozen=True, slots=True)
 class DemoPart:
     """Requests to http://HOST:PORT/NAME/… go to `answer`. `fill` is called at every start of the
-    demo, so it must check what already exists."""
+    demo, so it must check what already exists. `files` are settings that name a file: the file's
+    name and its text."""
 
     answer: Callable[[Ask], Reply]
     environment: Callable[[str], Mapping[str, str]]  # address of the servers -> settings
     fill: Callable[[Sample], Awaitable[None]]
+    files: Callable[[str], Mapping[str, tuple[str, str]]] = lambda url: {}
 
 
 def demo_parts() -> dict[str, DemoPart]:
