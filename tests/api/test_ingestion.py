@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import ssl
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,8 @@ import pytest
 from holdfast.console.adapter_scans import AdapterScans, ScanReport
 from holdfast.console.adapters import Adapter
 from holdfast.console.grid import write_export
-from holdfast.files.places.contract import Arrived, Place
+from holdfast.files.places.contract import Arrived, Place, PlaceTrouble
+from holdfast.files.places.ftp import FtpPlace, FtpServer
 from holdfast.stored_files import Written
 from tests.api.server import ApiServer, ended, upload
 from tests.conftest import INCOMING
@@ -24,6 +28,7 @@ from tests.ftp import PASSWORD, FtpFolder
 
 ROWS = b"title\noak\nelm\nmissing\n"
 NEVER = 86_400
+SELF_SIGNED = Path(__file__).parents[1] / "http" / "self_signed.pem"
 
 
 @pytest.fixture
@@ -139,6 +144,64 @@ async def test_link_to_elsewhere_is_not_followed(
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("name", ["done", "failed"])
+async def test_nothing_is_written_through_a_link(
+    server: ApiServer, incoming: Path, tmp_path: Path, name: str
+) -> None:
+    """Whoever may write to the folder would choose what is written where."""
+    admin = await server.person("ada", "admin")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (incoming / name).symlink_to(elsewhere)
+    file = incoming / "rows"
+    file.write_bytes(ROWS if name == "done" else b"%PDF-1.7 rest")
+    await watch(admin, str(incoming))
+    assert f"cannot be moved to {name}" in (await scan(admin))["error"]
+    assert list(elsewhere.iterdir()) == [] and file.exists()
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_reason_replaces_no_file_behind_a_link(server: ApiServer, incoming: Path) -> None:
+    admin = await server.person("ada", "admin")
+    (incoming / "failed").mkdir()
+    precious = incoming / ".precious"
+    precious.write_text("precious")
+    (incoming / "failed" / "rows.reason.txt").symlink_to(precious)
+    (incoming / "rows").write_bytes(b"%PDF-1.7 rest")
+    await watch(admin, str(incoming))
+    await scan(admin)
+    assert (incoming / "failed" / "rows").exists() and precious.read_text() == "precious"
+
+
+async def test_name_that_is_not_utf_8_keeps_no_other_file_waiting(
+    server: ApiServer, incoming: Path
+) -> None:
+    admin = await server.person("ada", "admin")
+    for name, rows in ((b"a\xff.csv", b"title\noak\n"), (b"b.csv", b"title\nelm\n")):
+        Path(os.fsdecode(os.fsencode(incoming) + b"/" + name)).write_bytes(rows)
+    await watch(admin, str(incoming))
+    report = await scan(admin)
+    files = (await admin.get("/api/ingestion/in/files")).json()["files"]
+    assert {file["state"] for file in files} == {"TAKEN"} and report["error"] is None
+    assert sorted(file["name"] for file in files) == ["a\\udcff.csv", "b.csv"]
+
+
+async def test_addresses_that_cannot_be_right_are_refused(server: ApiServer) -> None:
+    admin = await server.person("ada", "admin")
+    for kind, address in (
+        ("ftp", "ftp://[x"),
+        ("ftp", "ftp://host:99999/"),
+        ("ftp", "https://host/"),
+        ("folder", "/srv/\0"),
+        ("folder", "srv"),
+        ("s3", "/key"),
+    ):
+        body = {"kind": kind, "address": address, "pipeline": "lengths"}
+        reply = await admin.put("/api/ingestion/in", json=body)
+        assert reply.status_code == 422, (address, reply.text)
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_adapter_is_its_owners(server: ApiServer, incoming: Path) -> None:
     admin, ben = await server.person("ada", "admin"), await server.person("ben")
     await watch(admin, str(incoming), owner="ben")
@@ -189,6 +252,30 @@ async def test_wrong_password_is_said_and_not_shown(
         await watch(admin, ftp.address, "ftp")
         error = (await scan(admin))["error"]
     assert "530" in error and "wrong-one" not in error
+
+
+async def test_password_is_not_sent_to_a_server_whose_certificate_is_not_trusted() -> None:
+    """The server has a certificate of its own making."""
+    received = bytearray()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(SELF_SIGNED)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"220 ready\r\n")
+        await reader.readline()  # AUTH TLS
+        writer.write(b"234 go\r\n")
+        with suppress(OSError):
+            await writer.start_tls(context)
+            received.extend(await reader.read())
+        writer.close()
+
+    listening = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with listening:
+        port = listening.sockets[0].getsockname()[1]
+        place = FtpPlace(FtpServer("127.0.0.1", port, "ada", "", True, "s3cret"))
+        with pytest.raises(PlaceTrouble, match="CERTIFICATE_VERIFY_FAILED"):
+            await place.arrivals()
+    assert b"s3cret" not in received
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

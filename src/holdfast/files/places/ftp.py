@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ftplib
+import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -81,7 +82,10 @@ class FtpPlace:
     def _connected(self) -> Iterator[ftplib.FTP]:
         """Nothing of the server's own texts that may repeat the password is passed on."""
         server = self._server
-        ftp: ftplib.FTP = ftplib.FTP_TLS() if server.tls else ftplib.FTP()
+        # Without a context of its own, FTP_TLS would accept any certificate.
+        ftp: ftplib.FTP = (
+            ftplib.FTP_TLS(context=ssl.create_default_context()) if server.tls else ftplib.FTP()
+        )
         ftp.encoding = "utf-8"
         try:
             ftp.connect(server.host, server.port, timeout=_TIMEOUT_SECONDS)
@@ -91,7 +95,7 @@ class FtpPlace:
             if server.folder:
                 ftp.cwd(server.folder)
             yield ftp
-        except (ftplib.Error, OSError, EOFError) as error:
+        except (ftplib.Error, OSError, EOFError, ValueError) as error:
             text = str(error).replace(server.password, "…") if server.password else str(error)
             raise PlaceTrouble(
                 f"{server.host}: {type(error).__name__}: {text or 'the connection broke'}"
