@@ -128,7 +128,7 @@ async def delete_dataset(dataset: Json, project: Project, person: Person, parts:
             await parts.deletions.jobs.delete(job_id)
     if dataset["file_id"] is not None:
         with suppress(UserError):  # it is gone, or another job reads it
-            await parts.deletions.delete_file(dataset["file_id"], None, person.name)
+            await parts.deletions.delete_file(dataset["file_id"], project.owner_id, person.name)
 
 
 @router.post("/{project_id}/datasets", status_code=201, summary="Add a dataset to a project")
