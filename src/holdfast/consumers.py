@@ -80,6 +80,7 @@ class ConsumerTools:
     fetch: Callable[[str, str], AsyncIterator[bytes]]
     clock: Clock
     log: Any
+    owner: str  # of the jobs of consumers that name no other
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,7 +123,8 @@ def consumers_of(
         return ()
     part = installed()[pipeline.extension].load("consumers") or ()
     if callable(part):
-        part = part(ConsumerTools(pipeline, flags.get, fetching(settings), SystemClock(), log))
+        fetch, clock = fetching(settings), SystemClock()
+        part = part(ConsumerTools(pipeline, flags.get, fetch, clock, log, settings.owner))
     return tuple(part)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 from typing import Any
 
 import orjson
@@ -10,12 +11,13 @@ import pytest
 import structlog
 
 from holdfast.cli.broker_composition import accepting
-from holdfast.consumers import BadMessage, Incoming
-from holdfast.pipelines.linker.consuming import CONSUMERS, take
+from holdfast.consumers import BadMessage, Incoming, QueueConsumer
+from holdfast.pipelines.linker.consuming import take
 from holdfast.pipelines.linker.tasks import task_id
 from holdfast.settings import load_settings
 from tests.pipelines.linker.scene import OWNER, LinkerScene
 from tests.pipelines.linker.test_envelope import EXAMPLE
+from tests.store.checks import execute
 
 
 def _incoming(content: Any, message_id: str = "m1") -> Incoming:
@@ -30,9 +32,11 @@ async def _accept(scene: LinkerScene, content: Any, message_id: str = "m1") -> b
     await scene.control.open(scene.pipeline, {})
     settings = load_settings({"HOLDFAST_OWNER": OWNER})
     log = structlog.get_logger()
-    accept = accepting(settings, scene.store, scene.pipeline, CONSUMERS[0], log)
+    own = partial(take, owner=OWNER)
+    spec = QueueConsumer("linker.match", own)
+    accept = accepting(settings, scene.store, scene.pipeline, spec, log)
     message = _incoming(content, message_id)
-    return bool(await accept(message_id, "linker.match", lambda tx: take(tx, message)))
+    return bool(await accept(message_id, "linker.match", lambda tx: own(tx, message)))
 
 
 async def test_row_of_a_message_is_matched_once_in_its_project(scene: LinkerScene) -> None:
@@ -65,6 +69,21 @@ async def test_document_message_tries_a_failed_task_again(scene: LinkerScene) ->
     assert states == [("auto_confirmed",), ("failed",)], "it failed again, in one task"
     with pytest.raises(BadMessage, match="there is no project 999"):
         await _accept(scene, message(2, 999), "nowhere")
+
+
+async def test_message_does_nothing_to_a_project_of_another_owner(scene: LinkerScene) -> None:
+    """They are not signed. A failed task of somebody else was dropped, and its entry lost."""
+    project = await scene.project()
+    job = await scene.matched([{"born": "1952"}], project=project.id)
+    await execute(scene.store, "update linker_projects set owner_id = 'somebody'")
+    asked = copy.deepcopy(EXAMPLE)
+    asked["body"] |= {"project_id": project.id, "task_id": task_id(job.id, 1)}
+    row = _ours(project_id=project.id, row={"name": "Douglas Adams"})
+    for number, content in enumerate((asked, row)):
+        with pytest.raises(BadMessage, match="there is no project"):
+            await _accept(scene, content, f"foreign {number}")
+    states = await scene.fetch("select project_id, state from linker_tasks")
+    assert states == [(project.id, "failed")]
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

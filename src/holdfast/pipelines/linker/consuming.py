@@ -13,11 +13,12 @@ that is gone is obsolete: in both cases the message is taken and nothing happens
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import orjson
 
-from holdfast.consumers import BadMessage, Binding, Incoming, QueueConsumer
+from holdfast.consumers import BadMessage, Binding, ConsumerTools, Incoming, QueueConsumer
 from holdfast.errors import BadEnvelope
 from holdfast.model import Json, Record
 from holdfast.pipeline import Tx
@@ -34,7 +35,8 @@ _LARGEST_ID = 2**63 - 1
 _MOST_COLUMNS = 200
 
 
-async def take(tx: Tx, message: Incoming) -> Sequence[Record]:
+async def take(tx: Tx, message: Incoming, *, owner: str) -> Sequence[Record]:
+    """Messages of this queue are not signed: they count for one owner only."""
     content = message.json()
     if not isinstance(content, dict):
         raise BadMessage("the message is not an object", "MALFORMED")
@@ -43,8 +45,8 @@ async def take(tx: Tx, message: Incoming) -> Sequence[Record]:
             body = to_envelope(content)["body"]
         except BadEnvelope as bad:
             raise BadMessage(bad.reason, bad.code) from None
-        return await _task(tx, body)
-    return await _row(tx, _body_of(content))
+        return await _task(tx, body, owner)
+    return await _row(tx, _body_of(content), owner)
 
 
 def _body_of(content: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -62,17 +64,17 @@ def _body_of(content: Mapping[str, Any]) -> Mapping[str, Any]:
     return body
 
 
-async def _project(tx: Tx, given: Any) -> Project:
+async def _project(tx: Tx, given: Any, owner: str) -> Project:
     if isinstance(given, bool) or not isinstance(given, int) or not 0 < given <= _LARGEST_ID:
         raise BadMessage("body.project_id is not an id", "BAD_BODY")
     rows = await tx.fetch("linker_project", {"id": given})
-    if not rows:
+    if not rows or rows[0]["owner_id"] != owner:
         raise BadMessage(f"there is no project {given}", "NO_PROJECT")
     return Project.of(rows[0])
 
 
-async def _row(tx: Tx, body: Mapping[str, Any]) -> Sequence[Record]:
-    project = await _project(tx, body.get("project_id"))
+async def _row(tx: Tx, body: Mapping[str, Any], owner: str) -> Sequence[Record]:
+    project = await _project(tx, body.get("project_id"), owner)
     row = body.get("row")
     if not isinstance(row, dict) or not 0 < len(row) <= _MOST_COLUMNS:
         raise BadMessage("body.row is not an object with columns", "BAD_BODY")
@@ -82,9 +84,9 @@ async def _row(tx: Tx, body: Mapping[str, Any]) -> Sequence[Record]:
     return [_record(project, row, mapping)]
 
 
-async def _task(tx: Tx, body: Mapping[str, Any]) -> Sequence[Record]:
+async def _task(tx: Tx, body: Mapping[str, Any], owner: str) -> Sequence[Record]:
     """The entry of a failed task moves to the standing job, so that it has one task."""
-    project = await _project(tx, body["project_id"])
+    project = await _project(tx, body["project_id"], owner)
     job_id, seq = split_task_id(body["task_id"])
     key = {"project_id": project.id, "job_id": job_id, "seq": seq}
     for row in await tx.fetch("linker_task_of", key):
@@ -123,4 +125,6 @@ def _row_of(entry: Json, key: str) -> tuple[Json, ColumnMapping]:
     return row, mapping
 
 
-CONSUMERS = [QueueConsumer("linker.match", take, [Binding("linker", TYPE, "topic")])]
+def consumers(tools: ConsumerTools) -> Sequence[QueueConsumer]:
+    own = partial(take, owner=tools.owner)
+    return [QueueConsumer("linker.match", own, [Binding("linker", TYPE, "topic")])]
