@@ -3,6 +3,7 @@ database or, where they are large, in the file store."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
@@ -62,7 +63,7 @@ def unpack(packed: bytes, sha256: str, size: int) -> bytes:
 async def store(content: bytes, sha256: str, files: PipelineFiles, most_in_database: int) -> Body:
     """A small body is stored with its rows, a large one here, in the file store: under the name of
     its hash, and never over another."""
-    packed = pack(content)
+    packed = await asyncio.to_thread(pack, content)
     if len(packed) <= most_in_database:
         return Body(sha256, len(content), len(packed), Place.DATABASE, packed)
     await files.put(file_key(sha256), packed, if_absent=True)
@@ -77,4 +78,4 @@ async def load(row: Any, files: PipelineFiles) -> bytes:
             packed = await files.read(file_key(row["sha256"]), max_bytes=LARGEST_BODY)
         except FileNotFoundError:
             raise DamagedBody("its file is missing") from None
-    return unpack(bytes(packed), row["sha256"], row["size"])
+    return await asyncio.to_thread(unpack, bytes(packed), row["sha256"], row["size"])

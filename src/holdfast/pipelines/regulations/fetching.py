@@ -17,9 +17,9 @@ from holdfast.pipeline import Context, Done
 from holdfast.pipelines.regulations import bodies
 from holdfast.pipelines.regulations.bodies import Body
 from holdfast.pipelines.regulations.canonical import item_id
-from holdfast.pipelines.regulations.content import check_place, check_words, content_class
 from holdfast.pipelines.regulations.dates import DateRange, Fit
-from holdfast.pipelines.regulations.extract import Extract, extract
+from holdfast.pipelines.regulations.extract import Extract
+from holdfast.pipelines.regulations.reading import PAGES, FetchedPage
 from holdfast.pipelines.regulations.sources import Source
 
 COLUMNS = (
@@ -114,7 +114,7 @@ class Fetcher:
         url, content = row["url"], reply.content
         extracted = await asyncio.to_thread(self._read, url, reply)
         self._require_wanted(extracted)
-        sha256 = hashlib.sha256(content).hexdigest()
+        sha256 = await asyncio.to_thread(_sha256, content)
         body = await bodies.store(content, sha256, ctx.files, self._most_in_database)
         reason = await _reason(key, known, sha256, extracted.text_hash, ctx)
         return Capture(
@@ -136,19 +136,19 @@ class Fetcher:
         )
 
     def _read(self, url: str, reply: Any) -> Extract:
-        """Everything about the body that costs time: runs in a thread."""
-        source = self._source
-        kind = content_class(reply.content, reply.content_type)
-        _require_host(url, reply.url, source)
-        check_place(url, reply.url, kind, source.missing)
-        extracted = extract(reply.content, kind, url, source, _charset(reply))
-        check_words(extracted.title, extracted.text or "", source.missing)
-        return extracted
+        """Waits for the process that reads pages: runs in a thread."""
+        _require_host(url, reply.url, self._source)
+        page = FetchedPage(url, reply.url, reply.content, reply.content_type, _charset(reply))
+        return PAGES.read(page, self._source)
 
     def _require_wanted(self, extracted: Extract) -> None:
         """A URL may name only the month; the page says the day."""
         if self._wanted.fit(extracted.published) is Fit.OUTSIDE:
             raise Skip(f"published {extracted.published}, outside of the range of the run")
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def _require_host(requested: str, final: str, source: Source) -> None:
