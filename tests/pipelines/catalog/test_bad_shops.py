@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from holdfast.pipelines.catalog.providers.contract import Shop
+from holdfast.pipelines.catalog.providers.fetching import offer_of
 from holdfast.store import Store
 from tests.pipelines.catalog.scene import add_shop, make_catalog, priced
 from tests.world import Request, World, json_answer, text_answer
@@ -100,3 +102,10 @@ async def test_every_row_ends_explained(store: Store) -> None:
     by_name = {row["provider"]: row for row in figures}
     assert by_name["changing"]["answered"] < by_name["changing"]["calls"]
     assert by_name["liar"]["results"] >= 4 * COUNT / 3
+
+
+@pytest.mark.parametrize("url", ["http://[x", "javascript:alert(1)", "//x", 5, "http://h:99999/"])
+def test_address_of_an_offer_spoils_no_other_offer(url: Any) -> None:
+    """`urlsplit` raises for the first one, which failed the row for all shops."""
+    offer = offer_of(Shop("s", "json"), {"title": "t", "price": 1, "url": url}, "https://p", "USD")
+    assert offer.url == (url if str(url).startswith("http") else "https://p")
