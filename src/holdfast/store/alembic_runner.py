@@ -8,11 +8,13 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import asyncpg
-from alembic import command
-from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.operations import Operations
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, create_engine, inspect, text
 from sqlalchemy.exc import DBAPIError
@@ -34,11 +36,11 @@ def upgrade(url: str, branches: Sequence[Branch], names: Iterable[str]) -> None:
     def action(connection: Connection) -> None:
         with _installed_only(connection, branches):
             with _failures_of("an extension"):
-                config = _config(connection, branches)
+                scripts = _scripts(branches)
             for name in upgraded:
                 with _failures_of(name):
-                    command.upgrade(config, f"{name}@head")
-                    indexes.update(_indexes_of(config, name))
+                    _run(connection, partial(scripts._upgrade_revs, f"{name}@head"))
+                    indexes.update(_indexes_of(scripts, name))
 
     _on_connection(url, action)
     if indexes and sqlite_file(url) is None:
@@ -46,10 +48,18 @@ def upgrade(url: str, branches: Sequence[Branch], names: Iterable[str]) -> None:
             asyncio.run(build_indexes(url, indexes))
 
 
-def _indexes_of(config: Config, branch: str) -> dict[str, str]:
+def _run(connection: Connection, steps: Callable[[Any], Any]) -> None:
+    """What `alembic.command` does, without loading every revision again for each branch."""
+    options = {"fn": lambda revision, _: steps(revision), "render_as_batch": True}
+    context = MigrationContext.configure(connection, opts=options)
+    with Operations.context(context), context.begin_transaction():
+        context.run_migrations()
+
+
+def _indexes_of(scripts: ScriptDirectory, branch: str) -> dict[str, str]:
     """Those that revisions of the branch leave to be built outside a transaction."""
     indexes: dict[str, str] = {}
-    for script in ScriptDirectory.from_config(config).iterate_revisions(f"{branch}@head", "base"):
+    for script in scripts.iterate_revisions(f"{branch}@head", "base"):
         indexes.update(getattr(script.module, "CONCURRENTLY", {}))
     return indexes
 
@@ -58,9 +68,9 @@ def downgrade(url: str, branches: Sequence[Branch], target: str) -> None:
     def action(connection: Connection) -> None:
         with _installed_only(connection, branches):
             with _failures_of("an extension"):
-                config = _config(connection, branches)
+                scripts = _scripts(branches)
             with _failures_of(target):
-                command.downgrade(config, target)
+                _run(connection, partial(scripts._downgrade_revs, target))
 
     _on_connection(url, action)
 
@@ -81,15 +91,13 @@ def _failures_of(what: str) -> Iterator[None]:
         ) from error
 
 
-def _config(connection: Connection, branches: Sequence[Branch]) -> Config:
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
-    config.set_main_option("path_separator", "newline")
-    folders = "\n".join(str(branch.folder) for branch in branches)
-    config.set_main_option("version_locations", folders.replace("%", "%%"))
-    config.attributes["connection"] = connection
-    _check_names(ScriptDirectory.from_config(config), branches)
-    return config
+def _scripts(branches: Sequence[Branch]) -> ScriptDirectory:
+    scripts = ScriptDirectory(
+        str(Path(__file__).parent / "migrations"),
+        version_locations=[str(branch.folder) for branch in branches],
+    )
+    _check_names(scripts, branches)
+    return scripts
 
 
 def _check_names(scripts: ScriptDirectory, branches: Sequence[Branch]) -> None:
