@@ -79,13 +79,13 @@ class PageReader:
     """One child, one page at a time; another child after one that died. Blocking."""
 
     def __init__(self, cpu_seconds: int = _CPU_SECONDS) -> None:
-        self._cpu_seconds = cpu_seconds
+        self.cpu_seconds = cpu_seconds
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
     def read(self, page: FetchedPage, source: Source) -> Extract:
         with self._lock:
-            answer = self._exchange(pickle.dumps((page, source)))
+            answer = self._exchange(pickle.dumps((page, source, self.cpu_seconds)))
         if answer is None:
             raise ItemError(
                 "PARSE_ERROR", "reading it takes more time or memory than a document may need"
@@ -117,7 +117,7 @@ class PageReader:
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", _CHILD, str(self._cpu_seconds)],
+                [sys.executable, "-m", _CHILD],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

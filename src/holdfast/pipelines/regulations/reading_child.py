@@ -3,6 +3,7 @@ else. It answers in JSON: what it says is not trusted more than what it reads.""
 
 from __future__ import annotations
 
+import math
 import os
 import pickle
 import resource
@@ -12,7 +13,14 @@ from typing import Any
 import orjson
 
 from holdfast.errors import ItemError
-from holdfast.pipelines.regulations.reading import extract_form, read_frame, read_page, write_frame
+from holdfast.pipelines.regulations.reading import (
+    FetchedPage,
+    extract_form,
+    read_frame,
+    read_page,
+    write_frame,
+)
+from holdfast.pipelines.regulations.sources import Source
 
 _MEMORY_BYTES = 2 * 1024**3
 
@@ -22,20 +30,21 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever libraries print is not an answer
     while (request := read_frame(sys.stdin.buffer)) is not None:
-        _allow(int(sys.argv[1]))
-        write_frame(answers, orjson.dumps(_answer(request)))
+        page, source, seconds = pickle.loads(request)  # of our own parent
+        _allow(seconds)
+        write_frame(answers, orjson.dumps(_answer(page, source)))
 
 
 def _allow(seconds: int) -> None:
-    """The limit counts from the start of the process."""
+    """The limit counts from the start of the process, in whole seconds."""
     used = resource.getrusage(resource.RUSAGE_SELF)
-    soft = int(used.ru_utime + used.ru_stime) + seconds
+    soft = math.ceil(used.ru_utime + used.ru_stime) + seconds
     resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.RLIM_INFINITY))
 
 
-def _answer(request: bytes) -> dict[str, Any]:
+def _answer(page: FetchedPage, source: Source) -> dict[str, Any]:
     try:
-        return extract_form(read_page(*pickle.loads(request)))
+        return extract_form(read_page(page, source))
     except ItemError as error:
         return {"code": error.code, "message": error.message}
     except (MemoryError, RecursionError) as error:
