@@ -17,6 +17,7 @@ from bench.scenarios import (
     live,
     noop,
     pages,
+    partitions,
     upload,
     waiting,
     wal,
@@ -37,6 +38,7 @@ SCENARIOS: dict[str, Callable[[Ground], Result]] = {
     "upload": upload.run,
     "live": live.run,
     "enqueue": enqueue.run,
+    "partitions": partitions.run,
 }
 
 

@@ -22,13 +22,15 @@ import uvicorn
 from holdfast.api.app import create_app
 from holdfast.api.dependencies import Parts
 from holdfast.cli.api_parts import opened_parts
+from holdfast.cli.pipelines import load_all
+from holdfast.cli.server import page_packs
 from holdfast.errors import ItemError, NotFound
 from holdfast.extension import installed
 from holdfast.model import Page, Record
 from holdfast.options import Option
 from holdfast.orders import Planned
 from holdfast.pipeline import Pipeline, pipeline
-from holdfast.settings import load_settings
+from holdfast.settings import Settings, load_settings
 from holdfast.web.app import add_pages
 from holdfast.web.navigation import PagePack
 
@@ -133,11 +135,18 @@ PIPELINES: dict[str, Pipeline] = {
 
 class ApiServer:
     def __init__(
-        self, database_url: str, folder: Path, packs: Sequence[PagePack] = (), **settings: str
+        self,
+        database_url: str,
+        folder: Path,
+        packs: Sequence[PagePack] = (),
+        references: Sequence[str] = (),
+        **settings: str,
     ) -> None:
-        """`packs`: pages of extensions besides the core's, with their pipelines."""
+        """`packs`: pages of extensions besides the core's, with their pipelines. `references`:
+        pipelines as `holdfast api` takes them, with their pages, instead."""
         self.folder = folder
         self._packs = packs
+        self._references = references
         self._environment = {
             "HOLDFAST_DATABASE_URL": database_url,
             "HOLDFAST_DATA_DIR": str(folder / ".holdfast"),
@@ -150,14 +159,17 @@ class ApiServer:
         self.parts: Parts
         self.url = ""
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """Its settings, for another process beside it."""
+        return dict(self._environment)
+
     async def __aenter__(self) -> ApiServer:
         settings = load_settings(self._environment)
-        extensions = installed()
-        added = {pack.name: extensions[pack.name].make() for pack in self._packs}
-        pipelines = {**PIPELINES, **added}
+        pipelines = self._pipelines(settings)
         self.parts = await self._stack.enter_async_context(opened_parts(settings, pipelines))
         self.app = create_app(self.parts)
-        add_pages(self.app, self._packs)
+        add_pages(self.app, self._packs or page_packs(pipelines))
         listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         config = uvicorn.Config(
@@ -172,6 +184,12 @@ class ApiServer:
                 await asyncio.sleep(0.01)
             assert (await client.get("/healthz")).status_code == 200
         return self
+
+    def _pipelines(self, settings: Settings) -> Mapping[str, Pipeline]:
+        if self._references:
+            return load_all(self._references, settings)
+        extensions = installed()
+        return {**PIPELINES, **{pack.name: extensions[pack.name].make() for pack in self._packs}}
 
     async def __aexit__(
         self,

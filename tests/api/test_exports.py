@@ -9,7 +9,10 @@ import json
 from typing import Any
 
 import httpx2
+import pytest
 
+from holdfast.console.exports import NewExport
+from holdfast.console.operations import NewOperation
 from holdfast.tables.files import TableFile
 from tests.api.server import ApiServer, finished, taken_in, upload
 
@@ -101,14 +104,32 @@ async def test_export_of_a_running_job_is_labelled_partial(server: ApiServer) ->
 
 
 async def test_export_that_is_not_ready_is_a_conflict(server: ApiServer) -> None:
-    from holdfast.console.exports import NewExport
-
     ada = await server.person("ada")
     job = await finished(server, ada, "chair")
     table = server.parts.console.exports
     export_id = await table.add_export(NewExport("ada", job["id"], "csv", [], False))
     await table.lease_export(export_id, "somebody else", 60)
     assert (await ada.get(f"/api/exports/{export_id}/download")).status_code == 409
+
+
+@pytest.mark.parametrize("kind", ["exports", "operations"])
+async def test_what_a_lost_process_held_is_taken_over_at_once(server: ApiServer, kind: str) -> None:
+    """Its lease would last for an hour."""
+    ada = await server.person("ada")
+    job = await finished(server, ada, "chair")
+    store, console = server.parts.store, server.parts.console
+    await store.workers.add_worker("lost", "elsewhere", 1, [])
+    if kind == "exports":
+        made = await console.exports.add_export(NewExport("ada", job["id"], "csv", [], False))
+        await console.exports.lease_export(made, "lost", 3600)
+    else:
+        made = await console.operations.add(NewOperation("ada", "cancel", {}, [job["id"]], 1))
+        await console.operations.lease(made, "lost", 3600)
+    assert await store.workers.free_lost("lost", 0.0) == []
+    while (await ada.get(f"/api/{kind}/{made}")).json()["state"] in ("QUEUED", "RUNNING"):
+        await asyncio.sleep(0.05)
+    live = await store.workers.live(20)
+    assert not [worker for worker in live if not worker["pipelines"]]
 
 
 async def test_unknown_format_is_refused(server: ApiServer) -> None:

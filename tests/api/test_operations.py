@@ -207,7 +207,7 @@ async def test_operation_of_a_process_that_died_is_gone_on_with_exactly(
         await open_console(store).operations.reprocess(first, job["id"], chunk, lambda _: True)
     log = get_logger()
     second = OperationRunner(
-        server.parts.console, server.parts.pipelines, AttemptLimits(5, 2), "second", log
+        server.parts.console, server.parts.pipelines, AttemptLimits(5, 2), lambda: "second", log
     )
     while (await ada.get(f"/api/operations/{operation_id}")).json()["state"] != "DONE":
         await second.look()

@@ -9,10 +9,12 @@ import pytest
 import structlog
 
 from holdfast import Dedupe, Gate, Lane, Mark, Page, Pipeline, Planned, Record, Start
-from holdfast.engine.control import Control
+from holdfast.console import open_console
+from holdfast.engine.control import Control, Origin
 from holdfast.errors import PipelineError
 from holdfast.model import JobState
 from holdfast.store import Store
+from holdfast.store.idempotency import RequestKey
 from tests.engine.one_worker import work
 
 
@@ -22,9 +24,10 @@ class Stations(Pipeline):
     name = "stations"
 
     async def plan(self, tx: Any, request: Any, standings: Any, now: Any) -> Planned:
-        known = await standings(request["sources"])
+        sources = request.get("sources") or [request["force_full"]]
+        known = await standings(sources)
         marks = [Mark(standing.stream_id, rerun=True) for standing in known]
-        return Planned([*marks, Start(request["sources"], "daily", "a job", **request["more"])])
+        return Planned([*marks, Start(sources, "daily", "a job", **request.get("more", {}))])
 
     async def discover(self, source: str, cursor: Any, ctx: Any) -> AsyncIterator[Page]:
         numbers = range(ctx.options.get("readings", 3))
@@ -63,6 +66,19 @@ async def test_start_clears_the_marks_of_all_its_sources(store: Store) -> None:
     job_id = await order(store, "hill", "harbour")
     standings = await store.plans.standings("stations")
     assert {(s.job_id, s.generation, s.rerun_requested) for s in standings} == {(job_id, 2, False)}
+
+
+async def test_forced_pass_is_noted_under_the_key_of_its_request(store: Store) -> None:
+    before = await order(store, "hill")
+    await work(store, Stations())
+    requests = open_console(store).idempotency
+    assert await requests.begin_request("ada", "a key", "the request") is None
+    control = Control(store, "tester", structlog.get_logger())
+    origin = Origin("", request=RequestKey("ada", "a key"))
+    job = await store.reads.job(before)
+    [forced] = await control.force_full(Stations(), job, "hill", origin)
+    sent_again = await requests.begin_request("ada", "a key", "the request")
+    assert sent_again is not None and sent_again.made == forced
 
 
 async def test_lane_is_that_of_the_pipeline_unless_the_start_names_one(store: Store) -> None:

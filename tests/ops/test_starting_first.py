@@ -7,6 +7,7 @@ import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from tests.command import HoldfastCommand
@@ -23,7 +24,9 @@ async def upper(row, ctx):
 
 #: the command, and a word of what it says once it runs
 PROCESSES = {
-    "api": (["api", "upper.py", "--port", "{port}"], "is running at"),
+    "api": (["api", "upper.py", "--port", "0"], "is running at"),
+    "consume": (["consume", "posts"], ""),
+    "relay": (["relay"], ""),
     "timers": (["timers", "upper.py"], "Press Ctrl-C to stop"),
     "up": (["up", "upper.py", "--workers", "1", "--port", "{port}"], "is running at"),
     "work": (["work", "upper.py"], "Working on upper"),
@@ -38,6 +41,17 @@ async def absent(postgres_url: str) -> AsyncIterator[Proxy]:
         yield proxy
 
 
+async def _readiness(port: int) -> tuple[int, dict[str, str]]:
+    """What the health port says, once something listens there."""
+    async with httpx2.AsyncClient() as client:
+        while True:
+            try:
+                reply = await client.get(f"http://127.0.0.1:{port}/readyz")
+                return reply.status_code, reply.json()["parts"]
+            except httpx2.TransportError:
+                await asyncio.sleep(0.02)
+
+
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", PROCESSES)
 async def test_process_waits_for_its_database_and_then_starts(
@@ -45,18 +59,26 @@ async def test_process_waits_for_its_database_and_then_starts(
 ) -> None:
     (tmp_path / "upper.py").write_text(UPPER)
     arguments, running = PROCESSES[name]
-    port = str(free_port())
+    port, health_port = free_port(), free_port()
+    environment = {
+        "HOLDFAST_HEALTH_PORT": str(health_port),
+        "HOLDFAST_BROKER_URL": f"amqp://127.0.0.1:{port}/" if not running else "",
+    }
     process = HoldfastCommand(absent.url, tmp_path).start(
-        *(word.format(port=port) for word in arguments)
+        *(word.format(port=port) for word in arguments), env=environment
     )
     try:
         assert process.stderr is not None
         line = await asyncio.to_thread(process.stderr.readline)
         assert "Waiting for the database, which cannot be reached" in line
+        status, parts = await _readiness(health_port)
+        assert (status, parts["database"]) == (503, "cannot be reached")
         await absent.accept()
         while running not in line:
             line = await asyncio.to_thread(process.stderr.readline)
             assert line, f"it ended without saying {running!r}"
+        while parts["database"] != "ok":
+            _, parts = await _readiness(health_port)
         process.send_signal(signal.SIGTERM)
         await asyncio.to_thread(process.communicate)
     finally:

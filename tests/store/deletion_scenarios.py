@@ -14,6 +14,8 @@ from holdfast.model import ItemStatus, JobState
 from holdfast.pipeline import Dedupe
 from holdfast.rulings import RulingKind
 from holdfast.store import DecisionRow, NewJob, NewStream, Settlement, Store
+from holdfast.store.enqueue import Addition, new_item
+from holdfast.store.gates import Passes
 from tests.store.checks import (
     claim,
     claim_one,
@@ -55,6 +57,7 @@ async def rich_job(store: Store, scope: str = "demo", pipeline: str = "demo") ->
     await open_console(store).rulings.rule(job, done[0], ruling)
     await open_console(store).exports.add_export(NewExport("local", job_id, "csv", (), False))
     await store.samples.take_samples()
+    await store.gates.count_passes({("api", job_id): Passes(passed=1)})
     await execute(
         store,
         "insert into dead_letters (kind, job_id, seq, pipeline, code, message, state, created_at)"
@@ -73,7 +76,7 @@ async def traces_of(store: Store, job_id: int) -> dict[str, int]:
     left = {}
     for table in (
         "items", "ranges", "outcomes", "attempts", "counters", "keys", "streams", "dead_letters",
-        "decisions", "outbox", "turns", "samples", "rulings", "exports",
+        "decisions", "outbox", "turns", "samples", "rulings", "exports", "gate_uses",
     ):  # fmt: skip
         rows = await fetch(store, f"select 1 from {table} where job_id = :j", j=job_id)
         left[table] = len(rows)
@@ -105,6 +108,31 @@ class _Deleted:
 
 for _verb in ("delete_items", "delete_leftovers", "finish_deletion"):
     scenario(_verb)(_Deleted)
+
+
+async def left_behind(store: Store) -> int:
+    """A standing job that is gone, to which an application added records, with keys and without."""
+    new = NewJob("demo", "demo", [], standing=True, topic=f"{await store.jobs.now()}")
+    job_id, _ = await store.jobs.open(new, "tester")
+    for key in (None, f"{job_id}"):
+        items = [new_item({"n": number}, key and f"{key} {number}") for number in range(3)]
+        await store.additions.enqueue(Addition("demo", "", items, topic=new.topic))
+    await execute(store, "delete from jobs where id = :j", j=job_id)
+    return job_id
+
+
+@scenario("delete_left_behind")
+class LeftBehind:
+    async def prepare(store: Store) -> int:  # type: ignore[misc]
+        return await left_behind(store)
+
+    async def act(store: Store, job_id: int) -> None:  # type: ignore[misc]
+        while await store.deletion.delete_left_behind(job_id):
+            pass
+
+    async def check(store: Store, job_id: int) -> None:  # type: ignore[misc]
+        assert await traces_of(store, job_id) == {}
+        assert job_id not in await store.deletion.jobs_left_behind()
 
 
 @scenario("mark_deleting")

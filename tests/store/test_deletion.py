@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import random
 from contextlib import suppress
+from dataclasses import replace
 
+import asyncpg
 import pytest
 import structlog
 
+import holdfast
 from holdfast.engine.deletion import Deleter
 from holdfast.errors import LeaseLost, NotThere
 from holdfast.model import ItemStatus, JobState
 from holdfast.pipeline import Dedupe
-from holdfast.store import Store
+from holdfast.store import NewJob, Store
+from holdfast.store.enqueue import Addition, new_item
 from tests.store.checks import (
     assert_all_sound,
     claim,
@@ -101,6 +105,42 @@ async def test_discovery_of_a_deleted_job_adds_nothing(store: Store) -> None:
     with pytest.raises(LeaseLost):
         await store.ingest._take_sequence(job_id, 1)
     assert await traces_of(store, job_id) == {}
+
+
+async def test_what_an_application_commits_after_a_deletion_goes_too(
+    store: Store, database_url: str
+) -> None:
+    """On SQLite a deletion waits for whoever writes."""
+    new = NewJob("events", "events", [], standing=True)
+    job_id, _ = await store.jobs.open(new, "ada")
+    other, _ = await store.jobs.open(replace(new, pipeline="others"), "ada")
+    await store.additions.enqueue(Addition("others", "", [new_item({"n": 1})]))
+    deletion = deleter(store, [])
+    if store.database.driver.dialect == "postgres":
+        connection = await asyncpg.connect(database_url)
+        async with connection.transaction(isolation="repeatable_read"):
+            await holdfast.aenqueue(connection, "events", [{"n": n} for n in range(3)], key="n")
+            await delete_all(store, job_id)
+            await deletion.look()
+            await holdfast.aenqueue(connection, "events", [{"n": 4}])
+        await connection.close()
+        assert set(await traces_of(store, job_id)) >= {"items", "keys", "ranges", "counters"}
+        await deletion.look()
+    else:
+        await deletion.begin(job_id, "ada")
+        with pytest.raises(NotThere, match="no standing job"):
+            await store.additions.enqueue(Addition("events", "", [new_item({"n": 1})]))
+        await deletion.look()
+    assert await traces_of(store, job_id) == {}
+    assert set(await traces_of(store, other)) >= {"items", "ranges", "counters", "jobs"}
+
+
+async def test_job_that_is_being_deleted_accepts_no_records(store: Store) -> None:
+    job_id, _ = await store.jobs.open(NewJob("events", "events", [], standing=True), "ada")
+    await store.deletion.mark(job_id, "ada")
+    for key in (None, "a"):
+        with pytest.raises(NotThere, match="no standing job"):
+            await store.additions.enqueue(Addition("events", "", [new_item({"n": 1}, key)]))
 
 
 async def test_deleting_job_takes_no_orders(store: Store) -> None:

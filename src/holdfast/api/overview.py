@@ -56,6 +56,7 @@ async def workers(person: Someone, parts: PartsOf) -> WorkerList:
 async def overview(person: Someone, parts: PartsOf) -> Overview:
     """Totals only; no records."""
     reads = parts.store.reads
+    live = await parts.store.workers.live(parts.options.worker_lost_seconds)
     backlog = [
         Backlog(pipeline=pipeline, open=depth, oldest_seconds=age)
         for pipeline, depth, age in await reads.queue_depth()
@@ -63,7 +64,8 @@ async def overview(person: Someone, parts: PartsOf) -> Overview:
     return Overview(
         points=[asdict(point) for point in parts.feed.points],
         backlog=backlog,
-        workers=len(await parts.store.workers.live(parts.options.worker_lost_seconds)),
+        # Not those that only ingest a file, write an export or carry out an operation.
+        workers=sum(1 for worker in live if worker["pipelines"]),
         dead_letters=sum((await reads.count_dead_letters()).values()),
         gates_closed=sum(1 for gate in await parts.store.gates.all() if gate["closed"]),
         kill_switches=len(await reads.kill_switches()),

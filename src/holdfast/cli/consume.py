@@ -11,7 +11,7 @@ import typer
 
 from holdfast.cli.arguments import HEALTH_PORT, PIPELINES
 from holdfast.cli.composition import broker_awaited, metrics_of, serving_health, store_checks
-from holdfast.cli.opening import ensure_schema, opened_store, run_async, settings_from_environment
+from holdfast.cli.opening import opened_store, run_async, settings_from_environment, wait_for_schema
 from holdfast.cli.pipelines import load_all
 from holdfast.cli.signals import run_until_signalled
 from holdfast.errors import UserError
@@ -39,8 +39,8 @@ def consume(pipelines: list[str] = PIPELINES, health_port: int | None = HEALTH_P
                 f"the pipeline {name} reads no queue of other programs",
                 "See `consumers` of an extension.",
             )
-    ensure_schema(settings)
     port = settings.health_port if health_port is None else health_port
+    wait_for_schema(settings, port)
     run_async(_consume(settings, loaded, port))
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from time import sleep
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from holdfast.clock import system_random
 from holdfast.engine.patience import FIRST_SECONDS, LONGEST_SECONDS, backoff
 from holdfast.errors import DatabaseGone, UserError
 from holdfast.observe import tracing
+from holdfast.observe.health import WaitingServer
 from holdfast.observe.log import configure
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Gate
@@ -55,18 +56,33 @@ def ensure_schema(settings: Settings) -> None:
         require_current(url)
 
 
-def wait_for_schema(settings: Settings) -> None:
-    """As ensure_schema, for the processes of a fleet: they may start before their database."""
+def wait_for_schema(settings: Settings, health_port: int | None) -> None:
+    """As ensure_schema, for the processes of a fleet: they may start before their database.
+    Meanwhile the health port says that they are not ready."""
     log = structlog.get_logger()
-    for attempt, seconds in enumerate(backoff(system_random(), FIRST_SECONDS, LONGEST_SECONDS)):
-        try:
-            ensure_schema(settings)
-            return
-        except DatabaseGone as error:
-            if attempt == 0:
-                errors.print(f"Waiting for the database, which cannot be reached: {error}")
-            log.warning("database.gone", error=str(error))
-        sleep(seconds)
+    with ExitStack() as stack:
+        for attempt, seconds in enumerate(backoff(system_random(), FIRST_SECONDS, LONGEST_SECONDS)):
+            try:
+                ensure_schema(settings)
+                return
+            except DatabaseGone as error:
+                if attempt == 0:
+                    errors.print(f"Waiting for the database, which cannot be reached: {error}")
+                    stack.enter_context(_saying_why(settings.health_host, health_port))
+                log.warning("database.gone", error=str(error))
+            sleep(seconds)
+
+
+@contextmanager
+def _saying_why(host: str, port: int | None) -> Iterator[None]:
+    if port is None:
+        yield
+        return
+    server = WaitingServer(host, port, "database", "cannot be reached")
+    try:
+        yield
+    finally:
+        server.stop()
 
 
 def ready_settings() -> Settings:

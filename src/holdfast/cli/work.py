@@ -77,10 +77,10 @@ def work(
     """
     settings = settings_from_environment()
     loaded = load_all(pipelines, settings)
-    wait_for_schema(settings)
     # Several supervised workers share one environment, but cannot share its port.
     if health_port is None and not supervised:
         health_port = settings.health_port
+    wait_for_schema(settings, health_port)
     if processes > 1:
         setup = WorkerSetup(_arguments(pipelines, job), until_idle, health_port=health_port)
         run_async(_supervise(settings, setup, processes))
@@ -88,7 +88,7 @@ def work(
     if not supervised:
         names = ", ".join(sorted(loaded))
         errors.print(f"Working on {names}. Press Ctrl-C to stop.", markup=False)
-    _collect_garbage_less_often()
+    collect_garbage_less_often()
     wanted = _Work(name or worker_name(), job, until_idle, supervised, health_port)
     run_async(_work_and_exit(settings, loaded, wanted))
 
@@ -107,7 +107,7 @@ async def _supervise(settings: Settings, setup: WorkerSetup, count: int) -> None
             await run_until_signalled(supervisor.run(), drain, supervisor.stop, message)
 
 
-def _collect_garbage_less_often() -> None:
+def collect_garbage_less_often() -> None:
     """A worker creates and drops rows by the thousand, and hardly any reference cycles. With
     Python's defaults, looking for cycles took an eighth of a worker's time in a backfill."""
     gc.freeze()

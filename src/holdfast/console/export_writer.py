@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from holdfast.console.exports import Export, Written
 from holdfast.console.grid import Chosen, write_export
 from holdfast.console.operation_runner import filter_of, values_in
 from holdfast.console.value_search import sifted_by
+from holdfast.engine.presence import present
 from holdfast.errors import DatabaseGone, FilesGone, LeaseLost
 from holdfast.files import FileAccess
 from holdfast.files.contract import new_key
@@ -22,55 +25,65 @@ from holdfast.stored_files import EXPORTS
 _LEASE_SECONDS = 60.0
 _TELL_SECONDS = 2.0
 _MOST_BYTES = 2**62
+_Tell = Callable[[int], Awaitable[None]]
 _RUNNING = (JobState.QUEUED, JobState.RUNNING, JobState.PAUSED)
 
 
 class ExportWriter:
     def __init__(
-        self, console: Console, access: FileAccess, name: str, clock: Clock, log: Any
+        self,
+        console: Console,
+        access: FileAccess,
+        new_name: Callable[[], str],
+        clock: Clock,
+        log: Any,
     ) -> None:
         self._console = console
         self._access = access
-        self._name = name
+        self._new_name = new_name
         self._clock = clock
         self._log = log
         self._told_at = 0.0
 
     async def look(self) -> None:
-        for export_id in await self._console.exports.to_do():
-            export = await self._console.exports.lease_export(export_id, self._name, _LEASE_SECONDS)
+        exports = self._console.exports
+        for export_id in await exports.to_do():
+            name = self._new_name()
+            export = await exports.lease_export(export_id, name, _LEASE_SECONDS)
             if export is not None:
-                await self._write(export)
+                async with present(self._console.store, name):
+                    await self._write(export, name)
 
-    async def _write(self, export: Export) -> None:
+    async def _write(self, export: Export, name: str) -> None:
         try:
-            written = await self._written(export)
+            written = await self._written(export, name)
         except (DatabaseGone, FilesGone, asyncio.CancelledError):
-            raise  # it is tried again when the lease expires
+            raise  # it is tried again
         except LeaseLost:
             return
         except Exception as error:
             self._log.error("export.failed", export=export.id, exc_info=error)
             written = Written("FAILED", 0, error=f"{type(error).__name__}: {error}")
-        finished = await self._console.exports.finish_export(export.id, self._name, written)
+        finished = await self._console.exports.finish_export(export.id, name, written)
         if not finished and written.key is not None:  # another writer has taken it over
             await self._access.store.delete(written.key)
         self._log.info("export.written", export=export.id, rows=written.rows)
 
-    async def _written(self, export: Export) -> Written:
+    async def _written(self, export: Export, name: str) -> Written:
         job = await self._console.store.reads.job(export.job_id)
         async with self._access.local.passing() as folder:
             path = folder / f"{export.id}.{export.format}"
-            written = await self._write_rows(export, job, path)
-            return await self._stored(export, path, written)
+            tell = partial(self._tell, export, name)
+            written = await self._write_rows(export, job, path, tell)
+            return await self._stored(path, written, tell)
 
-    async def _write_rows(self, export: Export, job: Job, path: Path) -> Written:
+    async def _write_rows(self, export: Export, job: Job, path: Path, renew: _Tell) -> Written:
         rows = 0
 
         async def tell(written: int) -> None:
             nonlocal rows
             rows = written
-            await self._tell(export, written)
+            await renew(written)
 
         chosen = self._chosen(export, job)
         notes = await write_export(
@@ -80,7 +93,7 @@ class ExportWriter:
             notes = [f"Partial: job {job.id} was {job.state} when this was written.", *notes]
         return Written("DONE", rows, job.state in _RUNNING, notes=notes)
 
-    async def _stored(self, export: Export, path: Path, written: Written) -> Written:
+    async def _stored(self, path: Path, written: Written, tell: _Tell) -> Written:
         """Under a key of its own: if another writer has taken the export over, each has its file
         and the row decides. Size is not limited here: quotas are checked before."""
         store = self._access.store
@@ -88,7 +101,7 @@ class ExportWriter:
         try:
             while not putting.done():
                 await asyncio.wait([putting], timeout=_TELL_SECONDS)
-                await self._tell(export, written.rows)
+                await tell(written.rows)
         except BaseException:
             putting.cancel()
             raise
@@ -101,11 +114,11 @@ class ExportWriter:
         values = values_in(export.narrowed)
         return Chosen(filter, sifted_by(self._console, job, values) if values else None)
 
-    async def _tell(self, export: Export, rows: int) -> None:
+    async def _tell(self, export: Export, name: str, rows: int) -> None:
         now = self._clock.monotonic()
         if now < self._told_at + _TELL_SECONDS:
             return
         self._told_at = now
-        held = await self._console.exports.renew_export(export.id, self._name, rows, _LEASE_SECONDS)
+        held = await self._console.exports.renew_export(export.id, name, rows, _LEASE_SECONDS)
         if not held:
             raise LeaseLost(f"export {export.id} is another's")

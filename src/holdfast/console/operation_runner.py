@@ -15,6 +15,7 @@ from holdfast.console.items import ItemFilter
 from holdfast.console.operations import Chunk, Following, Hold
 from holdfast.console.value_search import Value, search
 from holdfast.engine.control import Control
+from holdfast.engine.presence import present
 from holdfast.errors import (
     ERROR_CODES,
     DatabaseGone,
@@ -33,6 +34,7 @@ from holdfast.store.reprocess import Candidate, Fits
 NARROWING = ("code", "since", "until", "values", "rulings")
 _LEASE_SECONDS = 60.0
 _CHUNK = 500
+_DECISIONS = 50  # written in one transaction
 _AT_ONCE = 20
 
 
@@ -50,14 +52,14 @@ class OperationRunner:
         console: Console,
         pipelines: Mapping[str, Pipeline],
         limits: AttemptLimits,
-        name: str,
+        new_name: Callable[[], str],
         log: Any,
     ) -> None:
         self._console = console
         self._store = console.store
         self._pipelines = pipelines
         self._limits = limits
-        self._name = name
+        self._new_name = new_name
         self._log = log
         self._stopped = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -73,11 +75,16 @@ class OperationRunner:
         for operation_id in await self._console.operations.to_do():
             if len(self._tasks) >= _AT_ONCE or self._stopped.is_set():
                 return
-            hold = await self._console.operations.lease(operation_id, self._name, _LEASE_SECONDS)
+            name = self._new_name()
+            hold = await self._console.operations.lease(operation_id, name, _LEASE_SECONDS)
             if hold is not None:
-                task = asyncio.create_task(self._carry_out(hold))
+                task = asyncio.create_task(self._carry_out_present(hold, name))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
+
+    async def _carry_out_present(self, hold: Hold, name: str) -> None:
+        async with present(self._store, name):
+            await self._carry_out(hold)
 
     async def _carry_out(self, hold: Hold) -> None:
         try:
@@ -126,6 +133,7 @@ class OperationRunner:
             "export": self._export,
             "skip": self._skip,
             "reprocess": self._reprocess,
+            "decide": self._decide,
         }
         return await kinds[hold.operation.kind](hold, job_id, number)
 
@@ -180,6 +188,23 @@ class OperationRunner:
             return await self._console.operations.reprocess(hold, job_id, chunk, fits)
 
         return await self._every_chunk(hold, job, number, by_status, filter, step)
+
+    async def _decide(self, hold: Hold, job_id: int, number: int) -> Hold:
+        """What the pipeline proposes for the criteria, chunk by chunk."""
+        job = await self._store.reads.job(job_id)
+        pipeline = self._pipelines[job.pipeline]
+        criteria = hold.operation.target["criteria"]
+        while not self._stopped.is_set():
+            after = (hold.operation.position or {}).get("after", 0)
+            proposals = await pipeline.proposals(
+                self._store.fetch, job, criteria, after, _DECISIONS
+            )
+            if not proposals:
+                break
+            position = {"job": number, "after": proposals[-1].seq}
+            operations = self._console.operations
+            hold = await operations.decide(hold, job, proposals, position, pipeline.ruling)
+        return hold
 
     async def _every_chunk(
         self,

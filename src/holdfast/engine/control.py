@@ -52,7 +52,7 @@ class Origin:
     """Where a job came from, if over HTTP: the address, the stored file, the request's key.
 
     An admin sees whose stream a job would take over, and may ask for that. `most_open` limits the
-    unfinished jobs of the owner.
+    unfinished jobs of the owner, `most_items` their open items.
     """
 
     ip: str | None = None
@@ -61,6 +61,7 @@ class Origin:
     by_admin: bool = False
     take_over: bool = False
     most_open: int | None = None
+    most_items: int | None = None
 
 
 _NOT_OVER_HTTP = Origin(by_admin=True)
@@ -117,6 +118,7 @@ class Control:
             request=origin.request,
             enabled_by=pipeline.enabled_by,
             most_open=origin.most_open,
+            most_items=origin.most_items,
         )
 
     async def start_discovery(
@@ -173,6 +175,7 @@ class Control:
             takes_over=origin.take_over and origin.by_admin,
             enabled_by=pipeline.enabled_by,
             most_open=origin.most_open,
+            most_items=origin.most_items,
         )
 
     async def open(
@@ -229,7 +232,8 @@ class Control:
                 f"{source} is a file: its rows are ingested once", "Start a new job with the file."
             )
         if pipeline.plans:
-            return (await self.request(pipeline, {"force_full": source})).job_ids
+            forced = {"force_full": source}
+            return (await self.request(pipeline, forced, key=origin.request)).job_ids
         whole = await self.discovery_job(pipeline, job.given_options, origin=origin)
         streams = [stream for stream in whole.streams if stream.source == source]
         if not streams:
@@ -241,13 +245,17 @@ class Control:
         return [await self._create(new, self._owner, only_first=False)]
 
     async def request(
-        self, pipeline: Pipeline, request: Mapping[str, Any], actor: str | None = None
+        self,
+        pipeline: Pipeline,
+        request: Mapping[str, Any],
+        actor: str | None = None,
+        key: RequestKey | None = None,
     ) -> Carried:
         """Asks a pipeline that plans what to do, and does it."""
         await self.prepare(pipeline)
         planner = PipelinePlanner(pipeline, self._owner, actor or self._owner)
         try:
-            carried = await self._ordered(self._store.plans.plan(planner, request))
+            carried = await self._ordered(self._store.plans.plan(planner, request, key))
         except HoldfastError:
             raise
         except Exception as error:

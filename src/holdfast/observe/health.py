@@ -36,6 +36,14 @@ _CLIENT_SECONDS = 10.0
 _POLL_SECONDS = 0.1
 _JSON = "application/json"
 
+#: Status, content type and body
+Answer = tuple[int, str, bytes]
+_NOT_FOUND: Answer = (
+    404,
+    _JSON,
+    orjson.dumps({"error": "not found", "known": ["/healthz", "/readyz", "/metrics"]}),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class MetricsAccess:
@@ -114,27 +122,21 @@ class HealthServer:
         self._loop = loop
         self._heartbeat = Heartbeat(loop, stall_seconds, clock or SystemClock())
         self._draining = False
-        self._server = _listen(host, port, _handler_of(self))
-        self._thread = Thread(
-            target=self._server.serve_forever, args=(_POLL_SECONDS,), name="health", daemon=True
-        )
-        self._thread.start()
+        self._listener = _Listener(host, port, self.answer)
 
     @property
     def port(self) -> int:
-        return self._server.server_port
+        return self._listener.port
 
     def drain(self) -> None:
         """From now on the process is alive, but not ready for more work."""
         self._draining = True
 
     def stop(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._listener.stop()
 
-    def answer(self, path: str, accept: str, authorization: str) -> tuple[int, str, bytes]:
-        """Status, content type and body; called on a thread of the server."""
+    def answer(self, path: str, accept: str, authorization: str) -> Answer:
+        """Called on a thread of the server."""
         match path.partition("?")[0]:
             case "/healthz":
                 wrong = self._heartbeat.failure()
@@ -150,8 +152,7 @@ class HealthServer:
                     return 401, _JSON, orjson.dumps({"error": "no token", "hint": METRICS_HINT})
                 encode, content_type = choose_encoder(accept)
                 return 200, content_type, encode(self._metrics.registry)
-        known = {"error": "not found", "known": ["/healthz", "/readyz", "/metrics"]}
-        return 404, _JSON, orjson.dumps(known)
+        return _NOT_FOUND
 
     def _parts(self) -> dict[str, str]:
         process = "draining" if self._draining else self._heartbeat.failure() or "ok"
@@ -165,6 +166,46 @@ class HealthServer:
         except RuntimeError:  # the loop was closed
             asked.close()
             return None
+
+
+class WaitingServer:
+    """Serves the health port of a process that has no event loop yet, because it waits for a part
+    that it cannot start without: it is alive, but not ready, and has no metrics."""
+
+    def __init__(self, host: str, port: int, part: str, reason: str) -> None:
+        self._body = orjson.dumps({"ready": False, "parts": {"process": "waiting", part: reason}})
+        self._listener = _Listener(host, port, self.answer)
+
+    def stop(self) -> None:
+        self._listener.stop()
+
+    def answer(self, path: str, accept: str, authorization: str) -> Answer:
+        match path.partition("?")[0]:
+            case "/healthz":
+                return 200, _JSON, orjson.dumps({"alive": True})
+            case "/readyz" | "/metrics":
+                return 503, _JSON, self._body
+        return _NOT_FOUND
+
+
+class _Listener:
+    """Answers requests on a thread from the moment it is made until `stop`."""
+
+    def __init__(self, host: str, port: int, answer: Callable[[str, str, str], Answer]) -> None:
+        self._server = _listen(host, port, _handler_of(answer))
+        self._thread = Thread(
+            target=self._server.serve_forever, args=(_POLL_SECONDS,), name="health", daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def port(self) -> int:
+        return self._server.server_port
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
 
 
 async def _within_bound(check: Check) -> str | None:
@@ -212,13 +253,15 @@ def _listen(host: str, port: int, handler: type[BaseHTTPRequestHandler]) -> _Ser
         ) from error
 
 
-def _handler_of(health: HealthServer) -> type[BaseHTTPRequestHandler]:
+def _handler_of(answer: Callable[[str, str, str], Answer]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         timeout = _CLIENT_SECONDS
 
         def do_GET(self) -> None:
-            asked = (self.headers.get(name, "") for name in ("Accept", "Authorization"))
-            status, content_type, body = health.answer(self.path, *asked)
+            accept, authorization = (
+                self.headers.get(name, "") for name in ("Accept", "Authorization")
+            )
+            status, content_type, body = answer(self.path, accept, authorization)
             self.send_response(status)
             if status == 401:
                 self.send_header("WWW-Authenticate", "Bearer")

@@ -3,6 +3,9 @@
 The state DELETING is committed first: nothing can be claimed, ingested or settled afterwards. What
 was settled before it is committed by the time the ranges are gone, and goes with the rest. A
 process that dies in between leaves a job in DELETING, which any other continues.
+
+An application whose transaction was open all the time may commit items of a job that is gone. They
+came with a range, which no worker claims; by it they are found and deleted.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from holdfast.store.job_states import move
 #: What has no item to go with, each in chunks.
 _LEFTOVERS = (
     "delete_decisions",
+    "delete_gate_uses",
     "delete_samples",
     "delete_stream_pages",
     "delete_stream_slices",
@@ -77,6 +81,11 @@ class Deletion:
         rows = await self._database.fetch("export_keys_of_job", {"job_id": job_id})
         return [row["key"] for row in rows]
 
+    async def pipeline_of(self, job_id: int) -> str | None:
+        """Of a job in DELETING."""
+        rows = await self._database.fetch("pipeline_of_deleting", {"job_id": job_id})
+        return str(rows[0]["pipeline"]) if rows else None
+
     async def delete_chunk(self, job_id: int) -> bool:
         """Deletes some of a job in DELETING; False when nothing is left but its row."""
         return await self.delete_items(job_id) or await self._delete_leftovers(job_id)
@@ -88,14 +97,8 @@ class Deletion:
         jobs = await tx.fetch("job_to_delete", {"job_id": job_id})
         if not jobs or (jobs[0]["state"] != JobState.DELETING and jobs[0]["pruned_at"] is None):
             return False
-        rows = await tx.fetch("items_to_delete", {"job_id": job_id, "limit": _CHUNK})
-        if not rows:
-            return False
-        await _delete_keys(tx, job_id, [row["key"] for row in rows if row["key"] is not None])
-        chunk = {"job_id": job_id, "lo": rows[0]["seq"], "hi": rows[-1]["seq"]}
-        for query in _OF_ITEMS:
-            await tx.run(query, chunk)
-        return True
+        chunk = {"job_id": job_id, "lo": 0, "hi": _LAST_SEQ, "limit": _CHUNK}
+        return bool(await _delete_items(tx, chunk))
 
     @verb
     async def _delete_leftovers(self, tx: Transaction, job_id: int) -> bool:
@@ -127,14 +130,52 @@ class Deletion:
         await add_audit(tx, "engine", "job.deleted", job_id, job["name"], detail)
         return True
 
+    async def jobs_left_behind(self) -> list[int]:
+        """Jobs that are gone, of which an application added items since."""
+        return [row[0] for row in await self._database.fetch("jobs_left_behind")]
+
+    @verb
+    async def delete_left_behind(self, tx: Transaction, job_id: int) -> bool:
+        """A chunk of them; False when nothing is left. A range goes after its items, so that they
+        are found again if this is interrupted."""
+        if await tx.fetch("job_to_delete", {"job_id": job_id}):
+            return False
+        ranges = await tx.fetch("ranges_left_behind", {"job_id": job_id, "limit": _CHUNK})
+        if not ranges:
+            for query in ("delete_counters", "delete_outbox", "delete_turns"):
+                await tx.run(query, {"job_id": job_id})
+            return False
+        left = _CHUNK
+        for row in ranges:
+            span = {"job_id": job_id, "lo": row["lo"], "hi": row["hi"], "limit": left}
+            left -= await _delete_items(tx, span)
+            if left <= 0:
+                break
+            await tx.run("drop_range", {"id": row["id"]})
+        return True
+
 
 _SHOWN = ("pipeline", "name", "owner_id")
+_LAST_SEQ = 2**63 - 1
 
 
 async def _deleting(tx: Transaction, job_id: int) -> Row | None:
     """The job, locked, if it is to be deleted."""
     rows = await tx.fetch("job_to_delete", {"job_id": job_id})
     return rows[0] if rows and rows[0]["state"] == JobState.DELETING else None
+
+
+async def _delete_items(tx: Transaction, chunk: dict[str, int]) -> int:
+    """Up to the limit of a job's items between two numbers, with all that belongs to them."""
+    rows = await tx.fetch("items_to_delete", chunk)
+    if not rows:
+        return 0
+    job_id = chunk["job_id"]
+    await _delete_keys(tx, job_id, [row["key"] for row in rows if row["key"] is not None])
+    span = {"job_id": job_id, "lo": rows[0]["seq"], "hi": rows[-1]["seq"]}
+    for query in _OF_ITEMS:
+        await tx.run(query, span)
+    return len(rows)
 
 
 async def _delete_keys(tx: Transaction, job_id: int, keys: list[str]) -> None:

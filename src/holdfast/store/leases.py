@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from holdfast.model import ALONE_AFTER, LONE_EXPIRIES, Lease, SliceKind
 from holdfast.store.announcements import announce, announce_all
 from holdfast.store.counters import add_counts
 from holdfast.store.database import Database, verb
-from holdfast.store.driver import Row, Transaction, Values
+from holdfast.store.driver import Conflict, Row, Transaction, Values
 
 #: Ranges that a claim looks at after the first; more if that one is small.
 _CANDIDATES = (16, 256)
@@ -72,10 +73,8 @@ class Leases:
         self._owner_slices = owner_slices
         self._recent_looks: dict[int, int] = {}  # by job, how many are left
 
-    @verb(relaxed=True)
     async def claim(
         self,
-        tx: Transaction,
         job_id: int,
         worker: str,
         size: int,
@@ -83,9 +82,62 @@ class Leases:
         seconds: float,
         in_work: InWork = tuple,
         standing: bool = False,
+        brief: bool = False,
     ) -> list[Claimed]:
         """Leases up to `size` items of a job, and reads them. A claim of a standing job may pass
-        over old ranges a few times."""
+        over old ranges a few times; a `brief` one does, if nothing new is there."""
+        if standing and self._may_claim_arrivals(job_id):
+            with suppress(Conflict):
+                claims, others = await self._arrivals(job_id, worker, size, max_bytes, seconds)
+                if claims or (brief and not others):
+                    self._recent_looks[job_id] -= 1 if claims else _EMPTY_LOOK_COSTS
+                    return claims
+        return await self._claim(job_id, worker, size, max_bytes, seconds, in_work, standing)
+
+    def _may_claim_arrivals(self, job_id: int) -> bool:
+        if self._owner_slices is not None or self._recent_looks.get(job_id, 0) <= 0:
+            return False
+        return "claim_arrivals" in self._database.driver.queries
+
+    async def _arrivals(
+        self, job_id: int, worker: str, size: int, max_bytes: int, seconds: float
+    ) -> tuple[list[Claimed], bool]:
+        """In one round trip: several are most of the time until an item starts. Also whether there
+        are new ranges of another kind."""
+        limit, token = min(_CANDIDATES[1], size), self._new_token()
+        params = {
+            "job_id": job_id,
+            "worker": worker,
+            "token": token,
+            "seconds": seconds,
+            "limit": limit,
+            "most_items": max(1, size // limit),
+            "most_bytes": max(1, max_bytes // size),
+        }
+        rows = await self._database.fetch("claim_arrivals", params)
+        claims: dict[int, tuple[Lease, list[Values]]] = {}
+        for range_id, lo, hi, _, *item in rows:
+            if range_id is None:
+                break
+            if range_id not in claims:
+                lease = Lease(range_id, job_id, lo, hi, False, token, 0, 0, seconds)
+                claims[range_id] = (lease, [])
+            if item[0] is not None:
+                claims[range_id][1].append(tuple(item))
+        return [Claimed(*claim) for claim in claims.values()], bool(rows[0][3])
+
+    @verb("claim", relaxed=True)
+    async def _claim(
+        self,
+        tx: Transaction,
+        job_id: int,
+        worker: str,
+        size: int,
+        max_bytes: int,
+        seconds: float,
+        in_work: InWork,
+        standing: bool,
+    ) -> list[Claimed]:
         if await self._owner_has_enough(tx, job_id, worker):
             return []
         choice = _Choice(size, max_bytes)
@@ -106,7 +158,7 @@ class Leases:
     def _note_look(self, job_id: int, recent: bool, choice: _Choice) -> None:
         if not recent:
             parts = choice.parts.values()
-            is_recent = bool(parts) and all(part.free.recent for part in parts)
+            is_recent = all(part.free.recent for part in parts)
             self._recent_looks[job_id] = _RECENT_LOOKS if is_recent else 0
         else:
             self._recent_looks[job_id] -= 1 if choice.parts else _EMPTY_LOOK_COSTS

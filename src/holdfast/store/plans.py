@@ -22,6 +22,7 @@ from holdfast.store.audit import add_audit
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Row, Transaction
 from holdfast.store.gates import declare_gate
+from holdfast.store.idempotency import RequestKey, note_made
 from holdfast.store.instants import parse_instant
 from holdfast.store.jobs import NewJob, create_job, resume_job
 from holdfast.store.reads import job_of
@@ -60,11 +61,21 @@ class Plans:
         self._database = database
 
     @verb
-    async def plan(self, tx: Transaction, planner: Planner, request: Mapping[str, Any]) -> Carried:
+    async def plan(
+        self,
+        tx: Transaction,
+        planner: Planner,
+        request: Mapping[str, Any],
+        key: RequestKey | None = None,
+    ) -> Carried:
         """Lets the pipeline decide and carries out its orders. One at a time per pipeline: of two
-        simultaneous requests, the second sees what the first started."""
+        simultaneous requests, the second sees what the first started. The last job that it started
+        is noted under the `key`."""
         planned = await _plan(tx, planner, request)
-        return Carried(planned.answer, await carry_out(tx, planner, planned))
+        job_ids = await carry_out(tx, planner, planned)
+        if job_ids:
+            await note_made(tx, key, job_ids[-1])
+        return Carried(planned.answer, job_ids)
 
     @verb
     async def fire_plan(

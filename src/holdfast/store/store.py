@@ -127,4 +127,4 @@ async def open_store(
 
 
 def _new_token() -> str:
-    return secrets.token_hex(8)
+    return secrets.token_urlsafe(8)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.pipelines.meetings.backfills import BackfillState, OtherRows, backfill_of
+from holdfast.pipelines.meetings.backfills import BackfillState, ExpectedBy, OtherRows, backfill_of
 
 AT = "2026-11-01T00:00:00.000Z"
 
@@ -35,3 +35,22 @@ def test_municipality_is_verified_when_both_its_types_were_read_and_verified(
     streams: list[dict[str, Any]], state: BackfillState
 ) -> None:
     assert backfill_of(streams, OtherRows(0, 0)).state is state
+
+
+@pytest.mark.parametrize(
+    ("counted", "reported", "expected"),
+    [
+        (9, None, (9 + 5, ExpectedBy.SITE)),
+        (9, 100, (9 + 5, ExpectedBy.SITE)),
+        (None, 20_000, (20_000, ExpectedBy.WEBHOOK)),
+        (None, None, (12_000 + 5, ExpectedBy.ESTIMATE)),
+        (None, 11_000, (12_000 + 5, ExpectedBy.ESTIMATE)),  # the report is out of date
+    ],
+)
+def test_site_that_does_not_count_is_expected_to_have_what_it_reported_or_more_than_was_read(
+    counted: int | None, reported: int | None, expected: tuple[int, ExpectedBy]
+) -> None:
+    walked = stream("minutes", "full", completed=False)
+    walked |= {"rows": 12_000, "expected": counted, "actual": None, "job_state": "RUNNING"}
+    backfill = backfill_of([walked, stream("agenda", "full")], OtherRows(0, 0), reported)
+    assert (backfill.expected, backfill.expected_by) == expected

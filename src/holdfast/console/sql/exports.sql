@@ -32,7 +32,7 @@ limit    :limit;
 -- No process writes them, or the one that did is gone.
 select   id
 from     exports
-where    state in ('QUEUED', 'RUNNING') and (worker is null or expires_at <= @now)
+where    state in ('QUEUED', 'RUNNING') and @free_exports
 order by id
 limit    20;
 
@@ -40,7 +40,7 @@ limit    20;
 -- Compare and set: of two that saw it free, one writes it.
 update exports
 set    state = 'RUNNING', worker = :worker, expires_at = @after(:seconds)
-where  id = :id and state in ('QUEUED', 'RUNNING') and (worker is null or expires_at <= @now)
+where  id = :id and state in ('QUEUED', 'RUNNING') and @free_exports
 returning id, owner_id, job_id, format, statuses, with_input, state, partial, rows_count, size,
           notes, error, created_at, finished_at, narrowed, key, sha256;
 
@@ -58,3 +58,9 @@ set    state = :state, partial = :partial, rows_count = :rows, size = cast(:size
        key = cast(:key as text), sha256 = cast(:sha256 as text), finished_at = @now
 where  id = :id and worker = :worker and state = 'RUNNING'
 returning id;
+
+-- fragment: free_exports
+-- Nobody has it, or who had it has stopped, is lost, or was silent for too long.
+(worker is null or expires_at <= @now
+ or exists (select 1 from workers w
+            where  w.name = exports.worker and w.stopped_at is not null))

@@ -35,7 +35,7 @@ select   id
 from     operations
 where    id in (select min(id) from operations
                 where state in ('QUEUED', 'RUNNING') group by owner_id)
-         and (worker is null or expires_at <= @now)
+         and @free_operations
 order by id
 limit    20;
 
@@ -43,7 +43,7 @@ limit    20;
 -- Compare and set: of two that saw it free, one gets it.
 update operations
 set    state = 'RUNNING', worker = :worker, expires_at = @after(:seconds)
-where  id = :id and state in ('QUEUED', 'RUNNING') and (worker is null or expires_at <= @now)
+where  id = :id and state in ('QUEUED', 'RUNNING') and @free_operations
 returning @operation_columns;
 
 -- name: step_operation
@@ -81,3 +81,9 @@ from   (select 1
                and (:any_code = 1 or error_code = :code)
                and updated_at >= :since and updated_at <= :until
         limit  :limit) matching;
+
+-- fragment: free_operations
+-- Nobody has it, or who had it has stopped, is lost, or was silent for too long.
+(worker is null or expires_at <= @now
+ or exists (select 1 from workers w
+            where  w.name = operations.worker and w.stopped_at is not null))

@@ -34,11 +34,13 @@ _LOOK_SECONDS = 0.2
 #: A claim of a standing job that got less than this part of its size took all there is.
 _FAR_FROM_FULL = 2
 _BACKLOG_FLUSHES = 4
-#: How long a slice of a standing job waits for more items before it ends. They start sooner than
-#: in a new slice, and are settled together.
+#: How long a slice of a standing job waits for more items before it asks whether another job needs
+#: the worker. They start sooner than in a new slice, and are settled together.
 _LINGER_SECONDS = 0.25
-#: After a claim of several items of a standing job, it looks for more without being told.
+#: After a claim of several items of a standing job, or soon after another claim, it looks for more
+#: without being told.
 _DENSE_ITEMS = 2
+_DENSE_SECONDS = 0.25
 _DENSE_LOOK_SECONDS = 0.01
 
 
@@ -73,6 +75,7 @@ class SliceParts:
     pressure: Callable[[], float]
     may_run_alone: Callable[[], bool]  # whether no other slice of the worker still runs items
     in_work: Callable[[], set[int]]  # the ranges that the worker holds, over all its slices
+    linger_seconds: float = _LINGER_SECONDS  # of a standing job's slice, while no other job waits
 
 
 class ProcessingSlice:
@@ -99,6 +102,7 @@ class ProcessingSlice:
         self._exhausted = False
         self._heard = False  # of new items, since the last claim began
         self._lingers_until = -math.inf
+        self._claimed_at = -math.inf  # some items, the last time
         self._dense = False
         self.claimed_any = False
         self._deadline = math.inf
@@ -130,7 +134,7 @@ class ProcessingSlice:
         while not self._stopping:
             self._claim_ahead()
             self._open_places()
-            if self._nothing_left():
+            if self._nothing_left() and not await self._lingers_on(others_wait):
                 break
             if self._clock.monotonic() >= self._deadline:
                 if await others_wait():
@@ -230,6 +234,7 @@ class ProcessingSlice:
             self._pace.lease_seconds(),
             self._parts.in_work,
             self._execute.job.standing,
+            brief=self.claimed_any,
         )
         items = sum(len(claimed.rows) for claimed in claims)
         if not claims or (self._execute.job.standing and self._took_all(claims, items, size)):
@@ -255,10 +260,24 @@ class ProcessingSlice:
         return items < size // _FAR_FROM_FULL and size_bytes < most_bytes
 
     def _linger(self, items: int) -> None:
-        """Of records that come fast, nobody gives notice."""
+        """Of records that come fast, not all give notice."""
         if items and self._execute.job.standing:
-            self._lingers_until = self._clock.monotonic() + _LINGER_SECONDS
-            self._dense = items >= _DENSE_ITEMS
+            now = self._clock.monotonic()
+            self._dense = items >= _DENSE_ITEMS or now < self._claimed_at + _DENSE_SECONDS
+            self._claimed_at, self._lingers_until = now, now + _LINGER_SECONDS
+
+    async def _lingers_on(self, others_wait: Callable[[], Coroutine[Any, Any, bool]]) -> bool:
+        """Whether more items of a standing job are worth waiting for: some came a short time ago,
+        and no other job needs the worker."""
+        now = self._clock.monotonic()
+        # Minus infinity: another job has items.
+        if self._lingers_until < 0 or now >= self._claimed_at + self._parts.linger_seconds:
+            return False
+        self._dense = False
+        if await others_wait():
+            return False
+        self._lingers_until = now + _LINGER_SECONDS
+        return True
 
     def _claimed(self, task: asyncio.Task[None]) -> None:
         self._claiming = None

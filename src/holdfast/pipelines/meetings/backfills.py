@@ -21,6 +21,14 @@ class BackfillState(StrEnum):
     VERIFIED = "VERIFIED"
 
 
+class ExpectedBy(StrEnum):
+    """Where the expected number of rows comes from."""
+
+    SITE = "SITE"  # it counted them
+    WEBHOOK = "WEBHOOK"  # what the site last reported
+    ESTIMATE = "ESTIMATE"  # at least as many: the rows so far; grows with them
+
+
 @dataclass(frozen=True, slots=True)
 class OtherRows:
     """Rows of a site that are accounted for, but are not pages."""
@@ -36,12 +44,14 @@ class Backfill:
     state: BackfillState
     stored: int | None
     expected: int | None
+    expected_by: ExpectedBy | None
     rejected: int
     duplicates: int
     verified_at: datetime | None
 
 
-def backfill_of(streams: Sequence[Json], other: OtherRows) -> Backfill:
+def backfill_of(streams: Sequence[Json], other: OtherRows, reported: int | None = None) -> Backfill:
+    """`reported`: the pages of all types, as the webhook of the site last said."""
     by_type = [
         [stream for stream in streams if stream["document_type"] == kind]
         for kind in DocumentType
@@ -53,10 +63,12 @@ def backfill_of(streams: Sequence[Json], other: OtherRows) -> Backfill:
         for group in by_type
     ]
     rows = _sum([rows for rows, _ in counts])
+    expected, expected_by = _expected(counts, reported)
     return Backfill(
         _state(streams, bool(proofs) and all(proofs)),
         None if rows is None else max(0, rows - other.rejected - other.duplicates),
-        _sum([expected for _, expected in counts]),
+        expected,
+        expected_by,
         other.rejected,
         other.duplicates,
         min((proof for proof in proofs if proof), default=None),
@@ -94,6 +106,21 @@ def _counts(streams: Sequence[Json]) -> tuple[int | None, int | None]:
     if full is None:
         return None, None
     return full["rows"], full["expected"]
+
+
+def _expected(
+    counts: Sequence[tuple[int | None, int | None]], reported: int | None
+) -> tuple[int | None, ExpectedBy | None]:
+    """Datasette 1.0 stops counting at 10,001 rows. Then what the webhook said counts, unless more
+    were read since; else as many as were read so far, which is too few until the end."""
+    if not any(rows is not None for rows, _ in counts):
+        return None, None
+    if all(expected is not None for _, expected in counts):
+        return _sum([expected for _, expected in counts]), ExpectedBy.SITE
+    least = sum(max(rows or 0, expected or 0) for rows, expected in counts)
+    if reported is not None and reported >= least:
+        return reported, ExpectedBy.WEBHOOK
+    return least, ExpectedBy.ESTIMATE
 
 
 def _sum(counts: Sequence[int | None]) -> int | None:

@@ -14,6 +14,7 @@ import zstandard
 from holdfast.stored_files import PipelineFiles
 
 _LEVEL = 6
+_PACKED_AT_ONCE = 128 * 1024
 LARGEST_BODY = 1 << 30
 
 
@@ -63,7 +64,8 @@ def unpack(packed: bytes, sha256: str, size: int) -> bytes:
 async def store(content: bytes, sha256: str, files: PipelineFiles, most_in_database: int) -> Body:
     """A small body is stored with its rows, a large one here, in the file store: under the name of
     its hash, and never over another."""
-    packed = await asyncio.to_thread(pack, content)
+    is_large = len(content) > _PACKED_AT_ONCE
+    packed = await asyncio.to_thread(pack, content) if is_large else pack(content)
     if len(packed) <= most_in_database:
         return Body(sha256, len(content), len(packed), Place.DATABASE, packed)
     await files.put(file_key(sha256), packed, if_absent=True)

@@ -79,21 +79,23 @@ returning id;
 -- fragment: range_columns
 id, job_id, lo, hi, again, settled, expiries, lone_expiries, item_bytes
 
+-- fragment: may_run
+exists (select 1 from jobs j
+                     where j.id = :job_id and j.state = 'RUNNING'
+                           and not exists (select 1 from kill_switches k
+                                           where k.scope in ('all', 'pipeline:' || j.pipeline)))
+
 -- fragment: claimable
 job_id = :job_id
          and available_at <= @now
          and (worker is null or expires_at <= @now)
-         and exists (select 1 from jobs j
-                     where j.id = :job_id and j.state = 'RUNNING'
-                           and not exists (select 1 from kill_switches k
-                                           where k.scope in ('all', 'pipeline:' || j.pipeline)))
 
 -- name: claimable_ranges
 -- Free ranges that are due, and leases that expired, of a job that may run.
 select   @range_columns, case when worker is null then 0 else 1 end as expired,
          case when since >= @after(-5.0) then 1 else 0 end as recent
 from     ranges
-where    @claimable
+where    @claimable and @may_run
 order by available_at, id
 limit    :limit
 @skip_locked;
@@ -102,7 +104,7 @@ limit    :limit
 -- The same, of what came within the last seconds.
 select   @range_columns, case when worker is null then 0 else 1 end as expired, 1 as recent
 from     ranges
-where    since >= @after(-5.0) and @claimable
+where    since >= @after(-5.0) and @claimable and @may_run
 order by since, id
 limit    :limit
 @skip_locked;
@@ -363,6 +365,11 @@ limit    1;
 select count(*)
 from   jobs
 where  owner_id = :owner_id and state in ('QUEUED', 'RUNNING', 'PAUSED');
+
+-- name: count_open_items
+select coalesce(sum(c.accepted - c.done - c.not_found - c.skipped - c.error), 0)
+from   jobs j join counters c on c.job_id = j.id
+where  j.owner_id = :owner_id and j.state in ('QUEUED', 'RUNNING', 'PAUSED');
 
 -- name: standing_job
 -- The standing job of a pipeline and owner for a topic.

@@ -10,7 +10,7 @@ order by id;
 -- The next chunk; items go first, so that nobody can decide about one that is going.
 select   seq, key
 from     items
-where    job_id = :job_id
+where    job_id = :job_id and seq between :lo and :hi
 order by seq
 limit    :limit;
 
@@ -56,6 +56,12 @@ where  job_id = :job_id and seq between :lo and :hi;
 delete from decisions
 where  id in (select id from decisions where job_id = :job_id order by id limit :limit)
 returning id;
+
+-- name: delete_gate_uses
+delete from gate_uses
+where  job_id = :job_id
+       and gate in (select gate from gate_uses where job_id = :job_id order by gate limit :limit)
+returning gate;
 
 -- name: delete_samples
 delete from samples
@@ -118,6 +124,11 @@ where  job_id = :job_id;
 delete from jobs
 where  id = :job_id;
 
+-- name: pipeline_of_deleting
+select pipeline
+from   jobs
+where  id = :job_id and state = 'DELETING';
+
 -- name: job_to_delete
 -- What its last entry in the audit says of it; the row is locked.
 select pipeline, name, owner_id, state, pruned_at
@@ -130,3 +141,31 @@ where  id = :job_id
 select (select min(seq) from items where job_id = :job_id) as first_seq, next_seq
 from   jobs
 where  id = :job_id;
+
+-- name: jobs_left_behind
+-- Jobs that have ranges or counters and are gone; found by hopping through the indexes.
+with recursive hop(job_id) as (
+    select min(job_id) from ranges
+    union all
+    select (select min(r.job_id) from ranges r where r.job_id > hop.job_id)
+    from   hop
+    where  hop.job_id is not null
+),
+counted(job_id) as (
+    select min(job_id) from counters
+    union all
+    select (select min(c.job_id) from counters c where c.job_id > counted.job_id)
+    from   counted
+    where  counted.job_id is not null
+)
+select known.job_id
+from   (select job_id from hop union select job_id from counted) known
+where  known.job_id is not null
+       and not exists (select 1 from jobs j where j.id = known.job_id);
+
+-- name: ranges_left_behind
+select   id, lo, hi
+from     ranges
+where    job_id = :job_id
+order by id
+limit    :limit;

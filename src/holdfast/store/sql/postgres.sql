@@ -157,7 +157,7 @@ where  id = :job_id;
 with candidates as materialized (
     select id, owner_id, pipeline
     from   jobs
-    where  standing = 1 and state <> 'CANCELLED' and pipeline = :pipeline
+    where  standing = 1 and state not in ('CANCELLED', 'DELETING') and pipeline = :pipeline
            and (cast(:owner as text) = '' or owner_id = :owner) and topic = :topic
     limit  2
 ),
@@ -194,23 +194,68 @@ counted as (
 )
 select (select count(*) from candidates), job.id,
        (select pg_notify('holdfast_work', cast(job.id as text))
-        where  job.id is not null and cast(:run_at as text) is null
-               and (select count(*) from (@arrivals) r) < 8)
+        where  job.id is not null and cast(:run_at as text) is null and @gives_notice)
 from   (select 1) one
        left join job on true;
 
--- fragment: arrivals
-select 1
-from   ranges
-where  job_id = job.id and available_at between @after(-0.02) and @now
-limit  8
+-- fragment: gives_notice
+-- Commits that give notice come one after the other, each with its own write to disk. So not while
+-- records come fast, nor while two others are about to give notice and records have just come:
+-- workers look by themselves then.
+(select case when recent = 0 then true
+             when fast >= 8 then false
+             else pg_try_advisory_xact_lock(hashtextextended('notice ' || job.id, 1))
+                  or pg_try_advisory_xact_lock(hashtextextended('notice ' || job.id, 2))
+        end
+ from   (select count(*) as recent, count(*) filter (where available_at >= @after(-0.02)) as fast
+         from   (select   available_at
+                 from     ranges
+                 where    job_id = job.id and available_at between @after(-0.25) and @now
+                 order by available_at desc
+                 limit    8) latest) arrivals)
 
 -- name: notify_work
--- Wakes workers when this transaction commits. Not while records come fast: workers look by
--- themselves then, and commits that give notice come one after the other.
+-- Wakes workers when this transaction commits.
 select pg_notify('holdfast_work', cast(job.id as text))
 from   (select cast(:job_id as bigint) as id) job
-where  (select count(*) from (@arrivals) r) < 8;
+where  @gives_notice;
+
+-- name: claim_arrivals
+-- A claim in one statement, of small ranges that came within the last seconds and that nobody has
+-- touched; and whether others came. It is lost without harm if the server crashes: nobody has to
+-- wait for the disk.
+with free as materialized (
+    select id
+    from   ranges
+    where  job_id = :job_id and since >= @after(-5.0) and available_at <= @now
+           and worker is null and again = 0 and settled = 0 and expiries = 0
+           and hi - lo < :most_items and item_bytes <= :most_bytes
+           and @may_run
+    order by since, id
+    limit  :limit
+    for update skip locked
+),
+leased as (
+    update ranges
+    set    token = :token, worker = :worker, expires_at = @after(:seconds)
+    from   free
+    where  ranges.id = free.id
+    returning ranges.id, ranges.lo, ranges.hi
+)
+select l.id, l.lo, l.hi,
+       exists (select 1
+               from   ranges
+               where  job_id = :job_id and since >= @after(-5.0) and available_at <= @now
+                      and worker is null
+                      and (again = 1 or settled > 0 or expiries > 0
+                           or hi - lo >= :most_items or item_bytes > :most_bytes)),
+       i.seq, i.input, 0, 0, 0
+from   set_config('synchronous_commit', 'off', true) relaxed
+       left join leased l on true
+       left join lateral (select   seq, input
+                          from     items
+                          where    job_id = :job_id and seq between l.lo and l.hi
+                          offset 0) i on true;
 
 -- name: settle_rest
 -- The same fence for the last settlements of leases, which end their ranges. In the order of their

@@ -131,5 +131,5 @@ async def _shapes(municipalities: Sequence[Municipality], parts: Parts) -> list[
 
 def _shape(municipality: Municipality, streams: list[Json], other: OtherRows) -> MunicipalityShape:
     fields: dict[str, Any] = {name: getattr(municipality, name) for name in _SHOWN}
-    backfill = BackfillShape.model_validate(backfill_of(streams, other))
+    backfill = BackfillShape.model_validate(backfill_of(streams, other, municipality.pages))
     return MunicipalityShape(**fields, backfill=backfill)

@@ -13,7 +13,7 @@ from holdfast.api.shapes import Shape, Text
 from holdfast.api.streams import SliceShape
 from holdfast.errors import NotThere
 from holdfast.model import JobState, StreamState
-from holdfast.pipelines.meetings.backfills import BackfillState
+from holdfast.pipelines.meetings.backfills import BackfillState, ExpectedBy
 from holdfast.pipelines.meetings.municipalities import Municipality
 from holdfast.pipelines.meetings.options import DocumentType
 from holdfast.pipelines.meetings.pipeline import Meetings
@@ -31,6 +31,9 @@ class BackfillShape(Shape):
     state: BackfillState
     stored: int | None = Field(description="Stored pages of all types.")
     expected: int | None = Field(description="Rows of the site, of all types.")
+    expected_by: ExpectedBy | None = Field(
+        description="SITE: counted by it. WEBHOOK: as it last reported. ESTIMATE: at least as many."
+    )
     rejected: int = Field(description="Rows that are not valid pages.")
     duplicates: int = Field(description="Further rows for a page that is stored.")
     verified_at: datetime | None

@@ -1,0 +1,38 @@
+"""Tells others that this process is there, while it holds a lease that no worker's life covers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from holdfast.engine.lost_workers import this_machine
+from holdfast.errors import DatabaseGone
+from holdfast.store import Store
+from holdfast.tasks import end_tasks
+
+_SECONDS = 2.0
+
+
+@asynccontextmanager
+async def present(store: Store, name: str) -> AsyncIterator[None]:
+    """Registers the name as that of a worker: what it leases is free as soon as it is seen to be
+    gone, and at the end."""
+    machine = this_machine()
+    await store.workers.add_worker(name, socket.gethostname(), os.getpid(), [], machine=machine)
+    heartbeat = asyncio.create_task(_give_signs_of_life(store, name))
+    try:
+        yield
+    finally:
+        await end_tasks([heartbeat])
+        with suppress(DatabaseGone):
+            await store.workers.stop_worker(name)
+
+
+async def _give_signs_of_life(store: Store, name: str) -> None:
+    while True:
+        await asyncio.sleep(_SECONDS)
+        with suppress(DatabaseGone):
+            await store.workers.see_worker(name)
