@@ -61,6 +61,7 @@ def extract_form(extracted: Extract) -> dict[str, Any]:
         "text": extracted.text,
         "published": None if period is None else (str(period.first), str(period.last)),
         "act": None if extracted.act is None else list(extracted.act),
+        "text_hash": extracted.text_hash,
     }
 
 
@@ -72,6 +73,7 @@ def extract_from(form: dict[str, Any]) -> Extract:
         form["text"],
         None if days is None else Period(*map(date.fromisoformat, days)),
         None if act is None else Identity(*act),
+        form["text_hash"],
     )
 
 
