@@ -110,7 +110,7 @@ class _Scan:
 
     async def _handle(self, place: Place, file: Arrived, is_marked: bool) -> None:
         adapters = self.scans.console.adapters
-        known = await adapters.see_file(self.adapter, file.identity, file.name, file.size)
+        known = await adapters.see_file(self.adapter, file.identity, file.shown, file.size)
         if known.state in (FileState.WAITING, FileState.STORED):
             if not self._is_whole(known, is_marked):
                 self.report.waiting += 1
@@ -155,7 +155,7 @@ class _Scan:
             path = folder / "file"
             written = await place.fetch(file, path, library.access.max_bytes)
             known.sha256 = written.sha256
-            received = Received(file.name, path, written.size, written.sha256)
+            received = Received(file.shown, path, written.size, written.sha256)
             stored, _ = await library.store(received, {}, self.adapter.owner, kind=_IMPORT)
         known.file_id, known.state = stored.id, FileState.STORED
         await self._note(known)

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from holdfast.console import open_console
+from holdfast.pipelines.catalog.providers.contract import Shop
+from holdfast.pipelines.catalog.providers.fetching import offer_of
 from holdfast.store import Store
 from tests.pipelines.catalog.scene import add_shop, make_catalog, priced
 from tests.world import Request, World, json_answer, text_answer
@@ -134,3 +136,10 @@ async def test_5000_rows_end_explained_and_concurrency_adapts_to_each_shop(store
     assert down and up and max(up) > min(down), decisions  # drops on 429, and recovers
     uses = {use["gate"]: use for use in await store.gates.of_job(job_id, 10)}
     assert uses[HOSTS[0]]["throttles"] > 0
+
+
+@pytest.mark.parametrize("url", ["http://[x", "javascript:alert(1)", "//x", 5, "http://h:99999/"])
+def test_address_of_an_offer_spoils_no_other_offer(url: Any) -> None:
+    """`urlsplit` raises for the first one, which failed the row for all shops."""
+    offer = offer_of(Shop("s", "json"), {"title": "t", "price": 1, "url": url}, "https://p", "USD")
+    assert offer.url == (url if str(url).startswith("http") else "https://p")
