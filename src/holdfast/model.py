@@ -144,8 +144,7 @@ class Schedule:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """One record of a page, as the source returned it.
 
     `version` is compared where its key is known, to see whether the content changed: None means

@@ -95,6 +95,7 @@ class WorkerOptions:
     policies: Policies
     only_job: int | None = None
     until_idle: bool = False
+    stores_robots: bool = True  # for the other workers
 
     def may_run(self, job_id: int, lane: str) -> bool:
         if self.only_job not in (None, job_id):

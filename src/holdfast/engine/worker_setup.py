@@ -37,7 +37,7 @@ def make_http(parts: WorkerParts, gates: Gates, options: WorkerOptions) -> HttpC
         parts.clock,
         parts.rng,
         network=parts.network,
-        robots_files=SharedRobots(parts.store),
+        robots_files=SharedRobots(parts.store, stores=options.stores_robots),
     )
 
 

@@ -43,6 +43,7 @@ from holdfast.observe.metrics import Metrics
 from holdfast.observe.tracing import span
 from holdfast.pipeline import Context, Facilities, Http, Pipeline
 from holdfast.store import DecisionRow, IngestPage, Store, StreamLease
+from holdfast.store.driver import Transaction
 from holdfast.store.ingest import Ingested
 
 
@@ -334,9 +335,7 @@ class _Walk:
 
     async def _send(self, page: IngestPage, decisions: list[DecisionRow]) -> Ingested:
         stream, pace = self._stream, self._stream.pace
-        note = None
-        if page.notes is not None:
-            note = partial(stream.pipeline.note, job=stream.job, notes=page.notes)
+        note = None if page.notes is None else partial(self._note, page.notes)
         started = self._clock.monotonic()
         try:
             ingested = await self._ingest.ingest(
@@ -364,6 +363,9 @@ class _Walk:
             seconds=seconds,
         )
         return ingested
+
+    async def _note(self, notes: Any, tx: Transaction, taken: int) -> None:
+        await self._stream.pipeline.note(tx, self._stream.job, notes, taken)
 
     # Ends of a walk.
 

@@ -1,11 +1,11 @@
 """What each job sent through each gate.
 
-Revision ID: 0023
+Revision ID: 0022
 """
 
 from alembic import op
 
-revision = "0023"
+revision = "0022"
 down_revision = "0021"
 branch_labels = None
 depends_on = None
