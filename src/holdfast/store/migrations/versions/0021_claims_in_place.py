@@ -4,12 +4,12 @@ Its range is written three times: added, leased, removed. An index on who has it
 write an entry in every index of the table; what needs it (a lost worker, the sweep) is rare and
 reads the table. Lists over all jobs ask each job with open items for its oldest.
 
-Revision ID: 0025
+Revision ID: 0021
 """
 
 from alembic import op
 
-revision = "0025"
+revision = "0021"
 down_revision = "0020"
 branch_labels = None
 depends_on = None
