@@ -5,23 +5,32 @@ from __future__ import annotations
 import logging
 import threading
 import warnings
+from datetime import UTC, datetime
+from ipaddress import ip_address
 from pathlib import Path
 from types import TracebackType
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 with warnings.catch_warnings():
     # It uses a module that Python 3.12 removes, and brings its own copy from then on.
     warnings.simplefilter("ignore", DeprecationWarning)
     from pyftpdlib.authorizers import DummyAuthorizer
-    from pyftpdlib.handlers import FTPHandler
+    from pyftpdlib.handlers import DTPHandler, FTPHandler, TLS_DTPHandler, TLS_FTPHandler
     from pyftpdlib.servers import FTPServer
 
 USER, PASSWORD = "ada", "s3cret"
 
 
 class FtpFolder:
-    """Serves a folder. `drops`: the next download breaks off after that many bytes."""
+    """Serves a folder. `drops`: the next download breaks off after that many bytes. With a
+    `certificate`, a file that also has its key, only over TLS."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, certificate: Path | None = None) -> None:
         logging.getLogger("pyftpdlib").setLevel(logging.CRITICAL)
         self.folder = folder
         self.drops: int | None = None
@@ -29,15 +38,27 @@ class FtpFolder:
         authorizer.add_user(USER, PASSWORD, str(folder), perm="elradfmwMT")
         outer = self
 
-        class Handler(FTPHandler):  # type: ignore[misc]
+        class Data(TLS_DTPHandler if certificate else DTPHandler):  # type: ignore[misc]
+            def send(self, data: bytes) -> int:
+                if outer.drops is None or self.cmd_channel.is_listing:
+                    return int(super().send(data))
+                sent = int(super().send(data[: outer.drops]))
+                outer.drops = None
+                self.close()
+                return sent
+
+        class Handler(TLS_FTPHandler if certificate else FTPHandler):  # type: ignore[misc]
+            dtp_handler = Data
+            is_listing = True
+
             def ftp_RETR(self, file: str) -> object:
-                if outer.drops is not None:
-                    outer.drops = None
-                    Path(file).write_bytes(Path(file).read_bytes())
-                    self.close_when_done()
-                    return None
+                self.is_listing = False
                 return super().ftp_RETR(file)
 
+        if certificate:
+            Handler.certfile = str(certificate)
+            Handler.tls_control_required = Handler.tls_data_required = True
+        self._scheme = "ftps" if certificate else "ftp"
         Handler.authorizer = authorizer
         Handler.banner = "ready"
         self._server = FTPServer(("127.0.0.1", 0), Handler)
@@ -52,7 +73,7 @@ class FtpFolder:
 
     @property
     def address(self) -> str:
-        return f"ftp://{USER}@127.0.0.1:{self.port}/"
+        return f"{self._scheme}://{USER}@127.0.0.1:{self.port}/"
 
     def __enter__(self) -> FtpFolder:
         self._thread.start()
@@ -66,3 +87,25 @@ class FtpFolder:
     ) -> None:
         self._running = False
         self._thread.join(5)
+
+
+def self_signed(path: Path, address: str) -> Path:
+    """A certificate for an address, with its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, address)])
+    day = datetime(2026, 1, 1, tzinfo=UTC)
+    built = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(day)
+        .not_valid_after(day.replace(year=2126))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address(address))]), False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    path.write_bytes(private + built.public_bytes(Encoding.PEM))
+    return path

@@ -31,6 +31,7 @@ class Proxy:
         self._connections: set[asyncio.Task[None]] = set()
         self.port = free_port()
         self.accepted_count = 0
+        self.bytes_per_second: float | None = None  # towards the server; None: as fast as it goes
 
     async def __aenter__(self) -> Self:
         await self.accept()
@@ -103,7 +104,7 @@ class Proxy:
             return
         self._writers.add(back)
         pumps = [
-            asyncio.create_task(self._pump(reader, back)),
+            asyncio.create_task(self._pump(reader, back, to_server=True)),
             asyncio.create_task(self._pump(there, writer)),
         ]
         try:
@@ -114,10 +115,14 @@ class Proxy:
             await asyncio.gather(*pumps, return_exceptions=True)
             await self._hang_up(back)
 
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pump(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, to_server: bool = False
+    ) -> None:
         try:
             while data := await reader.read(CHUNK_BYTES):
                 await self._flowing.wait()
+                if to_server and self.bytes_per_second is not None:
+                    await asyncio.sleep(len(data) / self.bytes_per_second)
                 writer.write(data)
                 await writer.drain()
         except ConnectionError:

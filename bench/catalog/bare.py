@@ -29,7 +29,7 @@ class Reading:
     store: Store
     attempt: int = 1
 
-    async def read(self, query: str, params: Mapping[str, Any]) -> list[Row]:
+    async def read(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]:
         return await self.store.fetch(query, params)
 
 

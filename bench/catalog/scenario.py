@@ -10,12 +10,15 @@ import sys
 import time
 from pathlib import Path
 
+from bench.catalog.photos import price_photographs, write_zip
 from bench.measure import RunFailed
 from bench.report import Result, Table, at_most, per_second
 from bench.scenarios.ground import QUICK, Ground
 from holdfast.pipelines.catalog.accuracy.measuring import CATALOGUE, EXPECTED, LABELLED, REVIEW
 
 _ROWS, _QUICK_ROWS = 100_000, 2_000
+_PHOTOS, _QUICK_PHOTOS = 10_000, 300
+_MEMORY_MB = 300.0
 _OVERHEAD = 1.2
 _COLUMNS = ("Item Description", "Brand", "Model#", "UPC", "QTY")
 
@@ -35,7 +38,24 @@ def run(ground: Ground) -> Result:
     result.tables.append(table)
     ratio = own / bare if own and bare else None
     result.targets.append(at_most("a list beside the bare loop", ratio, _OVERHEAD, "times"))
+    _photographs(ground, result)
     return result
+
+
+def _photographs(ground: Ground, result: Result) -> None:
+    count = _QUICK_PHOTOS if ground.sizes is QUICK else _PHOTOS
+    path, url = ground.folder / "photos.zip", f"sqlite:///{ground.folder}/photos.db"
+    write_zip(path, count)
+    watch = ground.attempt(
+        result, "zip of photographs", price_photographs, url, path, ground.folder
+    )
+    megabytes = watch.peak_bytes / 1e6 if watch else None
+    table = Table(f"{count:,} photographs in a zip", ("", "seconds", "peak MB"))
+    if watch and megabytes:
+        table.add("Holdfast, all processes", f"{watch.seconds:.1f}", f"{megabytes:.0f}")
+        result.figures["photographs"] = watch.seconds
+    result.tables.append(table)
+    result.targets.append(at_most("a zip of photographs, memory", megabytes, _MEMORY_MB, "MB"))
 
 
 def _write_list(path: Path, count: int) -> None:

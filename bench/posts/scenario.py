@@ -26,20 +26,28 @@ LEAST_RATE = 1000.0
 MOST_SECONDS = 0.5
 FLAT = 1.3
 _PATIENCE = 3600.0
+#: When memory is read: everything is loaded at the first.
+_SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)
+MIB = 1024 * 1024
 
 
 def run(ground: Ground) -> Result:
     result = Result("posts")
-    full = max(4, ground.sizes.noop_items * 2 // crawler.ITEMS)
-    half = max(4, full // 50)
+    # The whole run has a million items.
+    full = max(20, ground.sizes.noop_items * 2 // crawler.ITEMS)
+    half = max(20, full // 50)
     with S3Server([crawler.BUCKET]) as s3:
         seen = ground.attempt(result, "posts", _one_run, ground, s3, full, half)
     if seen is None:
         return result
-    rate, seconds, growth = seen
+    rate, seconds, memory = seen
+    growth = memory[-1] / memory[0]
     table = Table(f"{full:,} batches of {crawler.ITEMS} posts, {WORKERS} workers", ("", "seen"))
     table.add("items a second, full load", f"{rate:,.0f}")
     table.add("p95 of a batch at half load", f"{seconds * 1000:,.0f} ms")
+    for share, used in zip(_SHARES, memory, strict=True):
+        items = int(full * share) * crawler.ITEMS
+        table.add(f"memory after {items:,} items", f"{used / MIB:,.0f} MiB")
     table.add("memory at the end beside the beginning", f"{growth:.2f} ×")
     table.notes.append("Everything shares the machine: crawler, RabbitMQ, S3, PostgreSQL, relay.")
     result.tables.append(table)
@@ -52,7 +60,9 @@ def run(ground: Ground) -> Result:
     return result
 
 
-def _one_run(ground: Ground, s3: S3Server, full: int, half: int) -> tuple[float, float, float]:
+def _one_run(
+    ground: Ground, s3: S3Server, full: int, half: int
+) -> tuple[float, float, list[float]]:
     fleet = fleet_runs.fresh_fleet(ground.servers, ground.folder, messages=True)
     exchange = f"{fleet.broker['HOLDFAST_QUEUE_PREFIX']}-events"
     extra = {
@@ -82,15 +92,15 @@ def _one_run(ground: Ground, s3: S3Server, full: int, half: int) -> tuple[float,
         url = ground.servers.amqp_url
         asyncio.run(crawler.publish(url, exchange, "full", range(full), 0))
         done = "select count(*) from posts_batches where state = 'DONE'"
-        _await(fleet.database.url, fleet.folder, done, full // 4, started)
-        early = _memory(started)
-        _await(fleet.database.url, fleet.folder, done, full, started)
-        late = _memory(started)
+        memory = []
+        for share in _SHARES:
+            _await(fleet.database.url, fleet.folder, done, int(full * share), started)
+            memory.append(_memory(started))
         rate = _rate(fleet.database.url)
         pace = rate / crawler.ITEMS / 2
         asyncio.run(crawler.publish(url, exchange, "half", range(half), pace))
         _await(fleet.database.url, fleet.folder, done, full + half, started)
-    return rate, _p95(fleet.database.url), late / early
+    return rate, _p95(fleet.database.url), memory
 
 
 def _await(dsn: str, folder: Path, query: str, count: int, started: Sequence[Popen[bytes]]) -> None:

@@ -11,6 +11,7 @@ from lxml import etree
 
 from bench.regulations import site
 from bench.regulations.discover import SOURCE
+from holdfast.cli.work import collect_garbage_less_often
 from holdfast.pipelines.regulations.dates import DateRange
 from holdfast.pipelines.regulations.discovery import Discovery
 from holdfast.pipelines.regulations.sitemap.reader import SitemapReader
@@ -38,13 +39,13 @@ class Holdfast:
         discovery = self._discovery
         reader = SitemapReader()
         entries = [*reader.feed(body), *reader.close()]
-        admits = discovery.admission.admits
-        records = [discovery.record(url, _BASE) for url, _, _ in entries if admits(url)]
-        return len(records)
+        return len(discovery.records(entries, _BASE))
 
 
 def main(way: str, sitemaps: int, urls: int) -> None:
     read = bare if way == "bare" else Holdfast()
+    if way != "bare":
+        collect_garbage_less_often()  # as a worker does
     seconds, count = 0.0, 0
     for number in range(1, sitemaps + 1):
         body = site.sitemap_body(_BASE, number, sitemaps, urls)

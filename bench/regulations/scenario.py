@@ -6,7 +6,7 @@ import os
 import sqlite3
 import statistics
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,14 +38,18 @@ def run(ground: Ground) -> Result:
     quick = ground.sizes is QUICK
     amounts = _QUICK if quick else _FULL
     _from_memory(ground, result, amounts, 1 if quick else 3)
-    with _serving(ground.folder, amounts) as port:
-        _over_http(ground, result, amounts, port)
+    with _serving(amounts) as port:
+        large = _over_http(ground, result, port)
         _fetch(ground, result, amounts, port)
+    tenth = Amounts(amounts.sitemaps // 10, amounts.urls // 10, 0)
+    with _serving(tenth) as port:
+        small = _watched(ground, result, "holdfast, a tenth", _discover(port))
+    _memory(result, {tenth.urls: small, amounts.urls: large})
     return result
 
 
 @contextmanager
-def _serving(folder: Path, amounts: Amounts) -> Iterator[int]:
+def _serving(amounts: Amounts) -> Iterator[int]:
     port = free_port()
     command = python("bench.regulations.site", port, amounts.sitemaps, amounts.urls)
     process = subprocess.Popen(
@@ -83,24 +87,25 @@ def _from_memory(ground: Ground, result: Result, amounts: Amounts, rounds: int) 
     )
 
 
-def _over_http(ground: Ground, result: Result, amounts: Amounts, port: int) -> None:
+def _discover(port: int) -> list[str]:
+    return python("bench.regulations.discover", port)
+
+
+def _watched(ground: Ground, result: Result, name: str, command: list[str]) -> Watch | None:
+    run = (measure.run_to_end, [command], ground.folder, {}, _PATIENCE)
+    return ground.attempt(result, f"{name}, over HTTP", *run)
+
+
+def _over_http(ground: Ground, result: Result, port: int) -> Watch | None:
     """Whole processes: downloads, one after the other where Scrapy has 16 at once."""
     ways = {
         "bare": python("bench.regulations.bare", port),
-        "holdfast": python("bench.regulations.discover", port),
+        "holdfast": _discover(port),
         "Scrapy": python("bench.regulations.scrapy_runs", "sitemaps", port),
     }
     watches: dict[str, Watch] = {}
     for name, command in ways.items():
-        watch = ground.attempt(
-            result,
-            f"{name}, over HTTP",
-            measure.run_to_end,
-            [command],
-            ground.folder,
-            {},
-            _PATIENCE,
-        )
+        watch = _watched(ground, result, name, command)
         if watch is not None:
             watches[name] = watch
     table = Table("The same over HTTP, whole processes", ("way", "seconds", "peak MB"))
@@ -119,10 +124,25 @@ def _over_http(ground: Ground, result: Result, amounts: Amounts, port: int) -> N
             "regulations, discovery over HTTP", ratio(scrapy and scrapy.seconds, seconds), 1,
             "Scrapy's rate",
         ),
-        at_most(
-            "regulations, memory of discovery", own and own.peak_bytes / _MEGABYTE, 150, "MB"
-        ),
     ]  # fmt: skip
+    return own
+
+
+def _memory(result: Result, watches: Mapping[int, Watch | None]) -> None:
+    """What discovery holds does not grow with what it finds."""
+    table = Table("Memory of discovery", ("URLs", "peak MB"))
+    peaks = {urls: watch.peak_bytes / _MEGABYTE for urls, watch in watches.items() if watch}
+    for urls, peak in peaks.items():
+        table.add(f"{urls:,}", f"{peak:.0f}")
+        result.figures[f"peak of {urls:,} URLs, MB"] = peak
+    result.tables.append(table)
+    small, large = (peaks.get(urls) for urls in watches)
+    result.targets += [
+        at_most("regulations, memory of discovery", large, 150, "MB"),
+        at_most(
+            "regulations, memory of ten times the URLs", ratio(large, small), 1.25, "times as much"
+        ),
+    ]
 
 
 def _fetch(ground: Ground, result: Result, amounts: Amounts, port: int) -> None:

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import Any, Protocol
 
 import orjson
 
@@ -53,11 +54,13 @@ class Incoming:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """Records for one of the standing jobs of a pipeline that has several. It is made when the
-    first come."""
+    """Records for one of the standing jobs of a pipeline, which is made when the first come: by its
+    name, where a pipeline has several, and of an owner, if not the consumer's. Check with
+    `ConsumerTools.trust` that the sender may name one."""
 
     name: str
     records: Sequence[Record]
+    owner: str | None = None
 
 
 #: In the transaction that remembers the message: may write the extension's own tables, and returns
@@ -67,6 +70,27 @@ Take = Callable[[Tx, Incoming], Awaitable[Sequence[Record] | Topic | None]]
 #: Before that transaction: reads what the message refers to. While the file store cannot be
 #: reached, the message waits.
 Prepare = Callable[[Incoming], Awaitable[Any]]
+
+
+class Trust(Protocol):
+    """Whether a message may act for the owner that it names: only if it is signed."""
+
+    def __call__(
+        self,
+        message: Incoming,
+        signature: str | None,
+        owner: str | None,
+        created_at: datetime | None,
+    ) -> None:
+        """Raises BadMessage, also for a wrong signature and an outdated message."""
+
+
+def trust_nobody(
+    message: Incoming, signature: str | None, owner: str | None, created_at: datetime | None
+) -> None:
+    """Where no key is set."""
+    if signature is not None or owner is not None:
+        raise BadMessage("no key is set that could have signed it", "NOT_ALLOWED")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +104,8 @@ class ConsumerTools:
     fetch: Callable[[str, str], AsyncIterator[bytes]]
     clock: Clock
     log: Any
+    owner: str = ""  # whose workers run
+    trust: Trust = trust_nobody
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,8 +144,7 @@ class Schedule:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """One record of a page, as the source returned it.
 
     `version` is compared where its key is known, to see whether the content changed: None means
@@ -295,6 +294,14 @@ class Job:
     def given_options(self) -> dict[str, Any]:
         """The options given with --option; names with an underscore belong to the engine."""
         return {k: v for k, v in self.options.items() if not k.startswith("_")}
+
+    @property
+    def input_kind(self) -> str | None:
+        """CSV for a job over a table, IMAGE for one over images; None if it discovers its
+        records or is given them one by one."""
+        if self.options.get("_images"):
+            return "IMAGE"
+        return None if self.reference is None else "CSV"
 
     @property
     def column_names(self) -> Mapping[str, str]:

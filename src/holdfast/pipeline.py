@@ -24,7 +24,7 @@ from holdfast.model import Gate as Gate
 from holdfast.model import ItemStatus, Job, Json, Lane, NothingYet, Page, Schedule, Standing
 from holdfast.options import Option
 from holdfast.orders import Conclusion, Planned
-from holdfast.rulings import Ruled
+from holdfast.rulings import Proposal, Ruled
 from holdfast.stored_files import PipelineFiles
 
 
@@ -128,6 +128,10 @@ class Tx(Protocol):
         """Sends a message to an exchange of the broker, if this transaction is committed: at least
         once, with the same id each time, which is returned. Bytes and text are sent as they are,
         anything else as JSON."""
+
+    def after_commit(self, call: Callable[[], None]) -> None:
+        """Calls it once the transaction is committed; not if it is rolled back or run again. For
+        what cannot be taken back, such as counting a metric."""
 
 
 class Fetch(Protocol):
@@ -364,8 +368,16 @@ class Pipeline:
         grid and export (None: those of the edit or of the choice)."""
         return None
 
-    async def note(self, tx: Tx, job: Job, notes: Any) -> None:
-        """Stores what a page contains besides records (`Page.notes`), together with its cursor."""
+    async def proposals(
+        self, fetch: Fetch, job: Job, criteria: Json, after: int, limit: int
+    ) -> Sequence[Proposal]:
+        """Of a decision in bulk: what it decides about the next items of a job that match the
+        criteria and that nobody has decided about, by their `seq`, which is above `after`."""
+        return ()
+
+    async def note(self, tx: Tx, job: Job, notes: Any, taken: int) -> None:
+        """Stores what a page contains besides records (`Page.notes`), together with its cursor.
+        `taken` of its records were looked at: fewer than it has where a cap cut it."""
 
     async def plan(self, tx: Tx, request: Json, standings: Standings, now: datetime) -> Planned:
         """Decides what to do about a request: start or resume jobs, set marks.

@@ -49,6 +49,15 @@ class Ruled:
     columns: tuple[str, ...] = field(default=())  # that an edit may change; none declared: any
 
 
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What a decision in bulk decides about one item."""
+
+    seq: int
+    kind: RulingKind
+    value: Any = None
+
+
 class OutdatedRuling(UnfitState):
     """Another user has decided about the item in the meantime."""
 

@@ -8,12 +8,24 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import quote
 
 #: What can be written to the store. Of a path, the file's content.
 Content = bytes | Path | AsyncIterable[bytes]
 
 #: Prefixes of keys: of files that people upload, of exports, and of the files of pipelines.
 UPLOADS, EXPORTS, PIPELINES = "uploads/", "exports/", "pipelines/"
+
+
+def files_of_pipeline(pipeline: str) -> str:
+    """The prefix of its keys. Quoted, so that one pipeline's is never within another's."""
+    return f"{PIPELINES}{quote(pipeline, safe='')}/"
+
+
+def files_of_job(pipeline: str, job_id: int) -> str:
+    """The prefix of what a pipeline keeps for one job, which is deleted with it."""
+    return f"{files_of_pipeline(pipeline)}jobs/{job_id}/"
+
 
 #: Largest content of a write that must not replace another: it is sent in one request.
 CONDITIONAL_BYTES = 64 * 1024 * 1024

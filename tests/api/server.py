@@ -159,6 +159,11 @@ class ApiServer:
         self.parts: Parts
         self.url = ""
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """Its settings, for another process beside it."""
+        return dict(self._environment)
+
     async def __aenter__(self) -> ApiServer:
         settings = load_settings(self._environment)
         pipelines = self._pipelines(settings)

@@ -92,6 +92,8 @@ async def test_account_goes_with_everything_of_the_person(server: ApiServer) -> 
     job, kept = await finished(server, ada, "oak"), await finished(server, ben, "ash")
     await _export(ada, job["id"])
     token = await server.person("amy", "admin")
+    adapter = {"kind": "folder", "address": "/nowhere", "pipeline": "lengths", "owner": "ada"}
+    assert (await token.put("/api/ingestion/in", json=adapter)).status_code == 204
     assert (await token.delete("/api/users/ada")).status_code == 403  # needs a session
     root = await server.signed_in("root", "admin")
     assert (await root.delete("/api/users/root")).status_code == 422
@@ -104,7 +106,7 @@ async def test_account_goes_with_everything_of_the_person(server: ApiServer) -> 
     store = server.parts.store
     for table, column in (
         ("jobs", "owner_id"), ("files", "owner_id"), ("exports", "owner_id"),
-        ("tokens", "user_name"), ("operations", "owner_id"),
+        ("tokens", "user_name"), ("operations", "owner_id"), ("adapters", "owner_id"),
     ):  # fmt: skip
         assert await fetch(store, f"select 1 from {table} where {column} = 'ada'") == [], table
     assert (await ben.get(f"/api/jobs/{kept['id']}")).json()["state"] == "DONE"

@@ -20,7 +20,7 @@ from holdfast.stored_files import Written
 from tests.api.server import ApiServer, ended, upload
 from tests.conftest import INCOMING
 from tests.file_stores import bucket_of
-from tests.ftp import PASSWORD, FtpFolder
+from tests.ftp import PASSWORD, FtpFolder, self_signed
 
 ROWS = b"title\noak\nelm\nmissing\n"
 NEVER = 86_400
@@ -168,7 +168,7 @@ async def test_file_on_an_ftp_server_is_the_same_as_an_upload(
         await watch(admin, ftp.address, "ftp")
         (ftp.folder / "rows.csv").write_bytes(ROWS)
         (ftp.folder / "paper.pdf").write_bytes(b"%PDF-1.7 rest")
-        ftp.drops = 1
+        ftp.drops = 5
         dropped = await scan(admin)
         assert dropped["error"] and dropped["taken"] == []
         report = await scan(admin)
@@ -177,6 +177,44 @@ async def test_file_on_an_ftp_server_is_the_same_as_an_upload(
         assert await table(server, job["id"]) == await uploaded(server, admin)
     assert (ftp.folder / "done" / "rows.csv").read_bytes() == ROWS
     assert "PDF" in (ftp.folder / "failed" / "paper.pdf.reason.txt").read_text()
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_files_are_taken_over_tls_only_from_a_server_that_is_known(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, certificate = tmp_path / "ftps", self_signed(tmp_path / "server.pem", "127.0.0.1")
+    folder.mkdir()
+    (folder / "rows.csv").write_bytes(ROWS)
+    settings = {"ingest_passwords": f"in={PASSWORD}"}
+    with FtpFolder(folder, certificate) as ftp:
+        async with ApiServer(database_url, tmp_path / "server", **settings) as server:
+            admin = await server.person("ada", "admin")
+            await watch(admin, ftp.address, "ftp")
+            unknown = await scan(admin)
+            assert "certificate verify failed" in unknown["error"] and not unknown["taken"]
+            monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+            ftp.drops = 5
+            dropped = await scan(admin)
+            assert dropped["error"] and not dropped["taken"]
+            report = await scan(admin)
+            assert (len(report["taken"]), report["error"]) == (1, None)
+    assert (folder / "done" / "rows.csv").read_bytes() == ROWS
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_bucket_without_rights_is_said(
+    database_url: str, tmp_path: Path, bucket_settings: dict[str, str]
+) -> None:
+    settings = {name.removeprefix("HOLDFAST_").lower(): v for name, v in bucket_settings.items()}
+    settings |= {"file_buckets": f"{INCOMING}/", "s3_secret_access_key": "not-the-right-secret"}
+    settings.pop("files_bucket")
+    async with ApiServer(database_url, tmp_path / "server", **settings) as server:
+        admin = await server.person("ada", "admin")
+        await watch(admin, INCOMING, "s3")
+        report = await scan(admin)
+    assert report["taken"] == [] and report["error"]
+    assert "not-the-right-secret" not in report["error"]
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

@@ -64,7 +64,7 @@ async def test_open_items_come_the_longest_waiting_first(server: ApiServer) -> N
     both = await _walk(ada, "/api/pending", pageSize=7)
     assert len(waiting) == 20
     assert sorted(item["seq"] for item in both) == list(range(1, 31))
-    assert both[0]["jobType"] == "lengths" and both[0]["inputSummary"] == "x"
+    assert both[0]["pipeline"] == "lengths" and both[0]["inputSummary"] == "x"
 
 
 async def test_open_and_finished_statuses_in_one_list(server: ApiServer) -> None:
@@ -97,7 +97,7 @@ async def test_pending_counts_and_scopes(server: ApiServer) -> None:
     assert (await ada.get("/api/pending?userId=all")).status_code == 403
     every = (await admin.get("/api/pending?userId=all")).json()
     assert (every["pendingCount"], len(every["items"])) == (4, 4)
-    assert (await admin.get("/api/pending?userId=all&jobType=other")).json()["items"] == []
+    assert (await admin.get("/api/pending?userId=all&pipeline=other")).json()["items"] == []
     assert (await ada.get("/api/pending?statuses=DONE")).status_code == 422
     assert (await ada.get(f"/api/pending?jobId={job_id}")).status_code == 404
 

@@ -238,7 +238,7 @@ async def test_pressure_is_reported_with_the_time_to_wait(
 
 @pytest.mark.parametrize(
     "path",
-    ["/api/jobs?pipelines=a%00b", "/api/kill-switches/source:%00", "/api/pending?jobType=%00"],
+    ["/api/jobs?pipelines=a%00b", "/api/kill-switches/source:%00", "/api/pending?pipeline=%00"],
 )
 async def test_nul_in_an_address_is_refused(server: ApiServer, path: str) -> None:
     admin = await server.person("root", "admin")

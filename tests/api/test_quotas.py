@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from tests.api.server import ApiServer, finished
+from tests.api.server import ApiServer, finished, taken_in, upload
 
 ROWS = b"title\noak\n"
 
@@ -39,6 +39,22 @@ async def test_each_amount_has_a_limit(database_url: str, tmp_path: Path) -> Non
         assert usage["used"]["exports"] == 2 and usage["used"]["jobs"] == 2
         page = (await ada.get("/account")).text
         assert "Limit" in page
+
+
+async def test_job_takes_in_no_more_items_than_its_owner_may_have(
+    database_url: str, tmp_path: Path
+) -> None:
+    async with ApiServer(database_url, tmp_path, quota_items="3") as server:
+        ada = await server.person("ada")
+        made = await upload(ada, "title\n" + "".join(f"t{number}\n" for number in range(5)))
+        await taken_in(ada, made.json()["id"])
+        job = (await ada.get(f"/api/jobs/{made.json()['id']}")).json()
+        assert (job["counters"]["accepted"], job["maxItems"]) == (3, 3)
+        refused = await upload(ada, "title\noak\n")
+        assert refused.status_code == 409 and "HOLDFAST_QUOTA_ITEMS" in refused.text
+        assert (await ada.get("/api/session/usage")).json()["used"]["items"] == 3
+        await server.work(job["id"])
+        assert (await upload(ada, "title\noak\n")).status_code == 202
 
 
 async def test_bytes_have_a_limit_and_nothing_is_left_behind(

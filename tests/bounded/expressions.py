@@ -156,6 +156,7 @@ USES = {
     "pipelines.linker.wikidata._ITEM_ID": use("fullmatch", ("Q", "1"), "Q"),
     "pipelines.linker.wikidata._ID": use("fullmatch", ("Q", "1"), "P"),
     "pipelines.linker.wikidata._OPERATORS": use("sub", "(", "a("),
+    "pipelines.posts.analysis.text._LONG_RUN": use("search", "a", "ab", "aaaaaab", most=5_000),
     "pipelines.posts.analysis.text._WORD": use("findall", "a ", "a", "_", most=5_000),
     "pipelines.regulations.canonical._ESCAPE": use("sub", "%", "%a", "%41"),
     "pipelines.regulations.canonical._PLAIN": use(

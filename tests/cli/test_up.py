@@ -131,3 +131,17 @@ def test_port_that_is_taken_is_reported_before_anything_is_begun(
     assert f":{port}: another program is listening there" in told and "--port" in told
     assert "did not start" not in told and "Traceback" not in told
     assert not list(tmp_path.rglob("*.csv"))
+
+
+def test_relay_runs_too_if_there_is_a_broker(
+    start_holdfast: Callable[..., subprocess.Popen[str]],
+    broker_url: str,
+    queue_prefix: str,
+) -> None:
+    broker = {"HOLDFAST_BROKER_URL": broker_url, "HOLDFAST_QUEUE_PREFIX": queue_prefix}
+    process = start_holdfast("up", "--port", str(free_port()), "--workers", "1", env=broker)
+    _login_link(process)
+    relay = _until(lambda: _child(process, "relay"))
+    process.send_signal(signal.SIGINT)
+    assert process.wait(WAIT_SECONDS) == 0
+    assert not relay.is_running()

@@ -10,10 +10,12 @@ from holdfast.console import open_console
 from holdfast.console.exports import NewExport, Written
 from holdfast.console.files import NewFile
 from holdfast.console.operations import Chunk, Hold, NewOperation
+from holdfast.console.rulings import NewRuling
 from holdfast.console.second_factors import SecondFactors
 from holdfast.errors import LeaseLost, NotThere, UnfitState
 from holdfast.model import ItemStatus
 from holdfast.pipeline import Gate
+from holdfast.rulings import Proposal, RulingKind
 from holdfast.store import Store
 from holdfast.store.chunks import FinishedItems, FreeRanges, NamedItems
 from holdfast.store.idempotency import RequestKey
@@ -548,6 +550,30 @@ class ReprocessNamedStep:
         assert (found.done_count, found.left_count, found.position) == (1, 2, {"job": 1})
         assert (await store.reads.counters(state[1])).open == 1
         await drain(store, state[1])
+
+
+@scenario("decide_step")
+class DecideStep:
+    async def prepare(store: Store) -> tuple[Hold, int]:
+        job_id = await finished_job(store, ItemStatus.DONE, ItemStatus.DONE)
+        job = await store.reads.job(job_id)
+        earlier = NewRuling(RulingKind.REJECT, None, "", "bob", 0)
+        await open_console(store).rulings.rule(job, 2, earlier)
+        return await _hold(store, "decide", job_id), job_id
+
+    async def act(store: Store, state: tuple[Hold, int]) -> None:
+        hold = await _again(store, state[0])
+        if not hold.operation.position:
+            job = await store.reads.job(state[1])
+            proposals = [Proposal(seq, RulingKind.REJECT) for seq in (1, 2)]
+            await open_console(store).operations.decide(hold, job, proposals, END, None)
+
+    async def check(store: Store, state: tuple[Hold, int]) -> None:
+        found = await open_console(store).operations.operation(state[0].operation.id)
+        assert (found.done_count, found.left_count) == (1, 1), "what bob decided stays"
+        sql = "select seq, author from rulings where job_id = :j order by seq"
+        rows = await fetch(store, sql, j=state[1])
+        assert [tuple(row) for row in rows] == [(1, "ada"), (2, "bob")]
 
 
 @scenario("skip_step")

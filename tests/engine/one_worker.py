@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 
 from holdfast.cli.composition import file_access, worker_options
-from holdfast.clock import SystemClock
+from holdfast.clock import Clock, SystemClock
 from holdfast.engine.facilities import FacilityParts, JobFacilities
 from holdfast.engine.flag_values import FlagValues
 from holdfast.engine.worker import Worker, WorkerParts
@@ -27,8 +27,10 @@ _PATIENCE_SECONDS = 180
 _NUMBERS = itertools.count(1)  # a worker's name is never used again
 
 
-async def work(store: Store, made: Pipeline, **settings: str) -> None:
-    async with asyncio.timeout(_PATIENCE_SECONDS):
+async def work(
+    store: Store, made: Pipeline, patience: float = _PATIENCE_SECONDS, **settings: str
+) -> None:
+    async with asyncio.timeout(patience):
         await make_worker(store, made, f"one {next(_NUMBERS)}", until_idle=True, **settings).run()
 
 
@@ -64,13 +66,15 @@ def facilities_of(
 
 
 @asynccontextmanager
-async def working(store: Store, *made: Pipeline, **settings: str) -> AsyncIterator[None]:
+async def working(
+    store: Store, *made: Pipeline, clock: Clock | None = None, **settings: str
+) -> AsyncIterator[None]:
     """A worker that works until the end of the block."""
     parts = WorkerParts(
         store,
         f"one {next(_NUMBERS)}",
         "tester",
-        SystemClock(),
+        clock or SystemClock(),
         random.Random(1),
         Metrics(),
         structlog.get_logger(),

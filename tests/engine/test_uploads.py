@@ -6,10 +6,12 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import orjson
+import pytest
 import structlog
 
 from holdfast.cli.composition import discover_limits, ingest_bounds
@@ -24,6 +26,7 @@ from holdfast.pipeline import pipeline
 from holdfast.settings import load_settings
 from holdfast.store import Store, open_store
 from holdfast.tables.files import TableFile, content_key
+from tests.proxy import Proxy
 from tests.store.checks import assert_all_sound
 
 PATIENCE_SECONDS = 180.0
@@ -42,9 +45,9 @@ async def demo(row: dict[str, Any], ctx: Any) -> dict[str, Any]:
     return {}
 
 
-async def upload(store: Store, path: Path) -> int:
+async def upload(store: Store, path: Path, **settings_of_test: str) -> int:
     """Ingests the file as a job."""
-    log, settings = structlog.get_logger(), load_settings(CALM)
+    log, settings = structlog.get_logger(), load_settings(CALM | settings_of_test)
     key = content_key(path)
     job_id = await Control(store, "tester", log).start_upload(
         NewUpload(demo, path.name, str(path), key)
@@ -95,6 +98,42 @@ async def busy_pool(store: Store, clock: FixedClock) -> AsyncIterator[None]:
     finally:
         using.cancel()
         await asyncio.wait([using])
+
+
+@pytest.mark.sampled(0)
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+async def test_batches_follow_how_fast_the_database_is(database_url: str, tmp_path: Path) -> None:
+    """Through a proxy: fast, they grow to the bound and stay there; slow, they shrink to what it
+    takes within the target, and do not swing."""
+    bounds = {
+        "HOLDFAST_INGEST_MIN_ROWS": "50",
+        "HOLDFAST_INGEST_MAX_ROWS": "1600",
+        "HOLDFAST_DB_P50_MS": "250",
+        "HOLDFAST_DB_P95_MS": "2000",
+    }
+    async with Proxy(database_url) as proxy:
+        store = await open_store(proxy.url)
+        try:
+            fast = await upload(store, table(tmp_path, 20_000), **bounds)
+            proxy.bytes_per_second = 40_000
+            slow = await upload(store, table(tmp_path, 8_000), **bounds)
+        finally:
+            await store.close()
+    sizes = [decision["became"] for decision in await ingest_decisions_at(database_url, fast)]
+    assert sizes == sorted(sizes) and sizes[-1] == 1600
+    sizes = [decision["became"] for decision in await ingest_decisions_at(database_url, slow)]
+    assert max(sizes) < 1600
+    steps = [after - before for before, after in pairwise(sizes)]
+    swings = sum(before * after < 0 for before, after in pairwise(steps))
+    assert swings <= 4, sizes
+
+
+async def ingest_decisions_at(url: str, job_id: int) -> list[dict[str, Any]]:
+    store = await open_store(url)
+    try:
+        return await ingest_decisions(store, job_id)
+    finally:
+        await store.close()
 
 
 async def test_long_waits_for_a_connection_make_batches_smaller(

@@ -15,6 +15,7 @@ from holdfast.pipeline import Dedupe
 from holdfast.rulings import RulingKind
 from holdfast.store import DecisionRow, NewJob, NewStream, Settlement, Store
 from holdfast.store.enqueue import Addition, new_item
+from holdfast.store.gates import Passes
 from tests.store.checks import (
     claim,
     claim_one,
@@ -56,6 +57,7 @@ async def rich_job(store: Store, scope: str = "demo", pipeline: str = "demo") ->
     await open_console(store).rulings.rule(job, done[0], ruling)
     await open_console(store).exports.add_export(NewExport("local", job_id, "csv", (), False))
     await store.samples.take_samples()
+    await store.gates.count_passes({("api", job_id): Passes(passed=1)})
     await execute(
         store,
         "insert into dead_letters (kind, job_id, seq, pipeline, code, message, state, created_at)"
@@ -74,7 +76,7 @@ async def traces_of(store: Store, job_id: int) -> dict[str, int]:
     left = {}
     for table in (
         "items", "ranges", "outcomes", "attempts", "counters", "keys", "streams", "dead_letters",
-        "decisions", "outbox", "turns", "samples", "rulings", "exports",
+        "decisions", "outbox", "turns", "samples", "rulings", "exports", "gate_uses",
     ):  # fmt: skip
         rows = await fetch(store, f"select 1 from {table} where job_id = :j", j=job_id)
         left[table] = len(rows)

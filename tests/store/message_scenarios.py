@@ -11,6 +11,7 @@ from holdfast.console import open_console
 from holdfast.errors import UserError
 from holdfast.model import Lane, SliceKind
 from holdfast.store import DeadMessage, NewItem, NewJob, NewStream, OutboxRow, Store
+from holdfast.store.messages import Filled
 from tests.store.checks import execute, fetch, filled_job
 from tests.store.scenarios import SCENARIOS, Scenario, drain, scenario
 from tests.store.upkeep_scenarios import simple_scenario
@@ -172,11 +173,11 @@ class AcceptRecords:
         return message_id
 
     async def act(store: Store, message_id: str) -> None:
-        async def fill(tx: Any) -> tuple[str, list[NewItem]]:
-            return "topic", [NewItem('{"n": 1}')]
+        async def fill(tx: Any) -> Filled:
+            new = NewJob(message_id, "standing", [], lane=Lane.EVENT, standing=True, topic="topic")
+            return Filled(new, [NewItem('{"n": 1}')], opens=True)
 
-        new = NewJob(message_id, "standing", [], lane=Lane.EVENT, standing=True)
-        await store.messages.accept_records(message_id, "orders", new, fill)
+        await store.messages.accept_records(message_id, "orders", fill)
 
     async def check(store: Store, message_id: str) -> None:
         sql = "select id from jobs where pipeline = :p and topic = 'topic'"

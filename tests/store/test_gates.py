@@ -8,11 +8,12 @@ from itertools import pairwise
 
 import pytest
 
+from holdfast.console import open_console
 from holdfast.pipeline import Gate
-from holdfast.store import Store, open_store
+from holdfast.store import DecisionRow, Store, open_store
 from holdfast.store.gates import Passes, Reservation, Want
 from holdfast.store.instants import seconds_between
-from tests.store.checks import execute, fetch
+from tests.store.checks import execute, fetch, make_job
 
 
 @pytest.fixture
@@ -178,12 +179,21 @@ async def test_throttles_lower_the_budget_and_the_list_shows_it(store: Store) ->
 
 async def test_passes_of_all_workers_are_added_up(store: Store, other_worker: Store) -> None:
     await store.gates.declare(Gate("api"))
-    await store.gates.count_passes({"api": Passes(3, 30.0, 2, 1.5, 1, 0)})
-    await other_worker.gates.count_passes({"api": Passes(4, 10.0, 0, 0.0, 0, 2)})
+    await store.gates.count_passes({("api", 0): Passes(3, 30.0, 2, 1.5, 1, 0)})
+    job_id = await make_job(store)
+    decisions = {job_id: [DecisionRow("concurrency at api", 4, 2, "throttled")]}
+    use = {("api", job_id): Passes(4, 10.0, 0, 0.0, 0, 2)}
+    await other_worker.gates.count_passes(use, "two", decisions)
     await execute(store, "insert into gate_minutes select 'api', 1, 9, 9, 9, 9, 9, 9")
     (gate,) = await store.gates.all()
     names = ("passed", "passed_units", "waits", "wait_seconds", "throttles", "failures")
     assert [gate[name] for name in names] == [7, 40.0, 2, 1.5, 1, 2]
+    (used,) = await store.gates.of_job(job_id, 10)
+    assert (used["gate"], used["passed"], used["failures"]) == ("api", 4, 2)
+    (decision,) = await open_console(store).jobs.decisions(job_id, 10)
+    assert (decision["what"], decision["became"]) == ("concurrency at api", 2)
+    await store.gates.count_passes({("b", 999): Passes(1)}, "two", {999: decisions[job_id]})
+    assert await store.gates.of_job(999, 10) == []  # deleted meanwhile
     await store.gates.forget_passes()
     assert len(await fetch(store, "select minute from gate_minutes")) <= 2
     assert (await store.gates.all())[0]["passed"] == 7

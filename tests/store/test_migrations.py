@@ -59,7 +59,7 @@ TABLES = {
     "secrets", "users", "tokens", "sessions", "login_links", "login_failures", "flags", "requests",
     "files", "exports", "operations", "samples",
     "stream_slices", "audit_pruning", "second_factors", "recovery_codes", "nonces",
-    "cache", "rulings", "gate_minutes", "adapters", "adapter_files",
+    "cache", "rulings", "gate_minutes", "gate_uses", "adapters", "adapter_files",
 }  # fmt: skip
 CORE_BRANCH = installed_branches()[:1]
 
@@ -78,7 +78,7 @@ async def _fill(url: str) -> None:
         await crash(store, crashing)
     await store.gates.declare(Gate("api", spacing=1.0, concurrency=2))
     await store.gates.reserve("api", "one", Want(1, 1, 60, 0.1, 30))
-    await store.gates.count_passes({"api": Passes(passed=1)})
+    await store.gates.count_passes({("api", job_id): Passes(passed=1)})
     await store.jobs.switch("pipeline:other", True, "tester")
     await store.workers.add_worker("one", "host", 1, [])
     await store.schedules.set_schedule("nightly", "demo", "0 3 * * *", "UTC", {}, FUTURE)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.store import Store
-from holdfast.store.driver import Transaction
+from holdfast.store.driver import Conflict, Transaction
 from holdfast.store.postgres import watch_peer
 
 POSTGRES = pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
@@ -81,3 +81,46 @@ def test_connection_on_this_machine_is_left_as_it_is() -> None:
     with socket.socket(socket.AF_UNIX) as near:
         watch_peer(near)
         assert near.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 0
+
+
+async def test_what_waits_for_the_commit_runs_once_although_the_transaction_ran_twice(
+    store: Store,
+) -> None:
+    calls: list[str] = []
+    tries = iter((Conflict("in the way"), None))
+
+    async def body(tx: Transaction) -> None:
+        tx.after_commit(lambda: calls.append("committed"))
+        if (conflict := next(tries)) is not None:
+            raise conflict
+        assert calls == []
+
+    await store.database.write("test", body)
+    assert calls == ["committed"]
+
+
+async def test_what_waits_for_the_commit_does_not_run_after_an_error(store: Store) -> None:
+    calls: list[str] = []
+
+    async def body(tx: Transaction) -> None:
+        tx.after_commit(lambda: calls.append("committed"))
+        raise ValueError("not today")
+
+    with pytest.raises(ValueError, match="not today"):
+        await store.database.write("test", body)
+    assert calls == []
+
+
+@POSTGRES
+async def test_connection_that_listened_goes_back_to_the_pool_without_listening(
+    store: Store,
+) -> None:
+    heard = asyncio.Event()
+    listening = asyncio.create_task(store.messages.listen(heard.set))
+    async with asyncio.timeout(30):
+        while not heard.is_set():
+            await store.database.driver.fetch("select pg_notify('holdfast_outbox', '')")
+    listening.cancel()
+    await asyncio.wait([listening])
+    async with store.database.driver.reading() as tx:
+        assert await tx.fetch("select pg_listening_channels()") == []

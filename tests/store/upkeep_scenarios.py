@@ -87,7 +87,7 @@ simple_scenario(
 )
 simple_scenario(
     "count_passes",
-    lambda store, name: store.gates.count_passes({name: Passes(passed=2, throttles=1)}),
+    lambda store, name: store.gates.count_passes({(name, 0): Passes(passed=2, throttles=1)}),
     *GATE,
     lambda store, name: store.gates.declare(Gate(name)),
 )

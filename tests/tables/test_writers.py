@@ -178,6 +178,12 @@ def test_jsonl_keeps_values_as_they_are(tmp_path: Path) -> None:
     assert orjson.loads(second) == dict.fromkeys(row) | {"a": "ä"}
 
 
+def test_json_is_one_array(tmp_path: Path) -> None:
+    rows = [{"a": "=1+1", "b": None}, {"a": "ä", "b": [1.5]}]
+    export(tmp_path / "out.json", rows, ["a", "b"])
+    assert orjson.loads((tmp_path / "out.json").read_bytes()) == rows
+
+
 def test_xlsx_keeps_text_as_text_and_numbers_as_numbers(tmp_path: Path) -> None:
     row = {
         "formula": "=1+1",
@@ -262,7 +268,7 @@ def test_no_rows_make_a_file_with_a_header(tmp_path: Path, format: str) -> None:
     elif format == "xlsx":
         assert xlsx_rows(path) == [["a", "b"]]
     else:
-        assert path.read_bytes() == b""
+        assert path.read_bytes() == (b"[]\n" if format == "json" else b"")
 
 
 @pytest.mark.parametrize("format", FORMATS)

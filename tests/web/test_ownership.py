@@ -16,8 +16,8 @@ from tests.web.site import Site
 STATUSES = [ItemStatus.DONE, ItemStatus.ERROR]
 PASSWORD = "correct horse"
 PAGES = [
-    "", "/head", "/charts", "/pending", "/errors", "/pace", "/streams", "/audit", "/items/1",
-    "/export", "/cancel", "/caps", "/reprocess", "/bulk?kind=reprocess&q=status:ERROR",
+    "", "/head", "/charts", "/pending", "/errors", "/pace", "/pace/charts", "/streams", "/audit",
+    "/items/1", "/export", "/cancel", "/caps", "/reprocess", "/bulk?kind=reprocess&q=status:ERROR",
 ]  # fmt: skip
 ORDERS = ["/pause", "/resume", "/cancel", "/kickoff", "/bulk", "/export", "/items/1/ruling"]
 

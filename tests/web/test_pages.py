@@ -20,8 +20,8 @@ from tests.web.site import Site
 STATUSES = [ItemStatus.DONE, ItemStatus.ERROR, ItemStatus.NOT_FOUND]
 JOB_PAGES = [
     "", "?q=status:ERROR", "?q=code:TIMEOUT", "?q=since:2020-01-01", "?q=row:3", "/charts", "/head",
-    "/pending", "/errors", "/pace", "/streams", "/audit", "/items/2", "/reprocess", "/cancel",
-    "/caps", "/export",
+    "/pending", "/errors", "/pace", "/pace/charts", "/streams", "/audit", "/items/2", "/reprocess",
+    "/cancel", "/caps", "/export",
 ]  # fmt: skip
 OTHERS = ["/new", "/account", "/operations", "/exports", "/charts?span=7d", "/figures"]
 

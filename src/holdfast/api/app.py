@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
@@ -127,6 +128,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         every(_CLEAN_UP_SECONDS, console.idempotency.forget_requests, log, "requests"),
         every(_CLEAN_UP_SECONDS, clear_leftovers, log, "leftovers"),
     ]
+    for name, look in getattr(app.state, "looks", ()):
+        loops.append(every(_LOOK_SECONDS, partial(look, parts), log, name))
     tasks = [asyncio.create_task(loop) for loop in loops]
     try:
         yield

@@ -33,11 +33,12 @@ class _ExportRoute(IdempotentRoute):
 
 router = APIRouter(tags=["exports"], route_class=_ExportRoute)
 
-Format = Literal["csv", "xlsx", "jsonl"]
+Format = Literal["csv", "xlsx", "jsonl", "json"]
 _MEDIA_TYPES = {
     "csv": "text/csv; charset=utf-8",
     "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     "jsonl": "application/x-ndjson",
+    "json": "application/json",
 }
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -16,7 +17,7 @@ from holdfast.api.downloads import Download, download_response
 from holdfast.api.flags import require_flag
 from holdfast.api.idempotency import IdempotentRoute, request_key
 from holdfast.api.identity import Operator, PartsOf, Someone, parts_of
-from holdfast.api.multipart import received_form, require_file
+from holdfast.api.multipart import Form, received_form, require_file
 from holdfast.api.problems import WrongType
 from holdfast.api.shapes import Id, Shape
 from holdfast.console.feature_flags import Flag
@@ -39,22 +40,19 @@ class _FileRoute(IdempotentRoute):
 
 router = APIRouter(prefix="/api/files", tags=["files"], route_class=_FileRoute)
 
+FILE_FIELDS = {
+    "file": {"type": "string", "format": "binary"},
+    "encoding": {"type": "string"},
+    "delimiter": {"type": "string"},
+    "sheet": {"type": "string"},
+    "headerRow": {"type": "integer", "description": HEADER_ROW},
+}
 FILE_FORM = {
     "requestBody": {
         "required": True,
         "content": {
             "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "required": ["file"],
-                    "properties": {
-                        "file": {"type": "string", "format": "binary"},
-                        "encoding": {"type": "string"},
-                        "delimiter": {"type": "string"},
-                        "sheet": {"type": "string"},
-                        "headerRow": {"type": "integer", "description": HEADER_ROW},
-                    },
-                }
+                "schema": {"type": "object", "required": ["file"], "properties": FILE_FIELDS}
             }
         },
     }
@@ -159,6 +157,19 @@ async def image(image_id: Id, request: Request, person: Someone, parts: PartsOf)
         cache="private, max-age=86400, immutable",  # a stored file never changes
     )
     return await download_response(parts.library.access.store, download, request)
+
+
+@asynccontextmanager
+async def received_file(request: Request, parts: Parts) -> AsyncIterator[Form]:
+    """A form with a file, for routes of extensions; `store_received` keeps it."""
+    await parts.flags.require(Flag.INGEST)
+    async with received_form(request, parts.library.access) as form:
+        yield form
+
+
+async def store_received(form: Form, person: Person, parts: Parts) -> StoredFile:
+    received, table = require_file(form), table_options(form.fields)
+    return (await parts.library.store(received, table, person.name))[0]
 
 
 def require_form(request: Request) -> None:

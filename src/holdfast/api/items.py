@@ -65,7 +65,7 @@ class ItemShape(Shape):
     error_message: str | None
     attempts: int
     locked_by: str | None = Field(description="The worker that is processing it.")
-    job_type: str = Field(description="The job's pipeline.", examples=["prices"])
+    pipeline: str = Field(examples=["prices"])
     updated_at: datetime | None
 
 
@@ -238,7 +238,7 @@ def _status_of(item: dict[str, Any], job: Job) -> tuple[ItemStatus, str | None, 
     return status, item["error_code"], item["error_message"]
 
 
-def item_shape(item: ItemView, job_type: str, row: dict[str, Any]) -> ItemShape:
+def item_shape(item: ItemView, pipeline: str, row: dict[str, Any]) -> ItemShape:
     return ItemShape(
         seq=item.seq,
         status=item.status,
@@ -249,7 +249,7 @@ def item_shape(item: ItemView, job_type: str, row: dict[str, Any]) -> ItemShape:
         error_message=item.error_message,
         attempts=item.attempts,
         locked_by=item.worker,
-        job_type=job_type,
+        pipeline=pipeline,
         updated_at=item.updated_at,
     )
 

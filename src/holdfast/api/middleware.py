@@ -188,9 +188,23 @@ class RequestLimits:
         # Only forms are streamed to disk; any other body is read into memory.
         kind = Headers(scope=scope).get("content-type", "").lower()
         is_form = kind.startswith("multipart/form-data")
-        if scope["path"] in _UPLOADS and scope["method"] == "POST" and is_form:
+        if is_form and scope["method"] == "POST" and _takes_file(scope):
             return self._max_upload_bytes + _FORM_BYTES, self._max_upload_bytes
         return self._max_body_bytes, self._max_body_bytes
+
+
+def _takes_file(scope: Scope) -> bool:
+    """Whether the route streams a form to disk; extensions have such routes too."""
+    state = getattr(scope.get("app"), "state", None)
+    added: tuple[str, ...] = getattr(state, "uploads", ())
+    return any(_fits(scope["path"], path) for path in (*_UPLOADS, *added))
+
+
+def _fits(path: str, template: str) -> bool:
+    given, wanted = path.split("/"), template.split("/")
+    return len(given) == len(wanted) and all(
+        part == named or named.startswith("{") for part, named in zip(given, wanted, strict=True)
+    )
 
 
 def _two_lengths() -> ASGIApp:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -9,15 +10,17 @@ from fastapi import APIRouter, Query, Request
 from pydantic import Field
 
 from holdfast.api.cursors import Cursors
+from holdfast.api.dependencies import Parts
+from holdfast.api.exports import Format
 from holdfast.api.idempotency import IdempotentRoute, request_key
 from holdfast.api.identity import Operator, PartsOf, Someone, parts_of
 from holdfast.api.shapes import Id, Shape, Text
 from holdfast.console.bulk import MOST_JOBS, BulkRequest
 from holdfast.console.item_filters import in_utc
 from holdfast.console.items import ItemFilter
-from holdfast.console.operations import Operation
+from holdfast.console.operations import NewOperation, Operation
 from holdfast.console.person import Person
-from holdfast.model import ItemStatus, JobState
+from holdfast.model import ItemStatus, JobState, Json
 
 
 class _OperationRoute(IdempotentRoute):
@@ -58,7 +61,7 @@ class NewOperationBody(Shape):
     )
     include_permanent: bool = Field(default=False, description="Include permanent errors.")
     items_per_second: float | None = Field(default=None, gt=0, le=1_000_000)
-    format: Literal["csv", "xlsx", "jsonl"] = "csv"
+    format: Format = "csv"
     with_input: bool = False
     reason: Text = ""
 
@@ -165,3 +168,23 @@ async def cancel(operation_id: Id, person: Operator, parts: PartsOf) -> Operatio
 def operation_shape(operation: Operation) -> OperationShape:
     fields = {name: getattr(operation, name) for name in OperationShape.model_fields}
     return OperationShape(**fields | {"target": dict(operation.target)})
+
+
+async def decide_in_bulk(
+    criteria: Json, counts: Mapping[int, int], reason: str, person: Person, parts: Parts
+) -> OperationShape:
+    """For routes of extensions: an operation that decides what `Pipeline.proposals` proposes for
+    the criteria, in jobs with this many items each."""
+    target = {"criteria": criteria, "reason": reason}
+    expected = sum(counts.values())
+    new = NewOperation(person.name, "decide", target, list(counts), expected)
+    operations = parts.console.operations
+    return operation_shape(await operations.operation(await operations.add(new)))
+
+
+async def export_jobs(
+    job_ids: Sequence[int], format: Format, person: Person, parts: Parts
+) -> OperationShape:
+    """For routes of extensions: one export of each job."""
+    request = BulkRequest("export", job_ids=job_ids, format=format)
+    return operation_shape(await parts.bulk.start(request, person))

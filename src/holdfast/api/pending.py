@@ -29,7 +29,7 @@ router = APIRouter(prefix="/api/pending", tags=["items"])
 class PendingItem(Shape):
     job_id: int
     job_name: str
-    job_type: str = Field(description="The job's pipeline.")
+    pipeline: str
     job_progress: float | None = Field(description="Finished share of the job's items, 0 to 1.")
     owner_id: str
     seq: int
@@ -58,7 +58,7 @@ async def index(
     statuses: Statuses = "PENDING,PROCESSING",
     status: Annotated[str, Query(include_in_schema=False)] = "",
     user_id: Annotated[Literal["me", "all"], Query(alias="userId")] = "me",
-    job_type: Annotated[str | None, Query(alias="jobType", max_length=200)] = None,
+    pipeline: Annotated[str | None, Query(max_length=200)] = None,
     job_id: Annotated[Id | None, Query(alias="jobId")] = None,
     since: From = None,
     until: To = None,
@@ -69,7 +69,7 @@ async def index(
 ) -> PendingList:
     """The longest waiting first. `userId=all` is for users who can see all jobs."""
     refuse_offsets(page, sort)
-    scope = PendingScope(_owner(person, user_id), job_type, job_id)
+    scope = PendingScope(_owner(person, user_id), pipeline, job_id)
     filter = ItemFilter(_open_only(status or statuses), None, in_utc(since), in_utc(until))
     cursors = Cursors(parts.secret, "pending", person.name, pending_shown(scope, filter))
     found = await parts.item_lists.pending(scope, filter, cursors.read(after), page_size)
@@ -110,7 +110,7 @@ async def _shapes(page: ItemPage, parts: Parts) -> list[PendingItem]:
             PendingItem(
                 job_id=item.job_id,
                 job_name=job.name,
-                job_type=job.pipeline,
+                pipeline=job.pipeline,
                 job_progress=job.progress,
                 owner_id=job.owner_id,
                 seq=item.seq,

@@ -47,6 +47,7 @@ class JobShape(Shape):
             "example": {
                 "id": 12,
                 "pipeline": "prices",
+                "jobType": "CSV",
                 "name": "products.csv",
                 "state": "RUNNING",
                 "standing": False,
@@ -80,6 +81,9 @@ class JobShape(Shape):
 
     id: int
     pipeline: str
+    job_type: str | None = Field(
+        description="`CSV` for a job over a table, `IMAGE` over images; null for other sources."
+    )
     name: str
     state: str
     standing: bool = Field(description="Accepts records at any time and does not end.")

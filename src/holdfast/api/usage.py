@@ -18,6 +18,7 @@ class AmountsShape(Shape):
     bytes: int = Field(description="Bytes of stored files and exports.")
     exports: int
     jobs: int = Field(description="Unfinished jobs.")
+    items: int = Field(description="Open items of unfinished jobs.")
     tokens: int = Field(description="Valid tokens.")
 
 

@@ -26,6 +26,7 @@ def limits_of(settings: Settings) -> Amounts:
         bytes=settings.quota_bytes,
         exports=settings.quota_exports,
         jobs=settings.quota_jobs,
+        items=settings.quota_items,
         tokens=settings.quota_tokens,
     )
 

@@ -17,13 +17,11 @@ from holdfast.cli.adapter_places import open_place
 from holdfast.cli.composition import (
     deletions_of,
     discover_limits,
-    file_access,
     ingest_bounds,
     metrics_of,
-    open_bucket,
-    table_limits,
     worker_options,
 )
+from holdfast.cli.file_composition import file_library
 from holdfast.cli.opening import backlog_bounds, opened_store
 from holdfast.cli.served_flags import extensions_of, served_flags
 from holdfast.cli.supervisor import worker_name
@@ -33,7 +31,6 @@ from holdfast.console.adapter_scans import AdapterScans
 from holdfast.console.bulk import Bulk
 from holdfast.console.export_writer import ExportWriter
 from holdfast.console.feature_flags import FeatureFlags
-from holdfast.console.file_imports import FileImports, bucket_places
 from holdfast.console.file_leftovers import FileLeftovers
 from holdfast.console.file_library import FileLibrary
 from holdfast.console.item_lists import ItemLists
@@ -62,8 +59,7 @@ async def opened_parts(
         clock, rng, log = SystemClock(), system_random(), structlog.get_logger()
         walk = WalkParts(store, discover_limits(settings), clock, rng, metrics, log)
         backpressure = Backpressure(store, backlog_bounds(settings), clock, metrics)
-        access = file_access(settings)
-        library = FileLibrary(console, access, _file_imports(settings), table_limits(settings))
+        library = file_library(settings, console)
         flags = FeatureFlags(console, served_flags(settings, extensions_of(pipelines)))
         new_worker = _worker_factory(settings, pipelines, walk)
         new_jobs = NewJobs(console, pipelines, library, flags, backpressure, new_worker, log)
@@ -126,15 +122,6 @@ def _runners(
         operations=OperationRunner(console, pipelines, limits, worker_name, walk.log),
         exports=ExportWriter(console, access, worker_name, walk.clock, walk.log),
         leftovers=FileLeftovers(console, access, name, walk.log),
-    )
-
-
-def _file_imports(settings: Settings) -> FileImports:
-    return FileImports(
-        settings.file_roots,
-        bucket_places(settings.file_buckets or ""),
-        partial(open_bucket, settings),
-        settings.max_upload_bytes,
     )
 
 

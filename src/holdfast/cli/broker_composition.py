@@ -5,20 +5,28 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from functools import cache, partial
 from typing import Any
 
 from holdfast.cli.composition import open_bucket
 from holdfast.cli.served_flags import extensions_of, served_flags
-from holdfast.clock import SystemClock, system_random
-from holdfast.consumers import ConsumerTools, QueueConsumer, Topic
+from holdfast.clock import Clock, SystemClock, system_random
+from holdfast.consumers import (
+    BadMessage,
+    ConsumerTools,
+    Incoming,
+    QueueConsumer,
+    Topic,
+    Trust,
+)
 from holdfast.engine.adding import Adding
 from holdfast.engine.control import Control
 from holdfast.engine.flag_values import FlagValues
 from holdfast.engine.record.pages import new_item
 from holdfast.engine.worker import WorkerOptions
-from holdfast.errors import BrokerGone, UserError
+from holdfast.errors import BrokerGone, NotAllowed, UserError
 from holdfast.extension import installed
 from holdfast.messaging.broker import Broker, open_broker
 from holdfast.messaging.broker_turns import BrokerTurns, TurnLimits, TurnParts
@@ -32,7 +40,8 @@ from holdfast.observe.health import Check
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline, Tx
 from holdfast.settings import Settings
-from holdfast.store import NewItem, Store
+from holdfast.store import NewJob, Store
+from holdfast.store.messages import Filled
 from holdfast.tasks import end_tasks
 
 
@@ -63,9 +72,7 @@ async def broker_turns(
 ) -> AsyncIterator[tuple[BrokerTurns, Broker]]:
     async with opened_broker(settings, log) as broker:
         control = Control(store, settings.owner, log)
-        days = settings.retain_inbox_days
-        memory = None if days is None else timedelta(days=days)
-        trust = MessageTrust(settings.message_key, settings.message_signatures, memory)
+        trust = message_trust(settings)
         adding = Adding(store, pipelines, settings.max_input_bytes, log)
         parts = TurnParts(
             store,
@@ -123,7 +130,18 @@ def consumers_of(
         return ()
     part = installed()[pipeline.extension].load("consumers") or ()
     if callable(part):
-        part = part(ConsumerTools(pipeline, flags.get, fetching(settings), SystemClock(), log))
+        clock = SystemClock()
+        part = part(
+            ConsumerTools(
+                pipeline,
+                flags.get,
+                fetching(settings),
+                clock,
+                log,
+                settings.owner,
+                trusting(settings, clock),
+            )
+        )
     return tuple(part)
 
 
@@ -154,15 +172,50 @@ def accepting(
     standing = Control(store, spec.owner or settings.owner, log).standing_job(pipeline, {})
 
     async def accept(message_id: str | None, queue: str, fill: Fill) -> bool:
-        async def items(tx: Tx) -> tuple[str, list[NewItem]]:
-            filled = await fill(tx) or ()
-            topic = filled if isinstance(filled, Topic) else Topic("", filled)
+        async def filled(tx: Tx) -> Filled:
+            result = await fill(tx) or ()
+            topic = result if isinstance(result, Topic) else Topic("", result)
             limit = settings.max_input_bytes
-            return topic.name, [new_item(pipeline, record, limit) for record in topic.records]
+            items = [new_item(pipeline, record, limit) for record in topic.records]
+            return Filled(_job_of(standing, topic), items, opens=isinstance(result, Topic))
 
-        return await store.messages.accept_records(message_id, queue, standing, items)
+        return await store.messages.accept_records(message_id, queue, filled)
 
     return accept
+
+
+def _job_of(standing: NewJob, topic: Topic) -> NewJob:
+    return replace(
+        standing,
+        topic=topic.name,
+        name=f"{standing.name} {topic.name}".strip(),
+        owner_id=topic.owner or standing.owner_id,
+    )
+
+
+def message_trust(settings: Settings) -> MessageTrust:
+    days = settings.retain_inbox_days
+    memory = None if days is None else timedelta(days=days)
+    return MessageTrust(settings.message_key, settings.message_signatures, memory)
+
+
+def trusting(settings: Settings, clock: Clock) -> Trust:
+    """What the consumers of extensions check messages with."""
+    trust = message_trust(settings)
+
+    def check(
+        message: Incoming, signature: str | None, owner: str | None, created_at: datetime | None
+    ) -> None:
+        try:
+            trust.check(message.body, signature, owner)
+            if signature is not None and created_at is None:
+                raise NotAllowed("the signed message does not say when it was created")
+            if signature is not None and created_at is not None:
+                trust.check_age(created_at, clock.now())
+        except NotAllowed as error:
+            raise BadMessage(error.message, "NOT_ALLOWED") from None
+
+    return check
 
 
 async def keep_dead_letters(broker: Broker, store: Store, log: Any) -> None:

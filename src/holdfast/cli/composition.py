@@ -211,7 +211,8 @@ def open_bucket(settings: Settings, bucket: str, prefix: str = "") -> BucketStor
 
 
 def deleter_of(settings: Settings, store: Store, log: Any) -> Deleter:
-    return Deleter(store, _file_store(settings).delete, log)
+    files = _file_store(settings)
+    return Deleter(store, files.delete, log, files.list)
 
 
 def deletions_of(settings: Settings, console: Console, log: Any) -> Deletions:

@@ -11,7 +11,7 @@ from holdfast.cli.opening import ensure_schema, opened_store, run_async
 from holdfast.cli.supervisor import worker_name
 from holdfast.clock import SystemClock, system_random
 from holdfast.engine.control import Control
-from holdfast.engine.dry_discovery import DryDiscovery, DryLimits, DrySource
+from holdfast.engine.dry_discovery import DryDiscovery, DryLimits, DrySource, dry_options
 from holdfast.engine.worker import Worker, WorkerParts
 from holdfast.model import Job, JobState, Lane, Standing
 from holdfast.observe.metrics import Metrics
@@ -60,5 +60,6 @@ async def _walk(
         Metrics(),
         structlog.get_logger(),
     )
-    worker = Worker(parts, {pipeline.name: pipeline}, worker_options(settings, None, True))
+    own = dry_options(worker_options(settings, None, True))
+    worker = Worker(parts, {pipeline.name: pipeline}, own)
     return await DryDiscovery(store, pipeline, job, limits).run(worker, start.sources)

@@ -11,7 +11,7 @@ import typer
 from holdfast.cli.arguments import HEALTH_PORT
 from holdfast.cli.composition import broker_awaited, serving_health, store_checks
 from holdfast.cli.opening import opened_store, run_async, settings_from_environment, wait_for_schema
-from holdfast.cli.signals import run_until_signalled
+from holdfast.cli.signals import run_until_signalled, stop_with_supervisor
 from holdfast.clock import system_random
 from holdfast.engine.upkeep import every
 from holdfast.observe.metrics import Metrics
@@ -25,19 +25,24 @@ def register(app: typer.Typer) -> None:
     app.command("relay")(relay)
 
 
-def relay(health_port: int | None = HEALTH_PORT) -> None:
+def relay(
+    health_port: int | None = HEALTH_PORT,
+    supervised: bool = typer.Option(False, "--supervised", hidden=True),
+) -> None:
     """Send the messages in the outbox to the broker, and store its dead letters.
 
     A fleet needs at least one relay; any number may run. The messages of a job are sent by one
     relay at a time, in order. Needs HOLDFAST_BROKER_URL.
     """
     settings = settings_from_environment()
-    port = settings.health_port if health_port is None else health_port
+    # When supervised, it shares its environment with the server, but cannot share its port.
+    default = None if supervised else settings.health_port
+    port = default if health_port is None else health_port
     wait_for_schema(settings, port)
-    run_async(_relay(settings, port))
+    run_async(_relay(settings, port, supervised))
 
 
-async def _relay(settings: Settings, port: int | None) -> None:
+async def _relay(settings: Settings, port: int | None, supervised: bool) -> None:
     from holdfast.cli import broker_composition as parts
     from holdfast.messaging.relay import Relay
 
@@ -64,6 +69,9 @@ async def _relay(settings: Settings, port: int | None) -> None:
         async def stop() -> None:
             relaying.stop()
 
-        await run_until_signalled(relaying.run(), drain, stop, "Relaying.")
+        if supervised:
+            stop_with_supervisor(asyncio.get_running_loop(), relaying.stop)
+        ready = None if supervised else "Relaying."
+        await run_until_signalled(relaying.run(), drain, stop, ready)
         await end_tasks(beside)
         raise_failure(beside)

@@ -12,6 +12,7 @@ import typer
 from holdfast.cli.arguments import OPTION, PIPELINE, parse_columns, parse_options
 from holdfast.cli.opening import ensure_schema, run_async, settings_from_environment
 from holdfast.cli.pipelines import load_pipeline
+from holdfast.cli.run_images import are_images
 from holdfast.cli.run_job import JobRun, Request, open_table
 from holdfast.cli.run_planned import PlannedRun, run_planned
 from holdfast.engine.control import Caps
@@ -28,10 +29,11 @@ def register(app: typer.Typer) -> None:
 
 def run(
     pipeline: str = PIPELINE,
-    input: Path | None = typer.Argument(
+    inputs: list[Path] | None = typer.Argument(
         None,
-        metavar="[INPUT]",
-        help="CSV, TSV, XLSX or JSON Lines file; omit it if the pipeline discovers its records.",
+        metavar="[INPUT]...",
+        help="CSV, TSV, XLSX or JSON Lines file, images, or a zip of images; omit it if the "
+        "pipeline discovers its records.",
     ),
     out: Path | None = typer.Option(
         None, "--out", help="Write the results to this .csv, .xlsx or .jsonl file."
@@ -85,10 +87,12 @@ def run(
     """
     settings = settings_from_environment()
     recipe = load_pipeline(pipeline, settings)
+    given = inputs or []
+    images = given if given and are_images(given) else []
     request = Request(
         reference=pipeline,
         pipeline=recipe,
-        input=input,
+        input=given[0] if given and not images else None,
         out=out,
         new=new,
         work=work,
@@ -103,6 +107,7 @@ def run(
         options=checked_options(recipe.name, recipe.options, parse_options(option)),
         caps=Caps(max_items, max_per_source),
         take_over=take_over,
+        images=images,
     )
     raise typer.Exit(run_request(settings, request))
 
@@ -130,13 +135,14 @@ def run_request(settings: Settings, request: Request) -> int:
 
 def _check_request(request: Request) -> None:
     pipeline = request.pipeline
-    if request.input is None and not pipeline.discovers:
+    has_input = request.input is not None or bool(request.images)
+    if not has_input and not pipeline.discovers:
         raise UserError(
             f"the pipeline {pipeline.name} needs an input file",
             f"Use `holdfast run {request.reference} INPUT.csv`, or give the pipeline a `discover` "
             "method.",
         )
-    if pipeline.plans and (request.input is not None or request.out is not None):
+    if pipeline.plans and (has_input or request.out is not None):
         raise UserError(
             f"the pipeline {pipeline.name} plans its own jobs and accepts neither an input nor "
             "--out",

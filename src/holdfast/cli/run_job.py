@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from holdfast.cli.opening import opened_store
 from holdfast.cli.output import errors, reason_text
 from holdfast.cli.pipelines import path_of
 from holdfast.cli.progress import Progress
+from holdfast.cli.run_images import ImageInput
 from holdfast.cli.run_summary import print_detected, print_summary
 from holdfast.cli.supervisor import reap_dead_workers, worker_name
 from holdfast.clock import SystemClock, system_random
@@ -64,6 +65,7 @@ class Request:
     options: dict[str, Any]
     caps: Caps = NO_CAPS
     take_over: bool = False
+    images: Sequence[Path] = ()  # instead of an input
 
 
 def open_table(path: Path, table: Mapping[str, Any], settings: Settings) -> TableFile:
@@ -75,6 +77,7 @@ class JobRun:
         self._settings = settings
         self._request = request
         self._file = file
+        self._images = ImageInput(settings, request.images) if request.images else None
         self._clock = SystemClock()
         self._log = structlog.get_logger()
         self._name = worker_name()
@@ -128,7 +131,11 @@ class JobRun:
             await self._continue(store, job_id)
             return job_id
         only_first = job_id is None and not self._request.new
-        job_id = await self._start(Control(store, self._settings.owner, self._log), only_first)
+        control = Control(store, self._settings.owner, self._log)
+        if self._images is not None:
+            job_id = await self._start_images(store, control, self._images, only_first)
+        else:
+            job_id = await self._start(control, only_first)
         errors.print(f"Job {job_id}.")
         return job_id
 
@@ -157,6 +164,23 @@ class JobRun:
         )
         return await control.start_upload(upload, only_first)
 
+    async def _start_images(
+        self, store: Store, control: Control, images: ImageInput, only_first: bool
+    ) -> int:
+        request, file = self._request, await images.stored(store)
+        errors.print(f"{images.name}: one item for each image", markup=False)
+        upload = NewUpload(
+            pipeline=request.pipeline,
+            name=images.name,
+            reference=file.key,
+            key=self._key(),
+            options=request.options,
+            caps=request.caps,
+            origin=Origin(file_id=file.id, by_admin=True),
+            images=True,
+        )
+        return await control.start_upload(upload, only_first)
+
     def _plan_reading(self) -> dict[str, Any]:
         """How the file will be read, shown before its job is created."""
         assert self._file is not None
@@ -177,6 +201,8 @@ class JobRun:
         return True
 
     def _key(self) -> str:
+        if self._images is not None:
+            return self._images.key()
         if self._request.input is None:
             return discovery_key(self._request.pipeline, self._request.options)
         return content_key(self._request.input)
@@ -248,15 +274,23 @@ class JobRun:
 
     async def _ingest(self, store: Store, job_id: int) -> None:
         """Reads the rows of the file in. Other sources are read by the workers."""
-        if self._file is None:
-            return
+        if self._images is not None:
+            file_id = (await store.reads.job(job_id)).file_id
+            async with self._images.opened(store, file_id) as path:
+                await self._take_in(
+                    store, job_id, open_table(path, {"marks_bad_rows": True}, self._settings)
+                )
+        elif self._file is not None:
+            await self._take_in(store, job_id, self._file)
+
+    async def _take_in(self, store: Store, job_id: int, file: TableFile) -> None:
         limits, rng = discover_limits(self._settings), system_random()
         walk = WalkParts(store, limits, self._clock, rng, Metrics(), self._log)
         parts = UploadParts(walk, ingest_bounds(self._settings))
         pipeline, stopped = self._request.pipeline, self._foreground.stopped
-        upload = Upload(parts, self._name, job_id, pipeline, self._file, stopped)
+        upload = Upload(parts, self._name, job_id, pipeline, file, stopped)
         await upload.take_in()
-        for problem, count in sorted(self._file.problems.items()):
+        for problem, count in sorted(file.problems.items()):
             errors.print(f"  {problem}: {count:,}", markup=False)
         if upload.failed is not None:
             raise InputError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +18,7 @@ import typer
 
 from holdfast.cli.arguments import HOST, OFFERED_PIPELINES
 from holdfast.cli.composition import file_access
+from holdfast.cli.demo_messages import DemoMessages
 from holdfast.cli.opening import opened_store, run_async, settings_from_environment, wait_for_schema
 from holdfast.cli.output import errors
 from holdfast.cli.pipelines import load_all
@@ -65,6 +66,8 @@ def up(
 ) -> None:
     """Run everything on this host: pages, API, timers and workers. Prints a login link.
 
+    With HOLDFAST_BROKER_URL set, it runs a relay too.
+
     Ctrl-C stops all of it cleanly; processes that die are restarted.
     """
     references = list(pipelines or [])
@@ -86,8 +89,14 @@ def _prepare_demo(wanted: int) -> int:
     os.environ.setdefault("HOLDFAST_LOG_LEVEL", "error")  # the demo servers fail on purpose
     os.environ["HOLDFAST_ALLOW_PRIVATE_ADDRESSES"] = "true"
     os.environ["DEMO_WORLD_URL"] = f"http://127.0.0.1:{world_port}"
+    folder = Path(os.environ["HOLDFAST_DATA_DIR"]).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
     for name, part in demo_parts().items():
-        os.environ.update(part.environment(f"http://127.0.0.1:{world_port}/{name}"))
+        url = f"http://127.0.0.1:{world_port}/{name}"
+        os.environ.update(part.environment(url))
+        for setting, (file, text) in part.files(url).items():
+            (folder / file).write_text(text)
+            os.environ[setting] = str(folder / file)
     return world_port
 
 
@@ -120,6 +129,9 @@ async def _run(
     if references:
         timers = ["holdfast", "timers", *references, "--supervised"]
         children.append(Service("timers", timers, clock, log))
+    if settings.broker_url is not None:
+        relay = ["holdfast", "relay", "--supervised"]
+        children.append(Service("the relay", relay, clock, log))
     if world_port is not None:
         world = ["holdfast.demo.world", str(world_port)]
         children.append(Service("the demo servers", world, clock, log))
@@ -161,9 +173,19 @@ async def _fill(store: Store, loaded: dict[str, Pipeline], settings: Settings, l
         content = path.read_bytes()
         await uploads.start(loaded["prices"], path.name, content, list(_DEMO_NAMES), table, {})
         await control.start_discovery(loaded["catalogue"], {})
+    await _switch_on(store, loaded.values())
     for name, part in demo_parts().items():
         upload = partial(uploads.start_csv, loaded[name])
-        await part.fill(Sample(control, loaded[name], store.fetch, upload))
+        messages = DemoMessages(store, settings, loaded[name], log)
+        await part.fill(Sample(control, loaded[name], store.fetch, upload, messages.take))
+
+
+async def _switch_on(store: Store, pipelines: Iterable[Pipeline]) -> None:
+    """What is off after installation is on in the demo, unless a person has decided."""
+    decided = await store.flags.all()
+    for pipeline in pipelines:
+        if pipeline.enabled_by is not None and pipeline.enabled_by not in decided:
+            await store.flags.set_flag(pipeline.enabled_by, True, "admin")
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ def work(
     if not supervised:
         names = ", ".join(sorted(loaded))
         errors.print(f"Working on {names}. Press Ctrl-C to stop.", markup=False)
-    _collect_garbage_less_often()
+    collect_garbage_less_often()
     wanted = _Work(name or worker_name(), job, until_idle, supervised, health_port)
     run_async(_work_and_exit(settings, loaded, wanted))
 
@@ -107,7 +107,7 @@ async def _supervise(settings: Settings, setup: WorkerSetup, count: int) -> None
             await run_until_signalled(supervisor.run(), drain, supervisor.stop, message)
 
 
-def _collect_garbage_less_often() -> None:
+def collect_garbage_less_often() -> None:
     """A worker creates and drops rows by the thousand, and hardly any reference cycles. With
     Python's defaults, looking for cycles took an eighth of a worker's time in a backfill."""
     gc.freeze()

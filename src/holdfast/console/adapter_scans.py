@@ -178,7 +178,12 @@ class _Scan:
             key=file.sha256,
             table=await library.plan(file, pipeline.inputs, {}, {}),
             options=adapter.options,
-            origin=Origin(None, file.id, most_open=scans.console.quotas.limits.jobs),
+            origin=Origin(
+                None,
+                file.id,
+                most_open=scans.console.quotas.limits.jobs,
+                most_items=scans.console.quotas.limits.items,
+            ),
             images=file.kind == IMAGE_LIST,
         )
         control = Control(scans.console.store, adapter.owner, scans.log)

@@ -13,7 +13,9 @@ from holdfast.store.audit import add_audit
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Transaction
 
+_ADAPTERS = ("delete_adapter_files_of_user", "delete_adapters_of_user")
 _OF_USER = (
+    *_ADAPTERS,
     "delete_sessions_of_user",
     "delete_links_of_user",
     "delete_tokens_of_user",
@@ -55,6 +57,8 @@ class DeletionRows:
     @verb
     async def mark_user(self, tx: Transaction, name: str, actor: str) -> None:
         if await tx.take("mark_user", {"name": name}):
+            for query in _ADAPTERS:  # at once: they would make further jobs
+                await tx.run(query, {"name": name})
             await add_audit(tx, actor, "user.deleting", None, name)
 
     async def deleting_users(self) -> list[str]:

@@ -13,7 +13,7 @@ from holdfast.console.value_search import Value
 from holdfast.errors import UserError
 from holdfast.store.idempotency import RequestKey
 
-FORMATS = {"xlsx": "Excel (XLSX)", "csv": "CSV", "jsonl": "JSON lines"}
+FORMATS = {"xlsx": "Excel (XLSX)", "csv": "CSV", "jsonl": "JSON lines", "json": "JSON"}
 
 
 @dataclass(frozen=True, slots=True)

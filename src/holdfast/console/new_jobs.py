@@ -98,6 +98,7 @@ class NewJobs:
                 by_admin=person.is_admin,
                 take_over=request.take_over,
                 most_open=self.console.quotas.limits.jobs,
+                most_items=self.console.quotas.limits.items,
             )
             return await control.start_discovery(
                 pipeline, request.options, caps=request.caps, origin=origin
@@ -111,7 +112,11 @@ class NewJobs:
             options=request.options,
             caps=request.caps,
             origin=Origin(
-                request.ip, file.id, request.key, most_open=self.console.quotas.limits.jobs
+                request.ip,
+                file.id,
+                request.key,
+                most_open=self.console.quotas.limits.jobs,
+                most_items=self.console.quotas.limits.items,
             ),
             images=file.kind == IMAGE_LIST,
         )

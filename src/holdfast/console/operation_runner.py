@@ -34,6 +34,7 @@ from holdfast.store.reprocess import Candidate, Fits
 NARROWING = ("code", "since", "until", "values", "rulings")
 _LEASE_SECONDS = 60.0
 _CHUNK = 500
+_DECISIONS = 50  # written in one transaction
 _AT_ONCE = 20
 
 
@@ -132,6 +133,7 @@ class OperationRunner:
             "export": self._export,
             "skip": self._skip,
             "reprocess": self._reprocess,
+            "decide": self._decide,
         }
         return await kinds[hold.operation.kind](hold, job_id, number)
 
@@ -186,6 +188,23 @@ class OperationRunner:
             return await self._console.operations.reprocess(hold, job_id, chunk, fits)
 
         return await self._every_chunk(hold, job, number, by_status, filter, step)
+
+    async def _decide(self, hold: Hold, job_id: int, number: int) -> Hold:
+        """What the pipeline proposes for the criteria, chunk by chunk."""
+        job = await self._store.reads.job(job_id)
+        pipeline = self._pipelines[job.pipeline]
+        criteria = hold.operation.target["criteria"]
+        while not self._stopped.is_set():
+            after = (hold.operation.position or {}).get("after", 0)
+            proposals = await pipeline.proposals(
+                self._store.fetch, job, criteria, after, _DECISIONS
+            )
+            if not proposals:
+                break
+            position = {"job": number, "after": proposals[-1].seq}
+            operations = self._console.operations
+            hold = await operations.decide(hold, job, proposals, position, pipeline.ruling)
+        return hold
 
     async def _every_chunk(
         self,

@@ -13,8 +13,10 @@ import orjson
 from holdfast.console.exports import NewExport, insert_export
 from holdfast.console.items import ItemFilter
 from holdfast.console.quotas import NO_LIMITS, Amounts, require_room
+from holdfast.console.rulings import Hook, rule_if_free
 from holdfast.errors import LeaseLost, NotThere, UnfitState
-from holdfast.model import ItemStatus
+from holdfast.model import ItemStatus, Job
+from holdfast.rulings import Proposal
 from holdfast.store.audit import add_audit
 from holdfast.store.chunks import EARLIEST, LATEST, FinishedItems, FreeRanges, NamedItems
 from holdfast.store.database import Database, verb
@@ -30,7 +32,7 @@ _COUNT_LIMIT = 100_000
 @dataclass(frozen=True, slots=True)
 class NewOperation:
     owner_id: str
-    kind: str  # reprocess, skip, cancel, export
+    kind: str  # reprocess, skip, cancel, export, decide
     target: Mapping[str, Any]  # filter and options of the request
     job_ids: Sequence[int]
     expected_count: int
@@ -189,6 +191,24 @@ class Operations:
         step = await skip(tx, job_id, chunk.items, reason)
         position = chunk.position_after(step.next)
         return await _step(tx, hold, position, step.skipped, step.left, hold.operation.result)
+
+    @verb("decide_step")
+    async def decide(
+        self,
+        tx: Transaction,
+        hold: Hold,
+        job: Job,
+        proposals: Sequence[Proposal],
+        position: Mapping[str, Any],
+        hook: Hook | None,
+    ) -> Hold:
+        """Writes decisions about items that nobody has decided about."""
+        operation = hold.operation
+        reason = str(operation.target.get("reason") or "")
+        done = 0
+        for proposal in proposals:
+            done += await rule_if_free(tx, job, proposal, reason, operation.owner_id, hook)
+        return await _step(tx, hold, position, done, len(proposals) - done, operation.result)
 
     async def count(self, job_id: int, status: ItemStatus, filter: ItemFilter) -> int:
         """How many match, exactly up to a hundred thousand."""

@@ -1,4 +1,4 @@
-"""How much one owner may have: files, bytes, exports, unfinished jobs, tokens."""
+"""How much one owner may have: files, bytes, exports, unfinished jobs, open items, tokens."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ _WORDS = {
     "bytes": ("bytes of files and exports", "QUOTA_BYTES"),
     "exports": ("exports", "QUOTA_EXPORTS"),
     "jobs": ("unfinished jobs", "QUOTA_JOBS"),
+    "items": ("open items", "QUOTA_ITEMS"),
     "tokens": ("live tokens", "QUOTA_TOKENS"),
 }
 
@@ -26,6 +27,7 @@ class Amounts:
     bytes: int
     exports: int
     jobs: int
+    items: int
     tokens: int
 
     def refuse_beyond(self, used: Amounts, more: dict[str, int]) -> None:
@@ -39,7 +41,7 @@ class Amounts:
                 )
 
 
-NO_LIMITS = Amounts(*[2**62] * 5)
+NO_LIMITS = Amounts(*[2**62] * 6)
 
 
 class Quotas:

@@ -11,7 +11,14 @@ import orjson
 
 from holdfast.errors import NotThere, UserError
 from holdfast.model import ItemStatus, Job
-from holdfast.rulings import OutdatedRuling, Ruled, Ruling, RulingKind, default_changes
+from holdfast.rulings import (
+    OutdatedRuling,
+    Proposal,
+    Ruled,
+    Ruling,
+    RulingKind,
+    default_changes,
+)
 from holdfast.store.audit import add_audit
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Conflict, Row, Transaction
@@ -57,22 +64,51 @@ class Rulings:
         self, tx: Transaction, job: Job, seq: int, new: NewRuling, hook: Hook | None = None
     ) -> Ruling:
         """Writes a decision with the pipeline's own rows, unless it did not know the last one."""
-        key = {"job_id": job.id, "seq": seq}
-        items = await tx.fetch("item_to_rule", key)
-        if not items:
-            raise NotThere(f"job {job.id} has no item {seq}", "GET …/items lists them.")
-        history = [ruling_of(row) for row in await tx.fetch("rulings_of_item", key)]
+        item, history = await _item(tx, job, seq)
         if history and _is_same(history[-1], new):
             return history[-1]
         _check_version(seq, new, history)
-        ruled = _ruled(job, seq, items[0], new, counting(history))
-        changes = await _changes(tx, ruled, hook)
-        ruling = Ruling(new.version + 1, new.kind, new.value, changes, new.reason, new.author)
-        if not await tx.take("add_ruling", {**key, **_columns(ruling)}):
-            raise Conflict("somebody else decided at the same time")
-        detail = {"seq": seq, "version": ruling.version, "reason": new.reason}
-        await add_audit(tx, new.author, f"ruling.{new.kind}", job.id, str(seq), detail)
-        return ruling
+        ruled = _ruled(job, seq, item, new, counting(history))
+        return await _write(tx, ruled, new, hook)
+
+
+async def rule_if_free(
+    tx: Transaction, job: Job, proposal: Proposal, reason: str, author: str, hook: Hook | None
+) -> bool:
+    """Writes a decision unless one counts already, or the pipeline refuses it. An edit leaves an
+    item to be decided about."""
+    try:
+        item, history = await _item(tx, job, proposal.seq)
+        counts = counting(history)
+        if counts is not None and counts.kind is not RulingKind.EDIT:
+            return False
+        version = history[-1].version if history else 0
+        new = NewRuling(proposal.kind, proposal.value, reason, author, version)
+        await _write(tx, _ruled(job, proposal.seq, item, new, counts), new, hook)
+    except UserError:
+        return False
+    return True
+
+
+async def _item(tx: Transaction, job: Job, seq: int) -> tuple[Row, list[Ruling]]:
+    """The item and all decisions about it."""
+    key = {"job_id": job.id, "seq": seq}
+    items = await tx.fetch("item_to_rule", key)
+    if not items:
+        raise NotThere(f"job {job.id} has no item {seq}", "GET …/items lists them.")
+    return items[0], [ruling_of(row) for row in await tx.fetch("rulings_of_item", key)]
+
+
+async def _write(tx: Transaction, ruled: Ruled, new: NewRuling, hook: Hook | None) -> Ruling:
+    changes = await _changes(tx, ruled, hook)
+    ruling = Ruling(new.version + 1, new.kind, new.value, changes, new.reason, new.author)
+    key = {"job_id": ruled.job.id, "seq": ruled.seq}
+    if not await tx.take("add_ruling", {**key, **_columns(ruling)}):
+        raise Conflict("somebody else decided at the same time")
+    detail = {"seq": ruled.seq, "version": ruling.version, "reason": new.reason}
+    action = f"ruling.{new.kind}"
+    await add_audit(tx, new.author, action, ruled.job.id, str(ruled.seq), detail)
+    return ruling
 
 
 def counting(history: Sequence[Ruling]) -> Ruling | None:

@@ -120,8 +120,8 @@ class UploadRunner:
 
     def _open(self, path: Path, options: Mapping[str, Any]) -> TableFile:
         require_table(options)
-        table = options.get("_table", {})
-        return open_table(path, {**table, **self._parts.library.table_limits})
+        table = {**options.get("_table", {}), **self._parts.library.table_limits}
+        return open_table(path, table | {"marks_bad_rows": bool(options.get("_images"))})
 
     async def _fail(self, job_id: int, name: str, message: str) -> None:
         """A stored file that can no longer be opened fails its job with the reason."""

@@ -22,6 +22,7 @@ class Ask:
     query: Mapping[str, str]
     now: datetime
     uptime_seconds: float
+    url: str = ""  # the extension's own, as it was asked for: http://HOST:PORT/weather
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,11 @@ NOT_FOUND = Reply({"error": "no such page"}, 404)
 Upload = Callable[[str, str, Mapping[str, Any]], Awaitable[int]]
 
 
+#: Hands a message to the consumer of the extension's first queue, with the files that it refers to,
+#: by BUCKET/KEY: the demo has no broker.
+TakeMessage = Callable[[bytes, Mapping[str, bytes]], Awaitable[None]]
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """What an extension needs to create its sample data."""
@@ -48,16 +54,19 @@ class Sample:
     pipeline: Pipeline
     fetch: Fetch
     upload: Upload
+    take: TakeMessage
 
 
 @dataclass(frozen=True, slots=True)
 class DemoPart:
     """Requests to http://HOST:PORT/NAME/… go to `answer`. `fill` is called at every start of the
-    demo, so it must check what already exists."""
+    demo, so it must check what already exists. `files` are settings that name a file: the file's
+    name and its text."""
 
     answer: Callable[[Ask], Reply]
     environment: Callable[[str], Mapping[str, str]]  # address of the servers -> settings
     fill: Callable[[Sample], Awaitable[None]]
+    files: Callable[[str], Mapping[str, tuple[str, str]]] = lambda url: {}
 
 
 def demo_parts() -> dict[str, DemoPart]:

@@ -92,7 +92,8 @@ class World(BaseHTTPRequestHandler):
         if name not in self.parts:
             return NOT_FOUND
         uptime = self.clock.monotonic() - self.began
-        return self.parts[name].answer(Ask(path, query, self.clock.now(), uptime))
+        url = f"http://{self.headers.get('Host', '')}/{name}"
+        return self.parts[name].answer(Ask(path, query, self.clock.now(), uptime, url))
 
     def _reply(self, reply: Reply) -> None:
         time.sleep(reply.delay_seconds)

@@ -51,7 +51,7 @@ class Origin:
     """Where a job came from, if over HTTP: the address, the stored file, the request's key.
 
     An admin sees whose stream a job would take over, and may ask for that. `most_open` limits the
-    unfinished jobs of the owner.
+    unfinished jobs of the owner, `most_items` their open items.
     """
 
     ip: str | None = None
@@ -60,6 +60,7 @@ class Origin:
     by_admin: bool = False
     take_over: bool = False
     most_open: int | None = None
+    most_items: int | None = None
 
 
 _NOT_OVER_HTTP = Origin(by_admin=True)
@@ -116,6 +117,7 @@ class Control:
             request=origin.request,
             enabled_by=pipeline.enabled_by,
             most_open=origin.most_open,
+            most_items=origin.most_items,
         )
 
     async def start_discovery(
@@ -172,6 +174,7 @@ class Control:
             takes_over=origin.take_over and origin.by_admin,
             enabled_by=pipeline.enabled_by,
             most_open=origin.most_open,
+            most_items=origin.most_items,
         )
 
     async def open(

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from holdfast.model import JobState
 from holdfast.store import Store
+from holdfast.stored_files import FileInfo, files_of_job
 
 #: Removes the bytes under a key of the file store; nothing happens if they are gone.
 Remove = Callable[[str], Awaitable[None]]
+#: Lists the files of the file store whose keys begin with a prefix.
+ListFiles = Callable[[str], AsyncIterator[FileInfo]]
+
+
+async def no_files(prefix: str) -> AsyncIterator[FileInfo]:
+    """Of a store in which pipelines keep nothing."""
+    nothing: tuple[FileInfo, ...] = ()
+    for info in nothing:
+        yield info
 
 
 class Deleter:
     """One for each process; two that delete the same job take turns at its row."""
 
-    def __init__(self, store: Store, remove: Remove, log: Any) -> None:
+    def __init__(
+        self, store: Store, remove: Remove, log: Any, list_files: ListFiles = no_files
+    ) -> None:
         self._store = store
         self.remove = remove
+        self._list_files = list_files
         self._log = log
 
     async def begin(self, job_id: int, actor: str) -> JobState:
@@ -44,8 +57,17 @@ class Deleter:
         await self._store.jobs.drop_ranges(job_id)
         for key in await deletion.export_keys(job_id):
             await self.remove(key)
+        await self._remove_files(job_id)
         more = True
         while more:
             more = await deletion.delete_chunk(job_id)
         if await deletion.finish_deletion(job_id):
             self._log.info("job.deleted", job_id=job_id)
+
+    async def _remove_files(self, job_id: int) -> None:
+        """What its pipeline kept for the job alone."""
+        pipeline = await self._store.deletion.pipeline_of(job_id)
+        if pipeline is not None:
+            prefix = files_of_job(pipeline, job_id)
+            for key in [info.key async for info in self._list_files(prefix)]:
+                await self.remove(key)

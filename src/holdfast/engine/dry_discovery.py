@@ -6,17 +6,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.engine.dry_run import require_no_switch
 from holdfast.engine.record.pages import new_item
-from holdfast.engine.worker import Worker
+from holdfast.engine.worker import Worker, WorkerOptions
 from holdfast.errors import GateWait, ItemError, RetryClass, error_code
 from holdfast.model import Job, NothingYet, Record
 from holdfast.pipeline import Context, Pipeline
 from holdfast.store import Store
 
 _LONGEST_WAIT_SECONDS = 60.0
+_GATE_SECONDS = 3600.0
+
+
+def dry_options(options: WorkerOptions) -> WorkerOptions:
+    """A dry run stores nothing, and has nothing else to do than to wait for its gates."""
+    return replace(options, gate_max_wait_seconds=_GATE_SECONDS, stores_robots=False)
 
 
 @dataclass(slots=True)

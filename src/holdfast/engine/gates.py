@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,10 +15,12 @@ from holdfast.clock import Clock
 from holdfast.engine.lane_lock import LaneLock
 from holdfast.engine.pace.concurrency import ConcurrencyBounds, ConcurrencyPace
 from holdfast.engine.pace.lanes import WEIGHTS
+from holdfast.engine.pace.pipeline_pace import decision_rows, log_decisions
 from holdfast.errors import Category, Failed, GateWait, ItemError, error_code
 from holdfast.model import Lane
 from holdfast.observe.metrics import Metrics
 from holdfast.store import Store
+from holdfast.store.decisions import DecisionRow
 from holdfast.store.gates import Passes, Reservation, Want
 
 # A request may start this much late and still keep its distance to the next.
@@ -31,6 +33,7 @@ _BATCH = 64
 _THROTTLE_SECONDS = 1.0
 # Successes that are measured together.
 _ROUND = 8
+_NO_JOB = 0
 
 
 class Passage:
@@ -92,7 +95,7 @@ class _Local:
     waiters: list[_Waiter] = field(default_factory=list)
     lock: LaneLock = field(default_factory=LaneLock)
     freed: asyncio.Event = field(default_factory=asyncio.Event)
-    passes: Passes = field(default_factory=Passes)
+    passes: dict[int, Passes] = field(default_factory=dict)  # by job
     successes: int = 0
     seconds: float = 0.0
 
@@ -158,13 +161,13 @@ class Gates:
         self._log = log
         self._gates: dict[str, _Local] = {}
 
-    def of(self, lane: Lane) -> LaneGates:
-        """The gates as work of a lane passes them."""
-        return LaneGates(self, lane)
+    def of(self, lane: Lane, job_id: int = _NO_JOB) -> LaneGates:
+        """The gates as work of a lane, and of a job, passes them."""
+        return LaneGates(self, lane, job_id)
 
     @asynccontextmanager
     async def passing(
-        self, name: str, cost: float = 0.0, lane: Lane = Lane.UPLOAD
+        self, name: str, cost: float = 0.0, lane: Lane = Lane.UPLOAD, job_id: int = _NO_JOB
     ) -> AsyncIterator[Passage]:
         """Waits briefly for a permit, or raises GateWait, so that the item gives up its place."""
         local, waiter, requested = self._local(name), _Waiter(cost, lane), self._clock.monotonic()
@@ -174,7 +177,8 @@ class Gates:
         finally:
             local.waiters.remove(waiter)
         started = self._clock.monotonic()
-        self._count_entry(name, local, waiter, started - requested)
+        passes = local.passes.setdefault(job_id, Passes())
+        self._count_entry(name, passes, waiter, started - requested)
         passage = Passage()
         try:
             yield passage
@@ -186,7 +190,8 @@ class Gates:
         finally:
             local.in_flight -= 1
             local.freed.set()
-            self._count_exit(name, local, passage, self._clock.monotonic() - started)
+            passes = local.passes.setdefault(job_id, Passes())
+            self._count_exit(name, local, passes, passage, self._clock.monotonic() - started)
 
     async def close(self, name: str, seconds: float, reason: str) -> None:
         local = self._local(name)
@@ -203,15 +208,11 @@ class Gates:
     async def keep(self) -> None:
         """Renews the places of requests in flight, gives back idle ones, which another worker may
         need, and counts what passed."""
+        decisions: defaultdict[int, list[DecisionRow]] = defaultdict(list)
         for name, local in list(self._gates.items()):
-            for decision in local.pace.decisions():
-                self._log.debug(
-                    "pace.decided",
-                    controller=f"{decision.what} at {name}",
-                    was=decision.was,
-                    became=decision.now,
-                    why=decision.why,
-                )
+            decided = self._decisions(name, local)
+            for job_id in local.passes:
+                decisions[job_id] += decided
             if local.in_flight or local.waiters:
                 slots = max(local.slots or 0, local.in_flight)
                 await self._store.gates.keep_slots(
@@ -220,34 +221,47 @@ class Gates:
             elif local.is_listed and local.slots is not None:
                 local.slots, local.fresh_until, local.is_listed = 0, 0.0, False
                 await self._store.gates.keep_slots(name, self._worker, 0, 0.0)
-        await self._count_passes()
+        await self._count_passes(decisions)
 
-    async def _count_passes(self) -> None:
-        counts = {name: local.passes for name, local in self._gates.items()}
-        counts = {name: passes for name, passes in counts.items() if passes != Passes()}
-        if not counts:
-            return
-        for name in counts:
-            self._gates[name].passes = Passes()
-        await self._store.gates.count_passes(counts)
+    def _decisions(self, name: str, local: _Local) -> list[DecisionRow]:
+        """How many may be in flight at a provider changed."""
+        decisions = decision_rows(
+            replace(decision, what=f"{decision.what} at {name}")
+            for decision in local.pace.decisions()
+        )
+        log_decisions(self._log, decisions)
+        return decisions
+
+    async def _count_passes(self, decisions: Mapping[int, Sequence[DecisionRow]]) -> None:
+        counts = {
+            (name, job_id): passes
+            for name, local in self._gates.items()
+            for job_id, passes in local.passes.items()
+        }
+        for local in self._gates.values():
+            local.passes = {}
+        if counts:
+            await self._store.gates.count_passes(counts, self._worker, decisions)
 
     def _local(self, name: str) -> _Local:
         if name not in self._gates:
             self._gates[name] = _Local(ConcurrencyPace(self._bounds))
         return self._gates[name]
 
-    def _count_entry(self, name: str, local: _Local, waiter: _Waiter, waited: float) -> None:
-        local.passes.passed += 1
-        local.passes.units += waiter.cost
+    def _count_entry(self, name: str, passes: Passes, waiter: _Waiter, waited: float) -> None:
+        passes.passed += 1
+        passes.units += waiter.cost
         if waited >= _SLACK_SECONDS:
-            local.passes.waits += 1
-            local.passes.wait_seconds += waited
+            passes.waits += 1
+            passes.wait_seconds += waited
         self._metrics.gate_passed(name, waited)
 
-    def _count_exit(self, name: str, local: _Local, passage: Passage, seconds: float) -> None:
+    def _count_exit(
+        self, name: str, local: _Local, passes: Passes, passage: Passage, seconds: float
+    ) -> None:
         local.observe(passage, seconds)
-        local.passes.throttles += passage.throttles
-        local.passes.failures += passage.failures + passage.timeouts
+        passes.throttles += passage.throttles
+        passes.failures += passage.failures + passage.timeouts
         if passage.throttles:
             self._metrics.gate_throttled(name)
         self._metrics.gate_limit_is(name, local.pace.limit)
@@ -388,14 +402,15 @@ class Gates:
 
 
 class LaneGates:
-    """The gates for work of one lane."""
+    """The gates for work of one lane, and of one job."""
 
-    def __init__(self, gates: Gates, lane: Lane) -> None:
+    def __init__(self, gates: Gates, lane: Lane, job_id: int) -> None:
         self._gates = gates
         self._lane = lane
+        self._job_id = job_id
 
     def passing(self, name: str, cost: float = 0.0) -> AbstractAsyncContextManager[Passage]:
-        return self._gates.passing(name, cost, self._lane)
+        return self._gates.passing(name, cost, self._lane, self._job_id)
 
     async def close(self, name: str, seconds: float, reason: str) -> None:
         await self._gates.close(name, seconds, reason)

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
-from urllib.parse import quote
 
 from holdfast.engine.threads import blocking_context
 from holdfast.errors import Failed, FilesGone, GateWait, InputError, ItemError, NotThere, TooLarge
@@ -23,13 +22,13 @@ from holdfast.files.local import copied_size
 from holdfast.model import Job
 from holdfast.sources.image_archives import HEADER_BYTES, Entry, content_start, entry_of, unpacked
 from holdfast.stored_files import (
-    PIPELINES,
     READ_BYTES,
     UPLOADS,
     Content,
     FileInfo,
     PipelineFiles,
     Written,
+    files_of_pipeline,
 )
 
 _FILES_SECONDS = 5.0
@@ -56,8 +55,7 @@ class OwnFiles:
     def __init__(self, files: FileAccess, pipeline: str) -> None:
         self._files = files
         self._store = files.store
-        # Quoted, so that one pipeline's prefix is never within another's.
-        self._prefix = f"{PIPELINES}{quote(pipeline, safe='')}/"
+        self._prefix = files_of_pipeline(pipeline)
 
     async def put(self, key: str, content: Content, *, if_absent: bool = False) -> Written | None:
         # A copy, not a link: the pipeline may continue to write to its file.

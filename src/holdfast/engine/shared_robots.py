@@ -15,8 +15,9 @@ _SCOPE = "robots.txt"
 class SharedRobots:
     """Without the database, every worker fetches its own."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, stores: bool = True) -> None:
         self._cache = store.cache
+        self._stores = stores
 
     async def read(self, origin: str) -> RobotsFile | None:
         with suppress(DatabaseGone, Conflict):
@@ -26,6 +27,8 @@ class SharedRobots:
         return None
 
     async def put(self, origin: str, file: RobotsFile, seconds: float) -> None:
+        if not self._stores:
+            return
         text = None if file.text is None else file.text.replace("\0", "")
         with suppress(DatabaseGone, Conflict):
             await self._cache.put(_SCOPE, {origin: (text, seconds)})

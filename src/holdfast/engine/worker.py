@@ -95,6 +95,7 @@ class WorkerOptions:
     policies: Policies
     only_job: int | None = None
     until_idle: bool = False
+    stores_robots: bool = True  # for the other workers
 
     def may_run(self, job_id: int, lane: str) -> bool:
         if self.only_job not in (None, job_id):
@@ -134,7 +135,6 @@ class Worker:
         self._options = options
         self._gates = make_gates(parts, options)
         self._http = make_http(parts, self._gates, options)
-        self._reaches = {lane: self._make_reach(lane) for lane in Lane}
         self._control = Control(parts.store, parts.owner, parts.log)
         self._upkeep = make_upkeep(parts, self._control, pipelines, options)
         self._flags = make_flags(parts, pipelines, options)
@@ -193,7 +193,7 @@ class Worker:
     @asynccontextmanager
     async def trying(self, job: Job) -> AsyncIterator[Context]:
         """What a dry run of the job uses."""
-        reach = self._reaches[job.lane]
+        reach = self._reach(job)
         facilities = self._facilities(self._pipelines[job.pipeline], job)
         try:
             yield Context(job, 0, 1, reach.http, reach.gates, self._log, facilities)
@@ -362,17 +362,17 @@ class Worker:
             self._store, options.discover, self._clock, self._rng, self._metrics, self._log
         )
         backpressure = Backpressure(self._store, options.backlog, self._clock, self._metrics)
-        access = SourceAccess(self._reaches.__getitem__, self._facilities, backpressure)
+        access = SourceAccess(self._reach, self._facilities, backpressure)
         discovery = Discovery(parts, access, self._name, options.work.slice_seconds)
         limits = WalkLimits(options.work.slice_seconds, options.discover_concurrency)
         return Walks(parts, discovery, self._pipelines, self._turns, limits)
 
-    def _make_reach(self, lane: Lane) -> Reach:
-        gates = self._gates.of(lane)
+    def _reach(self, job: Job) -> Reach:
+        gates = self._gates.of(job.lane, job.id)
         return Reach(self._http.through(gates), gates.passing)
 
     def _facilities(self, pipeline: Pipeline, job: Job) -> Facilities:
-        reach = self._reaches[job.lane]
+        reach = self._reach(job)
         parts = FacilityParts(
             self._store,
             reach.http,
@@ -400,7 +400,7 @@ class Worker:
         pipeline = self._pipelines[job.pipeline]
         spacing = self._pace_for(pipeline).spacing
         log = self._log.bind(job_id=job.id, pipeline=pipeline.name)
-        reach = self._reaches[job.lane]
+        reach = self._reach(job)
         parts = replace(self._execute_parts, http=reach.http, gates=reach.gates)
         return Execute(parts, pipeline, job, spacing, log)
 
@@ -493,6 +493,7 @@ class Worker:
         try:
             async with asyncio.timeout(1.0):
                 await self._store.workers.stop_worker(self._name)
+                await self._gates.keep()  # counts what passed last
         except (TimeoutError, DatabaseGone) as error:
             self._log.warning("database.gone", error=str(error))
         self._log.info("worker.stopped", worker=self._name)

@@ -37,7 +37,7 @@ def make_http(parts: WorkerParts, gates: Gates, options: WorkerOptions) -> HttpC
         parts.clock,
         parts.rng,
         network=parts.network,
-        robots_files=SharedRobots(parts.store),
+        robots_files=SharedRobots(parts.store, stores=options.stores_robots),
     )
 
 
@@ -54,7 +54,8 @@ def make_upkeep(
     pipelines: Mapping[str, Pipeline],
     options: WorkerOptions,
 ) -> Upkeep:
-    deleter = Deleter(parts.store, options.files.store.delete, parts.log)
+    files = options.files.store
+    deleter = Deleter(parts.store, files.delete, parts.log, files.list)
     retention = Retention(parts.store, deleter, options.policies, parts.log)
     return Upkeep(
         parts.store,

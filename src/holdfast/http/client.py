@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import random
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol, Self
 
 import httpcore2
 
 from holdfast.clock import Clock
-from holdfast.errors import ItemError
+from holdfast.errors import GateWait, ItemError
 from holdfast.http.addresses import CheckedNetwork
 from holdfast.http.message import Message, check_hop, checked_url, compose, redirected
 from holdfast.http.options import HttpOptions
@@ -23,6 +24,7 @@ from holdfast.http.wire import Answer, Into, Wire
 _LONGEST_CRAWL_DELAY = 60.0
 _SHORTEST_THROTTLE = 1.0
 _SERVER_ERROR = 500
+_HOP_PATIENCE_SECONDS = 60.0
 
 
 class Passage(Protocol):
@@ -151,7 +153,8 @@ class HttpClient:
         while True:
             if walk.robots:
                 await self._robots.check(message.url)
-            async with self._gates.passing(message.host) as passage:
+            async with AsyncExitStack() as stack:
+                passage = await self._enter(stack, message.host, patient=bool(passed))
                 started = self._clock.monotonic()
                 answer = await self._wire.send(
                     message,
@@ -176,6 +179,18 @@ class HttpClient:
                 )
             check_hop(message, following, passed, walk.off_host)
             message = following
+
+    async def _enter(self, stack: AsyncExitStack, gate: str, *, patient: bool) -> Passage:
+        """Passes a gate. A hop after the first waits for it here: if the item gave up its place, it
+        would begin with the first hop again, and wait for the same gate after it."""
+        give_up_at = self._clock.monotonic() + (_HOP_PATIENCE_SECONDS if patient else 0.0)
+        while True:
+            try:
+                return await stack.enter_async_context(self._gates.passing(gate))
+            except GateWait as wait:
+                if self._clock.monotonic() + wait.seconds > give_up_at:
+                    raise
+                await asyncio.sleep(wait.seconds)
 
     async def _reply(self, message: Message, answer: Answer, passed: tuple[str, ...]) -> Reply:
         """The response as pipelines see it. One that asks to wait closes the gate first."""

@@ -315,6 +315,13 @@ class Settings(RetentionSettings):
     quota_jobs: int = setting(
         1_000, "Maximum number of unfinished jobs per owner that were made over HTTP.", 0, 10**12
     )
+    quota_items: int = setting(
+        100_000_000,
+        "Maximum number of open items per owner, counted when a job is made over HTTP or by an"
+        " adapter: it takes in no more than what is left.",
+        0,
+        10**12,
+    )
     quota_tokens: int = setting(50, "Maximum number of valid tokens per owner.", 0, 10**12)
     message_key: str = setting(
         "",

@@ -52,7 +52,7 @@ async def admit(tx: Transaction, new: NewJob) -> NewJob:
     await refuse_switched_off(tx, new.pipeline, [stream.source for stream in new.streams])
     await _refuse_while_pressed(tx, rules.backlog)
     await _refuse_beyond_quota(tx, new)
-    return _capped(new, rules)
+    return await _within_quota(tx, _capped(new, rules))
 
 
 async def admit_records(tx: Transaction, pipeline: str) -> None:
@@ -128,6 +128,20 @@ async def _refuse_beyond_quota(tx: Transaction, new: NewJob) -> None:
             f" {new.most_open:,}",
             "Ask an admin; HOLDFAST_QUOTA_JOBS sets the limit.",
         )
+
+
+async def _within_quota(tx: Transaction, new: NewJob) -> NewJob:
+    """The job takes in no more items than its owner may still have."""
+    if new.most_items is None or new.standing:
+        return new
+    count = int((await tx.fetch("count_open_items", {"owner_id": new.owner_id}))[0][0])
+    left = new.most_items - count
+    if left <= 0:
+        raise UnfitState(
+            f"there are {count:,} open items; the limit per owner is {new.most_items:,}",
+            "Wait until some are done, or ask an admin; HOLDFAST_QUOTA_ITEMS sets the limit.",
+        )
+    return replace(new, max_items=min(left, new.max_items or left))
 
 
 def require_table(options: Mapping[str, Any]) -> None:

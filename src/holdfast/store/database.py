@@ -28,11 +28,15 @@ class Database:
         for number in range(_TRIES):
             try:
                 async with self.driver.transaction(verb, relaxed=relaxed) as tx:
-                    return await body(tx)
+                    result = await body(tx)
             except Conflict as conflict:
                 if number == _TRIES - 1:
                     raise DatabaseGone(f"{verb}: still in conflict: {conflict}") from conflict
                 await asyncio.sleep(self._rng.uniform(0, 0.01 * 2 ** min(number, 6)))
+            else:
+                for call in tx.after:
+                    call()
+                return result
         raise AssertionError("unreachable")
 
     async def fetch(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]:

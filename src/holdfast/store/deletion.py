@@ -21,6 +21,7 @@ from holdfast.store.job_states import move
 #: What has no item to go with, each in chunks.
 _LEFTOVERS = (
     "delete_decisions",
+    "delete_gate_uses",
     "delete_samples",
     "delete_stream_pages",
     "delete_stream_slices",
@@ -79,6 +80,11 @@ class Deletion:
         """Where the file store has its exports."""
         rows = await self._database.fetch("export_keys_of_job", {"job_id": job_id})
         return [row["key"] for row in rows]
+
+    async def pipeline_of(self, job_id: int) -> str | None:
+        """Of a job in DELETING."""
+        rows = await self._database.fetch("pipeline_of_deleting", {"job_id": job_id})
+        return str(rows[0]["pipeline"]) if rows else None
 
     async def delete_chunk(self, job_id: int) -> bool:
         """Deletes some of a job in DELETING; False when nothing is left but its row."""

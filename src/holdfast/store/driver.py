@@ -37,6 +37,7 @@ class Transaction(Protocol):
     announces: bool
     rules: JobRules  # what new jobs must obey
     waited_seconds: float  # for a connection, before it began
+    after: list[Callable[[], None]]  # what runs once it is committed
     writes_together: bool  # whether one statement can write several tables
 
     async def fetch(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]: ...
@@ -67,6 +68,10 @@ class Transaction(Protocol):
 
     async def send(self, exchange: str, routing_key: str, body: Any, **options: Any) -> str:
         """See sending.py."""
+        ...
+
+    def after_commit(self, call: Callable[[], None]) -> None:
+        """Calls it once the transaction is committed; not if it is rolled back or run again."""
         ...
 
 

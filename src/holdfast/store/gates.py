@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -13,6 +13,7 @@ from holdfast.model import Gate
 from holdfast.store.audit import add_audit
 from holdfast.store.budgets import Budget
 from holdfast.store.database import Database, verb
+from holdfast.store.decisions import DecisionRow
 from holdfast.store.driver import Row, Transaction
 from holdfast.store.instants import parse_instant, seconds_between
 from holdfast.store.rows import fields_of
@@ -68,6 +69,15 @@ class Passes:
     wait_seconds: float = 0.0
     throttles: int = 0
     failures: int = 0
+
+    def add(self, other: Passes) -> None:
+        for name, count in asdict(other).items():
+            setattr(self, name, getattr(self, name) + count)
+
+
+#: What passed, by the name of the gate and the job; 0 is no job.
+PassesOfJobs = Mapping[tuple[str, int], Passes]
+NO_DECISIONS: Mapping[int, Sequence[DecisionRow]] = {}
 
 
 class GateTable:
@@ -190,15 +200,44 @@ class GateTable:
         params = {"gate": name, "worker": worker, "slots": slots, "seconds": seconds}
         await tx.run("hold_slots", params | {"weight": weight, "most": most})
 
-    async def count_passes(self, counts: dict[str, Passes]) -> None:
-        """Adds what passed each gate."""
-        await self._count_passes(counts, await self._minute())
+    async def count_passes(
+        self,
+        counts: PassesOfJobs,
+        worker: str = "",
+        decisions: Mapping[int, Sequence[DecisionRow]] = NO_DECISIONS,
+    ) -> None:
+        """Adds what passed each gate, and for which job, and what a worker decided about them."""
+        minute = await self._minute()
+        await self._count_passes(counts, minute, worker, decisions)
 
     @verb(relaxed=True)
-    async def _count_passes(self, tx: Transaction, counts: dict[str, Passes], minute: int) -> None:
-        for name in sorted(counts):
-            passes = asdict(counts[name])
-            await tx.run("count_passes", {"gate": name, "minute": minute, **passes})
+    async def _count_passes(
+        self,
+        tx: Transaction,
+        counts: PassesOfJobs,
+        minute: int,
+        worker: str,
+        decisions: Mapping[int, Sequence[DecisionRow]],
+    ) -> None:
+        totals: dict[str, Passes] = {}
+        for (name, _), passes in counts.items():
+            totals.setdefault(name, Passes()).add(passes)
+        for name in sorted(totals):
+            await tx.run("count_passes", {"gate": name, "minute": minute, **asdict(totals[name])})
+        for name, job_id in sorted(counts):
+            if job_id:
+                use = asdict(counts[name, job_id])
+                del use["units"]
+                await tx.run("count_use", {"gate": name, "job_id": job_id, **use})
+        for job_id, noted in decisions.items():
+            for decision in noted:
+                params = {"job_id": job_id, "worker": worker, **decision._asdict()}
+                await tx.run("note_decision", params)
+
+    async def of_job(self, job_id: int, limit: int) -> list[dict[str, Any]]:
+        """The gates that a job used, with what passed them for it, the busiest first."""
+        params = {"job_id": job_id, "limit": limit}
+        return [_use(row) for row in await self._database.fetch("uses_of_job", params)]
 
     async def forget_passes(self) -> None:
         await self._forget_passes(await self._minute())
@@ -294,6 +333,12 @@ def _limits(name: str, gate: Gate) -> dict[str, object]:
         "units": float(gate.units),
         "period": float(gate.period),
     }
+
+
+def _use(row: Row) -> dict[str, Any]:
+    """`rate` is in requests a second; None if there is no time to measure it over."""
+    seconds = seconds_between(row["first_at"], row["last_at"])
+    return fields_of(row) | {"rate": row["passed"] / seconds if seconds > 0 else None}
 
 
 def _described(row: Row) -> dict[str, Any]:

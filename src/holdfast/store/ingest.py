@@ -69,6 +69,7 @@ class IngestPage:
     expected_count: int | None = None
     inputs: Sequence[str] = ()
     notes: Any = None
+    skipped: int = 0  # records at its beginning that were taken before
 
     @property
     def records_count(self) -> int:
@@ -85,8 +86,8 @@ class Ingested:
     waited_seconds: float = 0.0  # for a connection, or for SQLite's writer
 
 
-#: Writes what a page contains besides its records, in the transaction that moves the cursor.
-Note = Callable[[Transaction], Awaitable[None]]
+#: Writes what a page contains besides the records taken of it, while the cursor is moved.
+Note = Callable[[Transaction, int], Awaitable[None]]
 
 
 class Ingest:
@@ -152,7 +153,7 @@ class Ingest:
             await _remember_cursor(tx, stream, page, new_items)
         await _add_items(tx, stream.job_id, new_items)
         if note is not None:
-            await note(tx)
+            await note(tx, page.skipped + new_items.consumed)
         if new_items.count:
             await announce(tx, stream.job_id, SliceKind.PROCESS)
         counts = {"accepted": new_items.count, "known": new_items.known}

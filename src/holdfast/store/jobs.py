@@ -61,6 +61,7 @@ class NewJob:
     takes_over: bool = False  # streams of other owners too, with their checkpoints
     enabled_by: str | None = None  # the flag without which the pipeline is off
     most_open: int | None = None  # unfinished jobs that its owner may have, this one included
+    most_items: int | None = None  # open items that its owner may have
 
 
 class Jobs:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -45,6 +45,15 @@ class OutboxRow(NamedTuple):
     lane: Lane | None
     failures: int
     created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """The items of a message and their standing job, which is made now if `opens`."""
+
+    job: NewJob
+    items: Sequence[NewItem]
+    opens: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,23 +210,21 @@ class Messages:
         tx: Transaction,
         message_id: str | None,
         kind: str,
-        standing: NewJob,
-        fill: Callable[[Transaction], Awaitable[tuple[str, Sequence[NewItem]]]],
+        fill: Callable[[Transaction], Awaitable[Filled]],
     ) -> bool:
-        """Adds the items that `fill` makes of a message to the standing job of a topic, once: False
-        when it was taken before. Without an id, that is not known. The job of a topic is made when
-        its first items come."""
+        """Adds the items that `fill` makes of a message to a standing job, once: False when it was
+        taken before. Without an id, that is not known."""
         if message_id is not None:
             inbox = {"message_id": message_id, "type": kind}
             if not await tx.take("take_message", inbox):
                 return False
-        topic, items = await fill(tx)
+        filled = await fill(tx)
+        job, items = filled.job, filled.items
         if items:
-            await admit_records(tx, standing.pipeline)
-            if topic:
-                new = replace(standing, topic=topic, name=f"{standing.name} {topic}")
-                await open_job(tx, new, standing.owner_id)
-            await enqueue(tx, Addition(standing.pipeline, standing.owner_id, items, topic=topic))
+            await admit_records(tx, job.pipeline)
+            if filled.opens:
+                await open_job(tx, job, job.owner_id)
+            await enqueue(tx, Addition(job.pipeline, job.owner_id, items, topic=job.topic))
         return True
 
     @verb

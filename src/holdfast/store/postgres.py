@@ -94,6 +94,12 @@ class _Connection(asyncpg.Connection):  # type: ignore[misc]
         super().__init__(protocol, transport, *rest)
         watch_peer(transport.get_extra_info("socket"))
 
+    def get_reset_query(self) -> str:
+        """Nothing is reset when a connection goes back to the pool: one round trip less for each
+        transaction. None of ours leaves anything behind: settings are LOCAL, locks end with the
+        transaction, and `listen` ends its listening."""
+        return ""
+
 
 def watch_peer(connected: Any) -> None:
     if connected is None or connected.family == getattr(socket, "AF_UNIX", None):
@@ -203,6 +209,7 @@ class _PostgresTransaction:
         self.announces = announces
         self.rules = NO_RULES
         self.waited_seconds = 0.0
+        self.after: list[Callable[[], None]] = []
         self._connection = connection
         self._queries = queries
         self._verb = verb
@@ -259,6 +266,9 @@ class _PostgresTransaction:
 
     async def send(self, exchange: str, routing_key: str, body: Any, **options: Any) -> str:
         return await send_message(self, exchange, routing_key, body, **options)
+
+    def after_commit(self, call: Callable[[], None]) -> None:
+        self.after.append(call)
 
 
 def _arguments(query: Query, params: Mapping[str, Any] | None) -> list[Any]:

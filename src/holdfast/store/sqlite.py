@@ -218,6 +218,7 @@ class _SqliteTransaction:
         self.announces = announces
         self.rules = NO_RULES
         self.waited_seconds = 0.0
+        self.after: list[Callable[[], None]] = []
         self._connection = connection
         self._queries = queries
         self._verb = verb
@@ -280,6 +281,9 @@ class _SqliteTransaction:
 
     async def send(self, exchange: str, routing_key: str, body: Any, **options: Any) -> str:
         return await send_message(self, exchange, routing_key, body, **options)
+
+    def after_commit(self, call: Callable[[], None]) -> None:
+        self.after.append(call)
 
 
 def named_arguments(query: Query, params: Mapping[str, Any] | None) -> dict[str, Any]:

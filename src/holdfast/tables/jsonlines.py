@@ -90,7 +90,9 @@ class JsonLinesReader:
             return f"nests deeper than {DEEPEST} levels"
         if "\\u0000" in record and _holds_nul(value):
             return "holds a NUL character (\\u0000)"
-        return f"has a field {BAD_ROW}, a reserved name" if BAD_ROW in value else None
+        if BAD_ROW in value and not self._options.marks_bad_rows:
+            return f"has a field {BAD_ROW}, a reserved name"
+        return None
 
     def _refuse_array(self) -> None:
         if self._text.sample.lstrip("\ufeff \t\r\n").startswith("["):
@@ -112,7 +114,7 @@ class JsonLinesReader:
                 else:
                     good += 1
                     columns.update(dict.fromkeys(fields))
-        if bad and not good:
+        if bad and not good and not self._options.marks_bad_rows:
             where = f"{self._content.path.name}: line {bad[LINE]:,}"
             raise InputError(f"{where} {bad[BAD_ROW]}.", _ONE_PER_LINE)
         return tuple(columns)

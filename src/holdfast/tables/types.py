@@ -25,6 +25,7 @@ class TableOptions:
     max_unpacked_bytes: int = 100_000_000_000
     max_bad_rows: int = 1_000
     max_bad_rows_share: float = 0.1
+    marks_bad_rows: bool = False  # a list that we wrote: its rows may say that they are bad
 
 
 class HeaderReason(StrEnum):

@@ -1,4 +1,4 @@
-"""Writes rows to CSV, XLSX and JSON-lines files, without ever leaving half a file.
+"""Writes rows to CSV, XLSX, JSON and JSON-lines files, without ever leaving half a file.
 
 with open_writer(Path("prices.xlsx"), "xlsx", ["title", "price"]) as writer:
     writer.write([{"title": "Chair", "price": 12.5}])
@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date, time
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,8 +26,14 @@ from holdfast.errors import UserError
 
 #: How the name of a folder begins in which a file is written until it is whole.
 UNFINISHED = ".holdfast-export-"
-FORMATS = ("csv", "xlsx", "jsonl")
-_SUFFIXES = {".csv": "csv", ".xlsx": "xlsx", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+FORMATS = ("csv", "xlsx", "jsonl", "json")
+_SUFFIXES = {
+    ".csv": "csv",
+    ".xlsx": "xlsx",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "json",
+}
 
 #: What a spreadsheet takes for the beginning of a formula, in ASCII and in full-width forms. At the
 #: beginning of the file, a byte order mark is taken away before the cell is read.
@@ -317,30 +324,34 @@ def _utf16_length(text: str) -> int:
 
 
 class JsonLinesWriter:
-    """One object per line, with the values as they are."""
+    """One object per line, with the values as they are; or, with `array`, as one JSON array."""
 
     notes: list[str]
 
-    def __init__(self, path: Path, columns: Sequence[str]) -> None:
+    def __init__(self, path: Path, columns: Sequence[str], *, array: bool = False) -> None:
         self.notes = []
         self._name = path.name
         self._columns = tuple(columns)
+        self._array = array
+        self._before = b"[\n" if array else b""
         self._file = path.open("wb")
 
     def write(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        columns, dumps = self._columns, orjson.dumps
         with _failures_named(self._name):
-            self._file.writelines(
-                dumps(
-                    {column: row.get(column) for column in columns},
-                    default=str,
-                    option=orjson.OPT_APPEND_NEWLINE,
-                )
-                for row in rows
-            )
+            self._file.writelines(map(self._line, rows))
+
+    def _line(self, row: Mapping[str, Any]) -> bytes:
+        values = {column: row.get(column) for column in self._columns}
+        if not self._array:
+            return orjson.dumps(values, default=str, option=orjson.OPT_APPEND_NEWLINE)
+        line = self._before + orjson.dumps(values, default=str)
+        self._before = b",\n"
+        return line
 
     def close(self) -> None:
         with _failures_named(self._name):
+            if self._array:
+                self._file.write(b"[]\n" if self._before.startswith(b"[") else b"\n]\n")
             self._file.close()
 
     def abandon(self) -> None:
@@ -352,4 +363,5 @@ _WRITERS: dict[str, Callable[[Path, Sequence[str]], TableWriter]] = {
     "csv": CsvWriter,
     "xlsx": XlsxWriter,
     "jsonl": JsonLinesWriter,
+    "json": partial(JsonLinesWriter, array=True),
 }

@@ -64,6 +64,8 @@ class _RevalidatedFiles(StaticFiles):
 
 def add_pages(app: FastAPI, packs: Sequence[PagePack] = ()) -> None:
     app.state.site = Site(packs)
+    app.state.uploads = tuple(path for pack in packs for path in pack.uploads)
+    app.state.looks = [(pack.name, pack.look) for pack in packs if pack.look is not None]
     for pack in packs:
         if pack.static is not None:
             name = f"static {pack.name}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +11,10 @@ from holdfast.api.dependencies import Parts
 from holdfast.errors import error_code
 
 _DECISIONS = 500
-_CONTROLLED = ("claim", "concurrency")
+_PACE_DECISIONS = 2000
+_CONTROLLED = ("claim size", "concurrency")
+_INGEST = "ingest batch"
+MOST_GATES = 6
 
 
 async def job_charts(parts: Parts, job_id: int) -> dict[str, Any]:
@@ -32,14 +35,39 @@ def _steps(decisions: Iterable[dict[str, Any]]) -> list[list[Any]]:
     known: dict[str, float] = {}
     columns: list[list[Any]] = [[], [], []]
     for decision in decisions:
-        name = next((each for each in _CONTROLLED if decision["what"].startswith(each)), None)
-        if name is None:
+        if decision["what"] not in _CONTROLLED:
             continue
-        known[name] = decision["became"]
+        known[decision["what"]] = decision["became"]
         columns[0].append(round(decision["at"].timestamp(), 3))
         for column, each in zip(columns[1:], _CONTROLLED, strict=True):
             column.append(known.get(each))
     return columns
+
+
+async def pace_charts(parts: Parts, job_id: int, gates: Sequence[str]) -> dict[str, Any]:
+    """The rows of an ingest batch, and how many requests were in flight at each gate."""
+    decisions = await parts.console.jobs.decisions(job_id, _PACE_DECISIONS)
+    decisions.reverse()
+    charts = {"ingest": _line(decisions, _INGEST)}
+    for number, gate in enumerate(gates):
+        charts[f"gate-{number}"] = _line(decisions, f"concurrency at {gate}")
+    return charts
+
+
+def _line(decisions: Iterable[dict[str, Any]], what: str) -> list[list[float]]:
+    """The values of one controller, before its first decision and after each. Several workers may
+    have one each: the line then shows whichever changed."""
+    times: list[float] = []
+    values: list[float] = []
+    for decision in decisions:
+        if decision["what"] == what:
+            at = round(decision["at"].timestamp(), 3)
+            if not times:
+                times.append(at - 1)
+                values.append(decision["was"])
+            times.append(at)
+            values.append(decision["became"])
+    return [times, values]
 
 
 async def all_charts(parts: Parts, scope: str | None, seconds: float) -> dict[str, Any]:

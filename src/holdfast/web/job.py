@@ -13,7 +13,7 @@ from holdfast.api import jobs as api
 from holdfast.api.shapes import Id, JobShape
 from holdfast.console.value_search import Value, searchable_columns, value_named
 from holdfast.model import FINAL, ItemStatus, Job
-from holdfast.web.charts import by_category, job_charts
+from holdfast.web.charts import MOST_GATES, by_category, job_charts, pace_charts
 from holdfast.web.context import Visit, Visitor
 from holdfast.web.filtering import parse_filter
 from holdfast.web.grid import grid_page
@@ -123,8 +123,17 @@ async def errors(visited: VisitedJob) -> Response:
 @router.get("/pace")
 async def pace(visited: VisitedJob) -> Response:
     """What the controllers changed, and why."""
-    changes = await api.pace_changes(visited.job, visited.visit.parts, limit=_PACE_CHANGES)
-    return await visited.page("pace", changes=changes.decisions)
+    parts, job = visited.visit.parts, visited.job
+    changes = await api.pace_changes(job, parts, limit=_PACE_CHANGES)
+    gates = await parts.store.gates.of_job(job.id, MOST_GATES)
+    return await visited.page("pace", changes=changes.decisions, gates=gates)
+
+
+@router.get("/pace/charts")
+async def charts_of_pace(visited: VisitedJob) -> JSONResponse:
+    parts, job = visited.visit.parts, visited.job
+    names = [gate["gate"] for gate in await parts.store.gates.of_job(job.id, MOST_GATES)]
+    return JSONResponse(await pace_charts(parts, job.id, names))
 
 
 @router.get("/streams")

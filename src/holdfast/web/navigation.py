@@ -16,11 +16,13 @@ and return `visit.page(...)`; its API routes take `PartsOf`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fastapi import APIRouter
+
+from holdfast.api.dependencies import Parts
 
 _SHEET = "M4 1.5h8v13H4zM6.5 5h3M6.5 8h3"
 
@@ -94,6 +96,9 @@ class PagePack:
     static: Path | None = None  # served under /static/NAME
     streams: str = ""  # path of its own pages of streams, each at PATH/ID
     item: str = ""  # template that the page of an item includes; it has `job`, `item`, `decision`
+    uploads: tuple[str, ...] = ()  # paths of routes that take a file in a form, such as "/x/{id}/y"
+    #: Background work, called every few seconds in every process that serves pages.
+    look: Callable[[Parts], Awaitable[None]] | None = None
 
 
 def rail(packs: Sequence[PagePack]) -> tuple[Entry, ...]:

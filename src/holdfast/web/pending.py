@@ -66,7 +66,7 @@ async def index(
         visit.parts,
         statuses=statuses,
         user_id=owner,
-        job_type=pipeline or None,
+        pipeline=pipeline or None,
         job_id=whole_number(job.strip().removeprefix("#")),
         since=parse_instant(since) if since else None,
         until=_end_of(until) if until else None,

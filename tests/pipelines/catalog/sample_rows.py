@@ -14,6 +14,7 @@ ROWS = {
         "(job_id, seq, attempt, provider, strategy, query, success, results, seconds)"
         " values (1, 1, 1, 'shop', 'combined', 'a', 1, 1, 0.1)"
     ),
+    "catalog_photo_bands": "(job_id, band, part, seq) values (1, 0, 'ff', 1)",
     "catalog_photos": "(job_id, seq, name, hash, thumbnail) values (1, 1, 'a.jpg', 'ff', 'k')",
     "catalog_search": "(rowid, words) values (1, 'words')",
 }

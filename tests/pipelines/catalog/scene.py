@@ -69,7 +69,8 @@ async def priced(
     job_id = await control.start_upload(upload)
     stream = await lease_stream(store, job_id)
     await ingest(store, stream, [NewItem(orjson.dumps(row).decode()) for row in rows], end=True)
-    await work(store, pipeline, HOLDFAST_ALLOW_PRIVATE_ADDRESSES="true")
+    patience = 180 + len(rows) / 5
+    await work(store, pipeline, patience, HOLDFAST_ALLOW_PRIVATE_ADDRESSES="true")
     return job_id, [
         (orjson.loads(item.result) if item.result else {})
         | {"item_status": str(item.status), "error": item.error_message}

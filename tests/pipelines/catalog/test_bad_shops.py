@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from holdfast.console import open_console
 from holdfast.store import Store
 from tests.pipelines.catalog.scene import add_shop, make_catalog, priced
 from tests.world import Request, World, json_answer, text_answer
 
-COUNT = 60
+#: A gate belongs to a host, so each shop has one: honest, changing, liar.
+HOSTS = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
 
 
 def price_of(number: int) -> int:
@@ -68,25 +70,29 @@ class Shops:
         return json_answer({"results": offers})
 
 
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_every_row_ends_explained(store: Store) -> None:
-    shops = Shops()
+async def run(store: Store, shops: Shops, count: int) -> tuple[int, list[dict[str, Any]]]:
     fields = {"title": "title", "price": "price", "currency": "currency"}
-    async with World() as honest, World() as changing, World() as liar:
+    honest, changing, liar = (World(address=address) for address in HOSTS)
+    async with honest, changing, liar:
         honest.on("/s", shops.honest)
         changing.on("/s", shops.changing)
         liar.on("/s", shops.liar)
-        for name, world, kind in (
-            ("liar", liar, "json"), ("honest", honest, "json"), ("changing", changing, "html"),
-        ):  # fmt: skip
-            await add_shop(
-                store, name, kind, url=world.url("/s?q={query}"), items="results", fields=fields
-            )
+        for name, world, kind, host in (
+            ("liar", liar, "json", HOSTS[2]),
+            ("honest", honest, "json", HOSTS[0]),
+            ("changing", changing, "html", HOSTS[1]),
+        ):
+            url = world.url("/s?q={query}", host)
+            await add_shop(store, name, kind, url=url, items="results", fields=fields)
         made = make_catalog()
         made.backoff = dict.fromkeys(("soon", "not_found"), made.backoff["not_found"])  # type: ignore[index]
         made.max_attempts = 20
-        rows = [{"item_description": f"Acme Kettle ZX{number}"} for number in range(1, COUNT + 1)]
-        job_id, results = await priced(store, rows, made)
+        rows = [{"item_description": f"Acme Kettle ZX{number}"} for number in range(1, count + 1)]
+        return await priced(store, rows, made)
+
+
+def check(results: list[dict[str, Any]]) -> None:
+    """Every row ends explained: with the true price, or left to a person."""
     for number, row in enumerate(results, 1):
         expected = "Found" if number % 3 or number % 6 == 0 else "Manual Review"
         assert row["Status"] == expected, (number, row)
@@ -96,7 +102,35 @@ async def test_every_row_ends_explained(store: Store) -> None:
             assert row["Pricer"] == ("honest" if number % 3 else "changing")
         else:
             assert row["Price"] is None
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_every_row_ends_explained(store: Store) -> None:
+    count = 60
+    job_id, results = await run(store, Shops(), count)
+    check(results)
     figures = await store.fetch("catalog_provider_figures", {"job_id": job_id})
     by_name = {row["provider"]: row for row in figures}
     assert by_name["changing"]["answered"] < by_name["changing"]["calls"]
-    assert by_name["liar"]["results"] >= 4 * COUNT / 3
+    assert by_name["liar"]["results"] >= 4 * count / 3
+    uses = {use["gate"]: use for use in await store.gates.of_job(job_id, 10)}
+    assert len(uses) == 3  # each shop has a gate of its own
+    assert sum(use["throttles"] for use in uses.values()) >= 1
+
+
+@pytest.mark.sampled(0)
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_5000_rows_end_explained_and_concurrency_adapts_to_each_shop(store: Store) -> None:
+    shops = Shops()
+    job_id, results = await run(store, shops, 5000)
+    check(results)
+    decisions = [
+        decision
+        for decision in reversed(await open_console(store).jobs.decisions(job_id, 5000))
+        if decision["what"] == f"concurrency at {HOSTS[0]}"
+    ]
+    down = [at for at, each in enumerate(decisions) if each["became"] < each["was"]]
+    up = [at for at, each in enumerate(decisions) if each["became"] > each["was"]]
+    assert down and up and max(up) > min(down), decisions  # drops on 429, and recovers
+    uses = {use["gate"]: use for use in await store.gates.of_job(job_id, 10)}
+    assert uses[HOSTS[0]]["throttles"] > 0

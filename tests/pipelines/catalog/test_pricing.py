@@ -57,6 +57,14 @@ async def test_catalogue_that_is_loaded_again_is_replaced(store: Store) -> None:
     assert [row["Price"] for row in rows] == [650.0, 650.0]
 
 
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+async def test_misspelt_products_are_found_by_trigrams(store: Store) -> None:
+    await load(store, TELEVISION, MIXER)
+    _, rows = await priced(store, [{"item_description": "kitchenaide artisaan"}])
+    assert rows[0]["Status"] == "Manual Review", rows
+    assert rows[0]["candidates"][0]["title"] == MIXER["item_description"]
+
+
 async def test_untrusted_catalogue_only_estimates(store: Store) -> None:
     await load(store, TELEVISION, trusted=0)
     _, rows = await priced(store, [ROWS[0]])
@@ -84,6 +92,26 @@ async def test_shops_that_lie_are_not_believed(store: Store) -> None:
     assert (rows[0]["Status"], rows[0]["Price"], rows[0]["Pricer"]) == ("Found", 599.0, "honest")
     whys = " ".join(candidate["why"] for candidate in rows[0]["candidates"])
     assert "price is 0" in whys and "in EUR" in whys and "something else" in whys
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_keys_of_a_shop_come_from_the_environment(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACME_KEY", "s3cret")
+    rows = [{"item_description": "Dyson V11 cordless vacuum"}]
+    async with World() as shop:
+        json_shop(shop, {"dyson": [{"title": "Dyson V11 cordless vacuum", "price": 599}]})
+        url = shop.url("/search?q={query}")
+        headers = {"X-Key": "env:ACME_KEY", "X-Plain": "yes"}
+        await add_shop(store, "acme", "json", url=url, items="results", headers=headers)
+        _, priced_rows = await priced(store, rows)
+        sent = shop.asked("/search")[0].headers
+        monkeypatch.delenv("ACME_KEY")
+        _, unset = await priced(store, rows)
+    assert priced_rows[0]["Status"] == "Found"
+    assert (sent["x-key"], sent["x-plain"]) == ("s3cret", "yes")
+    assert unset[0]["item_status"] == "ERROR" and "no ACME_KEY" in unset[0]["error"]
 
 
 PAGE = """<html><script type="application/ld+json">{"@graph": [{"@type": ["Product"],

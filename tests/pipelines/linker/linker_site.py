@@ -83,10 +83,11 @@ class LinkerSite:
 
     def dataset(self, client: Client, project_id: int, rows: Sequence[dict[str, str]]) -> Any:
         text = "".join(json.dumps(row) + "\n" for row in rows)
-        file = client.post("/api/files", files={"file": ("people.jsonl", text.encode())})
-        assert file.status_code == 201, file.text
-        body = {"fileId": file.json()["id"], "mapping": _mapping(rows)}
-        added = client.post(f"/api/projects/{project_id}/datasets", json=body)
+        added = client.post(
+            f"/api/projects/{project_id}/datasets",
+            data={"mapping": json.dumps(_mapping(rows))},
+            files={"file": ("people.jsonl", text.encode())},
+        )
         assert added.status_code == 201, added.text
         return added.json()
 
@@ -99,6 +100,18 @@ class LinkerSite:
         started = client.post(f"/api/projects/{project_id}/match")
         assert started.status_code == 202 and len(started.json()["jobs"]) == 1, started.text
         return self.until(client, project_id, lambda p: p["state"] != "processing")
+
+    def finished(self, client: Client, operation_id: int) -> Any:
+        """An operation that has ended."""
+        path = f"/api/operations/{operation_id}"
+        self.eventually(lambda: client.get(path).json()["state"] == "DONE")
+        return client.get(path).json()
+
+    def eventually(self, met: Callable[[], bool]) -> None:
+        ends = time.monotonic() + _PATIENCE_SECONDS
+        while not met():
+            assert time.monotonic() < ends, "it did not happen"
+            time.sleep(0.05)
 
     def until(self, client: Client, project_id: int, met: Callable[[Any], bool]) -> Any:
         ends = time.monotonic() + _PATIENCE_SECONDS
@@ -113,7 +126,8 @@ class LinkerSite:
 def _mapping(rows: Sequence[dict[str, str]]) -> dict[str, Any]:
     """Of the columns that the rows have."""
     columns = {column for row in rows for column in row}
-    whole = MAPPING.to_json()
+    whole = MAPPING.to_json() | {"id": "id"}
+    whole["properties"] |= {column: column for column in columns if column.startswith("P")}
     return {
         role: {c: p for c, p in given.items() if c in columns}
         if isinstance(given, dict)

@@ -15,7 +15,14 @@ from urllib.parse import parse_qs
 from rapidfuzz import fuzz
 
 from tests.pipelines.linker.entity_world import EntityWorld, Json
-from tests.pipelines.linker.schemas import QUERIES, RESULTS, check, fits
+from tests.pipelines.linker.schemas import (
+    EXTENSION_QUERY,
+    EXTENSION_RESULT,
+    QUERIES,
+    RESULTS,
+    check,
+    fits,
+)
 from tests.pipelines.linker.wikidata_server import folded
 from tests.world import Answer, Request, World, json_answer, text_answer
 
@@ -77,7 +84,7 @@ class ReconciliationServer:
         return json_answer(results)
 
     def _about(self) -> Json:
-        about = {
+        about: Json = {
             "versions": ["0.1", "0.2"],
             "name": "A local service",
             "identifierSpace": "http://www.wikidata.org/entity/",
@@ -99,13 +106,16 @@ class ReconciliationServer:
         return [_candidate(entity, score) for score, entity in scored[: query.get("limit", _LIMIT)]]
 
     def _extend(self, asked: Json) -> Answer:
+        check(EXTENSION_QUERY, asked)
         self.extensions.append(asked)
         properties = [each["id"] for each in asked["properties"]]
         rows = {
             entity_id: {pid: _cells(self._by_id.get(entity_id), pid) for pid in properties}
             for entity_id in asked["ids"]
         }
-        return json_answer({"meta": [{"id": pid, "name": pid} for pid in properties], "rows": rows})
+        meta = [{"id": pid, "name": pid} for pid in properties]
+        check(EXTENSION_RESULT, {"meta": meta, "rows": rows})
+        return json_answer({"meta": meta, "rows": rows})
 
 
 def _candidate(entity: Json, score: float) -> Json:
@@ -134,7 +144,8 @@ def _cells(entity: Json | None, property_id: str) -> list[Json]:
 def _cell(datavalue: Json) -> Json:
     value = datavalue["value"]
     if datavalue["type"] == "time":
-        return {"date": value["time"][1:]}
+        time = value["time"][1:]
+        return {"str": time[:4]} if "-00" in time else {"date": time}
     if datavalue["type"] == "wikibase-entityid":
         return {"id": value["id"], "name": value["id"]}
     return {"str": str(value)}

@@ -1,7 +1,7 @@
 """The Reconciliation API 0.2 as JSON Schemas, written from what its specification says.
 
 They ask for the same as the schemas published with the specification (reconciliation-api/specs,
-folder 0.2/schemas); the wording is our own.
+folder 0.2/schemas, compared file by file); the wording is our own.
 """
 
 from __future__ import annotations
@@ -59,6 +59,83 @@ MANIFEST: dict[str, Any] = {
                 "height": {"type": "integer"},
             },
         },
+    },
+}
+
+_PLACE = {"type": "object", "properties": {"service_url": _TEXT, "service_path": _TEXT}}
+MANIFEST["properties"]["extend"] = {
+    "type": "object",
+    "properties": {
+        "propose_properties": _PLACE,
+        "property_settings": {
+            "type": "array",
+            "items": {"type": "object", "required": ["type", "label", "name"]},
+        },
+    },
+}
+
+EXTENSION_QUERY: dict[str, Any] = {
+    "type": "object",
+    "required": ["ids", "properties"],
+    "properties": {
+        "ids": {"type": "array", "items": _TEXT},
+        "properties": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["id"],
+                "properties": {"id": _TEXT, "settings": {"type": "object"}},
+            },
+        },
+    },
+}
+
+
+def _cell_of(required: tuple[str, ...], **properties: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "required": list(required),
+        "properties": properties,
+        "additionalProperties": False,
+    }
+
+
+_MOMENT = {
+    "type": "string",
+    "pattern": r"^-?\d{4,}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
+    r"T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})?$",
+}
+_CELL = {
+    "oneOf": [
+        _cell_of(()),
+        _cell_of(("id", "name"), id=_TEXT, name=_TEXT, description=_TEXT),
+        _cell_of(("str",), str=_TEXT),
+        _cell_of(("float",), float={"type": "number"}),
+        _cell_of(("int",), int={"type": "integer"}),
+        _cell_of(("date",), date=_MOMENT),
+    ]
+}
+EXTENSION_RESULT: dict[str, Any] = {
+    "type": "object",
+    "required": ["rows", "meta"],
+    "properties": {
+        "meta": {"type": "array", "items": _NAMED},
+        "rows": {
+            "type": "object",
+            "additionalProperties": {
+                "type": "object",
+                "additionalProperties": {"type": "array", "items": _CELL},
+            },
+        },
+    },
+}
+PROPOSAL: dict[str, Any] = {
+    "type": "object",
+    "required": ["properties"],
+    "properties": {
+        "type": _TEXT,
+        "limit": {"type": "integer"},
+        "properties": {"type": "array", "items": _NAMED},
     },
 }
 

@@ -23,12 +23,19 @@ from holdfast.pipelines.linker.answering import (
     suggest_properties,
     suggest_types,
 )
-from holdfast.pipelines.linker.dates import parse_date
+from holdfast.pipelines.linker.dates import PartialDate, Precision, parse_date
 from holdfast.pipelines.linker.entities import Kind, Value
+from holdfast.pipelines.linker.extending import extend, read_extension
 from holdfast.pipelines.linker.names import fold
-from holdfast.pipelines.linker.reconciliation import parse_manifest, parse_results
+from holdfast.pipelines.linker.reconciliation import (
+    parse_extension,
+    parse_manifest,
+    parse_results,
+)
 from holdfast.pipelines.linker.scoring import Thresholds
 from tests.pipelines.linker.schemas import (
+    EXTENSION_QUERY,
+    EXTENSION_RESULT,
     MANIFEST,
     QUERIES,
     RESULTS,
@@ -76,6 +83,12 @@ class Shelf:
     async def get(self, entity_id: str) -> KnownEntity | None:
         return next((known for known in self._known if known.id == entity_id), None)
 
+    async def get_many(self, ids: Sequence[str]) -> Sequence[KnownEntity]:
+        return [known for known in self._known if known.id in ids]
+
+    async def properties_of(self, type_id: str, limit: int) -> Sequence[Term]:
+        return [Term("P569", "date of birth")]
+
     async def types(self, prefix: str, limit: int) -> Sequence[Term]:
         return [each for each in (HUMAN, FILM) if each.name.startswith(prefix)]
 
@@ -84,6 +97,31 @@ class Shelf:
 
 
 SHELF = Shelf(ADAMS, OTHER, MOVIE)
+
+
+async def test_values_are_extended_by_their_kind() -> None:
+    day = Value(Kind.DATE, "1952-03-11", date=PartialDate(1952, 3, 11, Precision.DAY))
+    year = Value(Kind.DATE, "1952", date=PartialDate(1952))
+    julian = Value(Kind.DATE, "", date=PartialDate(1564, 4, 26, Precision.DAY, julian=True))
+    values = {
+        "P1": [day, year, julian],
+        "P2": [Value(Kind.ITEM, "Q42"), Value(Kind.ITEM, "Q1", names=("one",))],
+        "P3": [Value(Kind.QUANTITY, "3"), Value(Kind.QUANTITY, "3.5"), Value(Kind.QUANTITY, "x")],
+        "P4": [Value(Kind.UNKNOWN), Value(Kind.NONE), Value(Kind.PLACE, "", point=(1.5, 2.0))],
+    }
+    shelf = Shelf(ADAMS, KnownEntity("Q5", "thing", values=values))
+    wanted = {"ids": ["Q5"], "properties": [{"id": pid} for pid in values]}
+    check(EXTENSION_QUERY, wanted)
+    result = await extend(read_extension(json.dumps(wanted), 10), shelf, {"P1": "born"})
+    check(EXTENSION_RESULT, result)
+    assert result["meta"][:2] == [{"id": "P1", "name": "born"}, {"id": "P2", "name": "P2"}]
+    assert result["rows"]["Q5"] == {
+        "P1": [{"date": "1952-03-11T00:00:00Z"}, {"str": "1952"}, {"str": "1564-04-26"}],
+        "P2": [{"id": "Q42", "name": "Douglas Adams"}, {"id": "Q1", "name": "one"}],
+        "P3": [{"int": 3}, {"float": 3.5}, {"str": "x"}],
+        "P4": [{}, {"str": "1.5,2.0"}],
+    }
+    assert parse_extension(result)["Q5"]["P2"][1].names == ("one",), "as our own client reads it"
 
 
 async def _ask(**queries: Any) -> dict[str, Any]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from holdfast.pipelines.linker.projects import hide_project
+from holdfast.pipelines.linker.web.api.shapes import reads_of
 from tests.pipelines.linker.entity_world import EntityWorld
 from tests.pipelines.linker.linker_site import LinkerSite
+from tests.pipelines.linker.test_bad_entries import BAD
 
 ADAMS = {"name": "Douglas Adams", "born": "1952-03-11", "type": "Q5"}
 NAMESAKE = {"name": "Douglas Adams"}
@@ -50,7 +54,9 @@ def test_project_from_upload_to_decisions(linker: LinkerSite) -> None:
     assert undone.json()["state"] == "awaiting_review"
 
     bulk = ann.post(f"{at}/tasks/review", json={"action": "accept_first", "low": 50})
-    assert bulk.json() == {"decided": 2, "more": False}
+    assert bulk.status_code == 202 and bulk.json()["count"] == 2
+    operation = linker.finished(ann, bulk.json()["operation"]["id"])
+    assert (operation["kind"], operation["doneCount"], operation["leftCount"]) == ("decide", 2, 0)
     lines = ann.get(f"{at}/quickstatements").text.splitlines()
     assert lines == ["Q42\tP569\t+1952-03-11T00:00:00Z/11"]
     again = ann.post(f"{at}/match").json()
@@ -82,22 +88,46 @@ def test_deleted_project_leaves_nothing_but_its_audit(linker: LinkerSite) -> Non
     other = linker.project(ann, [{"name": "Marie Curie"}], "other")
     assert ann.delete(f"/api/projects/{project['id']}").status_code == 202
     assert ann.get(f"/api/projects/{project['id']}").status_code == 404
-
-    async def left() -> dict[str, int]:
-        fetch = linker.site.parts.store.database.fetch
-        queries = {
-            name: f"select count(*) from {name}"
-            for name in ("linker_projects", "linker_datasets", "linker_tasks", "items", "files")
-        }
-        return {name: int((await fetch(query))[0][0]) for name, query in queries.items()}
-
-    assert linker.site.run(left()) == {
-        "linker_projects": 1, "linker_datasets": 1, "linker_tasks": 1, "items": 1, "files": 1,
-    }  # fmt: skip
+    tables = ("linker_projects", "linker_datasets", "linker_tasks", "items", "files")
+    linker.eventually(lambda: _rows(linker, tables) == dict.fromkeys(tables, 1))
     assert ann.get(f"/api/projects/{other['id']}").json()["figures"]["states"]["failed"] == 0
     root = linker.person("root", "admin")
     audit = root.get("/api/audit").text
     assert "linker.project_deleted" in audit and "ruling" not in audit
+
+
+def _rows(linker: LinkerSite, tables: Sequence[str]) -> dict[str, int]:
+    async def count() -> dict[str, int]:
+        fetch = linker.site.parts.store.database.fetch
+        return {name: int((await fetch(f"select count(*) from {name}"))[0][0]) for name in tables}
+
+    return linker.site.run(count())
+
+
+@pytest.mark.parametrize("done", ["hidden", "job marked", "job deleted"])
+def test_deletion_that_stopped_anywhere_is_continued(linker: LinkerSite, done: str) -> None:
+    ann = linker.person("ann")
+    shape = linker.project(ann, [ADAMS, NAMESAKE])
+    ann.post(f"/api/projects/{shape['id']}/tokens", json={})
+    parts = linker.site.parts
+
+    async def begin() -> None:
+        """As a process does that dies after this step."""
+        project = await reads_of(parts).project(shape["id"], None)
+        job_id = shape["datasets"][0]["jobId"]
+        await parts.control("ann").change(hide_project(project))
+        if done != "hidden":
+            await parts.deletions.jobs.begin(job_id, "ann")
+        if done == "job deleted":
+            await parts.deletions.jobs.delete(job_id)
+
+    linker.site.run(begin())
+    assert ann.get(f"/api/projects/{shape['id']}").status_code == 404
+    tables = (
+        "linker_projects", "linker_datasets", "linker_tasks", "linker_candidates", "linker_calls",
+        "linker_readers", "linker_tokens", "items", "outcomes", "files",
+    )  # fmt: skip
+    linker.eventually(lambda: _rows(linker, tables) == dict.fromkeys(tables, 0))
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -112,9 +142,41 @@ def test_requests_that_cannot_be_right_are_refused(linker: LinkerSite) -> None:
     for mapping in (None, {"name": "z"}, {"name": "x", "dates": {"y": "born"}}, {"nme": "x"}):
         refused = ann.post(f"{at}/datasets", json={"fileId": file["id"], "mapping": mapping})
         assert refused.status_code == 422, refused.text
+        refused = ann.post(
+            f"{at}/datasets",
+            data={"mapping": json.dumps(mapping) if mapping else ""},
+            files={"file": ("b.csv", b"x,y\n1,2\n")},
+        )
+        assert refused.status_code == 422, refused.text
+    assert len(ann.get("/api/files").json()["files"]) == 1, "what was refused is not kept"
+    added = ann.post(f"{at}/datasets", json={"fileId": file["id"], "mapping": {"name": "x"}})
+    assert added.status_code == 201 and added.json()["datasets"][0]["name"] == "a.csv"
+    for body in (b"{", b"[]", b"{}"):
+        refused = ann.post(f"{at}/datasets", content=body)
+        assert refused.status_code in (400, 422), refused.text
     assert ann.get(f"{at}/tasks/1/1").status_code == 404
     body = {"action": "accept", "item": "Q42", "version": 0}
     assert ann.put(f"{at}/tasks/1/1/decision", json=body).status_code == 404
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_bad_entries_through_the_door_end_in_a_state_that_pages_show(linker: LinkerSite) -> None:
+    ann = linker.person("ann")
+    twice = [{"id": "7", "name": "Marie Curie"}, {"id": "7", "name": "Douglas Adams"}]
+    project = linker.project(ann, [{**ADAMS, "P4294967": "x"}, *BAD, *twice])
+    states = project["figures"]["states"]
+    assert sum(states.values()) == len(BAD) + 3 and states["failed"] == 2
+    at = f"/linker/projects/{project['id']}"
+    for state in states:
+        tasks = ann.get(f"/api/projects/{project['id']}/tasks", params={"state": state}).json()
+        assert len(tasks["tasks"]) == states[state]
+        for task in tasks["tasks"]:
+            assert ann.get(f"{at}/review/{task['jobId']}/{task['seq']}").status_code == 200
+    exported = ann.post(f"/api/projects/{project['id']}/export", params={"format": "json"}).json()
+    (export_id,) = linker.finished(ann, exported["id"])["result"]
+    path = f"/api/exports/{export_id}"
+    linker.eventually(lambda: ann.get(path).json()["state"] == "DONE")
+    assert len(ann.get(f"{path}/download").json()) == len(BAD) + 3
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -129,6 +191,13 @@ def test_pages_show_the_project_and_its_entries(linker: LinkerSite) -> None:
     at = f"/linker/projects/{project['id']}"
     counted = ann.post(f"{at}/bulk", data={"action": "none", "low": "0", "dry_run": "1"})
     assert counted.status_code == 303 and ann.get(at).text.count("2 entries match") == 1
+    assert ann.post(f"{at}/readers", data={"name": "nobody"}).status_code == 404
+    linker.person("ben")
+    assert ann.post(f"{at}/readers", data={"name": "ben"}).status_code == 303
+    assert "Remove ben" in ann.get(at).text
+    assert ann.post(f"{at}/readers/remove", data={"name": "ben"}).status_code == 303
+    assert ann.post(f"{at}/export", data={"format": "json"}).headers["location"] == "/operations/1"
+    assert ann.post(f"{at}/export", data={"format": "ods"}).status_code == 422
     assert ann.post(f"{at}/bulk", data={"action": "none", "low": "x"}).status_code == 422
     address = ann.post(f"{at}/tokens", data={"days": "7"}).text
     assert "/reconcile/hfr_" in address and "Revoke hfr_" in ann.get(at).text

@@ -49,6 +49,24 @@ def _rulings(site: Site, job_id: int) -> list[tuple[Any, ...]]:
     return site.run(read())
 
 
+# From a key to the next card on the screen.
+_STOPWATCH = """
+window.seconds = [];
+let pressed = 0;
+document.addEventListener("keydown", () => { pressed = performance.now(); }, true);
+new MutationObserver(() => requestAnimationFrame(() => {
+  if (pressed) window.seconds.push((performance.now() - pressed) / 1000);
+  pressed = 0;
+})).observe(document.getElementById("review"), { childList: true });
+"""
+
+
+def _print_seconds(page: Page) -> None:
+    seconds = sorted(page.evaluate("window.seconds"))
+    middle, late = seconds[len(seconds) // 2], seconds[int(len(seconds) * 0.95)]
+    print(f"{len(seconds)} decisions: p50 {middle:.3f} s, p95 {late:.3f} s to the next entry")
+
+
 def test_fifty_decisions_by_keys_alone(linker: LinkerSite, site: Site, open_as: OpenAs) -> None:
     ann = linker.person("ann")
     project = linker.project(ann, [ADAMS] * (DECISIONS + 3), "fifty")
@@ -60,6 +78,7 @@ def test_fifty_decisions_by_keys_alone(linker: LinkerSite, site: Site, open_as: 
     page.keyboard.press("r")
     page.wait_for_url("**/review")
     expect(page.locator(".linker-card")).to_have_attribute("data-seq", "1")
+    page.evaluate(_STOPWATCH)
     for number in range(DECISIONS):
         seq = _current(page)
         page.keyboard.press("n" if number % 10 == 9 else "1")
@@ -69,6 +88,7 @@ def test_fifty_decisions_by_keys_alone(linker: LinkerSite, site: Site, open_as: 
             expect(page.locator(".linker-card")).to_have_attribute("data-seq", str(seq))
             page.keyboard.press("1")
         expect(page.locator(".linker-card")).not_to_have_attribute("data-seq", str(seq))
+    _print_seconds(page)
     skipped = _current(page)
     page.keyboard.press("s")
     expect(page.locator(".linker-card")).not_to_have_attribute("data-seq", str(skipped))

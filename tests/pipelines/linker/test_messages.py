@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import AsyncIterator
 from typing import Any
 
 import orjson
 import pytest
 import structlog
 
-from holdfast.cli.broker_composition import accepting
-from holdfast.consumers import BadMessage, Incoming
-from holdfast.pipelines.linker.consuming import CONSUMERS, take
+from holdfast.cli.broker_composition import accepting, trusting
+from holdfast.clock import SystemClock
+from holdfast.consumers import BadMessage, ConsumerTools, Incoming
+from holdfast.messaging.signing import ZEROS, sign
+from holdfast.pipelines.linker.consuming import consumers
+from holdfast.pipelines.linker.projects import ProjectRules, add_project
 from holdfast.pipelines.linker.tasks import task_id
 from holdfast.settings import load_settings
 from tests.pipelines.linker.scene import OWNER, LinkerScene
 from tests.pipelines.linker.test_envelope import EXAMPLE
 
-
-def _incoming(content: Any, message_id: str = "m1") -> Incoming:
-    return Incoming("linker.match", orjson.dumps(content), {}, message_id)
+KEY = "a key that is long enough to be one"
 
 
 def _ours(**body: Any) -> dict[str, Any]:
@@ -27,12 +29,62 @@ def _ours(**body: Any) -> dict[str, Any]:
 
 
 async def _accept(scene: LinkerScene, content: Any, message_id: str = "m1") -> bool:
-    await scene.control.open(scene.pipeline, {})
-    settings = load_settings({"HOLDFAST_OWNER": OWNER})
-    log = structlog.get_logger()
-    accept = accepting(settings, scene.store, scene.pipeline, CONSUMERS[0], log)
-    message = _incoming(content, message_id)
-    return bool(await accept(message_id, "linker.match", lambda tx: take(tx, message)))
+    return await _accept_bytes(scene, orjson.dumps(content), message_id)
+
+
+async def _accept_bytes(scene: LinkerScene, payload: bytes, message_id: str) -> bool:
+    settings = load_settings({"HOLDFAST_OWNER": OWNER, "HOLDFAST_MESSAGE_KEY": KEY})
+    log, clock = structlog.get_logger(), SystemClock()
+    tools = ConsumerTools(
+        scene.pipeline, _no_flag, _no_file, clock, log, OWNER, trusting(settings, clock)
+    )
+    (consumer,) = consumers(tools)
+    accept = accepting(settings, scene.store, scene.pipeline, consumer, log)
+    message = Incoming("linker.match", payload, {}, message_id)
+    return bool(await accept(message_id, "linker.match", lambda tx: consumer.take(tx, message)))
+
+
+async def _no_flag(name: str) -> Any:
+    raise AssertionError(name)
+
+
+async def _no_file(bucket: str, key: str) -> AsyncIterator[bytes]:
+    raise AssertionError(key)
+    yield b""
+
+
+def _signed(content: dict[str, Any], key: str, message_id: str) -> bytes:
+    header = {"created_at": SystemClock().now().isoformat(), **content["header"]}
+    header.setdefault("job_id" if isinstance(header["version"], str) else "message_id", message_id)
+    return sign(orjson.dumps({**content, "header": {**header, "signature": ZEROS}}), key)
+
+
+async def test_signed_message_adds_to_the_project_of_any_owner(scene: LinkerScene) -> None:
+    project = await scene.control.change(add_project("ann", "hers", ProjectRules(auto_accept=101)))
+    message = _ours(project_id=project.id, owner="ann", row={"name": "Douglas Adams"})
+    signed = _signed(message, KEY, "signed")
+    assert await _accept_bytes(scene, signed, "signed")
+    assert not await _accept_bytes(scene, signed, "signed"), "a second delivery does nothing"
+    late = copy.deepcopy(message)
+    late["header"]["created_at"] = "2020-01-01T00:00:00Z"
+    unsigned = _ours(project_id=project.id, row={"name": "Douglas Adams"})
+    refused = [
+        _signed(message, "another key, of enough characters", "refused 0"),
+        _signed(late, KEY, "refused 1"),
+        orjson.dumps(message),
+        orjson.dumps(unsigned),
+        _signed(_ours(project_id=project.id, owner="ben", row={"name": "x"}), KEY, "refused 4"),
+        signed,  # a copy under another id
+    ]
+    for number, payload in enumerate(refused):
+        with pytest.raises(BadMessage) as bad:
+            await _accept_bytes(scene, payload, f"refused {number}")
+        assert bad.value.code == "NOT_ALLOWED", payload
+    await scene.work()
+    assert await scene.fetch("select project_id, state from linker_tasks") == [
+        (project.id, "awaiting_review")
+    ]
+    assert await scene.fetch("select owner_id from jobs where standing = 1") == [("ann",)]
 
 
 async def test_row_of_a_message_is_matched_once_in_its_project(scene: LinkerScene) -> None:

@@ -4,22 +4,44 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from holdfast.clock import SystemClock
 from holdfast.errors import UserError
+from holdfast.pipelines.linker.options import LinkerOptions
 from holdfast.rulings import OutdatedRuling
+from holdfast.store import Store
 from tests.command import HoldfastCommand
+from tests.engine.one_worker import until, working
 from tests.pipelines.linker.entity_world import EntityWorld
 from tests.pipelines.linker.labelled import AGENT, MAPPING, make_labelled
 from tests.pipelines.linker.reconciliation_server import ReconciliationServer
-from tests.pipelines.linker.scene import LinkerScene, read_csv
+from tests.pipelines.linker.scene import HASTE, LinkerScene, read_csv
 from tests.pipelines.linker.wikidata_server import WikidataServer, html
+from tests.store.checks import execute
 
 ADAMS = {"name": "Douglas Adams", "born": "1952-03-11", "type": "Q5"}
 NAMESAKE = {"name": "Douglas Adams"}
 NOBODY = {"name": "Xq Zzyx Wvuts"}
+
+
+class LaterClock(SystemClock):
+    """In which an hour can pass, here and in the database."""
+
+    def __init__(self) -> None:
+        self._ahead = 0.0
+
+    def monotonic(self) -> float:  # type: ignore[override]
+        return time.monotonic() + self._ahead
+
+    async def pass_hour(self, store: Store) -> None:
+        self._ahead += 3600.0
+        await execute(store, "update gates set closed_until = @now where closed_until > @now")
+        await execute(store, "update ranges set available_at = @now where available_at > @now")
 
 
 async def test_entries_end_as_tasks_with_candidates(scene: LinkerScene) -> None:
@@ -63,7 +85,49 @@ async def test_throttling_closes_the_gate_and_uses_up_no_attempt(
     wikidata.trouble = lambda params, number: troubles.pop() if troubles else None
     job = await scene.matched([ADAMS])
     assert (await scene.states(job))[0][1:3] == ("auto_confirmed", "Q42")
-    assert (await scene.fetch("select attempts from outcomes"))[0][0] == 1
+    rows = await scene.fetch("select attempts, tries from outcomes")
+    assert rows == [(1, 1)], "the entry waited in its place"
+
+
+async def test_throttle_lowers_the_rate_and_the_gate_shows_it(store: Store) -> None:
+    options = LinkerOptions(wikidata_url="http://wikidata.test/w/api.php")
+    gate = options.wikidata_gate
+    assert (gate.name, gate.spacing, gate.concurrency) == ("wikidata.test", 0.2, 2)
+    assert gate.requests / gate.period == 5.0, "the budget allows what the spacing does"
+    await store.gates.declare(gate)
+    await store.gates.close(gate.name, 0.0, "HTTP 429")
+    (shown,) = await store.gates.all()
+    assert shown["share"] < 1.0 and shown["requests_now"] < gate.requests
+    assert replace(options, spacing_seconds=0.0).wikidata_gate.requests == 0
+
+
+async def test_provider_that_is_down_for_an_hour_is_waited_for(
+    scene: LinkerScene, wikidata: WikidataServer
+) -> None:
+    down = True
+    wikidata.trouble = lambda *_: html(503, {"Retry-After": "3600"}) if down else None
+    job_id = await scene.upload([ADAMS, NAMESAKE])
+    clock = LaterClock()
+
+    async def waits() -> bool:
+        rows = await scene.fetch("select waiting_for, worker from ranges")
+        return bool(rows) and all(row[0] and row[1] is None for row in rows)
+
+    async def is_done() -> bool:
+        return (await scene.store.reads.job(job_id)).state == "DONE"
+
+    async with working(scene.store, scene.pipeline, clock=clock, **HASTE):
+        await until(waits)
+        ((seconds,),) = await scene.fetch(
+            "select @seconds_until(closed_until) from gates where name = :host", host=wikidata.host
+        )
+        assert 3000 < seconds <= 3600
+        asked, down = len(wikidata.log), False
+        await clock.pass_hour(scene.store)
+        await until(is_done)
+    assert asked <= 4, "nothing is asked while the gate is closed"
+    rows = await scene.fetch("select attempts from outcomes")
+    assert rows == [(1,), (1,)], "waiting used up no attempt"
 
 
 async def test_decisions_are_kept_beside_the_result(scene: LinkerScene) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import structlog
@@ -13,10 +15,17 @@ from holdfast.engine.deletion import Deleter
 from holdfast.model import JobState
 from holdfast.settings import load_settings
 from tests.engine.one_worker import working
+from tests.pipelines.linker.entity_world import EntityWorld
+from tests.pipelines.linker.linker_site import LinkerSite
 from tests.pipelines.linker.scene import HASTE, LinkerScene
 
 ROUNDS = 10
 NAMES = ("Douglas Adams", "Marie Curie", "Albert Einstein", "William Shakespeare", "Xq Zzyx")
+PROJECTS = 4
+PROJECT_TABLES = (
+    "linker_projects", "linker_datasets", "linker_tasks", "linker_candidates", "linker_calls",
+    "jobs", "items", "outcomes", "ranges", "files",
+)  # fmt: skip
 TABLES = ("linker_tasks", "linker_candidates", "linker_calls", "items", "outcomes", "ranges")
 
 
@@ -32,6 +41,40 @@ async def _somewhere(rng: random.Random) -> None:
     """Some turns of the loop later: at no place in particular."""
     for _ in range(rng.randrange(400)):
         await asyncio.sleep(0)
+
+
+@pytest.fixture
+def linker(database_url: str, tmp_path: Path, entity_world: EntityWorld) -> Iterator[LinkerSite]:
+    with LinkerSite(database_url, tmp_path, entity_world) as linker:
+        yield linker
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("seed", range(40))
+def test_nothing_is_left_of_projects_that_were_deleted_while_they_were_matched(
+    linker: LinkerSite, seed: int
+) -> None:
+    rng = random.Random(seed)
+    ann = linker.person("ann")
+    for number in range(PROJECTS):
+        made = ann.post("/api/projects", json={"name": f"project {number}"}).json()
+        at = f"/api/projects/{made['id']}"
+        rows = [{"name": rng.choice(NAMES), "born": str(1900 + n)} for n in range(20)]
+        linker.dataset(ann, made["id"], rows)
+        ann.post(f"{at}/match")
+        for _ in range(rng.randrange(6)):
+            ann.get(at)
+        if rng.random() < 0.3:
+            ann.post(f"{at}/cancel")
+        assert ann.delete(at).status_code == 202
+        assert ann.post(f"{at}/match").status_code == 404
+
+    async def rows_left() -> int:
+        fetch = linker.site.parts.store.database.fetch
+        counts = [(await fetch(f"select count(*) from {table}"))[0][0] for table in PROJECT_TABLES]
+        return sum(counts)
+
+    linker.eventually(lambda: linker.site.run(rows_left()) == 0)
 
 
 @pytest.mark.sampled(2)

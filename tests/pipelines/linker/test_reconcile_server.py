@@ -12,7 +12,9 @@ import pytest
 from tests.pipelines.linker.entity_world import EntityWorld
 from tests.pipelines.linker.linker_site import LinkerSite
 from tests.pipelines.linker.schemas import (
+    EXTENSION_RESULT,
     MANIFEST,
+    PROPOSAL,
     RESULTS,
     SUGGESTED_ENTITIES,
     SUGGESTED_NAMED,
@@ -65,6 +67,7 @@ def test_openrefine_reads_what_people_decided(linker: LinkerSite) -> None:
     assert suggested["result"][0]["id"] == "Q42"
     for kind in ("type", "property"):
         check(SUGGESTED_NAMED, anybody.get(f"{made['url']}/suggest/{kind}?prefix=").json())
+    _extend(anybody, made["url"])
     shown = anybody.get(f"{made['url']}/preview?id=Q42")
     assert "Douglas Adams" in shown.text
     assert "frame-ancestors *" in shown.headers["content-security-policy"]
@@ -75,6 +78,20 @@ def test_openrefine_reads_what_people_decided(linker: LinkerSite) -> None:
     late = anybody.get(made["url"])
     assert late.status_code == 401 and late.headers["access-control-allow-origin"] == "*"
     assert ann.delete(f"{at}/tokens/{made['id']}").status_code == 404
+
+
+def _extend(anybody: Any, url: str) -> None:
+    """Columns from reconciled values, as OpenRefine asks for them."""
+    proposed = anybody.get(f"{url}/properties", params={"type": "Q5"}).json()
+    check(PROPOSAL, proposed)
+    assert {"id": "P569", "name": "date of birth"} in proposed["properties"]
+    wanted = {"ids": ["Q42", "Q1"], "properties": [{"id": "P569"}, {"id": "P106", "settings": {}}]}
+    reply = anybody.post(url, data={"extend": json.dumps(wanted)})
+    check(EXTENSION_RESULT, reply.json())
+    rows = reply.json()["rows"]
+    assert rows["Q42"]["P569"] == [{"date": "1952-03-11T00:00:00Z"}]
+    assert rows["Q1"] == {"P569": [], "P106": []}
+    assert reply.json()["meta"][0] == {"id": "P569", "name": "date of birth"}
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -93,6 +110,14 @@ def test_wrong_requests_are_refused_by_the_protocol(linker: LinkerSite) -> None:
         reply = anybody.post(url, data={"queries": queries})
         assert reply.status_code == status, reply.text
         assert reply.headers["access-control-allow-origin"] == "*"
+    for extension, status in (
+        ({"ids": ["Q42"]}, 400),
+        ({"ids": "Q42", "properties": []}, 400),
+        ({"ids": [], "properties": ["P569"]}, 400),
+        ({"ids": [f"Q{number}" for number in range(1, 1001)], "properties": []}, 413),
+    ):
+        reply = anybody.post(url, data={"extend": json.dumps(extension)})
+        assert reply.status_code == status, reply.text
     assert anybody.get(f"{url}x").status_code == 401
     assert anybody.get(f"{url}/suggest/colour").status_code == 400
 

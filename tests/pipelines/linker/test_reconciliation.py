@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import ItemError
+from holdfast.errors import GateWait, ItemError
 from holdfast.http import HttpClient
 from holdfast.pipelines.linker.entities import Kind
 from holdfast.pipelines.linker.entries import Entry, read_entry
@@ -114,7 +114,7 @@ async def test_refusal_with_status_200_and_html_are_errors(
         await reconcile(http, known, [Query("a").to_json()])
     assert gates.closed == {}
     service.trouble = lambda _batch, _number: html(502)
-    with pytest.raises(ItemError, match="RATE_LIMITED"):
+    with pytest.raises(GateWait):
         await reconcile(http, known, [Query("a").to_json()])
     assert service.host in gates.closed
 

@@ -161,12 +161,11 @@ async def test_not_now_closes_the_gate_for_all_and_uses_no_attempt(
     seconds: float,
 ) -> None:
     wikidata.trouble = lambda _params, _number: answer
-    with pytest.raises(ItemError) as raised:
-        await search_entities(http, api, "Douglas", language="en")
-    assert (raised.value.code, raised.value.retry_after) == ("RATE_LIMITED", seconds)
+    for _ in range(2):
+        with pytest.raises(GateWait) as raised:
+            await search_entities(http, api, "Douglas", language="en")
+        assert raised.value.seconds == seconds
     assert gates.closed[wikidata.host][0] == seconds
-    with pytest.raises(GateWait):
-        await search_entities(http, api, "Douglas", language="en")
     assert len(wikidata.log) == 1
 
 
@@ -179,10 +178,18 @@ async def test_broken_provider_closes_the_gate_too(
     answer: Answer,
 ) -> None:
     wikidata.trouble = lambda _params, _number: answer
-    with pytest.raises(ItemError) as raised:
+    with pytest.raises(GateWait):
         await fetch_entities(http, api, ["Q42"])
-    assert raised.value.code == "RATE_LIMITED"
     assert wikidata.host in gates.closed
+
+
+async def test_provider_that_cannot_be_reached_closes_the_gate(
+    http: HttpClient, gates: RecordingGates
+) -> None:
+    with pytest.raises(GateWait) as raised:
+        await fetch_entities(http, Api(url="http://127.0.0.1:9/w/api.php"), ["Q42"])
+    assert raised.value.reason.startswith("the provider cannot be reached")
+    assert gates.passed == ["127.0.0.1:9"] * 2, "one lost connection is not enough"
 
 
 @pytest.mark.parametrize(

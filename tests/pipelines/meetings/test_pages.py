@@ -17,8 +17,8 @@ from holdfast.pipelines.meetings.pipeline import Meetings
 from holdfast.pipelines.meetings.web import PACK
 from tests.pipelines.meetings.site import Datasette, Row
 from tests.pipelines.meetings.town import Town
-from tests.signing_in import sign_in
 from tests.web.site import Site
+from tests.web.visitors import Visitors
 
 EVIL = "<script>alert(1)</script> & a [bridge] over <b>Mill Creek</b>"
 ROWS = [
@@ -32,42 +32,26 @@ TOWN = "/meetings/municipalities/alameda.ca"
 READ = ["/meetings", "/meetings/search?q=bridge", "/meetings/streams", TOWN]
 
 
-class Visitors:
+class TownVisitors(Visitors):
     """A site with a town, and people who look at it."""
 
     def __init__(self, site: Site, town: Town, datasette: Datasette) -> None:
-        self.site, self.town, self.datasette = site, town, datasette
-        self._clients: dict[str, httpx2.Client] = {}
-
-    def of(self, name: str, role: str) -> httpx2.Client:
-        if name not in self._clients:
-            self.site.add_user(name, role)
-            client = httpx2.Client(base_url=self.site.url, timeout=30, follow_redirects=True)
-            sign_in(client, self.site.login_link(name))
-            self._clients[name] = client
-        return self._clients[name]
-
-    @property
-    def admin(self) -> httpx2.Client:
-        return self.of("root", "admin")
-
-    def close(self) -> None:
-        for client in self._clients.values():
-            client.close()
+        super().__init__(site)
+        self.town, self.datasette = town, datasette
 
 
 @pytest.fixture
-def visitors(database_url: str, tmp_path: Path, datasette_0: Datasette) -> Iterator[Visitors]:
+def visitors(database_url: str, tmp_path: Path, datasette_0: Datasette) -> Iterator[TownVisitors]:
     datasette_0.site.reset()
     pipelines = {"meetings": Meetings()}
     with Site(database_url, tmp_path, works=False, packs=[PACK], pipelines=pipelines) as site:
-        visitors = Visitors(site, Town(site.parts.store, datasette_0.url), datasette_0)
+        visitors = TownVisitors(site, Town(site.parts.store, datasette_0.url), datasette_0)
         yield visitors
         visitors.close()
 
 
 @pytest.fixture
-def filled(visitors: Visitors) -> Visitors:
+def filled(visitors: TownVisitors) -> TownVisitors:
     visitors.datasette.site.add("minutes", ROWS)
     visitors.datasette.site.add("agendas", [Row("CityCouncil", "2024-03-05", 1, "Agenda: parks.")])
     visitors.site.run(visitors.town.add(name="Alameda", state="CA", kind="city"))
@@ -85,7 +69,7 @@ def links(text: str, start: str) -> list[str]:
     return [each.replace("&amp;", "&") for each in re.findall(rf'href="({start}[^"]*)"', text)]
 
 
-def test_pages_without_anything_teach(visitors: Visitors) -> None:
+def test_pages_without_anything_teach(visitors: TownVisitors) -> None:
     assert "holdfast meetings add" in visitors.admin.get("/meetings").text
     assert "No streams yet" in visitors.admin.get("/meetings/streams").text
     assert "bike lane" in visitors.admin.get("/meetings/search").text
@@ -95,7 +79,7 @@ def test_pages_without_anything_teach(visitors: Visitors) -> None:
     assert 'href="/meetings"' in visitors.admin.get("/jobs").text
 
 
-def test_list_shows_the_state_of_each_backfill(filled: Visitors) -> None:
+def test_list_shows_the_state_of_each_backfill(filled: TownVisitors) -> None:
     filled.site.run(filled.town.ask({"add": {"subdomain": "berkeley.ca", "name": "Berkeley"}}))
     text = filled.admin.get("/meetings").text
     assert "is-verified" in text and "is-not_started" in text and "CA" in text
@@ -104,7 +88,7 @@ def test_list_shows_the_state_of_each_backfill(filled: Visitors) -> None:
     assert "Berkeley" not in filled.admin.get("/meetings?state=CA").text
 
 
-def test_documents_are_filtered_by_body_type_and_date(filled: Visitors) -> None:
+def test_documents_are_filtered_by_body_type_and_date(filled: TownVisitors) -> None:
     def documents(query: str) -> list[str]:
         return links(filled.admin.get(TOWN + query).text, "/meetings/documents/")
 
@@ -116,7 +100,7 @@ def test_documents_are_filtered_by_body_type_and_date(filled: Visitors) -> None:
     assert filled.admin.get(f"{TOWN}?since=soon").status_code == 422
 
 
-def test_document_shows_its_pages_as_text(filled: Visitors) -> None:
+def test_document_shows_its_pages_as_text(filled: TownVisitors) -> None:
     (path,) = links(filled.admin.get(f"{TOWN}?until=2024-01-31&since=2024-01-01").text,
                     "/meetings/documents/")  # fmt: skip
     text = filled.admin.get(path).text
@@ -125,7 +109,7 @@ def test_document_shows_its_pages_as_text(filled: Visitors) -> None:
     assert "/alameda.ca/%3Cimg%20src%3Dx%3E/2024-01-09/1.png" in text
 
 
-def test_search_marks_the_words_and_nothing_else(filled: Visitors) -> None:
+def test_search_marks_the_words_and_nothing_else(filled: TownVisitors) -> None:
     text = filled.admin.get("/meetings/search?q=bridge").text
     found = links(text, "/meetings/pages/")
     assert len(found) == 4 and "<mark>bridge</mark>" in text and "<mark>Bridges</mark>" in text
@@ -138,7 +122,7 @@ def test_search_marks_the_words_and_nothing_else(filled: Visitors) -> None:
     assert "<script>alert" not in filled.admin.get(quoted).text
 
 
-def test_lists_continue_where_they_ended(filled: Visitors) -> None:
+def test_lists_continue_where_they_ended(filled: TownVisitors) -> None:
     api = "/api/meetings"
 
     def everything(path: str, name: str) -> list[Any]:
@@ -168,7 +152,7 @@ def test_lists_continue_where_they_ended(filled: Visitors) -> None:
 
 
 def test_page_scanned_again_shows_its_history_and_a_vanished_one_is_marked(
-    filled: Visitors,
+    filled: TownVisitors,
 ) -> None:
     filled.datasette.site.replace("minutes", ROWS[1], text="Motion on the library bridge carried.")
     filled.datasette.site.remove("minutes", ROWS[0])
@@ -183,7 +167,7 @@ def test_page_scanned_again_shows_its_history_and_a_vanished_one_is_marked(
     assert "Nothing found" in filled.admin.get("/meetings/search?q=harbour").text
 
 
-def test_export_gives_every_page_and_no_formula(filled: Visitors) -> None:
+def test_export_gives_every_page_and_no_formula(filled: TownVisitors) -> None:
     path = "/api/meetings/municipalities/alameda.ca/export"
     reply = filled.admin.get(f"{path}?format=csv")
     assert reply.headers["content-disposition"] == 'attachment; filename="alameda.ca-pages.csv"'
@@ -194,7 +178,7 @@ def test_export_gives_every_page_and_no_formula(filled: Visitors) -> None:
     assert {page["text"] for page in pages} == {row.text for row in ROWS} | {"Agenda: parks."}
 
 
-def test_admin_registers_changes_and_every_change_is_in_the_audit(filled: Visitors) -> None:
+def test_admin_registers_changes_and_every_change_is_in_the_audit(filled: TownVisitors) -> None:
     made = order(filled.admin, "/meetings/new", subdomain="oak.ca", name="Oak", url="", zone="")
     assert made.status_code == 200 and "Oak is registered" in made.text
     again = order(filled.admin, "/meetings/new", subdomain="oak.ca")
@@ -216,14 +200,14 @@ def test_admin_registers_changes_and_every_change_is_in_the_audit(filled: Visito
     assert detail["name"] == ["Alameda", "Alameda City"] and detail["country"] == [None, "US"]
 
 
-def test_site_that_moved_is_read_again(filled: Visitors) -> None:
+def test_site_that_moved_is_read_again(filled: TownVisitors) -> None:
     moved = order(filled.admin, f"{TOWN}/edit", name="Alameda", url="http://127.0.0.1:9/x")
     assert "reads everything again" in moved.text
     ordered = order(filled.admin, f"{TOWN}/backfill")
     assert ordered.text.count("start full") == 2
 
 
-def test_full_backfill_is_forced_after_a_question(filled: Visitors) -> None:
+def test_full_backfill_is_forced_after_a_question(filled: TownVisitors) -> None:
     asked = filled.admin.get(f"{TOWN}/force").text
     assert "about <strong>6</strong> rows" in asked and asked.count("start full") == 2
     done = order(filled.admin, f"{TOWN}/backfill", force="1")
@@ -236,7 +220,7 @@ def test_full_backfill_is_forced_after_a_question(filled: Visitors) -> None:
     filled.site.run(filled.town.assert_verified())
 
 
-def test_stream_is_forced_on_the_page_of_all_streams(filled: Visitors) -> None:
+def test_stream_is_forced_on_the_page_of_all_streams(filled: TownVisitors) -> None:
     full = [
         each
         for each in filled.admin.get("/api/streams").json()["streams"]
@@ -252,7 +236,7 @@ def test_stream_is_forced_on_the_page_of_all_streams(filled: Visitors) -> None:
     assert filled.site.run(filled.town.stream())["generation"] == 3
 
 
-def test_failed_streams_are_shown_with_their_error_and_retried(filled: Visitors) -> None:
+def test_failed_streams_are_shown_with_their_error_and_retried(filled: TownVisitors) -> None:
     filled.datasette.site.drop("minutes")
     filled.datasette.site.create("minutes", "id text primary key, meeting text")
     filled.datasette.site.execute("insert into minutes values ('a', 'b')")
@@ -276,7 +260,7 @@ def test_failed_streams_are_shown_with_their_error_and_retried(filled: Visitors)
     assert refused.status_code == 409 and "DONE" in refused.text
 
 
-def test_pages_are_counted_apart_from_rows_that_are_none(filled: Visitors) -> None:
+def test_pages_are_counted_apart_from_rows_that_are_none(filled: TownVisitors) -> None:
     bad = Row("CityCouncil", "March 5, 2024", 1, "The date is none.")
     again = Row(ROWS[0].meeting, ROWS[0].date, ROWS[0].page, "The bridge, scanned twice.")
     filled.datasette.site.add("minutes", [bad, again])
@@ -296,7 +280,7 @@ def test_pages_are_counted_apart_from_rows_that_are_none(filled: Visitors) -> No
     assert f'/jobs/{stream["jobId"]}/errors"><strong>1</strong> rejected' in shown
 
 
-def test_municipality_that_failed_is_not_said_to_be_empty(visitors: Visitors) -> None:
+def test_municipality_that_failed_is_not_said_to_be_empty(visitors: TownVisitors) -> None:
     visitors.datasette.site.drop("minutes")
     visitors.datasette.site.create("minutes", "id text primary key, meeting text")
     visitors.datasette.site.execute("insert into minutes values ('a', 'b')")
@@ -307,14 +291,14 @@ def test_municipality_that_failed_is_not_said_to_be_empty(visitors: Visitors) ->
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-def test_programs_search_one_municipality_or_all(filled: Visitors) -> None:
+def test_programs_search_one_municipality_or_all(filled: TownVisitors) -> None:
     path = "/api/meetings/search?q=bridge&in="
     assert len(filled.admin.get(path).json()["pages"]) == 4
     assert len(filled.admin.get(f"{path}alameda.ca").json()["pages"]) == 4
     assert filled.admin.get(f"{path}nowhere.ca").status_code == 404
 
 
-def test_reader_sees_everything_and_changes_nothing(filled: Visitors) -> None:
+def test_reader_sees_everything_and_changes_nothing(filled: TownVisitors) -> None:
     reader = filled.of("rita", "reader")
     for path in READ:
         assert reader.get(path).status_code == 200, path
@@ -326,7 +310,7 @@ def test_reader_sees_everything_and_changes_nothing(filled: Visitors) -> None:
         assert reader.get(path).status_code == 403, path
 
 
-def test_operator_reads_all_but_orders_only_their_own(filled: Visitors) -> None:
+def test_operator_reads_all_but_orders_only_their_own(filled: TownVisitors) -> None:
     ada = filled.of("ada", "operator")
     assert "Alameda" in ada.get("/meetings").text and "bridge" in ada.get(READ[1]).text
     assert "No streams yet" in ada.get("/meetings/streams").text
@@ -340,7 +324,7 @@ def test_operator_reads_all_but_orders_only_their_own(filled: Visitors) -> None:
     assert len(ada.get("/api/meetings/streams").json()["streams"]) == 2
 
 
-def test_change_without_the_sessions_token_is_refused(filled: Visitors) -> None:
+def test_change_without_the_sessions_token_is_refused(filled: TownVisitors) -> None:
     for path in (f"{TOWN}/backfill", f"{TOWN}/edit", "/meetings/new", "/meetings/streams/retry"):
         assert filled.admin.post(path, data={}).status_code == 403, path
     path = "/api/meetings/municipalities/alameda.ca"
@@ -348,7 +332,7 @@ def test_change_without_the_sessions_token_is_refused(filled: Visitors) -> None:
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-def test_reading_requires_a_login(filled: Visitors) -> None:
+def test_reading_requires_a_login(filled: TownVisitors) -> None:
     with httpx2.Client(base_url=filled.site.url) as client:
         for path in READ:
             assert client.get(path).headers["location"].startswith("/login"), path
@@ -362,7 +346,7 @@ def test_reading_requires_a_login(filled: Visitors) -> None:
      "/meetings/pages/77", "/meetings/pages/99999999999999999999", "/meetings/streams/77",
      "/meetings/municipalities/nowhere.ca/edit", "/meetings/municipalities/..%2f..%2fetc"],
 )  # fmt: skip
-def test_missing_object_is_reported_on_a_page(visitors: Visitors, path: str) -> None:
+def test_missing_object_is_reported_on_a_page(visitors: TownVisitors, path: str) -> None:
     reply = visitors.admin.get(path)
     assert reply.status_code == 404 and reply.headers["content-type"].startswith("text/html")
     assert '<a class="button" href="/meetings">Go to Meetings</a>' in reply.text

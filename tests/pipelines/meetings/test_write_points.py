@@ -68,7 +68,7 @@ def _place(row: dict[str, Any]) -> dict[str, Any]:
 
 def note(job: Job, ids: Iterable[str]) -> Act:
     notes = {"first": True, "after": None, "upto": None, "ids": list(ids)}
-    return lambda tx: MEETINGS.note(tx, job, notes)
+    return lambda tx: MEETINGS.note(tx, job, notes, 0)
 
 
 def conclude(job: Job, rows: int) -> Act:

@@ -28,7 +28,14 @@ ROWS = {
         "(scope, day, platform, code, category, errors)"
         " values ('proj_x', '2026-01-01', 'tiktok', 'TIMEOUT', 'network', 1)"
     ),
-    "posts_changed_days": "(scope, day) values ('proj_x', '2026-01-01')",
+    "posts_day_changes": (
+        "(scope, day, platform, sentiment, intent, risk, posts, viral, impact_sum)"
+        " values ('proj_x', '2026-01-01', 'tiktok', 'NEUTRAL', 'LEAD', 'LOW', 1, 0, 0.5)"
+    ),
+    "posts_error_day_changes": (
+        "(scope, day, platform, code, category, errors)"
+        " values ('proj_x', '2026-01-01', 'tiktok', 'TIMEOUT', 'network', 1)"
+    ),
     "posts_differences": (
         "(scope, platform, content_id, field, batch_id)"
         " values ('proj_x', 'tiktok', '1', 'risk_level', 1)"

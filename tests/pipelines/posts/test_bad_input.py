@@ -11,8 +11,9 @@ import zstandard
 
 from holdfast.consumers import BadMessage
 from holdfast.store import Store
+from tests.conftest import INCOMING
 from tests.pipelines.posts.desk import Desk
-from tests.pipelines.posts.scene import post
+from tests.pipelines.posts.scene import Scene, post
 from tests.store.checks import fetch
 
 only_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -95,3 +96,34 @@ async def test_odd_values_can_be_stored(store: Store) -> None:
     rows = await fetch(store, "select view_count, like_count from posts_analytics order by 1 desc")
     assert rows[0] == (2**63 - 1, None)
     assert len(rows) == 2
+
+
+async def test_bad_messages_through_the_broker_stop_nothing(scene: Scene) -> None:
+    """Each ends as a dead letter or a dead event, and a good event behind them is processed."""
+    refused = [
+        b"null", b"[]", b"7", b"", b'"' + b"x" * 10_000_000 + b'"',
+        orjson.dumps({"payload": {"job_id": "proj_x-brand-0"}}),
+        orjson.dumps(scene.event(f"{INCOMING}/../secret", "evt_dots")),
+    ]  # fmt: skip
+    huge = await scene.put("million.json", b"[" + b"{}," * 999_999 + b"{}]")
+    bomb = await scene.put("bomb.json", zstandard.compress(bytes(200_000_000)))
+    odd = [odd for odd, _ in POSTS.values()]
+    good = await scene.put("good.json", b"[" + b",".join([*odd, orjson.dumps(post(1))]) + b"]")
+    async with scene.consuming() as pipeline:
+        for body in refused:
+            await scene.send(body)
+        for number, path in enumerate((huge, bomb, "holdfast/secret.json")):
+            await scene.send(scene.event(path, f"evt_{number}"))
+        await scene.send(scene.event(good, "evt_good"))
+        await scene.until_events(3, "DEAD")
+        await scene.until_events(1, "TAKEN")
+        await scene.work(pipeline)
+        async with scene.connection.channel() as channel:
+            dead = f"{scene.environment['HOLDFAST_QUEUE_PREFIX']}.dead"
+            queue = await channel.declare_queue(dead, passive=True)
+            assert queue.declaration_result.message_count == len(refused)
+    codes = [row["code"] for row in await scene.events() if row["state"] == "DEAD"]
+    assert sorted(codes) == ["BATCH_TOO_LARGE", "BATCH_TOO_LARGE", "BUCKET_NOT_ALLOWED"]
+    batch = (await scene.batches())[0]
+    successes = 1 + sum(status == "success" for _, status in POSTS.values())
+    assert (batch["state"], batch["success_count"]) == ("DONE", successes)

@@ -67,6 +67,36 @@ def test_every_way_of_deploying_starts_the_consumer() -> None:
     assert shlex.split(started[1]) == ["/opt/holdfast/bin/holdfast", "consume", "posts"]
 
 
+@pytest.mark.tools
+def test_unit_is_understood_and_hardened(tmp_path: Path) -> None:
+    units = [*(FOLDER.parent / "systemd").glob("holdfast*.*"), FOLDER / "holdfast-consume.service"]
+    for path in units:
+        text = path.read_text().replace("/opt/holdfast/bin/holdfast", "/bin/true")
+        (tmp_path / path.name).write_text(text)
+    unit = str(tmp_path / "holdfast-consume.service")
+    judging = ("security", "--offline=true", "--threshold=20")
+    for words in (("verify", "--man=no"), judging):
+        done = subprocess.run(["systemd-analyze", *words, unit], capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, ""), done.stdout
+
+
+def test_pods_are_as_restricted_as_the_workers_and_may_reach_an_object_store() -> None:
+    consume, _, policy = yaml.safe_load_all((FOLDER / "consume.yaml").read_text())
+    worker = next(
+        each
+        for each in yaml.safe_load_all((FOLDER.parent / "kubernetes/worker.yaml").read_text())
+        if each["kind"] == "Deployment"
+    )
+    pods = [each["spec"]["template"]["spec"] for each in (consume, worker)]
+    assert pods[0]["securityContext"] == pods[1]["securityContext"]
+    containers = [pod["containers"][0] for pod in pods]
+    assert containers[0]["securityContext"] == containers[1]["securityContext"]
+    assert containers[0]["envFrom"] == containers[1]["envFrom"]
+    selected = policy["spec"]["podSelector"]["matchLabels"].items()
+    for each in (consume, worker):
+        assert selected <= each["spec"]["template"]["metadata"]["labels"].items()
+
+
 @pytest.mark.parametrize("path", sorted(FOLDER.iterdir()), ids=lambda path: path.name)
 def test_every_setting_that_is_named_exists(path: Path) -> None:
     own = Group(installed()["posts"]).settings

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import UserError
-from holdfast.pipelines.posts.quality.measuring import macro_f1, measure, read_labelled
+from holdfast.pipelines.posts.quality.measuring import NATURAL, macro_f1, measure, read_labelled
 
 
 def test_set_is_large_and_has_every_label_in_both_languages() -> None:
@@ -24,6 +24,14 @@ def test_analysis_is_better_than_simple_ways() -> None:
     for score in measure(read_labelled()):
         assert score.ours > score.words + 0.1 > score.majority, score
         assert score.ours >= (0.65 if score.task == "sentiment" else 0.85), score
+
+
+def test_natural_posts_are_many_and_are_analysed_better_than_in_simple_ways() -> None:
+    posts = read_labelled(NATURAL)
+    assert len(posts) >= 150
+    assert {post.text for post in posts}.isdisjoint(post.text for post in read_labelled())
+    for score in measure(posts):
+        assert score.ours > score.words + 0.1 > score.majority, score
 
 
 def test_macro_f1() -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from pathlib import Path
 
 import asyncpg
 
+from holdfast.pipelines import posts
 from holdfast.pipelines.posts.options import PostsOptions
 from holdfast.pipelines.posts.pipeline import Posts
 from holdfast.store import Store
@@ -44,10 +47,23 @@ async def test_old_errors_and_batches_go_and_posts_stay(store: Store) -> None:
     assert kept[0][0] == 2, "the sums stay"
 
 
+async def test_views_of_the_docs_have_the_names_of_the_document(store: Store) -> None:
+    text = (Path(posts.__file__).parent / "docs/reference.md").read_text()
+    statements = re.findall(r"^create view [^;]+;$", text, re.MULTILINE)
+    assert len(statements) == 2
+    for statement in statements:
+        await execute(store, statement)
+    desk = Desk(store)
+    await desk.take(desk.event("a", [post(1), failed_post(2, "TIMEOUT")]))
+    await desk.work()
+    assert await fetch(store, "select id, project_id from post_analytics") == [("1", "proj_x")]
+    assert await fetch(store, "select error_code from crawl_errors") == [("TIMEOUT",)]
+
+
 def test_index_that_is_missing_is_built_by_the_next_upgrade(empty_postgres_url: str) -> None:
     upgrade(empty_postgres_url)
     names = asyncio.run(_valid(empty_postgres_url, drop="posts_analytics_by_job"))
-    assert "posts_analytics_by_day" in names
+    assert "posts_analytics_by_impact" in names
     upgrade(empty_postgres_url)
     assert "posts_analytics_by_job" in asyncio.run(_valid(empty_postgres_url))
 

@@ -133,7 +133,8 @@ async def test_settling_a_batch(desk: Desk, fault: Fault) -> None:
         await desk.store.plans.tend(write)
 
     points = await _check(desk, fault, save)
-    expected = ("save", "add_errors", "change_days", "add_items", "set_counts")
+    expected = ("insert", "add_errors", "change_days", "change_error_days", "add_items",
+                "set_counts")  # fmt: skip
     assert {f"posts_{name}" for name in expected} <= points
     assert "send_message" in points
 
@@ -142,7 +143,9 @@ async def test_background_work(desk: Desk, fault: Fault) -> None:
     numbers = iter(range(10, 100))
 
     async def change(tx: Any) -> bool:
-        await tx.take_many("posts_change_days", [("proj_x", f"2026-01-{next(numbers)}")])
+        day = ("proj_x", f"2026-01-{next(numbers)}", "tiktok")
+        await tx.take_many("posts_change_days", [(*day, "NEUTRAL", "LEAD", "LOW", 1, 0, 0.5)])
+        await tx.take_many("posts_change_error_days", [(*day, "TIMEOUT", "network", 1)])
         await tx.take("posts_release_events", {"state": "WAITING", "key": None})
         return False
 
@@ -158,8 +161,10 @@ async def test_background_work(desk: Desk, fault: Fault) -> None:
     points = await _check(desk, fault, tend, prepare)
     expected = {
         "posts_put_off_events",
-        "posts_forget_changed_days",
-        "posts_sum_day",
+        "posts_add_to_days",
+        "posts_forget_day_changes",
+        "posts_add_to_error_days",
+        "posts_forget_error_day_changes",
         "send_message",
     }
     assert expected <= points

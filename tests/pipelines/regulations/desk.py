@@ -6,7 +6,7 @@ The names of the world exist for these workers only: their network leads them to
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from holdfast.cli.composition import file_access, worker_options
 from holdfast.cli.supervisor import worker_name
 from holdfast.clock import Clock, SystemClock, system_random
 from holdfast.engine.control import Control
+from holdfast.engine.dry_discovery import dry_options
 from holdfast.engine.own_files import OwnFiles
 from holdfast.engine.worker import Worker, WorkerParts
 from holdfast.extension import installed
@@ -54,6 +55,7 @@ class Desk:
         *,
         sources: str | None = None,
         clock: Clock | None = None,
+        settings: Mapping[str, str] | None = None,
         **options: Any,
     ) -> None:
         self.store = store
@@ -62,8 +64,8 @@ class Desk:
         self.control = Control(store, "tester", self.log)
         self._file = folder / "sources.toml"
         self._file.write_text(sources if sources is not None else hasty_sources())
-        self._folder = folder
         self._clock = clock
+        self._settings = {"HOLDFAST_DATA_DIR": str(folder), **(settings or {})}
         self._options = options
         self.pipeline = self.make()
 
@@ -89,10 +91,8 @@ class Desk:
         request = {"sources": sources, **request}
         return (await self.control.request(self.pipeline, request)).job_ids
 
-    def worker(self, **settings: str) -> Worker:
-        options = worker_options(
-            load_settings({**HASTE, "HOLDFAST_DATA_DIR": str(self._folder), **settings}), None, True
-        )
+    def worker(self, *, dry: bool = False, **settings: str) -> Worker:
+        options = worker_options(load_settings({**HASTE, **self._settings, **settings}), None, True)
         parts = WorkerParts(
             self.store,
             worker_name(),
@@ -103,6 +103,7 @@ class Desk:
             self.log,
             PublicNames(self.world.port, {name: [PUBLIC_ADDRESS] for name in NAMES}).checked(),
         )
+        options = dry_options(options) if dry else options
         return Worker(parts, {"regulations": self.pipeline}, options)
 
     async def work(self, **settings: str) -> None:
@@ -184,8 +185,7 @@ class Desk:
 
     @property
     def files(self) -> OwnFiles:
-        settings = load_settings({"HOLDFAST_DATA_DIR": str(self._folder)})
-        return OwnFiles(file_access(settings), "regulations")
+        return OwnFiles(file_access(load_settings(self._settings)), "regulations")
 
     async def body(self, sha256: str) -> bytes:
         [row] = await self.store.database.fetch("regulations_body", {"sha256": sha256})

@@ -40,8 +40,11 @@ async def walk(
     http: HttpClient,
     cursor: Json | None = None,
     wanted: DateRange = OPEN,
+    *,
+    again: bool = False,
 ) -> list[Page]:
-    pages = [page async for page in discovery(slug, http, wanted).pages(mode, cursor)]
+    walked = discovery(slug, http, wanted).pages(mode, cursor, again=again)
+    pages = [page async for page in walked]
     assert pages[-1].end
     assert not any(page.end for page in pages[:-1])
     cursors = [json.dumps(page.next_cursor) for page in pages[:-1]]
@@ -193,13 +196,15 @@ async def test_undated_items_are_counted_and_left_out_of_a_range() -> None:
         assert pages[-1].notes["dates"] == {"UNDATED": 60}
 
 
-async def test_pagination_gives_a_page_each_and_resumes_one_page_back() -> None:
+async def test_pagination_gives_a_page_each_and_can_look_at_the_last_one_again() -> None:
     async with RegulatoryWorld(issues=1) as world, world.client() as http:
         pages = await walk("tax", Mode.PAGINATION, http)
         assert len(set(urls(pages))) == 60
         assert pages[0].records[0].input["listed_on"] == f"http://{TAX}/hr/vijesti/8?Page=1"
         assert pages[0].records[0].input["title"] == "Vijest 10"
         rest = await walk("tax", Mode.PAGINATION, http, pages[2].next_cursor)
+        assert urls(rest) == urls(pages[3:])
+        rest = await walk("tax", Mode.PAGINATION, http, pages[2].next_cursor, again=True)
         assert urls(rest) == urls(pages[2:])
 
 

@@ -10,6 +10,7 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from holdfast.clock import SystemClock
+from holdfast.pipelines.regulations import bodies
 from holdfast.pipelines.regulations.bodies import file_key
 from holdfast.pipelines.regulations.verifying import verify
 from holdfast.pipelines.regulations.warc_export import warc_parts
@@ -99,6 +100,8 @@ async def test_verify_finds_a_body_that_was_tampered_with(desk: Desk) -> None:
     await desk.run(max_urls=3)
     report = await verify(desk.store.fetch, desk.files)
     assert (report.bodies, report.faults) == (3, [])
+    chosen = [await verify(desk.store.fetch, desk.files, [slug]) for slug in ("gazette", "tax")]
+    assert [(part.bodies, part.texts) for part in chosen] == [(3, report.texts), (0, 0)]
     first, second, third = sorted(
         row[0] for row in await desk.fetch("select sha256 from regulations_bodies")
     )
@@ -111,6 +114,22 @@ async def test_verify_finds_a_body_that_was_tampered_with(desk: Desk) -> None:
     faults = (await verify(desk.store.fetch, desk.files)).faults
     assert [(fault.kind, fault.name) for fault in faults][:2] == [("body", first), ("body", second)]
     assert {fault.kind for fault in faults[2:]} == {"text"}
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_bodies_in_a_bucket_are_never_written_over(
+    store: Store, world: RegulatoryWorld, tmp_path: Path, bucket_settings: dict[str, str]
+) -> None:
+    desk = Desk(store, world, tmp_path, settings=bucket_settings, database_bytes=0)
+    await desk.switch(True)
+    await desk.run(max_urls=1)
+    [(sha256, place)] = await desk.fetch("select sha256, place from regulations_bodies")
+    assert place == "files" and b"Narodne novine" in await desk.body(sha256)
+    assert await desk.files.put(file_key(sha256), b"another", if_absent=True) is None
+    body = await bodies.store(b"other bytes", sha256, desk.files, 0)  # the hash of what is there
+    assert body.place is bodies.Place.FILES
+    assert b"Narodne novine" in await desk.body(sha256)
+    assert (await verify(store.fetch, desk.files)).faults == []
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

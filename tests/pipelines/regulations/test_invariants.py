@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import structlog
@@ -10,6 +12,7 @@ import structlog
 from holdfast.engine.dry_discovery import DryDiscovery, DryLimits, DrySource
 from holdfast.errors import SwitchedOff
 from holdfast.model import Job, JobState, Lane
+from holdfast.pipelines import regulations
 from holdfast.pipelines.regulations.options import RegulationsOptions
 from holdfast.pipelines.regulations.pipeline import Regulations
 from holdfast.pipelines.regulations.planning import starts_of
@@ -29,7 +32,7 @@ async def dry_run(desk: Desk, **request: object) -> list[DrySource]:
               options=dict(start.options), lane=start.lane or Lane.BACKFILL)  # fmt: skip
     limits = DryLimits(start.max_items, start.cap_of)
     return await DryDiscovery(desk.store, desk.pipeline, job, limits).run(
-        desk.worker(), start.sources
+        desk.worker(dry=True), start.sources
     )
 
 
@@ -64,6 +67,21 @@ def test_caps_and_concurrency_of_the_document_are_the_defaults() -> None:
     assert {run.cap_of(source) for source in sources.values()} == {500}
 
 
+def test_attempts_and_delays_are_those_of_the_document() -> None:
+    """ARC-3."""
+    assert (Regulations.max_attempts, Regulations.backoff.base) == (3, 30.0)
+
+
+def test_page_of_invariants_names_tests_that_exist() -> None:
+    folder = Path(__file__).parents[3]
+    page = (Path(regulations.__file__).parent / "docs" / "invariants.md").read_text()
+    tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
+    names = set(re.findall(r"`(test_\w+)`", page))
+    assert len(names) > 25
+    assert {name for name in names if f"def {name}(" not in tests} == set()
+    assert all((folder / path).is_file() for path in re.findall(r"`(tests/\S+\.py)`", page))
+
+
 @on_sqlite
 async def test_run_reads_so_many_sources_at_once_as_it_says(desk: Desk) -> None:
     await desk.order("tax,fina", mode="pagination", concurrency=1)
@@ -92,9 +110,12 @@ async def test_run_is_tracked_with_everything_it_was_asked(desk: Desk) -> None:
 
 async def test_dry_run_counts_and_writes_only_its_audit_row(desk: Desk) -> None:
     """OPS-1."""
+    tables = ("jobs", "items", "keys", "streams", "cache", "regulations_documents",
+              "regulations_captures", "regulations_forms", "regulations_sitemaps",
+              "regulations_indexes", "regulations_run_counts")  # fmt: skip
+    assert (await dry_run(desk, sources="gazette"))[0].new == 18
+    assert [await desk.fetch(f"select count(*) from {table}") for table in tables] == [[(0,)]] * 11
     await desk.run(max_urls=5)
-    tables = ("jobs", "items", "keys", "streams", "regulations_documents", "regulations_captures",
-              "regulations_forms", "regulations_sitemaps", "regulations_run_counts")  # fmt: skip
     before = [await desk.fetch(f"select count(*) from {table}") for table in tables]
     audited = await desk.fetch("select count(*) from audit")
     [walked] = await dry_run(desk, sources="gazette", restart=True)

@@ -16,36 +16,20 @@ from holdfast.store.migrate import upgrade
 from tests.conftest import sqlite_url_of
 from tests.pipelines.regulations.desk import Desk, hasty_sources
 from tests.pipelines.regulations.world import RegulatoryWorld
-from tests.signing_in import sign_in
 from tests.web.conftest import browser, open_as, root, watch  # noqa: F401 - for the browser
 from tests.web.site import Site
 from tests.web.test_access import PHONE, findings
+from tests.web.visitors import Visitors
 
 EVIL = "&lt;script&gt;alert(1)&lt;/script&gt; Porez na dohodak. " * 8
 
 
-class Library:
+class Library(Visitors):
     """A site whose worker has run twice, with one act that changed in between."""
 
     def __init__(self, site: Site, world: RegulatoryWorld, desk: Desk) -> None:
-        self.site, self.world, self.desk = site, world, desk
-        self._clients: dict[str, httpx2.Client] = {}
-
-    def of(self, name: str, role: str) -> httpx2.Client:
-        if name not in self._clients:
-            self.site.add_user(name, role)
-            client = httpx2.Client(base_url=self.site.url, timeout=30, follow_redirects=True)
-            sign_in(client, self.site.login_link(name))
-            self._clients[name] = client
-        return self._clients[name]
-
-    @property
-    def admin(self) -> httpx2.Client:
-        return self.of("admin", "admin")
-
-    def close(self) -> None:
-        for client in self._clients.values():
-            client.close()
+        super().__init__(site)
+        self.world, self.desk = world, desk
 
 
 async def fill(desk: Desk) -> None:

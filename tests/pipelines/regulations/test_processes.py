@@ -21,13 +21,17 @@ from tests.pipelines.regulations.world import (
     answered_twice,
     assert_never_asked,
     assert_polite,
+    gaps,
 )
 
 T = TypeVar("T")
 SPACING = 0.6
-#: The gate spaces starts; the log has arrivals. On a busy machine one request may be longer on its
-#: way than the next one. Processes that did not share a gate would come four times as close.
-TOLERANCE = 0.25
+#: The gate spaces the moments at which requests start; the log has those at which they were read.
+#: Between the two are a connection, two processes and their turns on the processor: on a busy
+#: machine one request may be a quarter of a second longer on its way than the next. Most are not,
+#: so for most the tolerance is that of an idle machine. Processes that did not share a gate would
+#: come four times as close.
+TOLERANCE, MOSTLY = 0.25, 0.05
 GATE = f"""
 [source.gate]
 min_delay_seconds = {SPACING}
@@ -129,7 +133,10 @@ def test_four_processes_and_both_lanes_are_polite(office: Office) -> None:
         office.holdfast("regulations", "backfill", "--no-work", *words)
     office.holdfast("work", "regulations", "--processes", "4", "--until-idle")
     for name in (GAZETTE, TAX, FINA):
-        assert_polite(world.visits_to(name), spacing=SPACING, at_once=1, tolerance=TOLERANCE)
+        visits = world.visits_to(name)
+        assert_polite(visits, spacing=SPACING, at_once=1, tolerance=TOLERANCE)
+        close = [gap for gap in gaps(visits) if gap < SPACING - MOSTLY]
+        assert len(close) <= len(visits) // 4, close
     assert_never_asked(world.visits_to(GAZETTE), lambda path: path.startswith("/oglasi"))
     assert_never_asked(world.visits_to(FINA), lambda path: path.startswith("/media"))
     gazette = [visit.request.path for visit in world.visits_to(GAZETTE)]
@@ -139,8 +146,8 @@ def test_four_processes_and_both_lanes_are_polite(office: Office) -> None:
     assert len(backfill) == 11  # ten acts, one of which was refused once
     # Not the first of all: it was made last, and its pages have to be found first.
     assert sum(places) / len(places) < sum(backfill) / len(backfill)
-    # A walk that gave way to the other lane reads the index again, to know where it was.
-    assert [path for path in answered_twice(world.visits) if "sitemap.xml" not in path] == []
+    # Also not the index, where the walk gave way to the other lane.
+    assert answered_twice(world.visits) == []
 
 
 def test_killed_process_fetches_nothing_twice_and_caps_hold(office: Office) -> None:

@@ -46,6 +46,15 @@ async def test_second_url_of_an_act_is_known_with_that_reason(desk: Desk) -> Non
 
 
 @on_sqlite
+async def test_cut_page_counts_only_the_forms_it_took(desk: Desk) -> None:
+    first, second = await desk.run(max_urls=1), await desk.run(max_urls=1, restart=True)
+    assert (await desk.counters(first)).known == 0
+    assert "known.OTHER_URL_OF_ACT" not in await desk.counts(first)
+    assert (await desk.counters(second)).known == 2  # the first act, in both forms
+    assert (await desk.counts(second))["known.OTHER_URL_OF_ACT"] == 1
+
+
+@on_sqlite
 async def test_item_shows_its_id_and_what_came(desk: Desk) -> None:
     job_id = await desk.run(max_urls=1)
     [row] = await desk.fetch("select result from outcomes where job_id = :job", job=job_id)

@@ -126,7 +126,7 @@ def test_rss_gives_links_and_publication_dates() -> None:
     <item><link> https://a.hr/2 </link></item></channel></rss>"""
     assert read_with_kind(rss, 11) == (
         [
-            Entry("https://a.hr/1", None, "Mon, 01 Jan 2024 10:00:00 GMT"),
+            Entry("https://a.hr/1", "", "Mon, 01 Jan 2024 10:00:00 GMT"),
             Entry("https://a.hr/2"),
         ],
         Kind.FEED,

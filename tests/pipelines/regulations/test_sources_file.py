@@ -6,8 +6,11 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
 
 from holdfast.errors import InputError
+from holdfast.pipelines.regulations.commands import app
 from holdfast.pipelines.regulations.sources import Mode
 from holdfast.pipelines.regulations.sources_file import (
     SourcesFileError,
@@ -15,6 +18,7 @@ from holdfast.pipelines.regulations.sources_file import (
     read_sources,
     shipped_sources,
 )
+from tests.docs.described_commands import commands
 
 GOOD = """\
 [[source]]
@@ -147,3 +151,22 @@ def test_file_that_is_not_toml_is_shown_with_its_line() -> None:
 
 def test_file_without_a_source_is_refused() -> None:
     assert mistakes("# nothing\n") == [(1, "", "there is no [[source]]")]
+
+
+def test_every_command_takes_a_sources_file() -> None:
+    described = dict(commands(get_command(app)))
+    assert {"backfill", "sources check", "sources list", "verify", "warc"} == described.keys()
+    for name, command in described.items():
+        options = {option for parameter in command.params for option in parameter.opts}
+        assert "--sources" in options, name
+
+
+def test_file_is_checked_by_either_name(tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.toml", tmp_path / "bad.toml"
+    good.write_text(GOOD)
+    bad.write_text(GOOD.replace("slug =", "slig ="))
+    runner = CliRunner()
+    for words in ([str(good)], ["--sources", str(good)], []):
+        assert runner.invoke(app, ["sources", "check", *words]).exit_code == 0
+    checked = runner.invoke(app, ["sources", "check", "--sources", str(bad)])
+    assert isinstance(checked.exception, SourcesFileError) and "slig" in str(checked.exception)

@@ -61,6 +61,13 @@ delete from adapter_files where adapter_id = :id;
 -- name: remove_adapter
 delete from adapters where id = :id returning id;
 
+-- name: delete_adapter_files_of_user
+delete from adapter_files
+where  adapter_id in (select id from adapters where owner_id = :name);
+
+-- name: delete_adapters_of_user
+delete from adapters where owner_id = :name;
+
 -- name: see_adapter_file
 -- The first sight of a file is kept: how long it has been as it is.
 insert into adapter_files (adapter_id, identity, name, size, state, seen_at, updated_at)

@@ -38,11 +38,12 @@ from holdfast.errors import (
     UserError,
     error_code,
 )
-from holdfast.model import Job, Lane, NothingYet, StreamState
+from holdfast.model import Job, NothingYet, StreamState
 from holdfast.observe.metrics import Metrics
 from holdfast.observe.tracing import span
 from holdfast.pipeline import Context, Facilities, Http, Pipeline
 from holdfast.store import DecisionRow, IngestPage, Store, StreamLease
+from holdfast.store.driver import Transaction
 from holdfast.store.ingest import Ingested
 
 
@@ -117,7 +118,7 @@ class WalkTime:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What leaves the process for work of one lane."""
+    """What leaves the process for work of one job."""
 
     http: Http
     gates: Callable[[str, float], Any]
@@ -127,7 +128,7 @@ class Reach:
 class SourceAccess:
     """What a pipeline's `discover` uses, and what holds it back."""
 
-    reach: Callable[[Lane], Reach]
+    reach: Callable[[Job], Reach]
     facilities: Callable[[Pipeline, Job], Facilities]
     backpressure: Backpressure
 
@@ -194,7 +195,7 @@ class Discovery:
 
     def _context(self, stream: LeasedStream) -> Context:
         access = self._access
-        reach = access.reach(stream.job.lane)
+        reach = access.reach(stream.job)
         return Context(
             stream.job,
             0,
@@ -334,9 +335,7 @@ class _Walk:
 
     async def _send(self, page: IngestPage, decisions: list[DecisionRow]) -> Ingested:
         stream, pace = self._stream, self._stream.pace
-        note = None
-        if page.notes is not None:
-            note = partial(stream.pipeline.note, job=stream.job, notes=page.notes)
+        note = None if page.notes is None else partial(self._note, page.notes)
         started = self._clock.monotonic()
         try:
             ingested = await self._ingest.ingest(
@@ -364,6 +363,9 @@ class _Walk:
             seconds=seconds,
         )
         return ingested
+
+    async def _note(self, notes: Any, tx: Transaction, taken: int) -> None:
+        await self._stream.pipeline.note(tx, self._stream.job, notes, taken)
 
     # Ends of a walk.
 

@@ -43,7 +43,14 @@ def _ingest_page(pipeline: Pipeline, page: Page, skip: int, max_input_bytes: int
     if not page.end and page.next_cursor is None:
         raise DiscoveryError("a page has neither a next cursor nor an end signal")
     items = [new_item(pipeline, record, max_input_bytes) for record in page.records[skip:]]
-    return IngestPage(items, page.next_cursor, page.end, page.expected_count, notes=page.notes)
+    return IngestPage(
+        items,
+        page.next_cursor,
+        page.end,
+        page.expected_count,
+        notes=page.notes,
+        skipped=min(skip, len(page.records)),
+    )
 
 
 def new_item(pipeline: Pipeline, record: Record, max_input_bytes: int) -> NewItem:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import ftplib
+import socket
+import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -38,6 +40,19 @@ class FtpServer:
     folder: str
     tls: bool
     password: str = field(default="", repr=False)
+
+
+class _CheckedTls(ftplib.FTP_TLS):
+    """The certificate is checked: ftplib does not by itself. Data connections continue the session
+    of the first connection, which many servers require."""
+
+    def ntransfercmd(self, cmd: str, rest: int | str | None = None) -> tuple[socket.socket, int]:
+        connection, size = ftplib.FTP.ntransfercmd(self, cmd, rest)
+        assert isinstance(self.sock, ssl.SSLSocket)
+        wrapped = self.context.wrap_socket(
+            connection, server_hostname=self.host, session=self.sock.session
+        )
+        return wrapped, size or 0
 
 
 class FtpPlace:
@@ -81,7 +96,7 @@ class FtpPlace:
     def _connected(self) -> Iterator[ftplib.FTP]:
         """Nothing of the server's own texts that may repeat the password is passed on."""
         server = self._server
-        ftp: ftplib.FTP = ftplib.FTP_TLS() if server.tls else ftplib.FTP()
+        ftp = _CheckedTls(context=ssl.create_default_context()) if server.tls else ftplib.FTP()
         ftp.encoding = "utf-8"
         try:
             ftp.connect(server.host, server.port, timeout=_TIMEOUT_SECONDS)

@@ -63,7 +63,7 @@ def choose(product: Product, offers: Sequence[Offer], rules: Rules) -> Choice:
         _check_price(product, each, rules)
     _mark_bait(scores, rules)
     scores.sort(key=_rank)
-    fitting = [each for each in scores if not each.vetoes and each.value >= rules.accept]
+    fitting = [each for each in scores if each.fits and each.value >= rules.accept]
     if fitting:
         return _chosen(product, fitting, scores, rules)
     near = [each for each in scores if each.value >= rules.review]
@@ -162,4 +162,4 @@ def _rank(each: Score) -> tuple[bool, float, int, bool, int]:
     """Offers that could be accepted first, then by score, what they say besides, trust, price."""
     offer, extra = each.offer, 0 if each.identity else len(each.extra)
     price = offer.price_minor if offer.price_minor is not None else 2**62
-    return bool(each.vetoes), -round(each.value, 2), extra, not offer.trusted, price
+    return not each.fits, -round(each.value, 2), extra, not offer.trusted, price

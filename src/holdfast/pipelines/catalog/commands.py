@@ -25,7 +25,7 @@ from holdfast.cli.opening import (
 from holdfast.cli.output import errors, print_json, print_table
 from holdfast.errors import UserError
 from holdfast.pipelines.catalog import loading
-from holdfast.pipelines.catalog.accuracy.measuring import CATALOGUE, LABELLED, Accuracy
+from holdfast.pipelines.catalog.accuracy.measuring import LISTS, Accuracy
 from holdfast.pipelines.catalog.accuracy.running import barcodes_read, choices_measured
 from holdfast.pipelines.catalog.options import CatalogOptions
 from holdfast.pipelines.catalog.providers.shops import KINDS, make_provider, shop_of
@@ -35,8 +35,8 @@ from holdfast.tables.files import open_table
 app = typer.Typer(no_args_is_help=True)
 NAME = typer.Argument(..., metavar="NAME", help="Name of the shop.")
 _SEED = 20261116
-LIST = typer.Option(LABELLED, "--list", help="Labelled list; its column Expected names an SKU.")
-CATALOG = typer.Option(CATALOGUE, "--catalogue", help="The catalogue that it is looked up in.")
+LIST = typer.Option(None, "--list", help="Labelled list; its column Expected names an SKU.")
+CATALOG = typer.Option(None, "--catalogue", help="The catalogue that it is looked up in.")
 
 
 @app.command("load")
@@ -62,16 +62,22 @@ def load(
     ensure_schema(settings)
     name, loaded = source or file.stem, loading.Loaded()
 
-    async def main() -> None:
+    async def main() -> bool:
         async with opened_store(settings) as store:
             if replace:
                 await store.database.write("catalog_drop", partial(_drop, source=name))
             rows = loading.batches(table, name, not untrusted, options.currency, loaded)
             for batch in rows:
                 await store.database.write("catalog_load", partial(_save, rows=batch))
+            return bool((await store.fetch("catalog_finds_misspelt"))[0]["found"])
 
-    run_async(main())
+    finds_misspelt = run_async(main())
     errors.print(f"{loaded.products:,} products: {name}", markup=False)
+    if not finds_misspelt and settings.database_url.startswith("postgres"):
+        errors.print(
+            "  PostgreSQL has no pg_trgm, so products are found by exact words only. A"
+            " superuser can add it: create extension pg_trgm"
+        )
     for count, what in (
         (loaded.without_price, "have no price that can be used"),
         (loaded.without_title, "have no description"),
@@ -161,7 +167,10 @@ def shop(
         [], "--field", metavar="FIELD=PATH", help="Path of a field in an offer. Can be repeated."
     ),
     header: list[str] = typer.Option(
-        [], "--header", metavar="NAME=VALUE", help="Sent with each request. Can be repeated."
+        [],
+        "--header",
+        metavar="NAME=VALUE",
+        help="Sent with each request; VALUE may be env:VARIABLE. Can be repeated.",
     ),
     priority: int = typer.Option(100, "--priority", help="A lower one is asked first."),
     cost: float = typer.Option(0.0, "--cost", min=0, help="Shops that cost are asked last."),
@@ -232,8 +241,8 @@ def _fetched(query: str) -> list[dict[str, Any]]:
 
 @app.command("accuracy")
 def accuracy(
-    labelled: Path = LIST,
-    catalogue: Path = CATALOG,
+    labelled: Path | None = LIST,
+    catalogue: Path | None = CATALOG,
     photos: int = typer.Option(0, "--photos", min=0, help="Also read N generated photographs."),
     seed: int = typer.Option(_SEED, "--seed", help="Seed of the photographs."),
     misses: bool = typer.Option(False, "--misses", help="Print the rows that are not right."),
@@ -241,12 +250,16 @@ def accuracy(
 ) -> None:
     """Measure how often the right offer is chosen, on a labelled list.
 
-    An Expected that is empty, or `review`, means that no price should be accepted. The list and
-    the catalogue that come with Holdfast are used unless others are given.
+    An Expected that is empty, or `review`, means that no price should be accepted. The lists and
+    catalogues that come with Holdfast are used unless others are given.
     """
-    settings = settings_from_environment()
-    with _own_database(settings) as own:
-        result = run_async(_measured(own, labelled, catalogue))
+    if (labelled is None) is not (catalogue is None):
+        raise UserError("a list is measured against its catalogue", "Give --list and --catalogue.")
+    settings, result = settings_from_environment(), Accuracy()
+    lists = LISTS if labelled is None or catalogue is None else ((labelled, catalogue),)
+    for each, its_catalogue in lists:
+        with _own_database(settings) as own:
+            result.add(run_async(_measured(own, each, its_catalogue)))
     read = run_async(barcodes_read(settings.of("catalog"), photos, seed)) if photos else 0
     if as_json:
         print_json(asdict(result) | {"photos": photos, "barcodes_read": read})

@@ -11,7 +11,7 @@ import orjson
 from holdfast.columns import BAD_ROW, column_mapping, mapped_row
 from holdfast.pipeline import Tx
 from holdfast.pipelines.catalog.normalising.product import INPUTS, Product, product_of
-from holdfast.pipelines.catalog.normalising.words import compact, words_of
+from holdfast.pipelines.catalog.normalising.words import compact, joined_words, words_of
 from holdfast.tables.files import TableFile
 
 _BATCH_ROWS = 1000
@@ -90,5 +90,5 @@ def row_of(
         str(url or ""),
         product.condition if product.condition != "new" else "",
         int(trusted),
-        " ".join(words_of(product.text)),
+        " ".join(dict.fromkeys([*words_of(product.text), *joined_words(product.text)])),
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast.clock import SystemClock
-from holdfast.errors import Category, ErrorCode, Failed, GateWait, NotFound, RetryClass
+from holdfast.errors import Category, ErrorCode, Failed, GateWait, NotFound, RetryClass, Skip
 from holdfast.model import Json
 from holdfast.options import Option
 from holdfast.pipeline import Backoff, Context, Done, Pipeline, Settled, Tx
@@ -14,9 +14,15 @@ from holdfast.pipelines.catalog import rulings, saving
 from holdfast.pipelines.catalog.choosing import Choice, Rules, Status
 from holdfast.pipelines.catalog.lookup import Lookup
 from holdfast.pipelines.catalog.normalising.money import currency_named
-from holdfast.pipelines.catalog.normalising.product import INPUTS, Product, product_of
+from holdfast.pipelines.catalog.normalising.product import (
+    INPUTS,
+    Product,
+    product_of,
+    repeats_header,
+)
 from holdfast.pipelines.catalog.options import CatalogOptions
-from holdfast.pipelines.catalog.photos.describing import SeenPhotos, describe, keep_thumbnail
+from holdfast.pipelines.catalog.photos.describing import describe, keep_thumbnail
+from holdfast.pipelines.catalog.photos.likeness import SeenPhotos
 from holdfast.pipelines.catalog.photos.naming import from_barcodes, from_text
 from holdfast.pipelines.catalog.photos.reader import PhotoReader
 from holdfast.pipelines.catalog.providers.shops import Shops
@@ -39,6 +45,7 @@ class Catalog(Pipeline):
         Option("providers", help="Only these shops, separated by commas. Default: all."),
     )
     error_codes: Mapping[str, ErrorCode] = {
+        "SHOP_SETUP": ErrorCode("SHOP_SETUP", Category.GENERIC, RetryClass.NEVER),
         "NO_PRODUCT": ErrorCode("NO_PRODUCT", Category.CONTENT, RetryClass.NEVER),
         # A page or reply that cannot be read is most likely a temporary problem of the shop.
         "INVALID_RESPONSE": ErrorCode("INVALID_RESPONSE", Category.PARSING, RetryClass.SOON),
@@ -61,6 +68,8 @@ class Catalog(Pipeline):
     async def process(self, row: Json, ctx: Context) -> Done:
         if ctx.job.options.get("_images"):
             return await self._photo(row, ctx)
+        if repeats_header(row):
+            raise Skip("the row repeats the names of the columns")
         product = product_of(row, self._currency(ctx.options))
         if product.is_empty:
             raise Failed("NO_PRODUCT", "the row names no product: no description, model or number")

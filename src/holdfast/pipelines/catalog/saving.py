@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from holdfast.pipeline import Settled, Tx
 from holdfast.pipelines.catalog.offers import SearchEvent
+from holdfast.pipelines.catalog.photos.likeness import bands_of
 
 _LONGEST_QUERY = 500
 
@@ -38,6 +39,12 @@ async def save(tx: Tx, settled: Sequence[Settled]) -> None:
     ]
     if photos:
         await tx.take_many("catalog_save_photos", photos)
+        bands = [
+            (job_id, band, part, seq)
+            for job_id, seq, _, photo_hash, _ in photos
+            for band, part in bands_of(photo_hash)
+        ]
+        await tx.take_many("catalog_save_photo_bands", bands)
 
 
 def _row(job_id: int, seq: int, event: SearchEvent) -> tuple[int | float | str | None, ...]:

@@ -12,5 +12,5 @@ EXTENSION = Extension(
     web="web:PACK",
     metrics="metrics:declare",
     demo="demo:DEMO",
-    consumers="consuming:CONSUMERS",
+    consumers="consuming:consumers",
 )

@@ -73,9 +73,14 @@ class Repository(Protocol):
 
     async def get(self, entity_id: str) -> KnownEntity | None: ...
 
+    async def get_many(self, ids: Sequence[str]) -> Sequence[KnownEntity]: ...
+
     async def types(self, prefix: str, limit: int) -> Sequence[Term]: ...
 
     async def properties(self, prefix: str, limit: int) -> Sequence[Term]: ...
+
+    async def properties_of(self, type_id: str, limit: int) -> Sequence[Term]:
+        """Those that entities of a type have, the most common first; without a type, of all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +112,10 @@ def manifest(name: str, base_url: str, view_url: str, types: Sequence[Term]) -> 
         "view": {"url": view_url},
         "preview": {"url": f"{base_url}/preview?id={{{{id}}}}", "width": 400, "height": 120},
         "suggest": {kind: suggest(kind) for kind in ("entity", "type", "property")},
+        "extend": {
+            "propose_properties": {"service_url": base_url, "service_path": "/properties"},
+            "property_settings": [],
+        },
         "defaultTypes": [type_.to_json() for type_ in types],
     }
 

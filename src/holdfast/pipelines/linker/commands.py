@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -34,12 +35,19 @@ from holdfast.pipelines.linker.quality import (
     rows_of,
 )
 from holdfast.pipelines.linker.quickstatements import Style
+from holdfast.pipelines.linker.reads import LinkerReads
 from holdfast.settings import Settings
 from holdfast.tables.files import content_key
 
 app = typer.Typer(no_args_is_help=True)
+_LAST_ID = 2**62
+_MOST_PROJECTS = 1000
 
 PROJECT = typer.Argument(..., metavar="PROJECT", help="Name or number of the project.")
+MAPPING = typer.Option(
+    None, "--mapping", help="JSON file that says which column says what. Default: guessed."
+)
+WORKERS = typer.Option(None, "--workers", min=1, help="Worker processes.")
 
 
 @app.command("match")
@@ -56,9 +64,7 @@ def match(
         metavar="wikidata|URL",
         help="Wikidata, or the address of a Reconciliation service. Default: wikidata.",
     ),
-    mapping: Path | None = typer.Option(
-        None, "--mapping", help="JSON file that says which column says what. Default: guessed."
-    ),
+    mapping: Path | None = MAPPING,
     name: str | None = typer.Option(None, "--name", help="Column with the names."),
     of_type: str | None = typer.Option(
         None, "--type", help="Item of which all entries are instances, such as Q5."
@@ -71,7 +77,7 @@ def match(
         None, "--auto-accept", help="Score above which a match needs no review; 101: never."
     ),
     new: bool = typer.Option(False, "--new", help="Start a new job instead of continuing one."),
-    workers: int | None = typer.Option(None, "--workers", min=1, help="Worker processes."),
+    workers: int | None = WORKERS,
     work: bool = typer.Option(
         True, "--work/--no-work", help="--no-work: leave it to workers that are already running."
     ),
@@ -91,19 +97,26 @@ def match(
     found = _project(settings, project or file.stem, rules)
     settings.of("linker").require_contact(found.rules.provider)
     dataset_id = make_change(settings, find_or_add_dataset(found, file.name, columns))
-    request = Request(
+    options = found.job_options(mapping_text(columns), dataset_id)
+    request = _request(settings, file, options, workers)
+    raise typer.Exit(run_request(settings, replace(request, out=out, new=new, work=work)))
+
+
+def _request(
+    settings: Settings, file: Path, options: dict[str, Any], workers: int | None
+) -> Request:
+    return Request(
         reference="linker",
         pipeline=load_pipeline("linker", settings),
         input=file,
-        out=out,
-        new=new,
-        work=work,
+        out=None,
+        new=False,
+        work=True,
         workers=workers or settings.workers,
         table={},
         columns={},
-        options=found.job_options(mapping_text(columns), dataset_id),
+        options=options,
     )
-    raise typer.Exit(run_request(settings, request))
 
 
 def _project(settings: Settings, name: str, rules: dict[str, Any]) -> Project:
@@ -154,19 +167,15 @@ def projects(as_json: bool = JSON) -> None:
 
     async def main() -> list[dict[str, Any]]:
         async with opened_store(settings) as store:
-            params = {"before": 2**62, "scope": settings.owner, "limit": 1000}
-            found = [Project.of(row) for row in await store.fetch("linker_projects", params)]
+            reads = LinkerReads(store.fetch)
             return [
                 {
                     "id": project.id,
                     "name": project.name,
                     "provider": project.rules.provider,
-                    "states": {
-                        row["state"]: row["entries"]
-                        for row in await store.fetch("linker_counts", {"project_id": project.id})
-                    },
+                    "states": await reads.counts(project.id),
                 }
-                for project in found
+                for project in await reads.projects(settings.owner, _LAST_ID, _MOST_PROJECTS)
             ]
 
     listed = run_async(main())
@@ -175,8 +184,8 @@ def projects(as_json: bool = JSON) -> None:
         return
     rows = [
         (row["id"], row["name"], row["provider"], sum(row["states"].values()),
-         row["states"].get("auto_confirmed", 0), row["states"].get("reviewed", 0),
-         row["states"].get("awaiting_review", 0), row["states"].get("failed", 0))
+         row["states"]["auto_confirmed"], row["states"]["reviewed"],
+         row["states"]["awaiting_review"], row["states"]["failed"])
         for row in listed
     ]  # fmt: skip
     headers = ("project", "name", "provider", "entries", "accepted", "reviewed", "to review",
@@ -241,13 +250,11 @@ def quality(
     file: Path = typer.Argument(
         ..., metavar="LABELLED", help="JSON lines: a row, the item that it is, and its case."
     ),
-    mapping: Path | None = typer.Option(
-        None, "--mapping", help="JSON file that says which column says what. Default: guessed."
-    ),
+    mapping: Path | None = MAPPING,
     provider: str = typer.Option(
         WIKIDATA, "--provider", metavar="wikidata|URL", help="What to match with."
     ),
-    workers: int | None = typer.Option(None, "--workers", min=1, help="Worker processes."),
+    workers: int | None = WORKERS,
 ) -> None:
     """Measure the matching on entries whose right answer is known.
 
@@ -268,18 +275,8 @@ def quality(
     with TemporaryDirectory(prefix="holdfast-quality-") as folder:
         table = Path(folder) / f"{file.stem}.jsonl"
         table.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
-        request = Request(
-            reference="linker",
-            pipeline=load_pipeline("linker", settings),
-            input=table,
-            out=None,
-            new=True,
-            work=True,
-            workers=workers or settings.workers,
-            table={},
-            columns={},
-            options={"provider": provider, "mapping": mapping_text(guessed)},
-        )
+        options = {"provider": provider, "mapping": mapping_text(guessed)}
+        request = replace(_request(settings, table, options, workers), new=True)
         if run_request(settings, request) not in (0, SOME_ITEMS_FAILED):
             raise typer.Exit(1)
         report = _report(settings, content_key(table), labelled)

@@ -5,19 +5,30 @@ Ours has a row:       {"header": {"type": "entity.match", "version": 1},
 Document 002's names  {"header": {…, "version": "1.0"}, "body": {"project_id": 3, "task_id": 17, …}}
 a task:
 
-The row, or the entry of a task that failed, is added to the standing job of the pipeline and
-matched by the rules of its project. A task that has a result or a decision is left alone, and one
+The row, or the entry of a task that failed, is added to the standing job of the project's owner and
+matched by the rules of the project. A task that has a result or a decision is left alone, and one
 that is gone is obsolete: in both cases the message is taken and nothing happens.
+
+A signed message is taken for any project; an unsigned one for those of the owner of the workers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 
-from holdfast.consumers import BadMessage, Binding, Incoming, QueueConsumer
+from holdfast.consumers import (
+    BadMessage,
+    Binding,
+    ConsumerTools,
+    Incoming,
+    QueueConsumer,
+    Topic,
+)
 from holdfast.errors import BadEnvelope
 from holdfast.model import Json, Record
 from holdfast.pipeline import Tx
@@ -34,17 +45,63 @@ _LARGEST_ID = 2**63 - 1
 _MOST_COLUMNS = 200
 
 
-async def take(tx: Tx, message: Incoming) -> Sequence[Record]:
-    content = message.json()
-    if not isinstance(content, dict):
-        raise BadMessage("the message is not an object", "MALFORMED")
-    if is_document_form(content):
-        try:
-            body = to_envelope(content)["body"]
-        except BadEnvelope as bad:
-            raise BadMessage(bad.reason, bad.code) from None
-        return await _task(tx, body)
-    return await _row(tx, _body_of(content))
+@dataclass(frozen=True, slots=True)
+class Taking:
+    """Takes messages for the workers of one owner."""
+
+    tools: ConsumerTools
+
+    async def __call__(self, tx: Tx, message: Incoming) -> Topic | None:
+        content = message.json()
+        if not isinstance(content, dict):
+            raise BadMessage("the message is not an object", "MALFORMED")
+        if is_document_form(content):
+            try:
+                body = to_envelope(content)["body"]
+            except BadEnvelope as bad:
+                raise BadMessage(bad.reason, bad.code) from None
+            project = await self._project(tx, message, content["header"], body)
+            records = await _task(tx, project, body)
+        else:
+            body = _body_of(content)
+            project = await self._project(tx, message, content["header"], body)
+            records = _row(project, body)
+        return Topic("", records, project.owner_id)
+
+    async def _project(
+        self, tx: Tx, message: Incoming, header: Mapping[str, Any], body: Mapping[str, Any]
+    ) -> Project:
+        """That of the message, if its sender may add to it."""
+        signature, owner = _text(header, "signature"), _text(body, "owner")
+        self.tools.trust(message, signature, owner, _instant(header.get("created_at")))
+        named = header.get("message_id", header.get("job_id"))
+        if signature is not None and (not named or named != message.message_id):
+            # A copy under another id would be taken again.
+            raise BadMessage("its message id is not the one that was signed", "NOT_ALLOWED")
+        project = await _project(tx, body.get("project_id"))
+        if owner not in (None, project.owner_id):
+            raise BadMessage(f"project {project.id} is not {owner[:50]}'s", "NOT_ALLOWED")
+        if signature is None and project.owner_id != self.tools.owner:
+            raise BadMessage(
+                f"only a signed message may add to project {project.id}, which is another owner's",
+                "NOT_ALLOWED",
+            )
+        return project
+
+
+def _text(part: Mapping[str, Any], name: str) -> str | None:
+    value = part.get(name)
+    if value is not None and not isinstance(value, str):
+        raise BadMessage(f"{name} is not a text", "MALFORMED")
+    return value
+
+
+def _instant(text: Any) -> datetime | None:
+    try:
+        instant = datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+    return instant if instant is None or instant.tzinfo else instant.replace(tzinfo=UTC)
 
 
 def _body_of(content: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -56,7 +113,7 @@ def _body_of(content: Mapping[str, Any]) -> Mapping[str, Any]:
     if header.get("version") != _VERSION:
         version = str(header.get("version"))[:50]
         raise BadMessage(f"{TYPE} has no version {version}; known: 1", "UNKNOWN_VERSION")
-    unknown = sorted(set(body) - {"project_id", "row", "mapping"})
+    unknown = sorted(set(body) - {"project_id", "row", "owner"})
     if unknown:
         raise BadMessage(f"body has the unknown field {unknown[0][:50]!r}", "BAD_BODY")
     return body
@@ -71,8 +128,7 @@ async def _project(tx: Tx, given: Any) -> Project:
     return Project.of(rows[0])
 
 
-async def _row(tx: Tx, body: Mapping[str, Any]) -> Sequence[Record]:
-    project = await _project(tx, body.get("project_id"))
+def _row(project: Project, body: Mapping[str, Any]) -> Sequence[Record]:
     row = body.get("row")
     if not isinstance(row, dict) or not 0 < len(row) <= _MOST_COLUMNS:
         raise BadMessage("body.row is not an object with columns", "BAD_BODY")
@@ -82,9 +138,8 @@ async def _row(tx: Tx, body: Mapping[str, Any]) -> Sequence[Record]:
     return [_record(project, row, mapping)]
 
 
-async def _task(tx: Tx, body: Mapping[str, Any]) -> Sequence[Record]:
+async def _task(tx: Tx, project: Project, body: Mapping[str, Any]) -> Sequence[Record]:
     """The entry of a failed task moves to the standing job, so that it has one task."""
-    project = await _project(tx, body["project_id"])
     job_id, seq = split_task_id(body["task_id"])
     key = {"project_id": project.id, "job_id": job_id, "seq": seq}
     for row in await tx.fetch("linker_task_of", key):
@@ -123,4 +178,5 @@ def _row_of(entry: Json, key: str) -> tuple[Json, ColumnMapping]:
     return row, mapping
 
 
-CONSUMERS = [QueueConsumer("linker.match", take, [Binding("linker", TYPE, "topic")])]
+def consumers(tools: ConsumerTools) -> Sequence[QueueConsumer]:
+    return [QueueConsumer("linker.match", Taking(tools), [Binding("linker", TYPE, "topic")])]

@@ -25,13 +25,14 @@ _NOTHING: dict[str, Any] = {"item": None, "label": None, "description": None, "s
 async def decide(tx: Tx, ruled: Ruled) -> Mapping[str, Any]:
     """The values of columns that win over what matching found."""
     key = {"job_id": ruled.job.id, "seq": ruled.seq}
-    if not await tx.fetch("linker_task", key):
+    tasks = await tx.fetch("linker_task", key)
+    if not tasks:
         raise UserError(
             f"entry {ruled.seq} has not been matched yet", "Decide about it when it has."
         )
     match ruled.kind:
         case RulingKind.CHOOSE:
-            return await _accept(tx, ruled, key)
+            return await _accept(tx, ruled, key, await _provider(tx, ruled, tasks[0]))
         case RulingKind.REJECT:
             return await _none(tx, ruled, key)
         case RulingKind.EDIT:
@@ -39,8 +40,14 @@ async def decide(tx: Tx, ruled: Ruled) -> Mapping[str, Any]:
     return await _revoke(tx, ruled, key)
 
 
-async def _accept(tx: Tx, ruled: Ruled, key: dict[str, Any]) -> Mapping[str, Any]:
-    provider = rules_of(ruled.job.given_options).provider
+async def _provider(tx: Tx, ruled: Ruled, task: Row) -> str:
+    """The project's: a standing job has entries of several."""
+    for project in await tx.fetch("linker_project", {"id": task["project_id"] or 0}):
+        return str(project["provider"])
+    return rules_of(ruled.job.given_options).provider
+
+
+async def _accept(tx: Tx, ruled: Ruled, key: dict[str, Any], provider: str) -> Mapping[str, Any]:
     item_id = checked_item(_item_in(ruled.value, "item"), provider)
     await _know(tx, ruled, key, provider, item_id)
     candidate = await _candidate(tx, key, item_id)

@@ -18,8 +18,10 @@ from holdfast.model import Json
 TYPE = "entity.match"
 _VERSION = "1.0"
 _PARTS = frozenset({"header", "body", "tracing"})
-_HEADER = frozenset({"job_id", "type", "version", "created_at", "attempt", "max_attempts"})
-_REQUIRED_HEADER = _HEADER - {"attempt", "max_attempts"}
+_HEADER = frozenset(
+    {"job_id", "type", "version", "created_at", "attempt", "max_attempts", "signature"}
+)
+_REQUIRED_HEADER = _HEADER - {"attempt", "max_attempts", "signature"}
 _BODY = frozenset({"project_id", "task_id", "dataset_entry_id"})
 _CORRELATION_ID = re.compile(r"[\x21-\x7e]{1,200}")
 _TRACE_ID = re.compile(r"[0-9a-f]{32}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import orjson
@@ -16,6 +17,7 @@ from holdfast.pipelines.linker.stored_forms import values_from
 
 _LAST = "\U0010ffff"
 _MOST_TYPES = 5
+_SAMPLE = 500  # entities whose properties are counted
 #: Types and properties that can be chosen by name; all others by their ids.
 TYPES = {
     "Q5": "human", "Q43229": "organization", "Q4830453": "business", "Q515": "city",
@@ -71,6 +73,18 @@ class ProjectRepository:
     async def get(self, entity_id: str) -> KnownEntity | None:
         rows = await self._by_id([entity_id])
         return _known(rows[0]) if rows else None
+
+    async def get_many(self, ids: Sequence[str]) -> Sequence[KnownEntity]:
+        return [_known(row) for row in await self._by_id(ids)] if ids else []
+
+    async def properties_of(self, type_id: str, limit: int) -> Sequence[Term]:
+        rows = await self._fetch("linker_some_entities", self._params | {"limit": _SAMPLE})
+        counts: Counter[str] = Counter()
+        for row in rows:
+            known = _known(row)
+            if not type_id or type_id in known.broader:
+                counts.update(known.values.keys())
+        return [Term(pid, PROPERTIES.get(pid, pid)) for pid, _ in counts.most_common(limit)]
 
     async def types(self, prefix: str, limit: int) -> Sequence[Term]:
         return _terms(TYPES, prefix, limit)

@@ -12,6 +12,7 @@ import orjson
 
 from holdfast.errors import InputError, UserError
 from holdfast.options import Option
+from holdfast.pipeline import Gate
 from holdfast.pipelines.linker.entries import ColumnMapping, parse_mapping
 from holdfast.pipelines.linker.scoring import Thresholds
 from holdfast.pipelines.linker.wikidata import URL, Api, user_agent
@@ -20,6 +21,7 @@ from holdfast.settings import setting
 WIKIDATA = "wikidata"
 _DEFAULTS = Thresholds()
 _LEAST_WAIT = 0.25
+_MOST_SEARCHES = 64
 _WIKIMEDIA = (".wikidata.org", ".wikimedia.org", ".wikipedia.org")
 
 
@@ -55,7 +57,9 @@ class LinkerOptions:
     reconcile_batch: int = setting(
         50, "Queries of one request that the Reconciliation server answers.", 1, 1000
     )
-    timeout_seconds: float = setting(120.0, "Longest time for one entry.", 1, 3600)
+    timeout_seconds: float = setting(
+        600.0, "Longest time for one entry, most of which is waiting for the gate.", 1, 3600
+    )
 
     @property
     def wikidata_host(self) -> str:
@@ -63,9 +67,29 @@ class LinkerOptions:
         return urlsplit(self.wikidata_url).netloc.lower()
 
     @property
+    def wikidata_gate(self) -> Gate:
+        """The spacing, and the same rate as a budget: a throttle lowers it by a fifth, and it grows
+        back while there is none."""
+        spacing, period = self.spacing_seconds, max(1.0, 10 * self.spacing_seconds)
+        return Gate(
+            self.wikidata_host,
+            spacing=spacing,
+            concurrency=self.concurrency,
+            requests=max(1, round(period / spacing)) if spacing else 0,
+            period=period,
+        )
+
+    @property
     def batch_seconds(self) -> float:
         """A request less is worth some waiting: the rate is the bottleneck."""
         return self.batch_wait_seconds or max(_LEAST_WAIT, 10 * self.spacing_seconds)
+
+    @property
+    def searches_at_once(self) -> int:
+        """As many as pass the gate in two seconds: more would wait there for nothing."""
+        if not self.spacing_seconds:
+            return _MOST_SEARCHES
+        return max(2, min(_MOST_SEARCHES, int(2 / self.spacing_seconds)))
 
     def api(self, language: str) -> Api:
         return Api(

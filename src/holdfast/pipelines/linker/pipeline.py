@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast.errors import Category, ErrorCode, Failed, RetryClass
-from holdfast.model import Json
-from holdfast.pipeline import Context, Done, Gate, Pipeline, Settled, Tx
-from holdfast.pipelines.linker import deciding, saving
+from holdfast.model import Job, Json
+from holdfast.pipeline import Context, Done, Fetch, Pipeline, Settled, Tx
+from holdfast.pipelines.linker import deciding, proposing, saving
 from holdfast.pipelines.linker.options import JOB_OPTIONS, LinkerOptions
 from holdfast.pipelines.linker.providing import Providers
 from holdfast.pipelines.linker.saving import Matched, entry_of, result_of, rules_for
 from holdfast.pipelines.linker.tasks import COLUMNS
-from holdfast.rulings import Ruled
+from holdfast.rulings import Proposal, Ruled
 
 _CODES = {
     "NAME_MISSING": ErrorCode("NAME_MISSING", Category.CONTENT, RetryClass.NEVER),
@@ -36,13 +36,7 @@ class Linker(Pipeline):
     def __init__(self, options: LinkerOptions | None = None) -> None:
         self.settings = options or LinkerOptions()
         self.timeout = self.settings.timeout_seconds
-        self.gates = (
-            Gate(
-                self.settings.wikidata_host,
-                spacing=self.settings.spacing_seconds,
-                concurrency=self.settings.concurrency,
-            ),
-        )
+        self.gates = (self.settings.wikidata_gate,)
         self._providers = Providers(self.settings)
         self.loaders = self._providers.loaders()
         super().__init__()
@@ -67,6 +61,11 @@ class Linker(Pipeline):
                 state = str(saving.state_of(item.effects.ranking)) if done else "failed"
                 self.metrics.entries.labels(state).inc()
                 self.metrics.calls.inc(item.effects.calls if done else 0)
+
+    async def proposals(
+        self, fetch: Fetch, job: Job, criteria: Json, after: int, limit: int
+    ) -> Sequence[Proposal]:
+        return await proposing.proposals(fetch, job.id, criteria, after, limit)
 
     async def ruling(self, tx: Tx, ruled: Ruled) -> Mapping[str, Any]:
         changes = await deciding.decide(tx, ruled)

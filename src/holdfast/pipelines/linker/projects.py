@@ -17,6 +17,7 @@ from holdfast.pipelines.linker.scoring import Thresholds
 Change = Callable[[Tx], Awaitable[Planned]]
 _NAME_CHARACTERS = 200
 _LANGUAGE_CHARACTERS = 20
+_CHUNK = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +139,31 @@ def hide_project(project: Project) -> Change:
     return change
 
 
+def drop_dataset(dataset_id: int) -> Change:
+    """Of a deleted project, when its job and file are gone."""
+
+    async def change(tx: Tx) -> Planned:
+        await tx.take("linker_drop_dataset", {"id": dataset_id})
+        return Planned()
+
+    return change
+
+
+def drop_entries(project: Project) -> Change:
+    """A chunk of what is left of its entries; answers whether there may be more."""
+
+    async def change(tx: Tx) -> Planned:
+        chunk = {"id": project.id, "limit": _CHUNK}
+        for rows in ("candidates", "tasks"):
+            if await tx.take(f"linker_drop_project_{rows}", chunk):
+                return Planned(answer=True)
+        return Planned(answer=False)
+
+    return change
+
+
 def drop_project(project: Project) -> Change:
-    """The last step, when its jobs and files are gone."""
+    """The last step, when its jobs, files and entries are gone."""
 
     async def change(tx: Tx) -> Planned:
         for table in ("readers", "tokens", "datasets"):
@@ -204,10 +228,12 @@ def release_dataset(dataset_id: int) -> Change:
 
 
 def link_dataset(project: Project, dataset_id: int, job_id: int) -> Change:
+    """Answers whether the project is still there."""
+
     async def change(tx: Tx) -> Planned:
         link = {"id": dataset_id, "project_id": project.id, "job_id": job_id}
         await tx.take("linker_link_dataset", link)
-        return Planned()
+        return Planned(answer=bool(await tx.fetch("linker_project", {"id": project.id})))
 
     return change
 

@@ -25,7 +25,6 @@ from holdfast.pipelines.linker.reconciliation import Service, ServiceCandidate
 from holdfast.pipelines.linker.scoring import rank
 from holdfast.pipelines.linker.stored_forms import entity_form, entity_from, value_form, values_from
 
-_SEARCHES_AT_ONCE = 64  # the gate decides how many really are
 _SERVICE_SECONDS = 3600.0
 
 
@@ -71,7 +70,7 @@ class Providers:
             "search": Loader(
                 self._search,
                 max_batch=1,
-                concurrency=_SEARCHES_AT_ONCE,
+                concurrency=self._options.searches_at_once,
                 cache_seconds=kept,
                 missing_seconds=kept,
             ),

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import orjson
 
 from holdfast.errors import ItemError
 from holdfast.pipeline import Http
+from holdfast.pipelines.linker.asking import asked
 from holdfast.pipelines.linker.dates import BadDate, parse_date
 from holdfast.pipelines.linker.entities import Candidate, Kind, Value, as_map
 from holdfast.pipelines.linker.entries import Entry, item_of
@@ -242,6 +244,10 @@ def candidate_of_service(
 
 
 async def _ask(http: Http, method: str, url: str, **sent: Any) -> Any:
+    return await asked(http, url, partial(_ask_once, http, method, url, **sent))
+
+
+async def _ask_once(http: Http, method: str, url: str, **sent: Any) -> Any:
     """One call of a documented API, for which robots.txt is not meant."""
     reply = await http.request(method, url, robots=False, raise_for_status=False, **sent)
     if reply.status >= 500 and not reply.throttled:

@@ -83,6 +83,8 @@ async def save(tx: Tx, settled: Sequence[Settled]) -> None:
 async def _save(tx: Tx, settled: Sequence[Settled], rules: Rules) -> None:
     job = settled[0].job
     project_id = await _project_id(tx, job, rules)
+    if project_id is None and OF_MESSAGE in settled[0].row:
+        return  # its project was deleted; the standing job has entries of others
     seqs = [item.seq for item in settled]
     rows = await tx.fetch("linker_reviewed", {"job_id": job.id, "seqs": seqs})
     reviewed = {row["seq"] for row in rows if row["reviewed_at"] is not None}

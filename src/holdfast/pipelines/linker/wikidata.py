@@ -10,12 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
 from holdfast.errors import ItemError
 from holdfast.model import Json
 from holdfast.pipeline import Http
+from holdfast.pipelines.linker.asking import asked
 from holdfast.pipelines.linker.entities import (
     Entity,
     Kind,
@@ -177,6 +179,10 @@ class NoSuchEntity(ItemError):
 
 
 async def _ask(http: Http, api: Api, params: Mapping[str, Any]) -> Json:
+    return await asked(http, api.url, partial(_ask_once, http, api, params))
+
+
+async def _ask_once(http: Http, api: Api, params: Mapping[str, Any]) -> Json:
     """One call. A documented API is called whatever robots.txt says to crawlers."""
     sent = {**params, "format": "json", "formatversion": 2, "maxlag": api.maxlag_seconds}
     headers = {"User-Agent": api.user_agent} if api.user_agent else {}

@@ -82,7 +82,7 @@ class Meetings(Pipeline):
     async def save(self, tx: Tx, settled: Sequence[Settled]) -> None:
         await saving.save(tx, settled)
 
-    async def note(self, tx: Tx, job: Job, notes: Any) -> None:
+    async def note(self, tx: Tx, job: Job, notes: Any, taken: int) -> None:
         await note_inventory(tx, job, notes)
 
     async def plan(self, tx: Tx, request: Json, standings: Standings, now: datetime) -> Planned:

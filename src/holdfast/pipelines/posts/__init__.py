@@ -12,6 +12,7 @@ EXTENSION = Extension(
     commands="commands:app",
     web="web:PACK",
     metrics="metrics:PostsMetrics",
+    demo="demo:DEMO",
     consumers="consumers:consumers",
     events={
         "posts.odd": ("A batch was processed although something is odd.", ("key", "warning")),

@@ -12,7 +12,7 @@ from holdfast.cli.arguments import JSON
 from holdfast.cli.opening import opened_store, ready_settings, run_async
 from holdfast.cli.output import errors, print_json, print_table
 from holdfast.errors import UserError
-from holdfast.pipelines.posts.quality.measuring import LABELLED, measure, read_labelled
+from holdfast.pipelines.posts.quality.measuring import LABELLED, NATURAL, measure, read_labelled
 from holdfast.pipelines.posts.releasing import release as release_events
 from holdfast.pipelines.posts.releasing import roll_back
 
@@ -52,7 +52,7 @@ def status(as_json: bool = JSON) -> None:
 @app.command("release")
 def release(
     key: str | None = typer.Argument(
-        None, metavar="[KEY]", help="One message, as `/posts/events` shows it."
+        None, metavar="[KEY]", help="One message, as `/posts/messages` shows it."
     ),
     state: str | None = typer.Option(None, "--state", help="All that are parked, waiting or dead."),
 ) -> None:
@@ -92,28 +92,34 @@ def rollback() -> None:
 
 @app.command("quality")
 def quality(
-    file: Path = typer.Option(
-        LABELLED, "--file", help="Posts with labels, as a table of tab-separated values."
+    file: Path | None = typer.Option(
+        None, "--file", help="Your own posts with labels, as a table of tab-separated values."
     ),
     as_json: bool = JSON,
 ) -> None:
-    """Measure sentiment and intent on labelled posts.
+    """Measure sentiment and intent on labelled posts: on both sets that come with the package, or
+    on your own.
 
     Prints the macro-F1 of each language beside that of counting words from a list, and of always
     choosing the most frequent label.
     """
-    if not file.is_file():
+    if file is not None and not file.is_file():
         raise UserError(f"there is no file {file}")
-    scores = [asdict(score) for score in measure(read_labelled(file))]
+    files = (LABELLED, NATURAL) if file is None else (file,)
+    scores = [
+        {"set": path.stem, **asdict(score)}
+        for path in files
+        for score in measure(read_labelled(path))
+    ]
     if as_json:
         print_json(scores)
         return
-    names = ("task", "language", "posts", "ours", "words", "majority")
+    names = ("set", "task", "language", "posts", "ours", "words", "majority")
     table = [
         tuple(f"{row[name]:.3f}" if isinstance(row[name], float) else row[name] for name in names)
         for row in scores
     ]
-    print_table(names, table, "No posts.", right=names[2:])
+    print_table(names, table, "No posts.", right=names[3:])
 
 
 def _read(query: str, params: dict[str, Any]) -> list[dict[str, Any]]:

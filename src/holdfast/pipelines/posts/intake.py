@@ -134,17 +134,18 @@ class Intake:
         message = prepared.message
         event = {**_event(message, incoming), "warnings": _json(prepared.warnings)}
         if not await tx.take("posts_take_event", event):
-            self._count(message, "repeated")
+            self._count(tx, message, "repeated")
             return None
         batch_id = await self._add_batch(tx, prepared)
         if batch_id is None:
             await tx.take("posts_repeat_event", {"key": message.key})
-            self._count(message, "repeated")
+            self._count(tx, message, "repeated")
             return None
-        self._count(message, "taken")
-        self._note(prepared)
+        self._count(tx, message, "taken")
+        tx.after_commit(lambda: self._note(prepared))
         if not prepared.items:
-            await results.send_finished(tx, self._options, [batch_id])
+            held = await tx.fetch("posts_hold_batches", {"ids": [batch_id]})
+            await results.send_finished(tx, self._options, [(held[0], [])])
             return None
         return Topic(_topic(message), _records(prepared, batch_id))
 
@@ -193,13 +194,13 @@ class Intake:
             "seconds": seconds,
         }
         known = not await tx.take("posts_set_aside_event", event)
-        self._count(message, "repeated" if known else aside.state.lower())
+        self._count(tx, message, "repeated" if known else aside.state.lower())
 
     # What is counted.
 
-    def _count(self, message: Message, outcome: str) -> None:
+    def _count(self, tx: Tx, message: Message, outcome: str) -> None:
         if self._metrics is not None:
-            self._metrics.events.labels(message.format, outcome).inc()
+            tx.after_commit(self._metrics.events.labels(message.format, outcome).inc)
 
     def _note(self, prepared: Prepared) -> None:
         message = prepared.message

@@ -27,7 +27,6 @@ from holdfast.pipelines.posts.values import (
 )
 
 LONGEST_TEXT = 20_000
-_COMMENTS = 100
 _HASHTAGS = 50
 _COUNTS = {
     "views": ("views", "view_count"),
@@ -59,7 +58,6 @@ def normalised(post: Any, platform: str | None, now: datetime) -> Json:
         **_content(content),
         **_interaction(post, content, warnings),
         "author": _author(mapping_of(post.get("author"))),
-        "comments": _comments(post.get("comments"), now),
         "warnings": warnings,
     }
 
@@ -157,23 +155,6 @@ def _author(author: Mapping[str, Any]) -> Json:
         "followers": count_of(author.get("follower_count")) if followers is None else followers,
         "verified": flag_of(author.get("verified")) if verified is None else verified,
     }
-
-
-def _comments(comments: Any, now: datetime) -> list[Json]:
-    if not isinstance(comments, list):
-        return []
-    return [
-        {
-            "id": _first_id(comment.get("id"), comment.get("external_id")),
-            "text": text_of(comment.get("text"), 2000),
-            "author": word_of(comment.get("author_name"), 200)
-            or word_of(comment.get("author_username"), 200),
-            "likes": count_of(comment.get("likes", comment.get("like_count"))),
-            "created_at": stored(instant_of(comment.get("created_at"), now)[0]),
-        }
-        for comment in comments[:_COMMENTS]
-        if isinstance(comment, Mapping)
-    ]
 
 
 def _first_id(*values: Any) -> str | None:

@@ -4,6 +4,7 @@ counts of their batches, and what their batches send when they are complete.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,24 +15,30 @@ import orjson
 from holdfast.model import ItemStatus, Json
 from holdfast.pipeline import Row, Settled, Tx
 from holdfast.pipelines.posts import results
+from holdfast.pipelines.posts.day_changes import DayChanges
 from holdfast.pipelines.posts.metrics import PostsMetrics, platform_label
 from holdfast.pipelines.posts.options import PostsOptions
+from holdfast.pipelines.posts.results import Item
 
 _TEXT = 2000
 _COMPARED = ("overall_sentiment", "primary_intent", "risk_level", "impact_score", "project_id")
 SUCCESS, ERROR, FAILED = "success", "error", "failed"
 
 
+#: A batch and, if all of them are known, its items.
+Finished = tuple[Row, Sequence[Item] | None]
+Key = tuple[str, str, str]  # of a post: scope, platform, content id
+
+
 @dataclass(slots=True)
 class _Rows:
     """What a settlement writes."""
 
-    items: dict[tuple[int, int], tuple[Any, ...]] = field(default_factory=dict)
-    posts: dict[tuple[str, str, str], tuple[Any, ...]] = field(default_factory=dict)
-    versions: dict[tuple[str, str, str], tuple[str, int]] = field(default_factory=dict)
+    items: dict[tuple[int, int], Item] = field(default_factory=dict)
+    posts: dict[Key, tuple[Any, ...]] = field(default_factory=dict)
+    versions: dict[Key, tuple[str, int]] = field(default_factory=dict)
     errors: list[tuple[Any, ...]] = field(default_factory=list)
-    shadows: dict[tuple[str, str, str], tuple[int, Mapping[str, Any]]] = field(default_factory=dict)
-    days: set[tuple[str, str]] = field(default_factory=set)
+    shadows: dict[Key, tuple[int, Mapping[str, Any]]] = field(default_factory=dict)
 
 
 async def save(
@@ -50,7 +57,7 @@ async def save(
     finished = await _count(tx, rows, batches)
     await results.send_finished(tx, options, finished)
     if metrics is not None:
-        _measure(metrics, settled, batches, finished)
+        tx.after_commit(lambda: _measure(metrics, settled, finished))
 
 
 def _collect(rows: _Rows, item: Settled, batch: Row) -> None:
@@ -58,26 +65,18 @@ def _collect(rows: _Rows, item: Settled, batch: Row) -> None:
     effects: Json | None = item.effects if item.status is ItemStatus.DONE else None
     if effects is None:
         error = f"{item.code}: {item.message}"[:500]
-        rows.items[place] = (*place, None, FAILED, None, None, None, error)
+        rows.items[place] = Item(None, FAILED, None, None, None, error)
         return
     post, analysis = effects["post"], effects["analysis"]
     if post["error"] is not None and not batch["shadow"]:
         rows.errors.append(_error_row(post, batch, effects["at"]))
-        rows.days.add((batch["scope"], effects["at"][:10]))
     if analysis is None:
-        rows.items[place] = (
-            *place,
-            post["content_id"],
-            ERROR,
-            None,
-            None,
-            None,
-            post["error_code"],
-        )
+        code = post["error_code"]
+        rows.items[place] = Item(post["content_id"], ERROR, None, None, None, code)
         return
     sentiment, score = analysis["overall_sentiment"], analysis["sentiment_score"]
     impact = analysis["impact_score"]
-    rows.items[place] = (*place, post["content_id"], SUCCESS, sentiment, score, impact, None)
+    rows.items[place] = Item(post["content_id"], SUCCESS, sentiment, score, impact, None)
     key = (batch["scope"], post["platform"], post["content_id"])
     if batch["shadow"]:
         rows.shadows[key] = (place[0], {**analysis, "project_id": batch["project_id"]})
@@ -88,9 +87,7 @@ def _collect(rows: _Rows, item: Settled, batch: Row) -> None:
         rows.posts[key] = _post_row(key, effects, batch, version[0])
 
 
-def _post_row(
-    key: tuple[str, str, str], effects: Json, batch: Row, version_at: str
-) -> tuple[Any, ...]:
+def _post_row(key: Key, effects: Json, batch: Row, version_at: str) -> tuple[Any, ...]:
     post, found, author = effects["post"], effects["analysis"], effects["post"]["author"]
     error = post["error"] or {}
     return (
@@ -168,14 +165,33 @@ def _error_row(post: Json, batch: Row, at: str) -> tuple[Any, ...]:
 async def _write(tx: Tx, rows: _Rows) -> None:
     """In the order of their keys: two settlements that share some must not wait for each other."""
     if rows.posts:
-        keys = sorted(rows.posts)
-        rows.days.update((scope, day) for scope, day in await tx.take_many("posts_days_of", keys))
-        await tx.take_many("posts_save", [rows.posts[key] for key in keys])
-        rows.days.update((row[0], row[22]) for row in rows.posts.values())
+        await _write_posts(tx, rows.posts)
     if rows.errors:
-        await tx.take_many("posts_add_errors", sorted(rows.errors, key=repr))
-    if rows.days:
-        await tx.take_many("posts_change_days", sorted(rows.days))
+        added = await tx.take_many("posts_add_errors", sorted(rows.errors, key=repr))
+        counts = Counter(tuple(row) for row in added)
+        changes = [(*day, count) for day, count in sorted(counts.items())]
+        await tx.take_many("posts_change_error_days", changes)
+
+
+async def _write_posts(tx: Tx, posts: Mapping[Key, tuple[Any, ...]]) -> None:
+    """Adds those that are new, then replaces others. In two steps, because only a post that is
+    there can be held: what it counted for must be known exactly."""
+    changes = DayChanges()
+    added = await tx.take_many("posts_insert", [posts[key] for key in sorted(posts)])
+    new = {_key(row) for row in added}
+    changes.add(posts[key] for key in new)
+    others = sorted(posts.keys() - new)
+    if others:
+        before = {_key(row): row for row in await tx.take_many("posts_hold", others)}
+        replaced = await tx.take_many("posts_replace", [posts[key] for key in others])
+        for key in map(_key, replaced):
+            changes.remove(before[key])
+            changes.add([posts[key]])
+    await tx.take_many("posts_change_days", changes.rows())
+
+
+def _key(row: Row) -> Key:
+    return row["scope"], row["platform"], row["content_id"]
 
 
 async def _compare(tx: Tx, rows: _Rows, metrics: PostsMetrics | None) -> None:
@@ -199,26 +215,31 @@ async def _compare(tx: Tx, rows: _Rows, metrics: PostsMetrics | None) -> None:
         await tx.take_many("posts_add_differences", differences)
     if metrics is not None:
         for difference in differences:
-            metrics.differences.labels(difference[3]).inc()
+            tx.after_commit(metrics.differences.labels(difference[3]).inc)
 
 
-async def _count(tx: Tx, rows: _Rows, batches: Mapping[int, Row]) -> list[int]:
-    """Counts the items of the batches again; returns those that are complete now."""
+async def _count(tx: Tx, rows: _Rows, batches: Mapping[int, Row]) -> list[Finished]:
+    """Writes and counts the items of the batches; returns the batches that are complete now."""
     if not rows.items:
         return []
-    await tx.take_many("posts_add_items", [rows.items[place] for place in sorted(rows.items)])
-    ids = sorted({batch_id for batch_id, _ in rows.items})
-    counts = {batch_id: dict.fromkeys((SUCCESS, ERROR, FAILED), 0) for batch_id in ids}
-    for row in await tx.fetch("posts_count_items", {"ids": ids}):
+    items = [(*place, *rows.items[place]) for place in sorted(rows.items)]
+    await tx.take_many("posts_add_items", items)
+    known: dict[int, list[Item]] = {}
+    for place in sorted(rows.items):
+        known.setdefault(place[0], []).append(rows.items[place])
+    whole = {number for number, of in known.items() if len(of) == batches[number]["items_count"]}
+    counts = {number: Counter(item.status for item in known[number]) for number in whole}
+    parts = sorted(known.keys() - whole)
+    counts.update((number, Counter()) for number in parts)
+    for row in await tx.fetch("posts_count_items", {"ids": parts}) if parts else ():
         counts[int(row["batch_id"])][row["status"]] = int(row["items"])
-    await tx.take_many(
-        "posts_set_counts",
-        [(number, found[SUCCESS], found[ERROR], found[FAILED]) for number, found in counts.items()],
-    )
+    statuses = (SUCCESS, ERROR, FAILED)
+    sums = [(number, *map(counts[number].__getitem__, statuses)) for number in sorted(counts)]
+    await tx.take_many("posts_set_counts", sums)
     return [
-        number
-        for number, found in counts.items()
-        if sum(found.values()) >= batches[number]["items_count"]
+        (batches[number], known[number] if number in whole else None)
+        for number in sorted(counts)
+        if counts[number].total() >= batches[number]["items_count"]
         and batches[number]["state"] == "OPEN"
     ]
 
@@ -226,8 +247,7 @@ async def _count(tx: Tx, rows: _Rows, batches: Mapping[int, Row]) -> list[int]:
 def _measure(
     metrics: PostsMetrics,
     settled: Sequence[Settled],
-    batches: Mapping[int, Row],
-    finished: Sequence[int],
+    finished: Sequence[Finished],
 ) -> None:
     for item in settled:
         effects: Json | None = item.effects if item.status is ItemStatus.DONE else None
@@ -242,8 +262,7 @@ def _measure(
         if post["error"] is not None:
             metrics.error(post["error"]["code"], post["error"]["category"])
     now = max((item.effects["settled_at"] for item in settled if item.effects), default=None)
-    for number in finished:
-        batch = batches[number]
+    for batch, _ in finished:
         begun = _instant(batch["sent_at"] or batch["received_at"])
         if now is not None:
             seconds = max(0.0, (now - begun).total_seconds())

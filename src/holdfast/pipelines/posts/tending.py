@@ -1,10 +1,12 @@
-"""Background work: parked messages come back, daily sums are made again, old rows go."""
+"""Background work: parked messages come back, daily sums get what changed, old rows go."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from holdfast.pipeline import Tx
+from holdfast.pipelines.posts.day_changes import DayChanges
 from holdfast.pipelines.posts.options import PostsOptions
 
 _EVENTS = 200
@@ -13,12 +15,14 @@ _OLD = 1000
 #: A message that was sent again and got lost on the way is sent once more after this.
 _RESEND_SECONDS = 120.0
 _DAY_SECONDS = 86_400.0
+_ERROR_DAY = ("scope", "day", "platform", "code", "category")
 
 
 async def tend(tx: Tx, options: PostsOptions) -> bool:
     more = [
         await resend_due(tx) == _EVENTS,
-        await sum_changed_days(tx),
+        await add_day_changes(tx),
+        await add_error_day_changes(tx),
         await _drop_old_errors(tx, options),
         await _drop_old_batches(tx, options),
     ]
@@ -38,14 +42,28 @@ async def resend_due(tx: Tx) -> int:
     return len(rows)
 
 
-async def sum_changed_days(tx: Tx) -> bool:
-    rows = await tx.fetch("posts_changed_days", {"limit": _CHANGES})
-    for scope, day in sorted({(row["scope"], row["day"]) for row in rows}):
-        params = {"scope": scope, "day": day}
-        for query in ("drop_day", "sum_day", "sum_error_day"):
-            await tx.take(f"posts_{query}", params)
+async def add_day_changes(tx: Tx) -> bool:
+    """Adds what settlements changed to the sums of days: as much work as there are changes,
+    however many posts a day has."""
+    rows = await tx.fetch("posts_day_changes", {"limit": _CHANGES})
     if rows:
-        await tx.take("posts_forget_changed_days", {"ids": [row["id"] for row in rows]})
+        changes = DayChanges()
+        changes.merge(rows)
+        await tx.take_many("posts_add_to_days", changes.rows())
+        await tx.take("posts_drop_empty_days", {"scopes": sorted({row["scope"] for row in rows})})
+        await tx.take("posts_forget_day_changes", {"ids": [row["id"] for row in rows]})
+    return len(rows) == _CHANGES
+
+
+async def add_error_day_changes(tx: Tx) -> bool:
+    rows = await tx.fetch("posts_error_day_changes", {"limit": _CHANGES})
+    if rows:
+        counts: Counter[tuple[str, ...]] = Counter()
+        for row in rows:
+            counts[tuple(row[name] for name in _ERROR_DAY)] += row["errors"]
+        changes = [(*day, errors) for day, errors in sorted(counts.items())]
+        await tx.take_many("posts_add_to_error_days", changes)
+        await tx.take("posts_forget_error_day_changes", {"ids": [row["id"] for row in rows]})
     return len(rows) == _CHANGES
 
 

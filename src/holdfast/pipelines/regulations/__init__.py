@@ -16,6 +16,7 @@ EXTENSION = Extension(
     options="options:RegulationsOptions",
     commands="commands:app",
     web="web:PACK",
+    demo="demo:DEMO",
     events={
         "regulations.progress": (
             "How far a run is.",

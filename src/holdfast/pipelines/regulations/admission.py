@@ -44,9 +44,20 @@ class Admission:
         self.examples: dict[Refusal, list[str]] = {}
 
     def admits(self, url: str) -> bool:
+        """Most URLs are on a host of the source and wanted, and this runs for every one of every
+        sitemap: those are let through without asking what would be the reason against them."""
+        if len(url) < _LONGEST_URL and url.startswith(self._prefixes):
+            for excluded in self._exclude:
+                if excluded(url) is not None:
+                    return self._count(Refusal.EXCLUDED, url)
+            for included in self._include:
+                if included(url) is not None:
+                    return True
+            return self._count(Refusal.NOT_INCLUDED, url) if self._include else True
         refusal = self.refusal(url)
-        if refusal is None:
-            return True
+        return True if refusal is None else self._count(refusal, url)
+
+    def _count(self, refusal: Refusal, url: str) -> bool:
         self.counts[refusal] += 1
         examples = self.examples.setdefault(refusal, [])
         if len(examples) < _MOST_EXAMPLES:
@@ -58,14 +69,10 @@ class Admission:
         where = self.refusal_of_place(url)
         if where is not None:
             return where
-        # Loops, not any(): this runs for every URL of every sitemap.
-        for excluded in self._exclude:
-            if excluded(url) is not None:
-                return Refusal.EXCLUDED
-        for included in self._include:
-            if included(url) is not None:
-                return None
-        return Refusal.NOT_INCLUDED if self._include else None
+        if any(excluded(url) for excluded in self._exclude):
+            return Refusal.EXCLUDED
+        wanted = not self._include or any(included(url) for included in self._include)
+        return None if wanted else Refusal.NOT_INCLUDED
 
     def refusal_of_place(self, url: str) -> Refusal | None:
         """The same without the patterns, which are about items and not about sitemaps."""

@@ -6,11 +6,11 @@ parameters may change what a server answers, so it happens to the key only, neve
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from hashlib import sha256 as _sha256
 from typing import NamedTuple
 from urllib.parse import unquote_plus
 
@@ -63,19 +63,36 @@ DEFAULT_RULES = CanonicalRules()
 
 def canonical_key(url: str, rules: CanonicalRules = DEFAULT_RULES) -> str:
     """The same for all URLs that mean one thing at this source."""
-    # Not by identity_of: this runs for every URL of every sitemap.
-    for pattern in rules.identity:
-        match = pattern.search(url)
-        if match is not None:
-            year, issue, act = match.group("year", "issue", "act")
-            part = match["part"] if "part" in pattern.groupindex else ""
-            return f"act:/eli/{part or ''}/{int(year)}/{int(issue)}/{act.lstrip('0') or '0'}"
-    return canonical_url(url, rules)
+    return key_maker(rules)(url)
+
+
+def key_maker(rules: CanonicalRules) -> Callable[[str], str]:
+    """`canonical_key` for many URLs: this runs for every URL of every sitemap, so groups are named
+    by their numbers and the patterns are looked at once."""
+    acts = [
+        (
+            p.search,
+            [p.groupindex[name] for name in ("year", "issue", "act")],
+            p.groupindex.get("part"),
+        )
+        for p in rules.identity
+    ]
+
+    def key(url: str) -> str:
+        for search, numbers, part_number in acts:
+            match = search(url)
+            if match is not None:
+                year, issue, act = match.group(*numbers)
+                part = (part_number and match[part_number]) or ""
+                return f"act:/eli/{part}/{int(year)}/{int(issue)}/{act.lstrip('0') or '0'}"
+        return canonical_url(url, rules)
+
+    return key
 
 
 def item_id(slug: str, key: str) -> str:
     """`backfill-{slug}-{128 bits}`: the same for the same source and canonical key, for ever."""
-    return f"backfill-{slug}-{hashlib.sha256(key.encode()).hexdigest()[:_ID_HEX_DIGITS]}"
+    return f"backfill-{slug}-{_sha256(key.encode()).hexdigest()[:_ID_HEX_DIGITS]}"
 
 
 def backfill_id(slug: str, url: str, rules: CanonicalRules = DEFAULT_RULES) -> str:

@@ -28,7 +28,7 @@ from holdfast.orders import Start
 from holdfast.pipelines.regulations.options import PIPELINE
 from holdfast.pipelines.regulations.pipeline import Regulations
 from holdfast.pipelines.regulations.planning import starts_of
-from holdfast.pipelines.regulations.runs import run_of
+from holdfast.pipelines.regulations.runs import chosen_sources, run_of
 from holdfast.pipelines.regulations.sources import Source
 from holdfast.pipelines.regulations.sources_file import read_sources, shipped_sources
 from holdfast.pipelines.regulations.verifying import Report, verify
@@ -62,14 +62,19 @@ SOURCE = typer.Option(
 
 @sources_app.command("check")
 def check_sources(
-    file: Path = typer.Argument(..., metavar="FILE", help="Sources file, in TOML."),
+    file: Path | None = typer.Argument(
+        None, metavar="[FILE]", help="Sources file, in TOML. Default: as for --sources."
+    ),
+    named: Path | None = SOURCES_FILE,
 ) -> None:
     """Check a sources file.
 
     Prints every mistake with its line and field; the exit code is 1 if there is one.
     """
-    sources = read_sources(file)
-    errors.print(f"{file}: {len(sources)} sources, no mistakes.", markup=False)
+    settings = settings_from_environment()
+    sources = _sources(settings, file or named)
+    name = file or named or settings.of(PIPELINE).sources or "the sources that come with Holdfast"
+    errors.print(f"{name}: {len(sources)} sources, no mistakes.", markup=False)
 
 
 @sources_app.command("list")
@@ -207,16 +212,21 @@ def _counted(walked: Any) -> Json:
 
 
 @app.command("verify")
-def verify_evidence(as_json: bool = JSON) -> None:
+def verify_evidence(
+    source: list[str] | None = SOURCE, file: Path | None = SOURCES_FILE, as_json: bool = JSON
+) -> None:
     """Hash all evidence again and report what does not match.
+
+    With --source or --sources, only the evidence of those sources.
 
     Exit code 0: everything is as it was stored; 1: something is damaged or missing.
     """
     settings = ready_settings()
+    only = _only(settings, file, source)
 
     async def main() -> Report:
         async with opened_store(settings) as store:
-            return await verify(store.fetch, pipeline_files(settings, PIPELINE))
+            return await verify(store.fetch, pipeline_files(settings, PIPELINE), only)
 
     report = run_async(main())
     if as_json:
@@ -235,26 +245,36 @@ def verify_evidence(as_json: bool = JSON) -> None:
 @app.command("warc")
 def warc(
     out: Path = typer.Option(..., "--out", metavar="FILE", help="File to write, .warc.gz."),
-    source: str | None = typer.Option(None, "--source", help="Only this source, by its slug."),
+    source: list[str] | None = SOURCE,
+    file: Path | None = SOURCES_FILE,
 ) -> None:
     """Write all captures as a WARC 1.1 file.
 
-    A body that several captures share is written once; the others are revisit records.
+    With --source or --sources, only those of these sources. A body that several captures share is
+    written once; the others are revisit records.
     """
     settings = ready_settings()
+    only = _only(settings, file, source)
 
     async def main() -> int:
         captures = count()
         files = pipeline_files(settings, PIPELINE)
         async with opened_store(settings) as store:
-            with whole_file(out) as unfinished, unfinished.open("wb") as file:
+            with whole_file(out) as unfinished, unfinished.open("wb") as written:
                 async for part in warc_parts(
-                    store.fetch, files, out.name, SystemClock().now(), source, captures.__next__
+                    store.fetch, files, out.name, SystemClock().now(), only, captures.__next__
                 ):
-                    file.write(part)
+                    written.write(part)
         return next(captures)
 
     errors.print(f"{run_async(main()):,} captures: {out}", markup=False)
+
+
+def _only(settings: Settings, file: Path | None, names: list[str] | None) -> list[str] | None:
+    """The slugs of the sources that were chosen; None where none was."""
+    if file is None and not names:
+        return None
+    return [source.slug for source in chosen_sources(names, _sources(settings, file))]
 
 
 def _pipeline(settings: Settings, file: Path | None) -> Regulations:

@@ -7,7 +7,7 @@ with the cursor to continue from.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from holdfast.errors import DiscoveryError, ItemError, RetryClass, error_code
 from holdfast.model import Json, Page, Record
 from holdfast.pipeline import Http
 from holdfast.pipelines.regulations.archive import ArchiveWalk
-from holdfast.pipelines.regulations.canonical import InvalidUrl, canonical_key, item_id
+from holdfast.pipelines.regulations.canonical import InvalidUrl, item_id, key_maker
 from holdfast.pipelines.regulations.dates import (
     DateFilter,
     DateRange,
@@ -68,26 +68,29 @@ class Discovery:
         this_year: int,
         *,
         read_before: Mapping[str, SitemapMark] | None = None,
+        indexes: Mapping[str, Sequence[Entry]] | None = None,
         first_year: int | None = None,
     ) -> None:
-        """`read_before` are the sitemaps that an earlier walk read, `first_year` is the oldest
-        year of an archive that is read."""
+        """`read_before` are the sitemaps that an earlier walk read, `indexes` what this walk has
+        read of indexes; `first_year` is the oldest year of an archive that is read."""
         self.source = source
         self.http = http
         self.wanted = wanted
         self.this_year = this_year
         self.read_before = read_before or {}
+        self.indexes = indexes or {}
         self.first_year = first_year
         self.admission = source.admission()
         self.dates = DateFilter(wanted)
         self.invalid_count = 0
-        self._rules = source.canonical_rules
+        self._key = key_maker(source.canonical_rules)
         self._has_range = not wanted.is_open
 
-    def pages(self, mode: Mode, cursor: Json | None) -> AsyncIterator[Page]:
+    def pages(self, mode: Mode, cursor: Json | None, *, again: bool = False) -> AsyncIterator[Page]:
+        """From the cursor on; of a listing with `again` from the page before it."""
         if mode is Mode.SITEMAP:
             return _SitemapPages(self).pages(cursor)
-        return self._listing_pages(self._walk(mode), cursor)
+        return self._listing_pages(self._walk(mode), cursor, again)
 
     def counts(self) -> Json:
         """What was seen and not taken, by reason."""
@@ -110,7 +113,7 @@ class Discovery:
             if not self.dates.admits(published):
                 return None
         try:
-            key = canonical_key(url, self._rules)
+            key = self._key(url)
         except InvalidUrl:
             self.invalid_count += 1
             return None
@@ -120,6 +123,28 @@ class Discovery:
         if published is not None:
             row["published"] = str(published)
         return Record(row, item_id(self.source.slug, key), _UNCHANGED)
+
+    def records(self, entries: Iterable[Entry], listed_on: str) -> list[Record]:
+        """Those of a sitemap that are wanted."""
+        admits, key_of, slug = self.admission.admits, self._key, self.source.slug
+        records = []
+        for url, _, feed_date in entries:
+            if not admits(url):
+                continue
+            if feed_date or self._has_range:
+                published = read_date(feed_date) if feed_date else None
+                record = self.record(url, listed_on, published)
+                if record is not None:
+                    records.append(record)
+                continue
+            try:
+                key = key_of(url)
+            except InvalidUrl:
+                self.invalid_count += 1
+                continue
+            row = {"source": slug, "url": url, "canonical": key, "listed_on": listed_on}
+            records.append(Record(row, item_id(slug, key), _UNCHANGED))
+        return records
 
     def _walk(self, mode: Mode) -> ArchiveWalk | PaginationWalk:
         if mode is Mode.ARCHIVE and self.source.archive is not None:
@@ -133,12 +158,12 @@ class Discovery:
         raise DiscoveryError(f"the source {self.source.slug} has no {mode}")
 
     async def _listing_pages(
-        self, walk: ArchiveWalk | PaginationWalk, cursor: Json | None
+        self, walk: ArchiveWalk | PaginationWalk, cursor: Json | None, again: bool
     ) -> AsyncIterator[Page]:
         at = walk.start() if cursor is None else cursor
         if at is None:
             yield Page([], end=True)
-        if cursor is not None and isinstance(walk, PaginationWalk):
+        if cursor is not None and again and isinstance(walk, PaginationWalk):
             at = walk.resumed(cursor)
         while at is not None:
             url = walk.request(at)
@@ -163,14 +188,16 @@ class Discovery:
 
 @dataclass(slots=True)
 class _Progress:
-    """The cursor of a walk through sitemaps. `indexes` are read again to know what is ahead,
-    `faults` once more at the end."""
+    """The cursor of a walk through sitemaps. `indexes` say what is ahead; `faults` are read once
+    more at the end."""
 
     depth: int = 0
     url: str | None = None
     part: int = 0
     indexes: tuple[tuple[int, str], ...] = ()
     faults: tuple[str, ...] = ()
+    roots: tuple[str, ...] = ()
+    checkpoints: int = 0  # makes cursors differ that only say what was read
 
     def as_json(self) -> Json:
         return {
@@ -179,6 +206,8 @@ class _Progress:
             "part": self.part,
             "indexes": [list(index) for index in self.indexes],
             "faults": list(self.faults),
+            "roots": list(self.roots),
+            "checkpoints": self.checkpoints,
         }
 
     @property
@@ -200,12 +229,14 @@ class _SitemapPages:
         self._sitemaps_count = 0
         self._unchanged_count = 0
         self._etag: str | None = None  # of the sitemap that was read last
-        self._finished: list[tuple[str, str | None, str | None]] = []
+        self._finished: list[tuple[str, str, str | None]] = []
+        self._indexes: list[tuple[str, list[tuple[str, str]]]] = []
         self._problems: dict[str, str] = {}
 
     async def pages(self, cursor: Json | None) -> AsyncIterator[Page]:
         progress = _progress(cursor)
-        await self._look_ahead(progress)
+        async for page in self._look_ahead(progress):
+            yield page
         while (child := self._frontier.following(progress.place)) is not None:
             if self._is_unchanged(child):
                 self._unchanged_count += 1
@@ -230,7 +261,7 @@ class _SitemapPages:
             reader = SitemapReader(Limits(entries=self._rules.max_entries))
             try:
                 async for entries in self._entries(url, reader):
-                    records += self._records(entries, url)
+                    records += self._discovery.records(entries, url)
             except (SitemapError, ItemError) as error:
                 self._problems[url] = _lasting(error)
                 continue
@@ -238,15 +269,35 @@ class _SitemapPages:
             progress.faults = tuple(fault for fault in progress.faults if fault != url)
             yield Page(records, progress.as_json(), notes=self._notes())
 
-    async def _look_ahead(self, progress: _Progress) -> None:
-        """The roots, and what the indexes list that were read before a resume."""
-        roots = [self._rules.url] if self._rules.url else await self._roots_in_robots()
-        if not self._frontier.start(roots):
+    async def _look_ahead(self, progress: _Progress) -> AsyncIterator[Page]:
+        """The roots, and what the indexes list that were read before a resume. Each request has a
+        checkpoint: a walk that must wait for its gate after every request still comes forward."""
+        if self._rules.url is not None:
+            progress.roots = (self._rules.url,)
+        elif not progress.roots:
+            progress.roots = tuple(await self._roots_in_robots())
+            yield self._checkpoint(progress)
+        if not self._frontier.start(progress.roots):
             raise DiscoveryError(f"{self._discovery.source.slug} has no sitemap on its own hosts")
         for depth, url in progress.indexes:
+            known = self._discovery.indexes.get(url)
+            if known is not None:
+                self._frontier.add(Child(url, depth), known)
+                continue
             reader = SitemapReader(Limits(entries=self._rules.max_entries))
             async for entries in self._entries(url, reader):
-                self._frontier.add(Child(url, depth), entries)
+                self._list(Child(url, depth), entries)
+            yield self._checkpoint(progress)
+
+    def _checkpoint(self, progress: _Progress) -> Page:
+        progress.checkpoints += 1
+        return Page([], progress.as_json(), notes=self._notes())
+
+    def _list(self, index: Child, entries: Iterable[Entry]) -> None:
+        children = [(child.url, child.modified) for child in self._frontier.add(index, entries)]
+        if not self._indexes or self._indexes[-1][0] != index.url:
+            self._indexes.append((index.url, []))
+        self._indexes[-1][1].extend(children)
 
     async def _roots_in_robots(self) -> list[str]:
         host = self._discovery.source.hosts[0]
@@ -262,9 +313,9 @@ class _SitemapPages:
         try:
             async for entries in self._entries(child.url, reader):
                 if reader.kind is Kind.INDEX:
-                    self._frontier.add(child, entries)
+                    self._list(child, entries)
                 else:
-                    records += self._records(entries, child.url)
+                    records += self._discovery.records(entries, child.url)
                 if len(records) >= _RECORDS_IN_A_PAGE:
                     progress.part += 1
                     yield Page(records, progress.as_json(), notes=self._notes())
@@ -321,23 +372,13 @@ class _SitemapPages:
             yield entries[start : start + _RECORDS_IN_A_PAGE]
         yield reader.close()
 
-    def _records(self, entries: Iterable[Entry], listed_on: str) -> list[Record]:
-        discovery = self._discovery
-        admits = discovery.admission.admits
-        records = []
-        for url, _, feed_date in entries:
-            if admits(url):
-                published = read_date(feed_date) if feed_date else None
-                record = discovery.record(url, listed_on, published)
-                if record is not None:
-                    records.append(record)
-        return records
-
     def _notes(self) -> Json:
         left_out: Counter[LeftOut] = self._frontier.left_out
         finished, self._finished = self._finished, []
+        indexes, self._indexes = self._indexes, []
         return {
             "finished": finished,
+            "indexes": indexes,
             **self._discovery.counts(),
             "sitemaps": {
                 "read": self._sitemaps_count,
@@ -355,7 +396,15 @@ def _progress(cursor: Json | None) -> _Progress:
     # A sitemap that was left in the middle is read from its beginning: it may have changed, and
     # what it repeats is known by its key.
     indexes = tuple((int(depth), str(url)) for depth, url in cursor["indexes"])
-    return _Progress(cursor["depth"], cursor["url"], 0, indexes, tuple(cursor["faults"]))
+    return _Progress(
+        cursor["depth"],
+        cursor["url"],
+        0,
+        indexes,
+        tuple(cursor["faults"]),
+        tuple(cursor["roots"]),
+        cursor["checkpoints"],
+    )
 
 
 def _lasting(error: SitemapError | ItemError) -> str:

@@ -13,7 +13,7 @@ import orjson
 import trafilatura
 from pypdf import PdfReader
 from pypdf.errors import PyPdfError
-from selectolax.lexbor import LexborHTMLParser
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from holdfast.errors import ItemError
 from holdfast.pipelines.regulations.canonical import Identity, identity_of
@@ -35,6 +35,14 @@ _DATE_TAGS = (
     "time[datetime]",
 )
 _NOT_TEXT = "script, style, noscript, nav, header, footer, form, template, svg"
+_MAIN = ('main, [role="main"]', "article")
+_NOT_MAIN_TEXT = "script, style, noscript, nav, footer, template, svg"
+_BLOCKS = frozenset((
+    "address", "article", "aside", "blockquote", "br", "dd", "div", "dl", "dt", "fieldset",
+    "figcaption", "figure", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "li",
+    "main", "ol", "p", "pre", "section", "table", "tbody", "thead", "tr", "ul",
+))  # fmt: skip
+_CELLS = frozenset(("td", "th"))
 _BLANKS = re.compile(r"\s+")
 
 logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns about every careless file
@@ -47,11 +55,7 @@ class Extract:
     text: str | None  # None: this class has no text that we read
     published: Period | None
     act: Identity | None
-
-    @property
-    def text_hash(self) -> str | None:
-        """The same for two captures that differ in markup alone."""
-        return None if self.text is None else text_hash(self.text)
+    text_hash: str | None  # the same for two captures that differ in markup alone
 
 
 def extract(
@@ -60,15 +64,17 @@ def extract(
     """Raises PARSE_ERROR for a body that is damaged."""
     published = date_in_url(url, source.dates.url)
     act = identity_of(url, source.canonical.identity)
+    title, text = "", None
     if kind is ContentClass.HTML:
         title, text, in_page = _page(body, charset, source.dates.selector)
-        return Extract(kind, title, text, _finest(in_page, published), act)
-    if kind in (ContentClass.PDF_TEXT, ContentClass.PDF_SCANNED):
-        kind, title, text = _pdf(body)
-        return Extract(kind, title, text if text.strip() else None, published, act)
-    if kind is ContentClass.JSON:
-        return Extract(kind, "", _json_text(body), published, act)
-    return Extract(kind, "", None, published, act)
+        published = _finest(in_page, published)
+    elif kind in (ContentClass.PDF_TEXT, ContentClass.PDF_SCANNED):
+        kind, title, pages = _pdf(body)
+        text = pages if pages.strip() else None
+    elif kind is ContentClass.JSON:
+        text = _json_text(body)
+    text = text and text.replace("\0", "")  # which PostgreSQL does not store
+    return Extract(kind, title, text, published, act, None if text is None else text_hash(text))
 
 
 def normalised(text: str) -> str:
@@ -91,14 +97,45 @@ def _finest(first: Period | None, second: Period | None) -> Period | None:
 def _page(body: bytes, charset: str, selector: str | None) -> tuple[str, str, Period | None]:
     html = _decoded(body, charset)
     tree = LexborHTMLParser(html)
-    document = trafilatura.bare_extraction(
-        html, favor_recall=True, include_comments=False, include_tables=True, with_metadata=False
-    )
-    text = getattr(document, "text", None) or ""
     title, published = _title(tree), _date(tree, selector)
+    text = _own_main(tree)
+    if len(text) < _SHORT_TEXT:
+        text = _guessed_main(html)
     if len(text) < _SHORT_TEXT:
         text = _all_text(tree)
     return title, text[:_MOST_TEXT], published
+
+
+def _own_main(tree: LexborHTMLParser) -> str:
+    """What the page itself says is its main part, if it says so of one element; block by block."""
+    for selector in _MAIN:
+        elements = tree.css(selector)
+        if len(elements) == 1:
+            return _block_text(elements[0])
+    return ""
+
+
+def _block_text(element: LexborNode) -> str:
+    """Takes what is not text out of the element."""
+    for other in element.css(_NOT_MAIN_TEXT):
+        other.decompose()
+    parts: list[str] = []
+    for node in element.traverse(include_text=True):
+        if node.tag == "-text":
+            parts.append(node.text_content or "")
+        elif node.tag in _BLOCKS:
+            parts.append("\n")
+        elif node.tag in _CELLS:
+            parts.append(" ")
+    lines = (" ".join(line.split()) for line in "".join(parts).split("\n"))
+    return "\n".join(line for line in lines if line)
+
+
+def _guessed_main(html: str) -> str:
+    document = trafilatura.bare_extraction(
+        html, favor_recall=True, include_comments=False, include_tables=True, with_metadata=False
+    )
+    return getattr(document, "text", None) or ""
 
 
 def _decoded(body: bytes, charset: str) -> str:

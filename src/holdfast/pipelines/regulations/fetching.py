@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -12,6 +13,7 @@ from urllib.parse import urlsplit
 
 from holdfast.clock import Clock
 from holdfast.errors import ItemError, NotFound, Skip
+from holdfast.loader import Loader
 from holdfast.model import Json
 from holdfast.pipeline import Context, Done
 from holdfast.pipelines.regulations import bodies
@@ -28,6 +30,9 @@ COLUMNS = (
 )  # fmt: skip
 _LONGEST_HEADER = 2_000
 _MOST_HEADERS = 100
+_READ_AT_ONCE = 32 * 1024  # a page of this size is read in a few milliseconds
+_LOAD_SECONDS = 0.002
+KNOWN, BODIES = "known", "bodies"
 #: Never stored: they belong to a session, not to the document.
 _PRIVATE_HEADERS = frozenset({"set-cookie", "set-cookie2"})
 
@@ -77,7 +82,7 @@ class Fetcher:
 
     async def fetch(self, row: Json, ctx: Context) -> Done:
         key = item_id(row["source"], row["canonical"])
-        known = await self._known(key, row, ctx)
+        known = await _known(key, row, ctx)
         reply = await self._get(row["url"], known, ctx)
         captured_at = self._clock.now()
         if reply.status == 304 and known is not None:
@@ -85,12 +90,6 @@ class Fetcher:
         else:
             capture = await self._captured(key, row, known, reply, captured_at, ctx)
         return Done(_result(capture, known, ctx), capture)
-
-    async def _known(self, key: str, row: Json, ctx: Context) -> Any:
-        rows = await ctx.read("regulations_known", {"key": key})
-        if rows and rows[0]["canonical"] != row["canonical"]:
-            raise ItemError("INTERNAL_ERROR", f"{key} already means {rows[0]['canonical']}")
-        return rows[0] if rows else None
 
     async def _get(self, url: str, known: Any, ctx: Context) -> Any:
         etag = known["etag"] if known is not None and known["url"] == url else None
@@ -112,7 +111,10 @@ class Fetcher:
         self, key: str, row: Json, known: Any, reply: Any, captured_at: datetime, ctx: Context
     ) -> Capture:
         url, content = row["url"], reply.content
-        extracted = await asyncio.to_thread(self._read, url, reply)
+        if len(content) <= _READ_AT_ONCE and reply.content_type == "text/html":
+            extracted = self._read(url, reply)
+        else:
+            extracted = await asyncio.to_thread(self._read, url, reply)
         self._require_wanted(extracted)
         sha256 = hashlib.sha256(content).hexdigest()
         body = await bodies.store(content, sha256, ctx.files, self._most_in_database)
@@ -136,7 +138,7 @@ class Fetcher:
         )
 
     def _read(self, url: str, reply: Any) -> Extract:
-        """Everything about the body that costs time: runs in a thread."""
+        """Everything about the body that costs time: runs in a thread, if it is large."""
         source = self._source
         kind = content_class(reply.content, reply.content_type)
         _require_host(url, reply.url, source)
@@ -151,6 +153,31 @@ class Fetcher:
             raise Skip(f"published {extracted.published}, outside of the range of the run")
 
 
+async def _known(key: str, row: Json, ctx: Context) -> Any:
+    """The document as it is stored, with its latest evidence."""
+    known = await ctx.load(KNOWN, key)
+    if known is not None and known["canonical"] != row["canonical"]:
+        raise ItemError("INTERNAL_ERROR", f"{key} already means {known['canonical']}")
+    return known
+
+
+async def fetch_known(keys: Sequence[str], ctx: Any) -> dict[str, Any]:
+    rows = await ctx.read("regulations_known", {"keys": list(keys)})
+    return {row["key"]: row for row in rows}
+
+
+async def fetch_stored_bodies(hashes: Sequence[str], ctx: Any) -> dict[str, bool]:
+    rows = await ctx.read("regulations_stored_bodies", {"hashes": list(hashes)})
+    return {row["sha256"]: True for row in rows}
+
+
+#: What concurrent items ask of the database, together.
+LOADERS = {
+    KNOWN: Loader(fetch_known, wait_seconds=_LOAD_SECONDS),
+    BODIES: Loader(fetch_stored_bodies, wait_seconds=_LOAD_SECONDS),
+}
+
+
 def _require_host(requested: str, final: str, source: Source) -> None:
     host = urlsplit(final).netloc.lower()
     if host not in source.hosts and host != urlsplit(requested).netloc.lower():
@@ -161,8 +188,7 @@ async def _reason(
     key: str, known: Any, sha256: str, text_sha256: str | None, ctx: Context
 ) -> Reason:
     if known is None or known["sha256"] is None:
-        copies = await ctx.read("regulations_has_body", {"sha256": sha256})
-        return Reason.COPY if copies else Reason.NEW
+        return Reason.COPY if await ctx.load(BODIES, sha256) else Reason.NEW
     if known["sha256"] == sha256:
         return Reason.UNCHANGED
     if await ctx.read("regulations_has_version", {"key": key, "sha256": sha256}):

@@ -26,7 +26,7 @@ from holdfast.pipeline import (
 )
 from holdfast.pipelines.regulations import planning, saving
 from holdfast.pipelines.regulations.dates import DateRange
-from holdfast.pipelines.regulations.fetching import COLUMNS, Fetcher
+from holdfast.pipelines.regulations.fetching import COLUMNS, LOADERS, Fetcher
 from holdfast.pipelines.regulations.options import PIPELINE, RUN_OPTIONS, RegulationsOptions
 from holdfast.pipelines.regulations.progress import Progress
 from holdfast.pipelines.regulations.reads import evidence_of_item
@@ -47,9 +47,11 @@ class Regulations(Pipeline):
     lane = Lane.BACKFILL
     options = RUN_OPTIONS
     dedupe = Dedupe(PIPELINE)
+    loaders = LOADERS
     max_attempts = 3
     max_attempts_not_found = 1
     backoff = Backoff(30.0, 3600.0, jitter=0.5)
+    timeout = 180.0  # each redirect waits for the gate
     schedules = (
         Schedule("regulations-daily", "0 6 * * *", "Europe/Zagreb", {"lane": Lane.SENTINEL.value}),
     )
@@ -109,8 +111,8 @@ class Regulations(Pipeline):
     async def save(self, tx: Tx, settled: Sequence[Settled]) -> None:
         await saving.save(tx, settled)
 
-    async def note(self, tx: Tx, job: Job, notes: Any) -> None:
-        await saving.note(tx, job, notes)
+    async def note(self, tx: Tx, job: Job, notes: Any, taken: int) -> None:
+        await saving.note(tx, job, notes, taken)
 
     async def evidence(self, fetch: Fetch, job_id: int, seq: int) -> Sequence[ItemEvidence]:
         return await evidence_of_item(fetch, job_id, seq)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC
 from typing import Any
 
 import orjson
 
-from holdfast.model import ItemStatus, Job, Json
+from holdfast.model import ItemStatus, Job
 from holdfast.pipeline import Settled, Tx
 from holdfast.pipelines.regulations.canonical import item_id
 from holdfast.pipelines.regulations.extract import Extract
@@ -15,19 +16,16 @@ from holdfast.pipelines.regulations.fetching import Capture, Reason
 from holdfast.text_search import TextIndex
 
 SEARCH = TextIndex("regulations_search")
+Values = tuple[Any, ...]
 _LONGEST_REASON = 500
 _NEW_VERSIONS = frozenset({Reason.NEW, Reason.COPY, Reason.CHANGED, Reason.SAME_TEXT})
 
 
 async def save(tx: Tx, settled: Sequence[Settled]) -> None:
     done = [item for item in settled if item.status is ItemStatus.DONE]
-    # In the order of their keys: two workers that store the same body do not wait for each other
-    # in turn.
-    done.sort(key=lambda item: (item.effects.sha256, item.effects.key))
-    for item in done:
-        await _save_content(tx, item.effects)
-    done.sort(key=lambda item: item.effects.key)
-    ids = [await _save_capture(tx, item, item.effects) for item in done]
+    ids: list[int] = []
+    for batch in _distinct(done):
+        ids += await _save_captures(tx, batch)
     if ids:
         await SEARCH.enqueue(tx, {"ids": ids})
     missing = [item for item in settled if _is_missing(item)]
@@ -35,102 +33,138 @@ async def save(tx: Tx, settled: Sequence[Settled]) -> None:
         await _mark_unavailable(tx, item)
 
 
-async def _save_content(tx: Tx, capture: Capture) -> None:
-    body, extracted = capture.body, capture.extract
-    if body is not None:
-        params = {
-            "sha256": body.sha256,
-            "size": body.size,
-            "packed_size": body.packed_size,
-            "place": body.place.value,
-            "packed": body.packed,
-        }
-        await tx.take("regulations_add_body", params)
-    if extracted is not None and extracted.text is not None:
-        text = {"sha256": extracted.text_hash, "text": extracted.text.replace("\0", "")}
-        await tx.take("regulations_add_text", text)
+def _distinct(items: Sequence[Settled]) -> Iterator[list[Settled]]:
+    """In batches that have no document twice: one statement changes a row only once."""
+    batch: dict[str, Settled] = {}
+    for item in items:
+        if item.effects.key in batch:
+            yield list(batch.values())
+            batch = {}
+        batch[item.effects.key] = item
+    if batch:
+        yield list(batch.values())
 
 
-async def _save_capture(tx: Tx, item: Settled, capture: Capture) -> int:
-    """Returns the id of the document."""
-    rows = await tx.take("regulations_save_document", _document(item, capture))
-    evidence_id = await _evidence(tx, capture)
-    params = {
-        "key": capture.key,
-        "evidence_id": evidence_id,
-        "url": capture.url,
-        "final_url": capture.final_url,
-        "sha256": capture.sha256,
-        "captured_at": capture.captured_at,
-        "status": capture.status,
-        "headers": orjson.dumps(capture.headers).decode(),
-        "reason": capture.reason.value,
-        "found_by": item.job.lane.value,
-        "job_id": item.job.id,
-        "seq": item.seq,
+async def _save_captures(tx: Tx, items: list[Settled]) -> list[int]:
+    """Returns the ids of the documents."""
+    await _save_content(tx, [item.effects for item in items])
+    # In the order of their keys: two workers that save the same do not wait for each other in turn.
+    items.sort(key=lambda item: item.effects.key)
+    rows = await tx.take_many("regulations_save_documents", [_document(item) for item in items])
+    evidence = await _evidence_ids(tx, [item.effects for item in items])
+    await tx.take_many(
+        "regulations_add_captures",
+        [_capture(item, evidence[_place(item.effects)]) for item in items],
+    )
+    return [int(row["id"]) for row in rows]
+
+
+async def _save_content(tx: Tx, captures: Sequence[Capture]) -> None:
+    bodies = {capture.sha256: capture.body for capture in captures if capture.body is not None}
+    await tx.take_many(
+        "regulations_add_bodies",
+        [
+            (sha256, body.size, body.packed_size, body.place.value, body.packed)
+            for sha256, body in sorted(bodies.items())
+        ],
+    )
+    extracts = [capture.extract for capture in captures if capture.extract is not None]
+    texts = {
+        extracted.text_hash: extracted.text for extracted in extracts if extracted.text is not None
     }
-    await tx.take("regulations_add_capture", params)
-    return int(rows[0]["id"])
+    await tx.take_many("regulations_add_texts", sorted(texts.items()))
 
 
-async def _evidence(tx: Tx, capture: Capture) -> int:
-    """The row of this URL and content, which is added once and verified ever after."""
-    place = {"url": capture.url, "sha256": capture.sha256}
-    verified = {**place, "captured_at": capture.captured_at}
-    rows = await tx.take("regulations_verify_evidence", verified)
-    if rows:
-        return int(rows[0]["id"])
+def _place(capture: Capture) -> tuple[str, str]:
+    """What identifies evidence."""
+    return capture.url, capture.sha256
+
+
+async def _evidence_ids(tx: Tx, captures: Sequence[Capture]) -> dict[tuple[str, str], int]:
+    """The rows of these URLs and contents, each of which is added once and verified ever after."""
+    by_place = {_place(capture): capture for capture in captures}
+    ids = await _verified(tx, by_place, by_place)
+    new = sorted(by_place.keys() - ids.keys())
+    added = await tx.take_many(
+        "regulations_add_evidence", [_evidence(by_place[place]) for place in new]
+    )
+    ids |= _ids(added)
+    raced = sorted(by_place.keys() - ids.keys())  # another worker added them since
+    return ids | await _verified(tx, raced, by_place)
+
+
+async def _verified(
+    tx: Tx, places: Iterable[tuple[str, str]], captures: Mapping[tuple[str, str], Capture]
+) -> dict[tuple[str, str], int]:
+    rows = [(*place, _instant(captures[place])) for place in sorted(places)]
+    return _ids(await tx.take_many("regulations_verify_evidence", rows))
+
+
+def _ids(rows: Iterable[Any]) -> dict[tuple[str, str], int]:
+    return {(row["url"], row["sha256"]): int(row["id"]) for row in rows}
+
+
+def _instant(capture: Capture) -> str:
+    utc = capture.captured_at.astimezone(UTC).replace(tzinfo=None)
+    return f"{utc.isoformat(timespec='milliseconds')}Z"
+
+
+def _evidence(capture: Capture) -> Values:
     extracted = capture.extract
-    content = {
-        **place,
-        "key": capture.key,
-        "text_sha256": extracted and extracted.text_hash,
-        "content_class": extracted.kind.value if extracted else "",
-        "content_type": capture.content_type,
-        "title": extracted.title if extracted else "",
-        "size": capture.size,
-        "etag": capture.etag,
-        "fetched_at": capture.captured_at,
-    }
-    added = await tx.take("regulations_add_evidence", content)
-    if not added:  # another worker added it since
-        added = await tx.take("regulations_verify_evidence", verified)
-    return int(added[0]["id"])
+    return (
+        capture.key,
+        *_place(capture),
+        extracted and extracted.text_hash,
+        extracted.kind.value if extracted else "",
+        capture.content_type,
+        extracted.title if extracted else "",
+        capture.size,
+        capture.etag,
+        _instant(capture),
+    )
 
 
-def _document(item: Settled, capture: Capture) -> Json:
+def _capture(item: Settled, evidence_id: int) -> Values:
+    capture: Capture = item.effects
+    return (
+        capture.key,
+        evidence_id,
+        capture.url,
+        capture.final_url,
+        _instant(capture),
+        capture.status,
+        orjson.dumps(capture.headers).decode(),
+        capture.reason.value,
+        item.job.lane.value,
+        item.job.id,
+        item.seq,
+    )
+
+
+def _document(item: Settled) -> Values:
+    capture: Capture = item.effects
     changed = capture.reason not in (Reason.UNCHANGED, Reason.SAME_TEXT)
-    return {
-        "key": capture.key,
-        "source": capture.source,
-        "canonical": capture.canonical,
-        "url": capture.url,
-        "sha256": capture.sha256,
-        "found_by": item.job.lane.value,
-        "versions": int(capture.reason in _NEW_VERSIONS),
-        "changed": int(changed),
-        "captured_at": capture.captured_at,
-        "job_id": item.job.id,
-        "seq": item.seq,
-        **_about(capture.extract),
-    }
+    title, published, part, year, issue, act, eli, kind, text_hash = _about(capture.extract)
+    return (
+        capture.key, capture.source, capture.canonical, capture.url, title, published, part, year,
+        issue, act, eli, kind, capture.sha256, text_hash, item.job.lane.value,
+        int(capture.reason in _NEW_VERSIONS), _instant(capture),
+        _instant(capture) if changed else None, item.job.id, item.seq,
+    )  # fmt: skip
 
 
-def _about(extracted: Extract | None) -> Json:
+def _about(extracted: Extract | None) -> Values:
     """None leaves what is known of the document as it is."""
-    act = extracted.act if extracted else None
-    published = extracted.published if extracted else None
-    return {
-        "title": extracted and extracted.title,
-        "published": str(published) if published else None,
-        "part": act and act.part,
-        "year": act and act.year,
-        "issue": act and act.issue,
-        "act": act and act.act,
-        "eli": act and act.eli,
-        "content_class": extracted and extracted.kind.value,
-        "text_sha256": extracted and extracted.text_hash,
-    }
+    if extracted is None:
+        return (None,) * 9
+    act, published = extracted.act, extracted.published
+    return (
+        extracted.title,
+        str(published) if published else None,
+        *((act.part, act.year, act.issue, act.act, act.eli) if act else (None,) * 5),
+        extracted.kind.value,
+        extracted.text_hash,
+    )
 
 
 def _is_missing(item: Settled) -> bool:
@@ -150,12 +184,13 @@ async def _mark_unavailable(tx: Tx, item: Settled) -> None:
     await tx.take("regulations_mark_unavailable", params)
 
 
-async def note(tx: Tx, job: Job, notes: Any) -> None:
+async def note(tx: Tx, job: Job, notes: Any, taken: int) -> None:
     """What a page of a source contained besides new URLs: counts by reason, URL forms of acts,
-    and the sitemaps that are stored whole now."""
+    the sitemaps that are stored whole now, and those that an index lists."""
     source = notes["source"]
     counts = dict(notes["counts"])
-    other_forms = await _add_forms(tx, notes["forms"])
+    forms = [(key, url) for position, key, url in notes["forms"] if position < taken]
+    other_forms = await _add_forms(tx, forms)
     if other_forms:
         counts["known.OTHER_URL_OF_ACT"] = other_forms
     for reason, count in sorted(counts.items()):
@@ -164,6 +199,13 @@ async def note(tx: Tx, job: Job, notes: Any) -> None:
     for url, modified, etag in notes["finished"]:
         mark = {"url": url, "modified": modified, "etag": etag, "definition": notes["definition"]}
         await tx.take("regulations_mark_sitemap", {"source": source, **mark})
+    for url, children in notes["indexes"]:
+        index = {"job_id": job.id, "source": source, "url": url}
+        await tx.take(
+            "regulations_keep_index", {**index, "children": orjson.dumps(children).decode()}
+        )
+    if notes["ended"]:
+        await tx.take("regulations_forget_indexes", {"job_id": job.id, "source": source})
 
 
 async def _add_forms(tx: Tx, forms: Sequence[tuple[str, str]]) -> int:

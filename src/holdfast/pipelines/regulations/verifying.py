@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,25 +43,35 @@ class Report:
         }  # fmt: skip
 
 
-async def verify(fetch: Fetch, files: PipelineFiles) -> Report:
+async def verify(
+    fetch: Fetch, files: PipelineFiles, sources: Sequence[str] | None = None
+) -> Report:
+    """What was captured of these sources, by their slugs; or everything."""
     report = Report()
-    async for row in _rows(fetch, "regulations_bodies_page"):
+    chosen = choice(sources)
+    async for row in _rows(fetch, "regulations_bodies_page", chosen):
         report.bodies += 1
         report.bytes += int(row["size"])
         problem = await _problem(row, files)
         if problem is not None:
             report.faults.append(Fault("body", row["sha256"], problem))
-    async for row in _rows(fetch, "regulations_texts_page"):
+    async for row in _rows(fetch, "regulations_texts_page", chosen):
         report.texts += 1
         if text_hash(row["text"]) != row["sha256"]:
             report.faults.append(Fault("text", row["sha256"], "its words have another hash"))
-    report.faults += _orphans(await fetch("regulations_orphans", {"limit": _MOST_ORPHANS}))
+    orphans = await fetch("regulations_orphans", {"limit": _MOST_ORPHANS, **chosen})
+    report.faults += _orphans(orphans)
     return report
 
 
-async def _rows(fetch: Fetch, query: str) -> AsyncIterator[Any]:
+def choice(sources: Sequence[str] | None) -> Json:
+    """The parameters of a query that reads some sources, or all."""
+    return {"every": int(sources is None), "sources": list(sources or ())}
+
+
+async def _rows(fetch: Fetch, query: str, chosen: Json) -> AsyncIterator[Any]:
     after = ""
-    while rows := await fetch(query, {"after": after, "limit": _AT_ONCE}):
+    while rows := await fetch(query, {"after": after, "limit": _AT_ONCE, **chosen}):
         for row in rows:
             yield row
         after = rows[-1]["sha256"]

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+import orjson
+
 from holdfast.clock import Clock
 from holdfast.errors import DiscoveryError
 from holdfast.model import Json, Lane, NothingYet, Page, Record
@@ -15,13 +17,31 @@ from holdfast.pipeline import Context
 from holdfast.pipelines.regulations.dates import DateRange, zagreb_day
 from holdfast.pipelines.regulations.discovery import Discovery, SitemapMark
 from holdfast.pipelines.regulations.options import RECHECK
+from holdfast.pipelines.regulations.sitemap.problems import Entry
 from holdfast.pipelines.regulations.sources import Mode, Source
 
 _TURN_SECONDS = 2.0
+_RESTED = timedelta(minutes=10)  # entries of a listing may have moved to its next page since
+_LONGEST_WAITS = 4
 _DUE_AT_ONCE = 500
 _KNOWN_PAGES = 2  # of a listing, newest first, after which a daily pass has seen what is new
 _COUNTED = ("refused", "dates", "sitemaps", "sitemaps_left_out")
 _ACT = "act:"
+
+
+@dataclass(slots=True)
+class _Listing:
+    """What a walk knows of a paginated listing besides its place in it."""
+
+    again: bool = False  # whether the page before its place is read again
+    known_pages: int = 0  # in a row
+
+    def as_json(self, read_at: datetime) -> Json:
+        return {
+            "read_at": read_at.isoformat(),
+            "again": self.again,
+            "known_pages": self.known_pages,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +65,27 @@ class Walk:
             return
         if cursor is None:
             cursor = (ctx.job.options.get("_from") or {}).get(self.source.slug)
-        at = cursor["at"] if cursor is not None and cursor["query"] == self.query else None
-        pages = self._due(at, ctx) if self.mode == RECHECK else self._listed(at, ctx)
+        if cursor is not None and cursor["query"] != self.query:
+            cursor = None
+        at = None if cursor is None else cursor["at"]
+        listing = self._listing(cursor)
+        pages = self._due(at, ctx) if self.mode == RECHECK else self._listed(at, listing, ctx)
         async for page in pages:
             following = {"query": self.query, "at": page.next_cursor}
+            if self.mode == Mode.PAGINATION:
+                following["listing"] = listing.as_json(self.clock.now())
+                listing.again = False
             yield replace(page, next_cursor=None if page.end else following)
+
+    def _listing(self, cursor: Any) -> _Listing:
+        """A listing is read from the page before: not after the wait for its gate that follows
+        every page, and not twice in a row, so that every walk comes forward."""
+        if self.mode != Mode.PAGINATION or cursor is None:
+            return _Listing()
+        kept = cursor["listing"]
+        rest = self.clock.now() - datetime.fromisoformat(kept["read_at"])
+        wait = timedelta(seconds=_LONGEST_WAITS * self.source.gate.max_delay_seconds)
+        return _Listing(rest > max(_RESTED, wait) and not kept["again"], kept["known_pages"])
 
     async def _must_wait(self, ctx: Context) -> bool:
         params = {"job_id": ctx.job.id, "source": self.source.slug}
@@ -87,20 +123,20 @@ class Walk:
 
     # Listings.
 
-    async def _listed(self, at: Any, ctx: Context) -> AsyncIterator[Page]:
+    async def _listed(self, at: Any, listing: _Listing, ctx: Context) -> AsyncIterator[Page]:
         sentinel = ctx.job.lane is Lane.SENTINEL
         discovery = await self._discovery(ctx, sentinel)
         mode = Mode(self.mode)
         counted: Json = {}
-        known_pages = 0
-        async for page in discovery.pages(mode, at):
+        async for page in discovery.pages(mode, at, again=listing.again):
             notes = page.notes or {}
             counts = _flat(notes)
             page = replace(page, notes=self._notes(page, _difference(counts, counted), notes))
             counted = counts
             if sentinel and mode is Mode.PAGINATION and page.records:
-                known_pages = known_pages + 1 if await _all_known(page, ctx) else 0
-                if known_pages >= _KNOWN_PAGES and not page.end:
+                known = await _all_known(page, ctx)
+                listing.known_pages = listing.known_pages + 1 if known else 0
+                if listing.known_pages >= _KNOWN_PAGES and not page.end:
                     yield replace(page, next_cursor=None, end=True)
                     return
             yield page
@@ -115,6 +151,7 @@ class Walk:
             self.wanted,
             today.year,
             read_before=await self._read_before(ctx) if self._marks_sitemaps else None,
+            indexes=await self._indexes(ctx) if self.mode == Mode.SITEMAP else None,
             first_year=first_year if sentinel else None,
         )
 
@@ -128,10 +165,18 @@ class Walk:
         rows = await ctx.read("regulations_sitemaps_read", params)
         return {row["url"]: SitemapMark(row["modified"], row["etag"]) for row in rows}
 
+    async def _indexes(self, ctx: Context) -> dict[str, list[Entry]]:
+        params = {"job_id": ctx.job.id, "source": self.source.slug}
+        rows = await ctx.read("regulations_indexes_read", params)
+        return {
+            row["url"]: [Entry(url, modified) for url, modified in orjson.loads(row["children"])]
+            for row in rows
+        }
+
     def _notes(self, page: Page, counts: Mapping[str, int], notes: Json) -> Json:
         acts = [
-            (record.key, record.input["url"])
-            for record in page.records
+            (position, record.key, record.input["url"])
+            for position, record in enumerate(page.records)
             if record.input["canonical"].startswith(_ACT)
         ]
         return {
@@ -140,6 +185,8 @@ class Walk:
             "counts": counts,
             "forms": acts,
             "finished": notes.get("finished", ()) if self._marks_sitemaps else (),
+            "indexes": notes.get("indexes", ()),
+            "ended": page.end,
         }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +11,7 @@ import orjson
 from holdfast import __version__
 from holdfast.pipeline import Fetch
 from holdfast.pipelines.regulations import bodies
+from holdfast.pipelines.regulations.verifying import choice
 from holdfast.pipelines.regulations.warc import Capture, WarcWriter
 from holdfast.stored_files import PipelineFiles
 
@@ -22,7 +23,7 @@ async def warc_parts(
     files: PipelineFiles,
     filename: str,
     written_at: datetime,
-    source: str | None = None,
+    sources: Sequence[str] | None = None,
     counted: Callable[[], object] = lambda: None,
 ) -> AsyncIterator[bytes]:
     """The parts of the file; `counted` is called for each capture."""
@@ -30,7 +31,7 @@ async def warc_parts(
     for part in writer.info(filename, written_at):
         yield part
     after = 0
-    while rows := await _page(fetch, source, after):
+    while rows := await _page(fetch, sources, after):
         for row in rows:
             capture = _capture(row)
             body = b"" if writer.is_revisit(capture) else await _body(fetch, files, row["sha256"])
@@ -40,8 +41,8 @@ async def warc_parts(
         after = int(rows[-1]["id"])
 
 
-async def _page(fetch: Fetch, source: str | None, after: int) -> list[Any]:
-    params = {"after": after, "source": source, "limit": _AT_ONCE}
+async def _page(fetch: Fetch, sources: Sequence[str] | None, after: int) -> list[Any]:
+    params = {"after": after, "limit": _AT_ONCE, **choice(sources)}
     return list(await fetch("regulations_captures_page", params))
 
 

@@ -366,6 +366,11 @@ select count(*)
 from   jobs
 where  owner_id = :owner_id and state in ('QUEUED', 'RUNNING', 'PAUSED');
 
+-- name: count_open_items
+select coalesce(sum(c.accepted - c.done - c.not_found - c.skipped - c.error), 0)
+from   jobs j join counters c on c.job_id = j.id
+where  j.owner_id = :owner_id and j.state in ('QUEUED', 'RUNNING', 'PAUSED');
+
 -- name: standing_job
 -- The standing job of a pipeline and owner for a topic.
 select id

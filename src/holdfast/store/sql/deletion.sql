@@ -57,6 +57,12 @@ delete from decisions
 where  id in (select id from decisions where job_id = :job_id order by id limit :limit)
 returning id;
 
+-- name: delete_gate_uses
+delete from gate_uses
+where  job_id = :job_id
+       and gate in (select gate from gate_uses where job_id = :job_id order by gate limit :limit)
+returning gate;
+
 -- name: delete_samples
 delete from samples
 where  job_id = :job_id
@@ -117,6 +123,11 @@ where  job_id = :job_id;
 -- name: delete_job
 delete from jobs
 where  id = :job_id;
+
+-- name: pipeline_of_deleting
+select pipeline
+from   jobs
+where  id = :job_id and state = 'DELETING';
 
 -- name: job_to_delete
 -- What its last entry in the audit says of it; the row is locked.

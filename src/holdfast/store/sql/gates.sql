@@ -99,6 +99,41 @@ set passed       = gate_minutes.passed + excluded.passed,
     throttles    = gate_minutes.throttles + excluded.throttles,
     failures     = gate_minutes.failures + excluded.failures;
 
+-- name: count_use
+-- Adds to what a job sent through a gate; a job that is gone has none.
+insert into gate_uses
+       (job_id, gate, passed, waits, wait_seconds, throttles, failures, first_at, last_at)
+select j.id, cast(:gate as text), :passed, :waits, :wait_seconds, :throttles, :failures,
+       @now, @now
+from   jobs j
+where  j.id = :job_id and j.state <> 'DELETING'
+on conflict (job_id, gate) do update
+set passed       = gate_uses.passed + excluded.passed,
+    waits        = gate_uses.waits + excluded.waits,
+    wait_seconds = gate_uses.wait_seconds + excluded.wait_seconds,
+    throttles    = gate_uses.throttles + excluded.throttles,
+    failures     = gate_uses.failures + excluded.failures,
+    last_at      = excluded.last_at;
+
+-- name: note_decision
+-- About a gate, for a job that used it.
+insert into decisions (job_id, worker, what, was, became, why, at)
+select j.id, cast(:worker as text), cast(:what as text), :was, :became, cast(:why as text), @now
+from   jobs j
+where  j.id = :job_id and j.state <> 'DELETING';
+
+-- name: uses_of_job
+-- The busiest gates of a job, with their limits.
+select   u.gate, u.passed, u.waits, u.wait_seconds, u.throttles, u.failures, u.first_at,
+         u.last_at, g.concurrency, g.spacing, g.closed_until, g.reason,
+         case when g.closed_until > @now then 1 else 0 end as closed,
+         (select cast(sum(h.most) as bigint) from gate_holds h
+          where h.gate = u.gate and h.expires_at > @now) as most
+from     gate_uses u left join gates g on g.name = u.gate
+where    u.job_id = :job_id
+order by u.passed desc, u.gate
+limit    :limit;
+
 -- name: forget_passes
 delete from gate_minutes
 where  minute < :minute;

@@ -2,7 +2,7 @@
 import { number } from "./formatting.js";
 
 const REFRESH_SECONDS = 5;
-const STEPPED = new Set(["pace"]);
+const isStepped = (name) => name === "pace" || name === "ingest" || name.startsWith("gate-");
 const drawn = new Map();
 
 export function drawCharts() {
@@ -55,7 +55,7 @@ function options(place) {
   const ink = resolved(place, "--ink-soft");
   const line = resolved(place, "--line");
   const colours = [resolved(place, "--accent"), resolved(place, place.dataset.chart === "throughput" ? "--error" : "--skipped")];
-  const paths = STEPPED.has(place.dataset.chart) ? uPlot.paths.stepped({ align: 1 }) : uPlot.paths.linear();
+  const paths = isStepped(place.dataset.chart) ? uPlot.paths.stepped({ align: 1 }) : uPlot.paths.linear();
   const font = `11px ${getComputedStyle(document.body).fontFamily}`;
   const axis = { stroke: ink, font, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
   const labels = place.dataset.labels.split(",");

@@ -14,6 +14,9 @@ from holdfast.pipelines.catalog.normalising.product import INPUTS, Product, prod
 
 HERE = Path(__file__).parent
 CATALOGUE, LABELLED = HERE / "catalogue.csv", HERE / "labelled.csv"
+#: The lists that come with Holdfast, each with its catalogue. The second is of other trades:
+#: units, packs, variants, accessories, typing errors, shops that do not state brand or model.
+LISTS = ((LABELLED, CATALOGUE), (HERE / "hard.csv", HERE / "hard_catalogue.csv"))
 EXPECTED = "Expected"
 #: A label: no offer is the right one; a person has to choose.
 REVIEW = "review"
@@ -36,6 +39,13 @@ class Accuracy:
     wrong_prices: int = 0  # accepted, and not the right one
     reviews: int = 0
     misses: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, other: Accuracy) -> None:
+        self.rows += other.rows
+        self.correct += other.correct
+        self.wrong_prices += other.wrong_prices
+        self.reviews += other.reviews
+        self.misses += other.misses
 
     @property
     def correct_share(self) -> float:

@@ -1,4 +1,4 @@
-"""Photographs of barcodes as people take them: turned, blurred, noisy, dark."""
+"""Photographs of barcodes as people take them: turned, tilted, blurred, noisy, dark, far away."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from PIL import Image, ImageDraw, ImageFilter
 
 from holdfast.pipelines.catalog.normalising.gtin import check_digit
 
-_SIZE = (1280, 960)
+_SIZE, _LARGE = (1280, 960), (3000, 2250)
+_LARGE_SHARE = 0.1
+_MOST_TILT = 0.12
 
 
 def photographs(folder: Path, count: int, seed: int) -> Iterator[tuple[Path, str]]:
@@ -27,7 +29,25 @@ def photographs(folder: Path, count: int, seed: int) -> Iterator[tuple[Path, str
 
 
 def photograph(digits: str, rng: random.Random, words: str = "") -> Image.Image:
-    """A box with a barcode on a table."""
+    """A box with a barcode on a table. Some are large photographs with a small code."""
+    is_large = rng.random() < _LARGE_SHARE
+    picture = _box(digits, rng, words, rng.choice((2, 3)) if is_large else 4)
+    if is_large:
+        table = Image.new("RGB", _LARGE, (rng.randint(90, 160),) * 3)
+        places = [most - side for most, side in zip(_LARGE, picture.size, strict=True)]
+        table.paste(picture, (rng.randint(0, places[0]), rng.randint(0, places[1])))
+        picture = table
+    turned = _tilted(picture, rng).rotate(
+        rng.uniform(-30, 30) + rng.choice((0, 0, 90, 180)),
+        resample=Image.Resampling.BICUBIC,
+        expand=True,
+        fillcolor=(90, 80, 70),
+    )
+    blurred = turned.filter(ImageFilter.GaussianBlur(rng.uniform(0, 1.0 if is_large else 1.6)))
+    return _lit(blurred, rng)
+
+
+def _box(digits: str, rng: random.Random, words: str, scale: int) -> Image.Image:
     shade = rng.randint(120, 220)
     picture = Image.new("RGB", _SIZE, (shade, shade - 10, shade - 25))
     draw = ImageDraw.Draw(picture)
@@ -35,18 +55,32 @@ def photograph(digits: str, rng: random.Random, words: str = "") -> Image.Image:
     if words:
         draw.text((240, 190), words, fill=(25, 25, 30), font_size=64)
     code = zxingcpp.create_barcode(digits, zxingcpp.BarcodeFormat.EAN13)
-    bars = Image.fromarray(numpy.array(zxingcpp.write_barcode_to_image(code, scale=4)))
+    bars = Image.fromarray(numpy.array(zxingcpp.write_barcode_to_image(code, scale=scale)))
     picture.paste(bars.convert("RGB"), (rng.randint(240, 480), rng.randint(400, 520)))
-    turned = picture.rotate(
-        rng.uniform(-30, 30) + rng.choice((0, 0, 90, 180)),
-        resample=Image.Resampling.BICUBIC,
-        expand=True,
+    return picture
+
+
+def _tilted(picture: Image.Image, rng: random.Random) -> Image.Image:
+    """Seen from the side: the far edge is shorter."""
+    width, height = picture.size
+    near = rng.uniform(0, _MOST_TILT) * width
+    slope = 2 * near / (width * height)
+    coefficients = (1, near / height, -near, 0, 1 + slope * width / 2, 0, 0, slope)
+    return picture.transform(
+        picture.size,
+        Image.Transform.PERSPECTIVE,
+        coefficients,
+        Image.Resampling.BICUBIC,
         fillcolor=(90, 80, 70),
     )
-    blurred = turned.filter(ImageFilter.GaussianBlur(rng.uniform(0, 1.6)))
-    pixels = numpy.asarray(blurred, dtype=numpy.float32)
+
+
+def _lit(picture: Image.Image, rng: random.Random) -> Image.Image:
+    """With noise, and in light that takes contrast away."""
+    pixels = numpy.asarray(picture, dtype=numpy.float32)
     noise = numpy.random.default_rng(rng.getrandbits(32)).normal(
-        0, rng.uniform(0, 18), pixels.shape
+        0, rng.uniform(0, 18), (*pixels.shape[:2], 1)
     )
-    lit = pixels * rng.uniform(0.6, 1.15) + noise
-    return Image.fromarray(numpy.clip(lit, 0, 255).astype(numpy.uint8))
+    contrast = rng.choice((1.0, 1.0, rng.uniform(0.35, 1.0)))
+    lit = (pixels * contrast + 128 * (1 - contrast)) * rng.uniform(0.6, 1.15)
+    return Image.fromarray(numpy.clip(lit + noise * contrast, 0, 255).astype(numpy.uint8))

@@ -50,7 +50,7 @@ class _Reading:
     fetch: Fetch
     attempt: int = 1
 
-    async def read(self, query: str, params: Mapping[str, Any]) -> list[Row]:
+    async def read(self, query: str, params: Mapping[str, Any] | None = None) -> list[Row]:
         return await self.fetch(query, params)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.model import Json
 from holdfast.pipelines.catalog.normalising.gtin import article_number
 from holdfast.pipelines.catalog.normalising.money import amount, currency_named
-from holdfast.pipelines.catalog.normalising.words import text_of
+from holdfast.pipelines.catalog.normalising.words import compact, text_of
 
 #: Fields and the names that their columns have in lists.
 INPUTS: Mapping[str, Sequence[str]] = {
@@ -30,6 +30,7 @@ INPUTS: Mapping[str, Sequence[str]] = {
     "condition": ("Condition", "State of Item"),
 }
 
+_FEWEST_OF_HEADER = 2
 _MOST_PIECES = 1_000_000
 _CONDITIONS = {
     "new": "new",
@@ -88,6 +89,15 @@ class Product:
         """From `as_json`."""
         known = {field.name: values[field.name] for field in fields(cls)}
         return cls(**known | {"problems": tuple(known["problems"])})
+
+
+def repeats_header(row: Mapping[str, Any]) -> bool:
+    """Whether its cells are the names of their columns: a header within a list."""
+    cells = {name: compact(text_of(row.get(name))) for name in INPUTS}
+    known = {name: cell for name, cell in cells.items() if cell}
+    return len(known) >= _FEWEST_OF_HEADER and all(
+        cell in {compact(other) for other in (name, *INPUTS[name])} for name, cell in known.items()
+    )
 
 
 def product_of(row: Mapping[str, Any], currency: str) -> Product:

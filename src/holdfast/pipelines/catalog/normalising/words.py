@@ -2,87 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from holdfast.pipelines.catalog.normalising.units import is_number, spelled_alike, unit_of
 from holdfast.text_forms import normal_form
 
 _LONGEST = 2000
 _MOST_WORDS = 60
-#: Units, and how each is written here.
-_UNITS = {
-    **{
-        unit: unit
-        for unit in [
-            "gb",
-            "tb",
-            "mb",
-            "mm",
-            "cm",
-            "in",
-            "ft",
-            "kg",
-            "ml",
-            "w",
-            "v",
-            "oz",
-            "lb",
-            "qt",
-            "hz",
-            "mah",
-            "pack",
-        ]
-    },
-    "inch": "in",
-    "inches": "in",
-    "quart": "qt",
-    "quarts": "qt",
-    "ounce": "oz",
-    "ounces": "oz",
-    "watt": "w",
-    "watts": "w",
-    "volt": "v",
-    "lbs": "lb",
-    "pound": "lb",
-    "feet": "ft",
-    "foot": "ft",
-    "liter": "l",
-    "litre": "l",
-    "liters": "l",
-    "l": "l",
-    "pk": "pack",
-}
 #: Words that say nothing about which product it is.
 STOP_WORDS = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "the",
-        "of",
-        "for",
-        "with",
-        "in",
-        "on",
-        "by",
-        "to",
-        "or",
-        "from",
-        "new",
-        "item",
-        "pc",
-        "pcs",
-        "piece",
-        "pieces",
-        "set",
-        "x",
-        "each",
-        "approx",
-        "color",
-        "colour",
-        "brand",
-        "model",
-    ]
-)
+    ["a", "an", "and", "the", "of", "for", "with", "in", "on", "by", "to", "or", "from", "new",
+     "item", "pc", "pcs", "piece", "pieces", "set", "x", "each", "approx", "brand", "model",
+     "single"]
+)  # fmt: skip
+_NUMERALS = {"ii": "2", "iii": "3", "iv": "4"}
+_SAME_WORDS = {"colour": "color", "grey": "gray", "aluminium": "aluminum"}
+_JOINTS = frozenset("-/._+")
+_SHORTEST_JOINED = 4
 
 
 def text_of(value: Any) -> str:
@@ -94,25 +31,26 @@ def text_of(value: Any) -> str:
     return " ".join(str(value)[:_LONGEST].replace("\0", " ").split())
 
 
-def words_of(text: str) -> list[str]:
-    """In order, each once. Marks are removed: Nestlé is nestle. A number is separated from its
+def tokens_of(text: str) -> list[str]:
+    """All words in order. Marks are removed: Nestlé is nestle. A number is separated from its
     unit, however they are written: 128GB and 128 gb are the same two words."""
-    folded = normal_form("NFKD", text[:_LONGEST]).casefold().replace('"', " in ")
-    kept = "".join(_kept(character) for character in folded)
-    words = (part for word in kept.split() for part in _with_unit(word))
-    return list(dict.fromkeys(words))[:_MOST_WORDS]
+    split = [part for word in _spaced(text).split() for part in _parts(word)]
+    return list(spelled_alike(_named_alike(split)))
 
 
-def _with_unit(word: str) -> tuple[str, ...]:
-    number = word.rstrip("abcdefghijklmnopqrstuvwxyz")
-    unit = word[len(number) :]
-    if number and unit in _UNITS and number.isdecimal():
-        return number, _UNITS[unit]
-    return (_UNITS.get(word, word),)
+def words_of(text: str) -> list[str]:
+    """Each once."""
+    return list(dict.fromkeys(tokens_of(text)))[:_MOST_WORDS]
 
 
 def telling_words(text: str) -> list[str]:
     return [word for word in words_of(text) if word not in STOP_WORDS]
+
+
+def joined_words(text: str) -> list[str]:
+    """What people write with and without joints: ET-2850 is also et2850."""
+    joined = (compact(word) for word in text[:_LONGEST].split() if _JOINTS & set(word.strip("-")))
+    return [word for word in dict.fromkeys(joined) if len(word) >= _SHORTEST_JOINED][:_MOST_WORDS]
 
 
 def compact(text: str) -> str:
@@ -121,7 +59,72 @@ def compact(text: str) -> str:
     return "".join(character for character in folded if character.isalnum())
 
 
-def _kept(character: str) -> str:
+def has_digit(word: str) -> bool:
+    return any(map(str.isdigit, word))
+
+
+def _spaced(text: str) -> str:
+    """With spaces for everything that is not a letter, a digit, or a point within a number."""
+    folded = normal_form("NFKD", text[:_LONGEST]).casefold().replace('"', " in ")
+    return "".join(_kept(folded, at) for at in range(len(folded)))
+
+
+def _kept(text: str, at: int) -> str:
+    character = text[at]
     if character.isalnum():
         return character
-    return "" if "\u0300" <= character <= "\u036f" else " "
+    before, after = text[at - 1 : at] if at else "", text[at + 1 : at + 2]
+    if character in ".," and before.isdecimal() and after.isdecimal():
+        is_thousands = character == "," and _digits_at(text, at + 1) == 3
+        return "" if is_thousands else "."
+    if character == "+" and before.isalnum() and not after.isalnum():
+        return " plus "
+    return "" if "\u0300" <= character <= "\u036f" or character in "'\u2019" else " "
+
+
+def _digits_at(text: str, at: int) -> int:
+    count = 0
+    while count < 4 and text[at + count : at + count + 1].isdecimal():
+        count += 1
+    return count
+
+
+def _parts(word: str) -> Iterator[str]:
+    """77x147 is two numbers, 128gb a number and its unit, f1.8 an aperture."""
+    if word[:1] == "f" and "." in word:
+        word = word[1:]
+    pieces = word.split("x")
+    if "x" in word and all(_is_size(piece) for piece in pieces if piece) and has_digit(word):
+        for number, piece in enumerate(filter(None, pieces)):
+            if number or not word.split("x")[0]:
+                yield "x"
+            yield from _with_unit(piece)
+    else:
+        yield from _with_unit(word)
+
+
+def _is_size(piece: str) -> bool:
+    """A number, or one with a unit."""
+    number = piece.rstrip("abcdefghijklmnopqrstuvwxyz")
+    unit = piece[len(number) :]
+    return is_number(number) and (not unit or unit_of(unit) is not None)
+
+
+def _with_unit(word: str) -> Iterator[str]:
+    number = word.rstrip("abcdefghijklmnopqrstuvwxyz")
+    unit = word[len(number) :]
+    if unit and is_number(number) and unit_of(unit):
+        yield number
+        yield unit
+    else:
+        yield word
+
+
+def _named_alike(words: Iterable[str]) -> Iterator[str]:
+    """A colour is named by itself: "color" tells only where it is one of the colours."""
+    before = ""
+    for word in words:
+        name = _NUMERALS.get(word, _SAME_WORDS.get(word, word))
+        if name != "color" or before == "and":
+            yield name
+        before = word

@@ -12,6 +12,7 @@ import os
 import resource
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import orjson
@@ -19,6 +20,9 @@ import orjson
 _THUMBNAIL = (320, 320)
 _BARCODE_SIDE = 2400
 _TEXT_SIDE = 1280
+_SECOND_SIDE = 1400
+_ANGLES = (20, -20, 45)
+_REDUCED = 1.2  # a photograph that was larger than this is looked at again, as a whole
 _HASH_SIDE = 8
 _MOST_LINES = 40
 _SUREST = 0.5
@@ -74,8 +78,21 @@ class _Reader:
             "height": image.height,
             "hash": difference_hash(image),
             "thumbnail": base64.b64encode(stream.getvalue()).decode(),
-            "barcodes": barcodes(image),
+            "barcodes": self._small_barcodes(path, image) or barcodes(image),
         }
+
+    def _small_barcodes(self, path: str, reduced: Any) -> list[str]:
+        """A small code in a large photograph is lost when that is reduced."""
+        from PIL import Image
+
+        found = _numbers(reduced.convert("L"))
+        image = Image.open(path)
+        if found or max(image.size) <= max(reduced.size) * _REDUCED:
+            return found
+        if image.width * image.height > self._most_pixels:
+            return []
+        image.draft("L", image.size)
+        return _numbers(image.convert("L"))
 
     def _opened(self, path: str) -> Any:
         from PIL import Image, ImageOps, UnidentifiedImageError
@@ -132,27 +149,28 @@ def difference_hash(image: Any) -> str:
 
 
 def barcodes(image: Any) -> list[str]:
-    """Article numbers; at another size and contrast if there are none at first."""
+    """Article numbers; at another size, contrast and angle if there are none at first. Smaller
+    from try to try: most photographs have none, and each look takes time."""
     from PIL import ImageFilter, ImageOps
 
     grey = ImageOps.grayscale(image)
+    grey.thumbnail((_SECOND_SIDE, _SECOND_SIDE))
+    half = grey.resize((max(1, grey.width // 2), max(1, grey.height // 2)))
+    calm = ImageOps.autocontrast(grey.filter(ImageFilter.GaussianBlur(1.5)))
     tries: list[Callable[[], Any]] = [
         lambda: grey,
         lambda: ImageOps.autocontrast(grey.filter(ImageFilter.MedianFilter(3))),
-        lambda: grey.resize((max(1, grey.width // 2), max(1, grey.height // 2))),
-        lambda: grey.resize((grey.width * 2, grey.height * 2)) if grey.width < 1200 else grey,
-        lambda: ImageOps.autocontrast(grey.filter(ImageFilter.GaussianBlur(1.5))),
+        lambda: half,
+        lambda: grey.resize((grey.width * 2, grey.height * 2)) if grey.width < 1200 else half,
+        lambda: calm,
         lambda: grey.filter(ImageFilter.UnsharpMask(3, 250, 0)),
+        *(partial(_turned, variant, angle) for angle in _ANGLES for variant in (grey, calm)),
     ]
-    for angle in (0, 20, -20, 45):
-        for make in tries:
-            variant = make()
-            if angle:
-                variant = variant.rotate(angle, expand=True, fillcolor=255)
-            found = _numbers(variant)
-            if found:
-                return found
-    return []
+    return next(filter(None, (_numbers(make()) for make in tries)), [])
+
+
+def _turned(image: Any, angle: int) -> Any:
+    return image.rotate(angle, expand=True, fillcolor=255)
 
 
 def _numbers(image: Any) -> list[str]:

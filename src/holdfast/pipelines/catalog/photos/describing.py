@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-
 from holdfast.model import Json
 from holdfast.pipeline import Context
+from holdfast.pipelines.catalog.photos.likeness import (
+    Seen,
+    SeenPhotos,
+    bands_of,
+    distance,
+    nearest,
+)
 from holdfast.pipelines.catalog.photos.reader import Photo
 from holdfast.pipelines.catalog.saving import PhotoRow
 
-_MOST_SEEN = 20_000
-
-
-class SeenPhotos:
-    """The photographs that this process has read recently: those of a batch are not written yet
-    when the next ones are compared."""
-
-    def __init__(self) -> None:
-        self._seen: OrderedDict[tuple[int, str], tuple[int, str]] = OrderedDict()
-
-    def first(self, job_id: int, photo_hash: str, seq: int, name: str) -> tuple[int, str]:
-        """The row of the job that had this hash first, and the name of its photograph."""
-        found = self._seen.setdefault((job_id, photo_hash), (seq, name))
-        if len(self._seen) > _MOST_SEEN:
-            self._seen.popitem(last=False)
-        return found
-
 
 async def keep_thumbnail(name: str, photo: Photo, ctx: Context) -> PhotoRow:
-    key = f"thumbnails/{ctx.job.id}/{ctx.seq}.webp"
+    key = f"jobs/{ctx.job.id}/{ctx.seq}.webp"  # deleted with the job
     await ctx.files.put(key, photo.thumbnail)
     return PhotoRow(name, photo.hash, key)
 
@@ -39,21 +27,23 @@ async def describe(result: Json, name: str, photo: Photo, seen: SeenPhotos, ctx:
         notes.append(f"Barcode {', '.join(photo.barcodes)}")
     same = await _same_photo(name, photo, seen, ctx)
     if same is not None:
-        notes.append(f"The same photograph as row {same[0]}, {same[1]}")
+        almost = "Almost the same" if distance(same.hash, photo.hash) else "The same"
+        notes.append(f"{almost} photograph as row {same.seq}, {same.name}")
     details = {"name": name, "width": photo.width, "height": photo.height, "hash": photo.hash}
     return result | {
         "Item #": result["Item #"] or str(ctx.seq),
         "Reason": ". ".join([*notes, result["Reason"]]),
-        "photo": details | {"barcodes": list(photo.barcodes), "same_as": same and same[0]},
+        "photo": details | {"barcodes": list(photo.barcodes), "same_as": same and same.seq},
     }
 
 
-async def _same_photo(
-    name: str, photo: Photo, seen: SeenPhotos, ctx: Context
-) -> tuple[int, str] | None:
-    first = seen.first(ctx.job.id, photo.hash, ctx.seq, name)
-    if first[0] != ctx.seq:
-        return first
-    params = {"job_id": ctx.job.id, "hash": photo.hash, "seq": ctx.seq}
-    rows = await ctx.read("catalog_same_photo", params)
-    return (rows[0]["seq"], rows[0]["name"]) if rows else None
+async def _same_photo(name: str, photo: Photo, seen: SeenPhotos, ctx: Context) -> Seen | None:
+    """Another photograph of the job that is the same, or almost."""
+    own = Seen(ctx.seq, name, photo.hash)
+    others = seen.alike(ctx.job.id, own)
+    seen.add(ctx.job.id, own)
+    bands = bands_of(photo.hash)
+    parts = {f"part{band}": part for band, part in bands}
+    params = {"job_id": ctx.job.id, "seq": ctx.seq, **parts}
+    rows = await ctx.read("catalog_alike_photos", params)
+    return nearest(photo.hash, [*others, *(Seen(*row) for row in rows)])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from holdfast.errors import UserError
+from holdfast.errors import ItemError, UserError
 from holdfast.pipelines.catalog.normalising.gtin import article_number
 from holdfast.pipelines.catalog.normalising.money import amount, currency_named
 from holdfast.pipelines.catalog.normalising.words import text_of
@@ -14,6 +15,7 @@ from holdfast.pipelines.catalog.offers import Offer
 from holdfast.pipelines.catalog.providers.contract import Shop
 from holdfast.pipelines.catalog.strategies import Query
 
+_FROM_ENVIRONMENT = "env:"
 PLACES = ("query", "gtin", "sku", "brand", "model")
 
 
@@ -46,6 +48,24 @@ def address(template: str, query: Query) -> str:
         "model": query.model,
     }
     return template.format(**{name: quote(value, safe="") for name, value in values.items()})
+
+
+def headers_of(shop: Shop) -> dict[str, str]:
+    """What is sent with each request. A value `env:NAME` is read from the environment of the
+    process that sends it, so that keys are not in the database."""
+    headers = {}
+    for name, value in dict(shop.settings.get("headers", {})).items():
+        reference = str(value).removeprefix(_FROM_ENVIRONMENT)
+        if reference != str(value):
+            value = os.environ.get(reference)
+            if value is None:
+                raise ItemError(
+                    "SHOP_SETUP",
+                    f"{shop.name}: the environment has no {reference}, which the header {name}"
+                    " refers to",
+                )
+        headers[name] = str(value)
+    return headers
 
 
 def offer_of(shop: Shop, values: Mapping[str, Any], page: str, default_currency: str) -> Offer:

@@ -11,7 +11,12 @@ from holdfast.pipeline import Context
 from holdfast.pipelines.catalog.offers import Offer
 from holdfast.pipelines.catalog.options import CatalogOptions
 from holdfast.pipelines.catalog.providers.contract import Shop
-from holdfast.pipelines.catalog.providers.fetching import address, checked_template, offer_of
+from holdfast.pipelines.catalog.providers.fetching import (
+    address,
+    checked_template,
+    headers_of,
+    offer_of,
+)
 from holdfast.pipelines.catalog.strategies import IDENTIFIER, Query
 
 _FIELDS = ("title", "price", "currency", "brand", "model", "gtin", "sku", "url", "shop",
@@ -61,7 +66,7 @@ class JsonApi:
             url,
             timeout=self.options.timeout_seconds,
             max_bytes=self.options.max_reply_bytes,
-            headers=dict(self.shop.settings.get("headers", {})),
+            headers=headers_of(self.shop),
         )
         entries = at_path(reply.json(), self.items)
         if not isinstance(entries, list):

@@ -28,8 +28,16 @@ class LocalCatalog:
             rows = await ctx.read("catalog_by_identifier", {**exact, "limit": _MOST_OFFERS})
         else:
             params = {"words": search_words(query.words), "limit": _MOST_OFFERS}
-            rows = await ctx.read("catalog_by_words", params)
+            rows = await ctx.read("catalog_by_words", params) or await _alike(query, ctx)
         return [_offer(row, self.shop) for row in rows]
+
+
+async def _alike(query: Query, ctx: Context) -> list[Row]:
+    """Products whose words are like these, where the database finds them."""
+    if not (await ctx.read("catalog_finds_misspelt"))[0]["found"]:
+        return []
+    params = {"text": " ".join(query.words), "limit": _MOST_OFFERS}
+    return list(await ctx.read("catalog_by_likeness", params))
 
 
 def _model_key(query: Query) -> str | None:
@@ -37,7 +45,8 @@ def _model_key(query: Query) -> str | None:
 
 
 def search_words(words: Sequence[str]) -> str:
-    """Any of these words. Both databases take them in quotes: they are letters and digits."""
+    """Any of these words. Both databases take them in quotes: they are letters, digits and
+    points."""
     return " OR ".join(f'"{word}"' for word in words)
 
 

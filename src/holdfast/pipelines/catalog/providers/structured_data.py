@@ -14,7 +14,12 @@ from holdfast.pipeline import Context
 from holdfast.pipelines.catalog.offers import Offer
 from holdfast.pipelines.catalog.options import CatalogOptions
 from holdfast.pipelines.catalog.providers.contract import Shop
-from holdfast.pipelines.catalog.providers.fetching import address, checked_template, offer_of
+from holdfast.pipelines.catalog.providers.fetching import (
+    address,
+    checked_template,
+    headers_of,
+    offer_of,
+)
 from holdfast.pipelines.catalog.strategies import IDENTIFIER, Query
 
 _MOST_OFFERS = 50
@@ -45,7 +50,10 @@ class StructuredData:
         template = self.identifier_url if query.strategy == IDENTIFIER else self.url
         url = address(template, query)
         reply = await ctx.http.get(
-            url, timeout=self.options.timeout_seconds, max_bytes=self.options.max_reply_bytes
+            url,
+            timeout=self.options.timeout_seconds,
+            max_bytes=self.options.max_reply_bytes,
+            headers=headers_of(self.shop),
         )
         blocks = linked_data(reply.text)
         if not blocks:

@@ -104,13 +104,32 @@ select name, hash, thumbnail
 from   catalog_photos
 where  job_id = :job_id and seq = :seq;
 
--- name: catalog_same_photo
--- The first of the job with this hash.
-select   seq, name
-from     catalog_photos
-where    job_id = :job_id and hash = :hash and seq <> :seq
-order by seq
-limit    1;
+-- name: catalog_save_photo_bands
+insert into catalog_photo_bands (job_id, band, part, seq)
+select job_id, band, part, seq
+from   @rows(job_id bigint, band smallint, part text, seq bigint) batch
+where  true
+on conflict (job_id, band, part, seq) do nothing
+returning seq;
+
+-- name: catalog_alike_photos
+-- Photographs of the job that have a part of the hash in common.
+select seq, name, hash
+from   catalog_photos
+where  job_id = :job_id and seq <> :seq and seq in (
+           select seq from catalog_photo_bands
+           where  job_id = :job_id
+                  and (band = 0 and part = :part0 or band = 1 and part = :part1
+                       or band = 2 and part = :part2 or band = 3 and part = :part3
+                       or band = 4 and part = :part4 or band = 5 and part = :part5
+                       or band = 6 and part = :part6 or band = 7 and part = :part7)
+       );
+
+-- name: catalog_delete_job_photo_bands
+delete from catalog_photo_bands
+where  job_id = :job_id
+       and seq in (select seq from catalog_photo_bands where job_id = :job_id limit :limit)
+returning seq;
 
 -- name: catalog_delete_job_photos
 delete from catalog_photos

@@ -19,3 +19,14 @@ insert into catalog_search (rowid, words)
 select id, array_to_tsvector(string_to_array(words, ' '))
 from   catalog_products
 where  id in (@each(:ids, bigint)) and words <> '';
+
+-- name: catalog_finds_misspelt
+select count(*) as found from pg_extension where extname = 'pg_trgm';
+
+-- name: catalog_by_likeness
+-- Products whose words are like these: for lists that misspell all of them.
+select   title, price_minor, currency, brand, model, gtin, sku, url, source, condition, trusted
+from     catalog_products
+where    cast(:text as text) <% words
+order by word_similarity(cast(:text as text), words) desc, id
+limit    :limit;

@@ -11,3 +11,13 @@ limit    :limit;
 -- name: catalog_index
 insert into catalog_search (rowid, words)
 select id, words from catalog_products where id in (@each(:ids, bigint));
+
+-- name: catalog_finds_misspelt
+select 0 as found;
+
+-- name: catalog_by_likeness
+-- SQLite has no trigrams that forgive an error.
+select title, price_minor, currency, brand, model, gtin, sku, url, source, condition, trusted
+from   catalog_products
+where  cast(:text as text) is null
+limit  :limit;

@@ -28,6 +28,7 @@ async def index(visit: Visitor) -> Response:
     shops = [dict(row) for row in await visit.parts.fetch("catalog_providers")]
     for shop in shops:
         shop["settings"] = orjson.loads(shop["settings"])
+        shop["settings"].pop("headers", None)  # they may have keys in them
     sources = [dict(row) for row in await visit.parts.fetch("catalog_sources")]
     for source in sources:
         source["updated_at"] = _instant(source["updated_at"])

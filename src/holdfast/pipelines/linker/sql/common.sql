@@ -93,8 +93,13 @@ where  job_id = :job_id
 returning seq;
 
 -- name: linker_delete_job_datasets
+-- Those of a deleted project stay until their files are deleted.
 delete from linker_datasets
-where  id in (select id from linker_datasets where job_id = :job_id limit :limit)
+where  id in (select d.id
+              from   linker_datasets d
+                     join linker_projects p on p.id = d.project_id
+              where  d.job_id = :job_id and p.deleted_at is null
+              limit  :limit)
 returning id;
 
 -- name: linker_delete_job_tasks
@@ -197,6 +202,37 @@ set    deleted_at = @now
 where  id = :id and deleted_at is null
 returning id;
 
+-- name: linker_deleted_projects
+-- Whose deletion has begun. A dataset that was just claimed may get a job: that is waited for.
+select   id, owner_id, name, provider, language, candidates, auto_accept, lead, created_at
+from     linker_projects p
+where    deleted_at is not null
+         and not exists (select 1
+                         from   linker_datasets d
+                         where  d.project_id = p.id and d.job_id is null
+                                and @seconds_since(d.claimed_at) < 60)
+order by id
+limit    :limit;
+
+-- name: linker_drop_project_tasks
+-- Of entries that came as messages; those of datasets go with their jobs.
+delete from linker_tasks
+where  (job_id, seq) in (select job_id, seq from linker_tasks where project_id = :id limit :limit)
+returning seq;
+
+-- name: linker_drop_project_candidates
+delete from linker_candidates
+where  (job_id, seq, item) in (select job_id, seq, item
+                               from   linker_candidates
+                               where  project_id = :id
+                               limit  :limit)
+returning seq;
+
+-- name: linker_drop_dataset
+delete from linker_datasets
+where  id = :id
+returning id;
+
 -- name: linker_drop_project_readers
 delete from linker_readers
 where  project_id = :id
@@ -295,6 +331,38 @@ from   linker_tasks
 where  project_id = :project_id and job_id = :job_id and seq in (@each(:seqs, bigint))
        and reviewed_at is null;
 
+-- name: linker_count_proposals
+-- Entries that a decision in bulk would decide, by job.
+select   t.job_id, count(*) as entries
+from     linker_tasks t
+where    t.project_id = :project_id and t.state = :state and t.reviewed_at is null
+         and coalesce(t.score, -1) between :low and :high
+         and (:needs_candidate = 0
+              or exists (select 1
+                         from   linker_candidates c
+                         where  c.job_id = t.job_id and c.seq = t.seq and c.status = 'suggested'))
+group by t.job_id
+order by t.job_id;
+
+-- name: linker_proposals
+-- The same of one job, with the first candidate that nobody rejected.
+select   t.seq,
+         (select   c.item
+          from     linker_candidates c
+          where    c.job_id = t.job_id and c.seq = t.seq and c.status = 'suggested'
+          order by c.position, c.item
+          limit    1) as item
+from     linker_tasks t
+where    t.project_id = :project_id and t.state = :state and t.reviewed_at is null
+         and coalesce(t.score, -1) between :low and :high
+         and (:needs_candidate = 0
+              or exists (select 1
+                         from   linker_candidates c
+                         where  c.job_id = t.job_id and c.seq = t.seq and c.status = 'suggested'))
+         and t.job_id = :job_id and t.seq > :after
+order by t.seq
+limit    :limit;
+
 -- name: linker_usage
 select coalesce(cast(sum(c.entries) as bigint), 0) as entries,
        coalesce(cast(sum(c.calls) as bigint), 0) as calls
@@ -385,6 +453,18 @@ where    e.space = :space and e.id in (@each(:ids, text))
                      from   linker_candidates c
                      where  c.project_id = :project_id and c.item = e.id)
 order by e.id;
+
+-- name: linker_some_entities
+-- Of those that entries of a project were linked to.
+select   e.id, e.label, e.description, e.data
+from     linker_entities e
+where    e.space = :space
+         and e.id in (select t.item
+                      from   linker_tasks t
+                      where  t.project_id = :project_id
+                             and t.state in ('reviewed', 'auto_confirmed'))
+order by e.id
+limit    :limit;
 
 -- name: linker_decided
 -- The items that entries of this name were linked to.

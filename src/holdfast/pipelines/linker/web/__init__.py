@@ -6,9 +6,10 @@ from pathlib import Path
 
 from fastapi import APIRouter
 
+from holdfast.pipelines.linker.web.api import datasets, reconciling, tokens
 from holdfast.pipelines.linker.web.api import projects as projects_api
-from holdfast.pipelines.linker.web.api import reconciling, tokens
 from holdfast.pipelines.linker.web.api import tasks as tasks_api
+from holdfast.pipelines.linker.web.deleting import finish_deletions
 from holdfast.pipelines.linker.web.views import projects, review
 from holdfast.web.navigation import Entry, PagePack
 
@@ -30,7 +31,11 @@ PACK = PagePack(
     _together(projects.router, review.router),
     _HERE / "templates",
     (Entry("linker", "Linker", "/linker", "l", _CHAIN),),
-    api=_together(projects_api.router, tasks_api.router, tokens.router, reconciling.router),
+    api=_together(
+        projects_api.router, datasets.router, tasks_api.router, tokens.router, reconciling.router
+    ),
+    uploads=(datasets.PATH,),
     machines=("/api/projects/", "/reconcile/"),
     static=_HERE / "static",
+    look=finish_deletions,
 )

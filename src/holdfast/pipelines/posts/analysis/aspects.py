@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from holdfast.pipelines.posts.analysis.labels import Label, Sentiment
+from holdfast.pipelines.posts.analysis.phrases import Phrases
 from holdfast.pipelines.posts.analysis.text import Prepared, without_marks
 
 _WINDOW = 60
@@ -88,22 +89,18 @@ def _mentions(prepared: Prepared) -> Iterator[tuple[Aspect, str]]:
     lowered = text.lower()
     if len(lowered) != len(text):  # a letter that is two in lower case
         text = lowered
-    line = prepared.line
-    for aspect in WORDS:
-        last = -_WINDOW
-        for word in _words(aspect, prepared.toneless):
-            if f" {word} " not in line:
-                continue
-            at = lowered.find(word)
-            if at >= 0 and abs(at - last) >= _WINDOW:
-                last = at
-                yield aspect, text[max(0, at - _WINDOW) : at + len(word) + _WINDOW]
+    last: dict[Aspect, int] = {}
+    for word, aspect in _words(prepared.toneless).found(prepared.words):
+        at = lowered.find(word)
+        if at >= 0 and abs(at - last.get(aspect, -_WINDOW)) >= _WINDOW:
+            last[aspect] = at
+            yield aspect, text[max(0, at - _WINDOW) : at + len(word) + _WINDOW]
 
 
 @cache
-def _words(aspect: Aspect, toneless: bool) -> tuple[str, ...]:
-    words = [word.strip() for word in WORDS[aspect].split(",")]
-    return tuple(map(without_marks, words)) if toneless else tuple(words)
+def _words(toneless: bool) -> Phrases[Aspect]:
+    pairs = [(word.strip(), aspect) for aspect in WORDS for word in WORDS[aspect].split(",")]
+    return Phrases((without_marks(word) if toneless else word, aspect) for word, aspect in pairs)
 
 
 def _described(found: Sequence[tuple[float, float]]) -> dict[str, Any]:
@@ -126,6 +123,9 @@ def keywords_of(prepared: Prepared, hashtags: Sequence[str]) -> list[str]:
     """Hashtags first, then frequent words and pairs of words."""
     words = [word for word in prepared.words if len(word) > 1 and not word.isdigit()]
     useful = [word for word in words if word not in _STOP_WORDS]
+    tags = [tag.lower() for tag in hashtags]
+    if len(set(words)) == len(words):  # most posts: no word and no pair is more frequent
+        return list(dict.fromkeys(tags + useful))[:_KEYWORDS]
     counts = Counter(useful)
     pairs = Counter(
         f"{first} {second}"
@@ -133,5 +133,5 @@ def keywords_of(prepared: Prepared, hashtags: Sequence[str]) -> list[str]:
         if first not in _STOP_WORDS and second not in _STOP_WORDS
     )
     frequent = [pair for pair, count in pairs.most_common(_KEYWORDS) if count > 1]
-    ranked = [tag.lower() for tag in hashtags] + frequent + [w for w, _ in counts.most_common(20)]
+    ranked = tags + frequent + [w for w, _ in counts.most_common(20)]
     return list(dict.fromkeys(ranked))[:_KEYWORDS]

@@ -7,23 +7,29 @@ from functools import cache
 from math import sqrt
 from typing import Any, NamedTuple
 
+from holdfast.pipelines.posts.analysis.english_words import EMOJI as ENGLISH_EMOJI
+from holdfast.pipelines.posts.analysis.english_words import PHRASES as ENGLISH_PHRASES
+from holdfast.pipelines.posts.analysis.english_words import WORDS as ENGLISH_WORDS
+from holdfast.pipelines.posts.analysis.intent_phrases import Intent, phrases_of
 from holdfast.pipelines.posts.analysis.labels import Sentiment
+from holdfast.pipelines.posts.analysis.phrases import Phrases
 from holdfast.pipelines.posts.analysis.text import without_marks, words_of
 from holdfast.pipelines.posts.analysis.vietnamese_words import (
     AFTER,
     BEFORE,
     EMOJI,
     NEGATORS,
+    TURNS,
     UNCLEAR,
     WEIGHTS,
 )
 
-VERSION = "lexicon-1"
+VERSION = "lexicon-2"
 #: Turns a sum of weights into -1 to 1, as VADER does.
 _ALPHA = 15.0
 _NEGATED = -0.74
 _NEGATOR_REACH = 3
-_LONGEST_PHRASE = 6
+_BEFORE_TURN = 0.5
 
 #: A text of one language to its sentiment.
 Model = Callable[[str], Sentiment]
@@ -35,27 +41,94 @@ def models() -> dict[str, Model]:
 
 
 def english(text: str) -> Sentiment:
-    scores = _vader().polarity_scores(text)
+    """VADER, with idioms added to what it finds: a complaint need not have a word of feeling."""
+    scores = _polarity(text)
     total = scores["pos"] + scores["neu"] + scores["neg"] or 1.0
+    idioms = sum(weight for _, weight in _english_idioms().found(words_of(text)))
+    share = abs(idioms) / (len(text.split()) + abs(idioms) + 1)  # of the text, as VADER's shares
+    positive, negative = (share, 0.0) if idioms > 0 else (0.0, share)
     return Sentiment(
-        scores["compound"],
-        round(scores["pos"] / total, 4),
-        round(scores["neu"] / total, 4) if scores["neu"] else 0.0 if scores["pos"] else 1.0,
-        round(scores["neg"] / total, 4),
+        _added(scores["compound"], idioms) if idioms else scores["compound"],
+        round((1 - share) * scores["pos"] / total + positive, 4),
+        round((1 - share) * (scores["neu"] / total if scores["neu"] or scores["pos"] else 1.0), 4),
+        round((1 - share) * scores["neg"] / total + negative, 4),
     )
+
+
+def _added(compound: float, weight: float) -> float:
+    """The sum that VADER made -1 to 1 of, with more in it."""
+    limited = max(-0.9999, min(0.9999, compound))
+    total = limited * sqrt(_ALPHA / (1 - limited * limited)) + weight
+    return round(total / sqrt(total * total + _ALPHA), 4)
+
+
+@cache
+def _english_idioms() -> Phrases[float]:
+    """Idioms, and the phrases by which complaints and crises are recognised."""
+    weights = dict(ENGLISH_PHRASES)
+    for intent, weight in ((Intent.COMPLAINT, -1.9), (Intent.CRISIS, -2.2)):
+        for phrase in phrases_of(intent):
+            if phrase.isascii() and phrase not in weights and not _has_feeling(phrase):
+                weights[phrase] = weight
+    return Phrases(weights.items())
+
+
+def _has_feeling(phrase: str) -> bool:
+    return any(word in _vader().lexicon for word in phrase.split())
+
+
+def _polarity(text: str) -> dict[str, float]:
+    """VADER's `polarity_scores`, which looks at each letter and word; this looks only at words of
+    its lexicon."""
+    vader, (boosters, split) = _vader(), _vader_parts()
+    if not text.isascii():
+        text = "".join(f" {vader.emojis[x]} " if x in vader.emojis else x for x in text).strip()
+    parts = split(text)
+    words = parts.words_and_emoticons
+    valences: list[float] = []
+    for at, word in enumerate(words):
+        lowered = word.lower()
+        if lowered not in vader.lexicon or lowered in boosters or _is_kind_of(words, at):
+            valences.append(0)
+        else:
+            valences = vader.sentiment_valence(0, parts, word, at, valences)
+    scores: dict[str, float] = vader.score_valence(vader._but_check(words, valences), text)
+    return scores
+
+
+def _is_kind_of(words: Sequence[str], at: int) -> bool:
+    return words[at].lower() == "kind" and [w.lower() for w in words[at + 1 : at + 2]] == ["of"]
+
+
+@cache
+def _vader_parts() -> tuple[Any, Any]:
+    from vaderSentiment.vaderSentiment import BOOSTER_DICT, SentiText
+
+    return BOOSTER_DICT, SentiText
 
 
 @cache
 def _vader() -> Any:
     from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
-    return SentimentIntensityAnalyzer()
+    vader = SentimentIntensityAnalyzer()
+    vader.lexicon.update(ENGLISH_WORDS)
+    vader.emojis.update(ENGLISH_EMOJI)
+    check = vader._negation_check
+
+    def check_nearby(valence: float, words: Sequence[str], start: int, at: int) -> Any:
+        """It looks at three words, and lowers all that it is given."""
+        near = words[max(0, at - 3) : at]
+        return check(valence, near, start, len(near))
+
+    vader._negation_check = check_nearby
+    return vader
 
 
 def vietnamese(text: str) -> Sentiment:
     words = words_of(text)
     lexicon = _toneless() if text.isascii() else _toned()
-    weights = list(_weights(words, lexicon))
+    weights = _weights(words, lexicon)
     weights += [EMOJI[letter] for letter in text if letter in EMOJI]
     total = sum(weights)
     exclamations = min(text.count("!"), 4) * 0.292
@@ -72,32 +145,60 @@ def vietnamese(text: str) -> Sentiment:
     )
 
 
-class _Lexicon(NamedTuple):
+class _Group(NamedTuple):
+    """Phrases by their words, and how long those are that begin with a word."""
+
     weights: Mapping[tuple[str, ...], float]
-    before: Mapping[tuple[str, ...], float]
-    after: Mapping[tuple[str, ...], float]
+    longest: Mapping[str, int]
+
+
+class _Lexicon(NamedTuple):
+    weights: _Group
+    before: _Group
+    after: _Group
+    turns: _Group
 
 
 @cache
 def _toned() -> _Lexicon:
-    return _Lexicon(*(_by_words(group) for group in (WEIGHTS, BEFORE, AFTER)))
+    return _Lexicon(*(_by_words(group) for group in (_all_weights(), BEFORE, AFTER, TURNS)))
+
+
+@cache
+def _all_weights() -> Mapping[str, float]:
+    """With the phrases by which complaints and crises are recognised."""
+    weights = dict(WEIGHTS)
+    for intent, weight in ((Intent.COMPLAINT, -1.9), (Intent.CRISIS, -2.2)):
+        for phrase in phrases_of(intent):
+            if not phrase.isascii():
+                weights.setdefault(phrase, weight)
+    return weights
 
 
 @cache
 def _toneless() -> _Lexicon:
-    clear = {phrase: weight for phrase, weight in WEIGHTS.items() if phrase not in UNCLEAR}
-    groups = (clear, BEFORE, AFTER)
+    clear = {phrase: weight for phrase, weight in _all_weights().items() if phrase not in UNCLEAR}
+    groups = (clear, BEFORE, AFTER, TURNS)
     return _Lexicon(*(_by_words({without_marks(p): w for p, w in g.items()}) for g in groups))
 
 
-def _by_words(phrases: Mapping[str, float]) -> dict[tuple[str, ...], float]:
-    return {tuple(phrase.split()): weight for phrase, weight in phrases.items()}
+def _by_words(phrases: Mapping[str, float]) -> _Group:
+    weights = {tuple(phrase.split()): weight for phrase, weight in phrases.items()}
+    longest: dict[str, int] = {}
+    for words in weights:
+        longest[words[0]] = max(len(words), longest.get(words[0], 0))
+    return _Group(weights, longest)
 
 
 def _weights(words: Sequence[str], lexicon: _Lexicon) -> list[float]:
-    weights = []
+    weights: list[float] = []
     at = since = 0
     while at < len(words):
+        turn = _longest(words, at, lexicon.turns)[0]
+        if turn:  # what comes after "but" counts more than what came before, as in VADER
+            weights = [weight * _BEFORE_TURN for weight in weights]
+            at += turn
+            continue
         length, weight = _longest(words, at, lexicon.weights)
         if not length:
             at += 1
@@ -111,20 +212,17 @@ def _weights(words: Sequence[str], lexicon: _Lexicon) -> list[float]:
     return weights
 
 
-def _longest(
-    words: Sequence[str], at: int, phrases: Mapping[tuple[str, ...], float]
-) -> tuple[int, float]:
-    for length in range(min(_LONGEST_PHRASE, len(words) - at), 0, -1):
-        weight = phrases.get(tuple(words[at : at + length]))
+def _longest(words: Sequence[str], at: int, group: _Group) -> tuple[int, float]:
+    most = group.longest.get(words[at], 0) if at < len(words) else 0
+    for length in range(min(most, len(words) - at), 0, -1):
+        weight = group.weights.get(tuple(words[at : at + length]))
         if weight is not None:
             return length, weight
     return 0, 0.0
 
 
-def _factor_before(
-    words: Sequence[str], at: int, phrases: Mapping[tuple[str, ...], float]
-) -> float:
+def _factor_before(words: Sequence[str], at: int, group: _Group) -> float:
     for length in (2, 1):
-        if at >= length and (factor := phrases.get(tuple(words[at - length : at]))):
+        if at >= length and (factor := group.weights.get(tuple(words[at - length : at]))):
             return factor
     return 1.0

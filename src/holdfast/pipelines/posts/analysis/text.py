@@ -14,6 +14,7 @@ from holdfast.text_forms import normal_form
 
 LONGEST = 5_000  # characters that are analysed
 _WORD = re.compile(r"[^\W_]+")
+_LONG_RUN = re.compile(r"([^\W_])\1{6}")
 _VIETNAMESE = frozenset("ăâđêôơưàảãáạằẳẵắặầẩẫấậèẻẽéẹềểễếệìỉĩíịòỏõóọồổỗốộờởỡớợùủũúụừửữứựỳỷỹýỵ")
 #: Letters that hardly any other language has.
 _ONLY_VIETNAMESE = frozenset("ăđơưảạằẳẵắặầẩẫấậẻẽẹềểễếệỉĩịỏọồổỗốộờởỡớợủũụừửữứựỳỷỹỵ")
@@ -32,6 +33,11 @@ _TONELESS_WORDS = frozenset(
     khong ko duoc nhung cua minh cho nay voi nguoi qua roi lam thi rat nhieu cung gia mua ban
     hang ship ngon dep xau te oi nhe nha a ma vay sao gi the xe may tot san pham lai den tien
     hoi shop ad toi chua se bi da cam on moi van chi noi biet thich
+    mot hai nam nua dang duong nhu khi nao cach xin giup ai het suc phut ngay thang hom nay mai
+    day do dau vao ra len xuong di ve nhin thay nghe ngoai trong tren duoi truoc sau chut ay
+    cai chiec con nguoi nha cong ty dich vu giao nhan dat dung xai mau phim nhac khach quan chat
+    luong gia re dat mac thu tra doi sua loi hong buc minh chan vui buon khoc cuoi muon can phai
+    nen dc mn vs ket tai vi neu tuy rang
     """
     )
 )
@@ -40,7 +46,6 @@ _INVITATIONS = (
     "telegram", "whatsapp", "kiem tien", "kiếm tiền", "viec nhe luong cao", "việc nhẹ lương cao",
     "click link", "bấm link", "nhấn link", "join now", "earn money",
 )  # fmt: skip
-_LONG_RUN = 6
 _MANY_HASHTAGS = 15
 
 
@@ -107,23 +112,29 @@ def without_marks(text: str) -> str:
 
 def language_of(text: str, words: Sequence[str], hint: str | None = None) -> str | None:
     """By letters and frequent words where they decide; otherwise by a model; else as stated."""
-    letters = [letter for letter in text.lower() if letter.isalpha()]
+    letters = sum(map(str.isalpha, text))
     if not letters:
         return None
-    vietnamese = sum(1 for letter in letters if letter in _VIETNAMESE)
-    if any(letter in _ONLY_VIETNAMESE for letter in letters) and vietnamese * 25 >= len(letters):
+    ascii_only = text.isascii()
+    if not ascii_only and _is_vietnamese(text.lower(), letters):
         return "vi"
-    english = sum(1 for word in words if word in _ENGLISH_WORDS)
-    toneless = sum(1 for word in words if word in _TONELESS_WORDS)
-    if text.isascii() and toneless > english and toneless >= max(2, len(words) // 4):
+    english = sum(map(_ENGLISH_WORDS.__contains__, words))
+    toneless = sum(map(_TONELESS_WORDS.__contains__, words))
+    if ascii_only and toneless > english and toneless >= max(2, len(words) // 4):
         return "vi"
-    if english and english >= max(1, len(words) // 8) and _is_latin(letters):
+    if english and english >= max(1, len(words) // 8) and (ascii_only or _is_latin(text, letters)):
         return "en"
     return _by_model(text) or _stated(hint)
 
 
-def _is_latin(letters: Sequence[str]) -> bool:
-    return sum(1 for letter in letters if letter.isascii()) * 10 >= len(letters) * 9
+def _is_vietnamese(lowered: str, letters: int) -> bool:
+    if _ONLY_VIETNAMESE.isdisjoint(lowered):
+        return False
+    return sum(map(_VIETNAMESE.__contains__, lowered)) * 25 >= letters
+
+
+def _is_latin(text: str, letters: int) -> bool:
+    return sum(1 for letter in text if letter.isascii() and letter.isalpha()) * 10 >= letters * 9
 
 
 _MODEL_FROM_CHARACTERS = 12
@@ -159,26 +170,15 @@ def _spam_signals(text: str, words: Sequence[str], hashtags: Sequence[str]) -> l
         signals.append("links")
     if len(hashtags) + text.count("#") > _MANY_HASHTAGS:
         signals.append("hashtags")
-    if _has_run(text):
+    if _LONG_RUN.search(text):
         signals.append("repeated_letters")
     if len(words) >= 8 and Counter(words).most_common(1)[0][1] * 2 > len(words):
         signals.append("repeated_words")
-    capitals = sum(1 for letter in text if letter.isupper())
-    if len(text) >= 30 and capitals * 10 > len(text) * 7:
+    if len(text) >= 30 and sum(map(str.isupper, text)) * 10 > len(text) * 7:
         signals.append("capitals")
     if _has_phone_number(words):
         signals.append("phone_number")
     return signals
-
-
-def _has_run(text: str) -> bool:
-    run, before = 0, ""
-    for letter in text:
-        run = run + 1 if letter == before and letter.isalnum() else 0
-        if run >= _LONG_RUN:
-            return True
-        before = letter
-    return False
 
 
 def _has_phone_number(words: Sequence[str]) -> bool:

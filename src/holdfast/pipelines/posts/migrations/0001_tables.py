@@ -183,10 +183,27 @@ create table posts_error_days (
     primary key (scope, day, platform, code, category)
 ) {CLUSTERED};
 
-create table posts_changed_days (
-    id    {ID},
-    scope text not null,
-    day   text not null
+create table posts_day_changes (
+    id         {ID},
+    scope      text not null,
+    day        text not null,
+    platform   text not null,
+    sentiment  text not null,
+    intent     text not null,
+    risk       text not null,
+    posts      bigint not null,
+    viral      bigint not null,
+    impact_sum {REAL} not null
+);
+
+create table posts_error_day_changes (
+    id       {ID},
+    scope    text not null,
+    day      text not null,
+    platform text not null,
+    code     text not null,
+    category text not null,
+    errors   bigint not null
 );
 
 create table posts_differences (

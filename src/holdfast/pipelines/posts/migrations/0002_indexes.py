@@ -15,7 +15,7 @@ CONCURRENTLY = {
     "posts_analytics_by_job": "posts_analytics (job_id)",
     "posts_analytics_by_status": "posts_analytics (fetch_status)",
     "posts_analytics_by_task": "posts_analytics (task_type)",
-    "posts_analytics_by_day": "posts_analytics (scope, day)",
+    "posts_analytics_by_impact": "posts_analytics (scope, impact_score)",
     "posts_crawl_errors_by_project": "posts_crawl_errors (project_id)",
     "posts_crawl_errors_by_code": "posts_crawl_errors (error_code)",
     "posts_crawl_errors_by_time": "posts_crawl_errors (created_at)",

@@ -9,12 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.errors import UserError
-from holdfast.pipelines.posts.analysis.intent import PHRASES, Intent, intent_of
+from holdfast.pipelines.posts.analysis.intent import intent_of
+from holdfast.pipelines.posts.analysis.intent_phrases import PHRASES, Intent
 from holdfast.pipelines.posts.analysis.labels import Label
 from holdfast.pipelines.posts.analysis.sentiment import models
 from holdfast.pipelines.posts.analysis.text import prepare, words_of
 
+#: Clear posts of each intent, by the authors of the first rules.
 LABELLED = Path(__file__).parent / "labelled.tsv"
+#: As people write: slang, emoji, irony, no marks. Labelled before their author had read the rules.
+NATURAL = Path(__file__).parent / "natural.tsv"
 _COLUMNS = ("language", "sentiment", "intent", "text")
 
 

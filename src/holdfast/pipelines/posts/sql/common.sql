@@ -83,7 +83,7 @@ returning id;
 -- name: posts_hold_batches
 -- One worker at a time counts the items of a batch, so that one of them sees the last.
 select   id, batch_key, scope, project_id, job_id, platform, task_type, keyword, batch_index,
-         items_count, sent_at, received_at, state, shadow
+         items_count, sent_at, received_at, state, shadow, @now as now
 from     posts_batches
 where    id in (@each(:ids, bigint))
 order by id
@@ -124,8 +124,7 @@ where    batch_id = :batch_id
 order by position
 limit    :limit;
 
--- name: posts_save
--- The newer crawl wins; of two at the same time, the later batch.
+-- fragment: posts_insertion
 insert into posts_analytics (
     scope, platform, content_id, project_id, job_id, batch_id, batch_index, task_type,
     keyword_source, pipeline_version, crawled_at, version_at, fetch_status, fetch_error, error_code,
@@ -156,6 +155,29 @@ from @rows(scope text, platform text, content_id text, project_id text, job_id t
            comment_count bigint, share_count bigint, save_count bigint, follower_count bigint,
            processing_time_ms double precision, model_version text) batch
 where true
+
+-- name: posts_insert
+-- Posts that were not there before. Those that were do not come back.
+@posts_insertion
+on conflict (scope, platform, content_id) do nothing
+returning scope, platform, content_id;
+
+-- name: posts_hold
+-- What posts that may be replaced count for, held until the commit: no other transaction counts it
+-- at the same time.
+select   p.scope, p.platform, p.content_id, p.day,
+         coalesce(p.overall_sentiment, 'NOT_ANALYSED') as sentiment, p.primary_intent as intent,
+         coalesce(p.risk_level, 'UNKNOWN') as risk, coalesce(p.is_viral, 0) as viral,
+         coalesce(p.impact_score, 0) as impact
+from     @rows(scope text, platform text, content_id text) k
+         join posts_analytics p on p.scope = k.scope and p.platform = k.platform
+                                and p.content_id = k.content_id
+order by p.scope, p.platform, p.content_id
+@for_update_of(p);
+
+-- name: posts_replace
+-- The newer crawl wins; of two at the same time, the later batch.
+@posts_insertion
 on conflict (scope, platform, content_id) do update
 set project_id = excluded.project_id, job_id = excluded.job_id, batch_id = excluded.batch_id,
     batch_index = excluded.batch_index, task_type = excluded.task_type,
@@ -180,14 +202,7 @@ set project_id = excluded.project_id, job_id = excluded.job_id, batch_id = exclu
     model_version = excluded.model_version
 where (excluded.version_at, excluded.batch_id)
       >= (posts_analytics.version_at, posts_analytics.batch_id)
-returning content_id;
-
--- name: posts_days_of
--- The days of posts before they are replaced: their sums change too.
-select distinct p.scope, p.day
-from   @rows(scope text, platform text, content_id text) k
-       join posts_analytics p on p.scope = k.scope and p.platform = k.platform
-                              and p.content_id = k.content_id;
+returning scope, platform, content_id;
 
 -- name: posts_stored
 -- What is compared in shadow mode.
@@ -217,55 +232,74 @@ from   @rows(content_id text, scope text, project_id text, job_id text, platform
              error_message text, error_details json, permalink text, day text) batch
 where  true
 on conflict (job_id, content_id, error_code, batch_key) do nothing
-returning id;
+returning scope, day, platform, error_code, error_category;
 
 -- name: posts_change_days
--- Appended, not updated: settlements of one project do not wait for each other here.
-insert into posts_changed_days (scope, day)
-select scope, day
-from   @rows(scope text, day text) batch
+-- What a settlement adds to the sums of days, and takes from them. Appended: settlements of one
+-- project do not wait for each other here.
+insert into posts_day_changes (scope, day, platform, sentiment, intent, risk, posts, viral,
+                               impact_sum)
+select scope, day, platform, sentiment, intent, risk, posts, viral, impact_sum
+from   @rows(scope text, day text, platform text, sentiment text, intent text, risk text,
+             posts bigint, viral bigint, impact_sum double precision) batch
 returning id;
 
--- Daily sums, made again from the rows of a day that changed.
+-- name: posts_change_error_days
+insert into posts_error_day_changes (scope, day, platform, code, category, errors)
+select scope, day, platform, code, category, errors
+from   @rows(scope text, day text, platform text, code text, category text, errors bigint) batch
+returning id;
 
--- name: posts_changed_days
-select   id, scope, day
-from     posts_changed_days
+-- Daily sums: the changes are added to them in the background.
+
+-- name: posts_day_changes
+select   id, scope, day, platform, sentiment, intent, risk, posts, viral, impact_sum
+from     posts_day_changes
 order by id
 limit    :limit
 @skip_locked;
 
--- name: posts_forget_changed_days
-delete from posts_changed_days
+-- name: posts_drop_empty_days
+-- Posts that moved to another day, sentiment, intent or risk leave nothing behind.
+delete from posts_days
+where  posts = 0 and scope in (@each(:scopes, text))
+returning scope;
+
+-- name: posts_forget_day_changes
+delete from posts_day_changes
 where  id in (@each(:ids, bigint))
 returning id;
 
--- name: posts_drop_day
-delete from posts_days
-where  scope = :scope and day = :day
-returning scope;
-
--- name: posts_sum_day
+-- name: posts_add_to_days
 insert into posts_days (scope, day, platform, sentiment, intent, risk, posts, viral, impact_sum)
-select   scope, day, platform, coalesce(overall_sentiment, 'NOT_ANALYSED'), primary_intent,
-         coalesce(risk_level, 'UNKNOWN'), count(*), sum(coalesce(is_viral, 0)),
-         coalesce(sum(impact_score), 0)
-from     posts_analytics
-where    scope = :scope and day = :day
-group by scope, day, platform, coalesce(overall_sentiment, 'NOT_ANALYSED'), primary_intent,
-         coalesce(risk_level, 'UNKNOWN')
+select scope, day, platform, sentiment, intent, risk, posts, viral, impact_sum
+from   @rows(scope text, day text, platform text, sentiment text, intent text, risk text,
+             posts bigint, viral bigint, impact_sum double precision) batch
+where  true
+on conflict (scope, day, platform, sentiment, intent, risk) do update
+set    posts = posts_days.posts + excluded.posts, viral = posts_days.viral + excluded.viral,
+       impact_sum = posts_days.impact_sum + excluded.impact_sum
 returning scope;
 
--- name: posts_sum_error_day
--- A count never falls: rows that retention has removed were counted before.
+-- name: posts_error_day_changes
+select   id, scope, day, platform, code, category, errors
+from     posts_error_day_changes
+order by id
+limit    :limit
+@skip_locked;
+
+-- name: posts_forget_error_day_changes
+delete from posts_error_day_changes
+where  id in (@each(:ids, bigint))
+returning id;
+
+-- name: posts_add_to_error_days
 insert into posts_error_days (scope, day, platform, code, category, errors)
-select   scope, day, platform, error_code, error_category, count(*)
-from     posts_crawl_errors
-where    scope = :scope and day = :day
-group by scope, day, platform, error_code, error_category
+select scope, day, platform, code, category, errors
+from   @rows(scope text, day text, platform text, code text, category text, errors bigint) batch
+where  true
 on conflict (scope, day, platform, code, category) do update
-set      errors = case when excluded.errors > posts_error_days.errors
-                       then excluded.errors else posts_error_days.errors end
+set    errors = posts_error_days.errors + excluded.errors
 returning scope;
 
 -- Retention.
@@ -303,9 +337,6 @@ returning batch_id;
 delete from posts_events
 where  batch_key in (@each(:keys, text)) and state in ('TAKEN', 'REPEATED')
 returning key;
-
--- name: posts_now
-select @now as now;
 
 -- Read by pages and commands.
 

@@ -120,6 +120,14 @@ create table regulations_sitemaps (
     primary key (source, url)
 );
 
+create table regulations_indexes (
+    job_id   bigint not null,
+    source   text not null,
+    url      text {BYTEWISE} not null,
+    children text not null,
+    primary key (job_id, source, url)
+);
+
 create table regulations_forms (
     key text {BYTEWISE} not null,
     url text {BYTEWISE} not null,

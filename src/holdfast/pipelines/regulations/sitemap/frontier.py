@@ -29,7 +29,7 @@ class Child(NamedTuple):
 
     url: str
     depth: int = 0
-    modified: str | None = None
+    modified: str = ""
 
 
 class LeftOut(StrEnum):
@@ -126,4 +126,4 @@ def cursor_of(child: Child) -> Json:
 def is_unchanged(child: Child, modified_when_read: str | None) -> bool:
     """Whether the index says that nothing happened since the sitemap was read. Where it says
     nothing, the sitemap is asked for, with its ETag."""
-    return child.modified is not None and child.modified == modified_when_read
+    return bool(child.modified) and child.modified == modified_when_read

@@ -9,12 +9,12 @@ from holdfast.errors import DiscoveryError
 
 
 class Entry(NamedTuple):
-    """One `url`, `sitemap`, `item` or `entry`. `modified` is a hint and never the publication
-    date; only feeds say when something was published."""
+    """One `url`, `sitemap`, `item` or `entry`, with what it says; what it does not say is empty.
+    `modified` is a hint and never the publication date: only feeds say that."""
 
     url: str
-    modified: str | None = None
-    published: str | None = None
+    modified: str = ""
+    published: str = ""
 
 
 class Kind(StrEnum):

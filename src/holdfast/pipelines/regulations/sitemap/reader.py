@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from holdfast.pipelines.regulations.sitemap.gunzip import Gunzip
 from holdfast.pipelines.regulations.sitemap.markup import Markup
+from holdfast.pipelines.regulations.sitemap.plain import PlainUrlset, is_plain
 from holdfast.pipelines.regulations.sitemap.problems import Entry, Fault, Kind, SitemapError
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -62,7 +63,7 @@ class SitemapReader:
     def __init__(self, limits: Limits | None = None) -> None:
         self._limits = limits or Limits()
         self._gunzip: Gunzip | None = None
-        self._body: Markup | TextLines | None = None
+        self._body: Markup | PlainUrlset | TextLines | None = None
         self._beginning = b""  # held back until it can be told what it is
         self._opened = False
         self._entries_count = 0
@@ -132,7 +133,7 @@ class SitemapReader:
         self._beginning = b""
         if beginning[:1] == b"<" or data.startswith(_MARKS[:2]):
             _refuse_html(beginning)
-            self._body = Markup()
+            self._body = PlainUrlset() if is_plain(beginning) else Markup()
             # A declaration after blank lines is common and harmless, though it is not XML.
             return beginning if beginning[:1] == b"<" else data
         self._body = TextLines()

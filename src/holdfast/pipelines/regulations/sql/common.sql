@@ -1,17 +1,17 @@
 -- The queries of regulations.
 
 -- name: regulations_known
--- A document and its latest evidence.
-select d.canonical, d.url, d.title, d.published, d.eli, d.content_class, d.sha256, d.text_sha256,
-       d.last_verified_at, e.etag, e.size, e.content_type
+-- Documents and their latest evidence.
+select d.key, d.canonical, d.url, d.title, d.published, d.eli, d.content_class, d.sha256,
+       d.text_sha256, d.last_verified_at, e.etag, e.size, e.content_type
 from   regulations_documents d
        left join regulations_evidence e on e.url = d.url and e.sha256 = d.sha256
-where  d.key = :key;
+where  d.key in (@each(:keys, text));
 
--- name: regulations_has_body
-select 1 as found
+-- name: regulations_stored_bodies
+select sha256
 from   regulations_bodies
-where  sha256 = :sha256;
+where  sha256 in (@each(:hashes, text));
 
 -- name: regulations_has_version
 -- Whether a document had this content at any time.
@@ -20,30 +20,31 @@ from   regulations_evidence
 where  key = :key and sha256 = :sha256
 limit  1;
 
--- name: regulations_add_body
-insert into regulations_bodies (sha256, size, packed_size, place, packed, stored_at)
-values (:sha256, :size, :packed_size, :place, :packed, @now)
-on conflict (sha256) do nothing
-returning sha256;
-
--- name: regulations_add_text
+-- name: regulations_add_texts
 insert into regulations_texts (sha256, text)
-values (:sha256, :text)
+select sha256, text
+from   @rows(sha256 text, text text) batch
+where  true
 on conflict (sha256) do nothing
 returning sha256;
 
--- name: regulations_save_document
--- What identifies the document stays as it was first seen.
+-- name: regulations_save_documents
+-- What identifies a document stays as it was first seen; null leaves what is known as it is.
 insert into regulations_documents (key, source, canonical, url, title, published, part, year, issue,
                                    act, eli, content_class, sha256, text_sha256, found_by,
                                    captures_count, versions_count, first_seen_at, changed_at,
                                    last_verified_at, job_id, seq)
-values (:key, :source, :canonical, :url, coalesce(cast(:title as text), ''), :published, :part,
-        :year, :issue, :act, :eli, :content_class, :sha256, :text_sha256, :found_by,
-        1, 1, :captured_at, :captured_at, :captured_at, :job_id, :seq)
+select key, source, canonical, url, coalesce(title, ''), published, part, year, issue, act, eli,
+       content_class, sha256, text_sha256, found_by, 1, versions, @instant(captured_at),
+       @instant(changed_at), @instant(captured_at), job_id, seq
+from   @rows(key text, source text, canonical text, url text, title text, published text, part text,
+             year bigint, issue bigint, act text, eli text, content_class text, sha256 text,
+             text_sha256 text, found_by text, versions bigint, captured_at text, changed_at text,
+             job_id bigint, seq bigint) batch
+where  true
 on conflict (key) do update
 set url = excluded.url,
-    title = coalesce(cast(:title as text), regulations_documents.title),
+    title = coalesce(nullif(excluded.title, ''), regulations_documents.title),
     published = coalesce(excluded.published, regulations_documents.published),
     part = coalesce(excluded.part, regulations_documents.part),
     year = coalesce(excluded.year, regulations_documents.year),
@@ -54,9 +55,8 @@ set url = excluded.url,
     sha256 = excluded.sha256,
     text_sha256 = coalesce(excluded.text_sha256, regulations_documents.text_sha256),
     captures_count = regulations_documents.captures_count + 1,
-    versions_count = regulations_documents.versions_count + :versions,
-    changed_at = case when :changed = 1 then excluded.changed_at
-                      else regulations_documents.changed_at end,
+    versions_count = regulations_documents.versions_count + excluded.versions_count,
+    changed_at = coalesce(excluded.changed_at, regulations_documents.changed_at),
     last_verified_at = excluded.last_verified_at,
     unavailable_since = null, unavailable_reason = null,
     job_id = excluded.job_id, seq = excluded.seq
@@ -65,25 +65,33 @@ returning id;
 -- name: regulations_verify_evidence
 -- The only thing about evidence that ever changes.
 update regulations_evidence
-set    last_verified_at = :captured_at
-where  url = :url and sha256 = :sha256
-returning id;
+set    last_verified_at = @instant(batch.captured_at)
+from   @rows(url text, sha256 text, captured_at text) batch
+where  regulations_evidence.url = batch.url and regulations_evidence.sha256 = batch.sha256
+returning id, regulations_evidence.url, regulations_evidence.sha256;
 
 -- name: regulations_add_evidence
 insert into regulations_evidence (key, url, sha256, text_sha256, content_class, content_type, title,
                                   size, etag, fetched_at, last_verified_at)
-values (:key, :url, :sha256, :text_sha256, :content_class, :content_type, :title, :size, :etag,
-        :fetched_at, :fetched_at)
+select key, url, sha256, text_sha256, content_class, content_type, title, size, etag,
+       @instant(fetched_at), @instant(fetched_at)
+from   @rows(key text, url text, sha256 text, text_sha256 text, content_class text,
+             content_type text, title text, size bigint, etag text, fetched_at text) batch
+where  true
 on conflict (url, sha256) do nothing
-returning id;
+returning id, url, sha256;
 
--- name: regulations_add_capture
+-- name: regulations_add_captures
 insert into regulations_captures (key, evidence_id, url, final_url, sha256, text_sha256,
                                   captured_at, status, headers, reason, found_by, job_id, seq)
-select :key, e.id, :url, :final_url, e.sha256, e.text_sha256, :captured_at, :status, :headers,
-       :reason, :found_by, :job_id, :seq
-from   regulations_evidence e
-where  e.id = :evidence_id
+select batch.key, e.id, batch.url, batch.final_url, e.sha256, e.text_sha256,
+       @instant(batch.captured_at), batch.status, batch.headers, batch.reason,
+       batch.found_by, batch.job_id, batch.seq
+from   @rows(key text, evidence_id bigint, url text, final_url text, captured_at text,
+             status bigint, headers json, reason text, found_by text, job_id bigint,
+             seq bigint) batch
+       join regulations_evidence e on e.id = batch.evidence_id
+where  true
 returning id;
 
 -- name: regulations_mark_unavailable
@@ -94,6 +102,12 @@ where  key = :key
 returning id;
 
 -- Runs.
+
+-- name: regulations_any_run
+select id
+from   jobs
+where  pipeline = 'regulations'
+limit  1;
 
 -- name: regulations_add_count
 insert into regulations_run_counts (job_id, source, reason, count)
@@ -108,7 +122,7 @@ from     regulations_run_counts
 where    job_id = :job_id
 order by source, reason;
 
--- name: regulations_delete_job
+-- name: regulations_delete_job_counts
 -- What a run counted is deleted with it. Evidence is not.
 delete from regulations_run_counts
 where  job_id = :job_id and reason in (select   c.reason
@@ -144,6 +158,29 @@ returning url;
 select url, modified, etag
 from   regulations_sitemaps
 where  source = :source and definition = :definition;
+
+-- name: regulations_keep_index
+-- What an index lists, for the walk that read it: others read it again.
+insert into regulations_indexes (job_id, source, url, children)
+values (:job_id, :source, :url, :children)
+on conflict (job_id, source, url) do update
+set children = excluded.children
+returning url;
+
+-- name: regulations_indexes_read
+select url, children
+from   regulations_indexes
+where  job_id = :job_id and source = :source;
+
+-- name: regulations_forget_indexes
+delete from regulations_indexes
+where  job_id = :job_id and source = :source
+returning url;
+
+-- name: regulations_delete_job_indexes
+delete from regulations_indexes
+where  job_id = :job_id and :limit > 0
+returning url;
 
 -- name: regulations_streams_ahead
 -- How many sources of the job are read before this one.
@@ -220,11 +257,16 @@ select sha256, size, packed_size, place, packed
 from   regulations_bodies
 where  sha256 = :sha256;
 
+-- fragment: regulations_evidence_of_sources
+regulations_evidence e join regulations_documents d on d.key = e.key
+where d.source in (@each(:sources, text))
+
 -- name: regulations_bodies_page
 -- In the order of their hashes, from one on.
 select   sha256, size, packed_size, place, packed
 from     regulations_bodies
 where    sha256 > :after
+         and (:every = 1 or sha256 in (select e.sha256 from @regulations_evidence_of_sources))
 order by sha256
 limit    :limit;
 
@@ -232,6 +274,7 @@ limit    :limit;
 select   sha256, text
 from     regulations_texts
 where    sha256 > :after
+         and (:every = 1 or sha256 in (select e.text_sha256 from @regulations_evidence_of_sources))
 order by sha256
 limit    :limit;
 
@@ -241,18 +284,20 @@ select   c.id, c.url, c.sha256
 from     regulations_captures c
          left join regulations_bodies b on b.sha256 = c.sha256
          left join regulations_evidence e on e.id = c.evidence_id and e.sha256 = c.sha256
-where    b.sha256 is null or e.id is null
+         left join regulations_documents d on d.key = c.key
+where    (b.sha256 is null or e.id is null)
+         and (:every = 1 or d.source in (@each(:sources, text)))
 order by c.id
 limit    :limit;
 
 -- name: regulations_captures_page
--- In the order in which they were made, from one on; of one source or of all.
+-- In the order in which they were made, from one on; of some sources or of all.
 select   c.id, c.key, c.url, c.final_url, c.sha256, c.captured_at, c.status, c.headers, c.reason,
          b.size
 from     regulations_captures c
          join regulations_documents d on d.key = c.key
          join regulations_bodies b on b.sha256 = c.sha256
-where    c.id > :after and d.source = coalesce(cast(:source as text), d.source)
+where    c.id > :after and (:every = 1 or d.source in (@each(:sources, text)))
 order by c.id
 limit    :limit;
 

@@ -12,22 +12,21 @@ from fastapi.responses import Response, StreamingResponse
 
 from holdfast.api.cursors import Cursors
 from holdfast.api.dependencies import Parts
+from holdfast.api.exports import Format
 from holdfast.api.identity import Operator, PartsOf, Person, Someone, ip_of
 from holdfast.api.jobs import JobRequest
-from holdfast.errors import NotThere, UserError
+from holdfast.api.operations import OperationShape, export_jobs
+from holdfast.errors import NotThere, UnfitState, UserError
 from holdfast.model import ItemStatus, Job, JobState, Json
-from holdfast.pipelines.linker.entries import ColumnMapping, read_mapping
-from holdfast.pipelines.linker.guessing import guess_mapping
+from holdfast.pipelines.linker.entries import ColumnMapping
 from holdfast.pipelines.linker.linking import statement_lines
 from holdfast.pipelines.linker.options import mapping_text
 from holdfast.pipelines.linker.projects import (
     Project,
     ProjectRules,
-    add_dataset,
     add_project,
     change_project,
     claim_dataset,
-    drop_project,
     hide_project,
     link_dataset,
     release_dataset,
@@ -37,7 +36,6 @@ from holdfast.pipelines.linker.quickstatements import Style
 from holdfast.pipelines.linker.web.api.figures import LIVE, describe_project
 from holdfast.pipelines.linker.web.api.shapes import (
     After,
-    NewDataset,
     NewProject,
     OwnProject,
     PageSize,
@@ -111,49 +109,14 @@ async def change(
 
 @router.delete("/{project_id}", status_code=202, summary="Delete a project")
 async def delete(project: OwnProject, person: Operator, parts: PartsOf) -> Response:
-    """With its jobs, entries, candidates, files, exports and tokens; its audit stays. If the
-    request is interrupted, the jobs are still deleted; send it again for the rest."""
+    """With its jobs, entries, candidates, files, exports and tokens; its audit stays. It
+    disappears at once; the rest goes in the background, and continues after a restart."""
     await parts.control(person.name).change(hide_project(project))
     for dataset in await reads_of(parts).datasets(project.id):
-        await delete_dataset(dataset, project, person, parts)
-    await parts.control(person.name).change(drop_project(project))
+        if dataset["job_id"] is not None:
+            with suppress(NotThere):  # somebody else has deleted it
+                await parts.deletions.jobs.begin(dataset["job_id"], person.name)
     return Response(status_code=202)
-
-
-async def delete_dataset(dataset: Json, project: Project, person: Person, parts: Parts) -> None:
-    job_id = dataset["job_id"] or await _job_of(dataset["id"], project, parts)
-    if job_id is not None:
-        with suppress(NotThere):  # somebody else has deleted it
-            await parts.deletions.jobs.begin(job_id, person.name)
-            await parts.deletions.jobs.delete(job_id)
-    if dataset["file_id"] is not None:
-        with suppress(UserError):  # it is gone, or another job reads it
-            await parts.deletions.delete_file(dataset["file_id"], None, person.name)
-
-
-@router.post("/{project_id}/datasets", status_code=201, summary="Add a dataset to a project")
-async def add(
-    project: OwnProject, body: NewDataset, person: Operator, parts: PartsOf
-) -> ProjectShape:
-    """Over a stored file. Its columns are checked now; its entries are matched by
-    `POST /api/projects/{project_id}/match`."""
-    file = await parts.console.files.file(body.file_id, person.scope)
-    mapping = _mapping(body, list(file.detected.get("columns", ())))
-    change = add_dataset(project, body.name or file.name, file.id, mapping)
-    await parts.control(person.name).change(change)
-    return await describe_project(project, parts)
-
-
-def _mapping(body: NewDataset, columns: list[str]) -> ColumnMapping:
-    if body.mapping is not None:
-        return read_mapping(body.mapping, columns)
-    guessed = guess_mapping(columns)
-    if guessed is None:
-        raise UserError(
-            "no column looks like one with names",
-            f"Send a mapping. Columns: {', '.join(columns[:20])}.",
-        )
-    return guessed
 
 
 @router.post("/{project_id}/match", status_code=202, summary="Match the entries of a project")
@@ -183,7 +146,7 @@ async def _start(
     control = parts.control(person.name)
     if not await control.change(claim_dataset(dataset["id"])):
         return None
-    job_id = await _job_of(dataset["id"], project, parts)
+    job_id = await job_of_dataset(dataset["id"], project, parts)
     if job_id is None:
         mapping = ColumnMapping(**dataset["mapping"])
         request = JobRequest(
@@ -198,11 +161,13 @@ async def _start(
         except UserError:
             await control.change(release_dataset(dataset["id"]))
             raise
-    await control.change(link_dataset(project, dataset["id"], job_id))
+    if not await control.change(link_dataset(project, dataset["id"], job_id)):
+        await parts.deletions.jobs.begin(job_id, person.name)
+        raise NotThere(f"project {project.id} was deleted")
     return job_id
 
 
-async def _job_of(dataset_id: int, project: Project, parts: Parts) -> int | None:
+async def job_of_dataset(dataset_id: int, project: Project, parts: Parts) -> int | None:
     """A job that was started before the dataset could be marked with it."""
     jobs = await parts.console.jobs.page(project.owner_id, _JOBS_LOOKED_AT, None, [], ["linker"])
     for job, _, _ in jobs:
@@ -234,6 +199,19 @@ async def cancel(project: OwnProject, person: Operator, parts: PartsOf) -> Proje
         if job is not None and job.state in LIVE:
             await parts.control(person.name).cancel(job.id)
     return await describe_project(project, parts)
+
+
+@router.post("/{project_id}/export", status_code=202, summary="Export the results of a project")
+async def export(
+    project: OwnProject, person: Operator, parts: PartsOf, format: Format
+) -> OperationShape:
+    """One export per dataset, with people's decisions. Its `result` names them when it is done:
+    `GET /api/exports/{export_id}/download`."""
+    datasets = await reads_of(parts).datasets(project.id)
+    jobs = [dataset["job_id"] for dataset in datasets if dataset["job_id"] is not None]
+    if not jobs:
+        raise UnfitState("no dataset of the project was matched", "Match it first.")
+    return await export_jobs(jobs, format, person, parts)
 
 
 @router.put("/{project_id}/readers/{user_name}", summary="Invite somebody to read a project")

@@ -17,7 +17,7 @@ from fastapi.routing import APIRoute
 from holdfast.api.identity import PartsOf
 from holdfast.api.problems import answer as problem
 from holdfast.errors import NotAllowed, NotThere, UserError
-from holdfast.pipelines.linker import answering
+from holdfast.pipelines.linker import answering, extending
 from holdfast.pipelines.linker.answering import BadQueries, Term
 from holdfast.pipelines.linker.knowing import PROPERTIES, TYPES, ProjectRepository
 from holdfast.pipelines.linker.options import WIKIDATA
@@ -26,6 +26,7 @@ from holdfast.pipelines.linker.scoring import Thresholds
 from holdfast.pipelines.linker.web.api.shapes import pipeline_of
 from holdfast.pipelines.linker.web.api.tokens import hash_of
 
+_LEAST_EXTENSION = 200  # ids; OpenRefine sends its rows ten at a time, others a page
 _PREVIEW_POLICY = "default-src 'none'; frame-ancestors *"
 _STATUSES: tuple[tuple[type[UserError], int], ...] = ((NotAllowed, 401), (NotThere, 404))
 _Handler = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -86,23 +87,25 @@ async def ask(
     request: Request,
     parts: PartsOf,
     queries: Queries = None,
+    extend: Queries = None,
 ) -> JSONResponse:
+    if extend is not None:
+        return await _extend(project, extend, parts)
     if queries is None:
         return JSONResponse(_manifest(project, token, request))
     return await _answer(project, queries, parts)
 
 
-@router.post("", summary="Answer queries")
+@router.post("", summary="Answer queries, or extend data")
 async def ask_by_form(
     project: TokenProject,
     token: Token,
     request: Request,
     parts: PartsOf,
     queries: PostedQueries = None,
+    extend: PostedQueries = None,
 ) -> JSONResponse:
-    if queries is None:
-        return JSONResponse(_manifest(project, token, request))
-    return await _answer(project, queries, parts)
+    return await ask(project, token, request, parts, queries, extend)
 
 
 async def _answer(project: Project, queries: str, parts: PartsOf) -> JSONResponse:
@@ -110,6 +113,24 @@ async def _answer(project: Project, queries: str, parts: PartsOf) -> JSONRespons
     thresholds = Thresholds(auto_accept=project.rules.auto_accept, lead=project.rules.lead)
     repository = ProjectRepository(parts.fetch, project)
     return JSONResponse(await answering.answer(read, repository, thresholds))
+
+
+async def _extend(project: Project, text: str, parts: PartsOf) -> JSONResponse:
+    most = max(_LEAST_EXTENSION, pipeline_of(parts).settings.reconcile_batch)
+    wanted = extending.read_extension(text, most)
+    repository = ProjectRepository(parts.fetch, project)
+    return JSONResponse(await extending.extend(wanted, repository, PROPERTIES))
+
+
+@router.get("/properties", summary="Propose properties for data extension")
+async def properties(
+    project: TokenProject,
+    parts: PartsOf,
+    type: EntityId = "",
+    limit: Annotated[int, Query(ge=1, le=100)] = 30,
+) -> JSONResponse:
+    repository = ProjectRepository(parts.fetch, project)
+    return JSONResponse(await extending.propose_properties(type, limit, repository))
 
 
 def _manifest(project: Project, token: str, request: Request) -> dict[str, Any]:

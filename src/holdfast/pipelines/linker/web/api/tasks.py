@@ -10,11 +10,12 @@ from pydantic import Field
 from holdfast.api.cursors import Cursors
 from holdfast.api.dependencies import Parts
 from holdfast.api.identity import Operator, PartsOf, Person, Someone
+from holdfast.api.operations import OperationShape, decide_in_bulk
 from holdfast.api.rulings import NewRuling, decide, ruling_state
 from holdfast.api.shapes import LARGEST_ID, Id, Shape, Text
 from holdfast.errors import UserError
-from holdfast.model import Json
 from holdfast.pipelines.linker.projects import Project
+from holdfast.pipelines.linker.proposing import BulkAction, Criteria
 from holdfast.pipelines.linker.reads import Place, TaskFilter, place_of
 from holdfast.pipelines.linker.tasks import TaskState
 from holdfast.pipelines.linker.web.api.shapes import (
@@ -29,12 +30,11 @@ from holdfast.pipelines.linker.web.api.shapes import (
     VisibleProject,
     reads_of,
 )
-from holdfast.rulings import OutdatedRuling, RulingKind
+from holdfast.rulings import RulingKind
 
 router = APIRouter(prefix="/api/projects/{project_id}/tasks", tags=["linker"])
 
 Seq = Annotated[int, Path(ge=1, le=LARGEST_ID)]
-_BULK = 500
 
 Action = Literal["accept", "none", "reject", "undo"]
 _KINDS = {
@@ -72,7 +72,7 @@ class MatchedAgain(Shape):
 
 
 class BulkReview(Shape):
-    action: Literal["accept_first", "none"]
+    action: BulkAction
     state: TaskState = TaskState.AWAITING_REVIEW
     low: float = Field(default=-1, ge=-1, le=100, description="Least score.")
     high: float = Field(default=1000, ge=-1, le=1000)
@@ -80,9 +80,9 @@ class BulkReview(Shape):
     reason: Text = ""
 
 
-class BulkDone(Shape):
-    decided: int
-    more: bool = Field(description="Send the request again for the rest.")
+class BulkStarted(Shape):
+    count: int = Field(description="Tasks that match.")
+    operation: OperationShape | None = Field(description="Null: nothing matched, or a dry run.")
 
 
 @router.get("", summary="List the tasks of a project")
@@ -168,40 +168,15 @@ async def match_again(
 @router.post("/review", status_code=202, summary="Decide about all tasks that match a filter")
 async def review(
     project: OwnProject, body: BulkReview, person: Operator, parts: PartsOf
-) -> BulkDone:
-    """Accepts the first candidate of each, or none. Up to 500 at a time; what others decide in
-    the meantime stays."""
+) -> BulkStarted:
+    """Accepts the first candidate of each, or none, as an operation in the background: see
+    `GET /api/operations/{operation_id}`. What others decide in the meantime stays."""
     if body.state not in (TaskState.AWAITING_REVIEW, TaskState.NO_CANDIDATES):
         raise UserError("only tasks without a decision can be decided in bulk")
-    wanted = TaskFilter(body.state, body.low, body.high)
-    tasks = await reads_of(parts).tasks(project.id, wanted, Place(), _BULK + 1)
-    decided = 0
-    for task in tasks[:_BULK]:
-        if body.dry_run or await _decided(project, task, body, person, parts):
-            decided += 1
-    return BulkDone(decided=decided, more=len(tasks) > _BULK)
-
-
-async def _decided(
-    project: Project, task: Json, body: BulkReview, person: Person, parts: Parts
-) -> bool:
-    job = await parts.console.jobs.job(task["job_id"], None)
-    known = await ruling_state(parts, job, task["seq"])
-    if known.ruling is not None and known.ruling.kind is not RulingKind.EDIT:
-        return False  # somebody has decided since the list was read
-    candidates = await reads_of(parts).candidates(task["job_id"], task["seq"])
-    suggested = [each["item"] for each in candidates if each["status"] == "suggested"]
-    accepts = body.action == "accept_first"
-    if accepts and not suggested:
-        return False
-    decision = DecisionBody(
-        action="accept" if accepts else "none",
-        item=suggested[0] if accepts else None,
-        reason=body.reason,
-        version=known.version,
-    )
-    try:
-        await decide_task(project, task["job_id"], task["seq"], decision, person, parts)
-    except OutdatedRuling:
-        return False
-    return True
+    criteria = Criteria(project.id, body.action, str(body.state), body.low, body.high)
+    counts = await criteria.count_by_job(parts.fetch)
+    count = sum(counts.values())
+    if body.dry_run or not count:
+        return BulkStarted(count=count, operation=None)
+    operation = await decide_in_bulk(criteria.to_json(), counts, body.reason, person, parts)
+    return BulkStarted(count=count, operation=operation)

@@ -1,4 +1,4 @@
-// Adding a dataset: stores the file, then adds it to the project.
+// Adding a dataset: a file and its mapping in one request.
 async function answered(reply) {
   const body = await reply.json();
   if (!reply.ok) throw new Error([body.detail ?? body.title, body.hint].filter(Boolean).join(" "));
@@ -7,16 +7,11 @@ async function answered(reply) {
 
 async function add(form) {
   const headers = { "X-CSRF-Token": document.documentElement.dataset.csrf };
-  const text = form.elements.mapping.value.trim();
-  const mapping = text ? JSON.parse(text) : null;
   const upload = new FormData();
+  upload.append("mapping", form.elements.mapping.value);
   upload.append("file", form.elements.file.files[0]);
-  const file = await answered(await fetch("/api/files", { method: "POST", headers, body: upload }));
-  await answered(await fetch(`/api/projects/${form.dataset.project}/datasets`, {
-    method: "POST",
-    headers: { ...headers, "Content-Type": "application/json" },
-    body: JSON.stringify({ fileId: file.id, mapping }),
-  }));
+  const path = `/api/projects/${form.dataset.project}/datasets`;
+  await answered(await fetch(path, { method: "POST", headers, body: upload }));
   location.reload();
 }
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 from pydantic import ValidationError
 
+from holdfast.api.exports import Format
 from holdfast.api.identity import ip_of
 from holdfast.api.shapes import Id
 from holdfast.errors import UserError
@@ -35,6 +36,12 @@ router = APIRouter(prefix="/linker")
 
 _PAGE_SIZE = 100
 _MOST_DAYS = 3650
+_FORMATS: dict[Format, str] = {
+    "xlsx": "Excel (XLSX)",
+    "csv": "CSV",
+    "json": "JSON",
+    "jsonl": "JSON Lines",
+}
 
 
 @router.get("")
@@ -75,6 +82,7 @@ async def _context(project: Project, visit: Visit) -> dict[str, Any]:
         "may_change": may_change(project, visit.person),
         "said": _said,
         "tokens": await _tokens(project, visit) if may_change(project, visit.person) else [],
+        "formats": _FORMATS,
         "repeated": await reads_of(visit.parts).repeated_ids(project.id),
     }
 
@@ -137,6 +145,35 @@ async def revoke_address(project_id: Id, token_id: Id, visit: OperatorPost) -> R
     return visit.go(path_of(project_id), "The address is revoked.")
 
 
+@router.post("/projects/{project_id}/export")
+async def export(project_id: Id, visit: OperatorPost) -> Response:
+    project = await own_project(project_id, visit.person, visit.parts)
+    wanted = (await fields(visit.request)).get("format", "")
+    format = next((each for each in _FORMATS if each == wanted), None)
+    if format is None:
+        raise UserError(f"there is no format {wanted[:50]!r}", f"Formats: {', '.join(_FORMATS)}.")
+    operation = await api.export(project, visit.person, visit.parts, format)
+    return visit.go(f"/operations/{operation.id}", "The exports are being written.")
+
+
+@router.post("/projects/{project_id}/readers")
+async def invite(project_id: Id, visit: OperatorPost) -> Response:
+    project = await own_project(project_id, visit.person, visit.parts)
+    name = (await fields(visit.request)).get("name", "").strip()
+    if not name:
+        raise UserError("nobody is named", "Enter the name of an account.")
+    await api.invite(project, name, visit.person, visit.parts)
+    return visit.go(path_of(project_id), f"{name} can read this project.")
+
+
+@router.post("/projects/{project_id}/readers/remove")
+async def withdraw(project_id: Id, visit: OperatorPost) -> Response:
+    project = await own_project(project_id, visit.person, visit.parts)
+    name = (await fields(visit.request)).get("name", "")
+    await api.withdraw(project, name, visit.person, visit.parts)
+    return visit.go(path_of(project_id), f"{name} can no longer read this project.")
+
+
 @router.post("/projects/{project_id}/bulk")
 async def decide_in_bulk(project_id: Id, visit: OperatorPost) -> Response:
     project = await own_project(project_id, visit.person, visit.parts)
@@ -151,10 +188,11 @@ async def decide_in_bulk(project_id: Id, visit: OperatorPost) -> Response:
         )
     except ValidationError:
         raise UserError("the score is not a number from 0 to 100") from None
-    done = await tasks_api.review(project, body, visit.person, visit.parts)
-    count = f"{done.decided:,}{' or more' if done.more else ''}"
-    text = f"{count} entries match." if body.dry_run else f"{count} entries were decided."
-    return visit.go(path_of(project_id), text)
+    started = await tasks_api.review(project, body, visit.person, visit.parts)
+    if started.operation is not None:
+        return visit.go(f"/operations/{started.operation.id}", "The decisions are being written.")
+    entries = "1 entry matches" if started.count == 1 else f"{started.count:,} entries match"
+    return visit.go(path_of(project_id), f"{entries}.")
 
 
 @router.get("/projects/{project_id}/delete")

@@ -1,0 +1,74 @@
+"""Units of size, weight and number: how each is written here, and sizes that can be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+
+#: Each with its other spellings.
+_SPELLINGS = {
+    "gb": "gigabyte gigabytes",
+    "tb": "terabyte terabytes",
+    "mb": "megabyte megabytes",
+    "mm": "millimeter millimeters millimetre millimetres",
+    "cm": "centimeter centimeters centimetre centimetres",
+    "m": "meter meters metre metres",
+    "in": "inch inches",
+    "ft": "feet foot",
+    "g": "gram grams gr gramm",
+    "kg": "kilo kilogram kilograms kgs",
+    "ml": "milliliter milliliters millilitre millilitres",
+    "cl": "centiliter centilitre",
+    "l": "liter liters litre litres ltr",
+    "w": "watt watts",
+    "v": "volt volts",
+    "oz": "ounce ounces",
+    "lb": "lbs pound pounds",
+    "qt": "quart quarts",
+    "gal": "gallon gallons",
+    "hz": "hertz",
+    "khz": "kilohertz",
+    "mah": "",
+    "ah": "",
+    "pack": "pk packs",
+    "count": "ct cnt",
+}
+#: Units that are compared in another: 1 kg is 1000 g.
+_MULTIPLES = {
+    "l": ("ml", 1000),
+    "cl": ("ml", 10),
+    "kg": ("g", 1000),
+    "tb": ("gb", 1000),
+    "cm": ("mm", 10),
+    "m": ("mm", 1000),
+    "khz": ("hz", 1000),
+    "ah": ("mah", 1000),
+}
+_UNITS = {name: name for name in _SPELLINGS} | {
+    other: name for name, others in _SPELLINGS.items() for other in others.split()
+}
+_LONGEST_NUMBER = 12
+
+
+def unit_of(word: str) -> str | None:
+    """How the unit is written here."""
+    return _UNITS.get(word)
+
+
+def base_unit(unit: str) -> str:
+    return _MULTIPLES.get(unit, (unit, 1))[0]
+
+
+def size_of(number: str, unit: str) -> tuple[str, Decimal]:
+    """In the unit in which it is compared."""
+    base, times = _MULTIPLES.get(unit, (unit, 1))
+    return base, Decimal(number[:_LONGEST_NUMBER]) * times
+
+
+def is_number(text: str) -> bool:
+    return bool(text) and text.replace(".", "", 1).isdecimal()
+
+
+def spelled_alike(words: Iterable[str]) -> Iterator[str]:
+    for word in words:
+        yield _UNITS.get(word, word)

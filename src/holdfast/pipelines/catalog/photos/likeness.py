@@ -1,0 +1,63 @@
+"""Which photographs of a job are almost the same: another size, another compression."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+#: Hashes that differ in at most this many of 64 bits are of the same photograph.
+MOST_BITS = 5
+_BAND_DIGITS = 2
+_MOST_SEEN = 20_000
+
+
+class Seen(NamedTuple):
+    seq: int
+    name: str
+    hash: str
+
+
+def bands_of(photo_hash: str) -> list[tuple[int, str]]:
+    """Parts of a hash. Of eight, at least three are equal if five bits differ."""
+    steps = range(0, len(photo_hash), _BAND_DIGITS)
+    return [(at // _BAND_DIGITS, photo_hash[at : at + _BAND_DIGITS]) for at in steps]
+
+
+def nearest(photo_hash: str, others: Iterable[Seen]) -> Seen | None:
+    """The one that is most alike; of equals, the first row."""
+    ranked = [(distance(photo_hash, other.hash), other.seq, other) for other in others]
+    near = [each for each in ranked if each[0] <= MOST_BITS]
+    return min(near)[2] if near else None
+
+
+def distance(one: str, other: str) -> int:
+    return (int(one, 16) ^ int(other, 16)).bit_count()
+
+
+class SeenPhotos:
+    """The photographs that this process has read recently: those of a batch are not written yet
+    when the next ones are compared."""
+
+    def __init__(self) -> None:
+        self._photos: OrderedDict[tuple[int, int], Seen] = OrderedDict()
+        self._bands: dict[tuple[int, int, str], set[int]] = {}
+
+    def add(self, job_id: int, photo: Seen) -> None:
+        self._photos[job_id, photo.seq] = photo
+        for band, part in bands_of(photo.hash):
+            self._bands.setdefault((job_id, band, part), set()).add(photo.seq)
+        if len(self._photos) > _MOST_SEEN:
+            self._forget_first()
+
+    def alike(self, job_id: int, photo: Seen) -> list[Seen]:
+        """Those that have a part of the hash in common, apart from itself."""
+        found: set[int] = set()
+        for band, part in bands_of(photo.hash):
+            found |= self._bands.get((job_id, band, part), set())
+        return [self._photos[job_id, seq] for seq in found - {photo.seq}]
+
+    def _forget_first(self) -> None:
+        (job_id, seq), photo = self._photos.popitem(last=False)
+        for band, part in bands_of(photo.hash):
+            self._bands[job_id, band, part].discard(seq)

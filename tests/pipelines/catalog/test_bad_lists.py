@@ -1,0 +1,115 @@
+"""Lists as people send them: each through the API, and what its rows say."""
+
+from __future__ import annotations
+
+import datetime
+import io
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+from openpyxl.utils.datetime import CALENDAR_MAC_1904
+
+from holdfast.extension import installed
+from holdfast.pipelines.catalog import loading
+from holdfast.pipelines.catalog.normalising.product import product_of
+from tests.api.server import ApiServer, ended
+from tests.pipelines.catalog.scene import MIXER, TELEVISION
+
+HEADER = ["Item #", "Item Description", "Brand", "Model#", "UPC", "QTY", "Price"]
+TV = [1, "television", "Sony", "KD55X80K", None, 1, None]
+MIX = [2, "mixer", "KitchenAid", None, "883049118949", 2, None]
+
+
+@pytest.fixture
+async def server(tmp_path: Path, database_url: str) -> AsyncIterator[ApiServer]:
+    pack = installed()["catalog"].load("web")
+    settings = {"catalog_not_found_seconds": "0"}
+    async with ApiServer(database_url, tmp_path / "server", [pack], **settings) as started:
+        products = [product_of(row, "USD") for row in (TELEVISION, MIXER)]
+        rows = [
+            loading.row_of(product, "acme", loading.reference_of(product), True, "")
+            for product in products
+        ]
+        await started.parts.store.database.write("load", partial(loading.save, rows=rows))
+        yield started
+
+
+def workbook(*rows: list[Any], change: Callable[[Any], None] | None = None) -> bytes:
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    if change is not None:
+        change(book)
+    stream = io.BytesIO()
+    book.save(stream)
+    return stream.getvalue()
+
+
+def hide_another(book: Any) -> None:
+    hidden = book.create_sheet("old", 0)
+    hidden.append(["nothing", "of", "this"])
+    hidden.sheet_state = "hidden"
+
+
+def merge(book: Any) -> None:
+    book.active.merge_cells("C2:C3")
+
+
+def second_table(book: Any) -> None:
+    book.active.append([])
+    for row in (HEADER, MIX):
+        book.active.append(row)
+
+
+def dates_of_1904(book: Any) -> None:
+    book.epoch = CALENDAR_MAC_1904
+    book.active["B2"] = datetime.date(2020, 5, 17)
+
+
+FOUND = ("Found", None)
+LISTS: dict[str, tuple[bytes, list[tuple[str | None, str | None]]]] = {
+    "header missing": (
+        b"television,Sony,KD55X80K,1\nmixer,KitchenAid,KSM,2\nvase,Ikea,V,1\n",
+        [(None, "names no product")] * 3,
+    ),
+    "header twice": (workbook(HEADER, TV, HEADER, MIX), [FOUND, (None, "repeats"), FOUND]),
+    "two tables": (workbook(HEADER, TV, change=second_table), [FOUND, (None, "repeats"), FOUND]),
+    "hidden sheet": (workbook(HEADER, TV, change=hide_another), [FOUND]),
+    "merged cells": (workbook(HEADER, TV, MIX, change=merge), [FOUND, FOUND]),
+    "dates of 1904": (workbook(HEADER, TV, change=dates_of_1904), [FOUND]),
+    "formula": (workbook(HEADER, [*TV[:5], "=1+1", None]), [FOUND]),
+    "number in exponents": (
+        workbook(HEADER, [1, "mixer", None, None, "8.83049E+11", 1, None]),
+        [("Manual Review", "last digits are lost")],
+    ),
+    "negative price": (workbook(HEADER, [*TV[:6], -5]), [("Found", "-5 is negative")]),
+    "absurd price": (workbook(HEADER, [*TV[:6], 10**12]), [("Found", "is absurd")]),
+}
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_bad_lists_end_with_every_row_explained(server: ApiServer) -> None:
+    ada = await server.person("ada")
+    for name, (content, expected) in LISTS.items():
+        file = "list.csv" if name == "header missing" else "list.xlsx"
+        sent = {"file": (file, content)}
+        made = await ada.post("/api/jobs", files=sent, data={"pipeline": "catalog"})
+        assert made.status_code == 202, (name, made.text)
+        job = await ended(server, ada, made.json()["id"])
+        assert job["jobType"] == "CSV"
+        items = (await ada.get(f"/api/jobs/{job['id']}/items")).json()["items"]
+        found = [(item["row"].get("Status"), _reason(item)) for item in items]
+        for (status, reason), (wanted, part) in zip(found, expected, strict=bool(expected)):
+            assert status == wanted, (name, found)
+            assert (part or "") in reason, (name, found)
+        assert all(reason for _, reason in found), (name, found)
+        if name == "header missing":
+            assert "not a header" in " ".join(job["readAs"]), job["readAs"]
+
+
+def _reason(item: dict[str, Any]) -> str:
+    return f"{item['row'].get('Reason') or ''} {item['errorMessage'] or ''}".strip()

@@ -1,0 +1,116 @@
+"""Bad input through the door: one run over sources that are each wrong in another way. Every one of
+them fails for itself and says why; the sound one beside them is read."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from holdfast.model import StreamState
+from holdfast.store import Store
+from tests.pipelines.regulations.desk import OPEN_GATES, Desk
+from tests.pipelines.regulations.world import GAZETTE, RegulatoryWorld, markup
+from tests.world import Answer, text_answer
+
+SITEMAP = """
+[[source]]
+slug = "{slug}"
+name = "{slug}"
+hosts = ["{host}"]
+verified = 2026-01-11
+mode = "sitemap"
+include = ['/clanci/']
+[source.sitemap]
+url = "http://{host}/bad/{slug}.xml"
+"""
+LISTING = """
+[[source]]
+slug = "{slug}"
+name = "{slug}"
+hosts = ["{host}"]
+verified = 2026-01-11
+mode = "pagination"
+include = ['/clanci/']
+[source.pagination]
+url = "http://{host}/bad/{slug}"
+parameter = "page"
+links = "{links}"
+stop = ["empty"]
+max_pages = 5
+"""
+LAUGHS = (
+    '<?xml version="1.0"?><!DOCTYPE lolz [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;">]>'
+    "<urlset><url><loc>&b;</loc></url></urlset>"
+)
+ACT = f"http://{GAZETTE}/clanci/sluzbeni/1991_02_1_1.html"
+SITEMAPS = {
+    "page": (b"<!DOCTYPE html><html><body>maintenance</body></html>", "HTML"),
+    "truncated": (gzip.compress(markup("urlset", "url", [ACT]))[:-12], "TRUNCATED_GZIP"),
+    "laughs": (LAUGHS.encode(), "DECLARES_ENTITIES"),
+    "bomb": (gzip.compress(markup("urlset", "url", [])[:-9] + b" " * (53 << 20), 1), "TOO_LARGE"),
+    "empty": (b"", "EMPTY"),
+}
+ELSEWHERE = [
+    "http://127.0.0.1/clanci/1",
+    "http://10.0.0.7/clanci/1",
+    "file:///etc/passwd",
+    "http://other.example.hr/clanci/1",
+    "http://[::1/clanci/1",
+    "",
+]
+LINK = f'<html><body><a href="{ACT}">x</a></body></html>'
+
+
+def sources() -> str:
+    names = [*SITEMAPS, "elsewhere"]
+    sitemaps = "".join(SITEMAP.format(slug=slug, host=GAZETTE) + OPEN_GATES for slug in names)
+    listings = "".join(
+        LISTING.format(slug=slug, host=GAZETTE, links=links) + OPEN_GATES
+        for slug, links in (("endless", "a"), ("nothing", "a.no-such-class"))
+    )
+    return sitemaps + listings
+
+
+@pytest.fixture
+async def bad_desk(store: Store, world: RegulatoryWorld, tmp_path: Path) -> Desk:
+    for slug, (body, _) in SITEMAPS.items():
+        world.replaced[f"/bad/{slug}.xml"] = Answer(200, body, {"Content-Type": "text/xml"})
+    world.replaced["/bad/elsewhere.xml"] = Answer(
+        200, markup("urlset", "url", [ACT, *ELSEWHERE]), {"Content-Type": "text/xml"}
+    )
+    world.replaced["/bad/endless"] = text_answer(LINK, 200, "text/html")
+    world.replaced["/bad/nothing"] = text_answer(LINK, 200, "text/html")
+    made = Desk(store, world, tmp_path, sources=sources())
+    await made.switch(True)
+    return made
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_every_bad_source_fails_for_itself_and_says_why(bad_desk: Desk) -> None:
+    (sitemaps,) = await bad_desk.order(",".join([*SITEMAPS, "elsewhere"]), concurrency=8)
+    (listings,) = await bad_desk.order("endless,nothing", concurrency=8)
+    await bad_desk.work()
+    streams = {
+        stream.source: stream
+        for job_id in (sitemaps, listings)
+        for stream in await bad_desk.store.streams.of_job(job_id)
+    }
+    failed = {slug: stream.error for slug, stream in streams.items() if stream.error is not None}
+    assert failed.keys() == {*SITEMAPS, "endless", "nothing"}
+    for slug, (_, fault) in SITEMAPS.items():
+        assert fault in (failed[slug] or ""), slug
+    assert "the listing is endless" in (failed["endless"] or "")
+    assert "has the site's layout changed" in (failed["nothing"] or "")
+    assert streams["elsewhere"].state == StreamState.COMPLETE
+    counts = await bad_desk.counts(sitemaps)
+    refused = {reason: n for reason, n in counts.items() if reason.startswith("refused.")}
+    assert refused == {
+        "refused.MISSING": 1,
+        "refused.NOT_HTTP": 2,
+        "refused.OFF_HOST": 1,
+        "refused.PRIVATE_ADDRESS": 2,
+    }
+    # Also what came before the fault: the listing's first page, the beginning of the gzip file.
+    assert [url for url, *_ in await bad_desk.captures()] == [ACT] * 3
