@@ -182,6 +182,7 @@ USES = {
     "pipelines.regulations.dates._NUMERIC": use(
         "search", *DIGITS, "1 ", ("1", " "), ("1.", " "), ("1.1.", " "), "1.", "1 . ", "1.1.11111"
     ),
+    "pipelines.regulations.nesting._TAG": use("findall", "<", "</", "<a", "<" + "a" * 30),
     "pipelines.regulations.dates._WORDED": use(
         "findall", *DIGITS, "1 ", ("1", " "), ("1 ", "a"), ("1 a", " "), "1 a ", "1. a 20201"
     ),
