@@ -294,6 +294,9 @@ class Pipeline:
     slice_pages: int | None = None  # maximum number of pages in one slice of discovery
     follows: bool = False  # its sources never end: no error makes it give one up
     standing: bool = False  # workers open its standing job, which accepts records at any time
+    #: Its records refer to rows that its own consumers wrote, so only they add records: nobody
+    #: starts a job of it, and nobody else adds to one.
+    fed_by_consumers: bool = False
 
     def __init__(self) -> None:
         self.file: str | None = None  # the file it was loaded from

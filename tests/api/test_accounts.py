@@ -173,6 +173,18 @@ async def test_second_factor_is_asked_for_and_each_code_is_good_once(server: Api
     assert len(kept) == 9 and recovery not in str(kept)
 
 
+async def test_codes_guessed_all_at_once_are_counted(server: ApiServer) -> None:
+    """With a link, which is not used up by a wrong code."""
+    await _enrolled(server, "root")
+    link = await server.parts.accounts.make_link("root", "tester")
+    bodies = [{"token": link, "code": f"{number:06}"} for number in range(40)]
+    replies = await asyncio.gather(
+        *(server.anybody().post("/api/session/link", json=body) for body in bodies)
+    )
+    tried = [reply for reply in replies if reply.status_code == 401]
+    assert 1 <= len(tried) <= 10 and {reply.status_code for reply in replies} == {401, 429}
+
+
 async def test_link_asks_for_the_code_too_and_is_not_used_up_by_a_wrong_one(
     server: ApiServer,
 ) -> None:

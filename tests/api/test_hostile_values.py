@@ -217,3 +217,7 @@ async def test_odd_stored_values_break_no_page(server: ApiServer) -> None:
         assert statuses == [200] * len(paths), (change, statuses)
     shown = (await root.get(f"/api/jobs/{job_id}")).json()
     assert shown["state"] == "FAILED" and "LATER" in shown["error"]
+    for action in ("pause", "resume", "cancel", "reprocess", "skip", "kickoff"):
+        reply = await root.post(f"/api/jobs/{job_id}/{action}", json={})
+        assert reply.status_code < 500, (action, reply.text)
+    assert (await root.delete(f"/api/jobs/{job_id}")).status_code == 409

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -136,6 +137,64 @@ async def test_link_to_elsewhere_is_not_followed(
     assert "HOLDFAST_FILE_ROOTS" in (await scan(admin))["error"]
     await watch(admin, str(incoming))
     assert (await scan(admin))["taken"] == []
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("name", ["done", "failed"])
+async def test_nothing_is_written_through_a_link(
+    server: ApiServer, incoming: Path, tmp_path: Path, name: str
+) -> None:
+    """Whoever may write to the folder would choose what is written where."""
+    admin = await server.person("ada", "admin")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (incoming / name).symlink_to(elsewhere)
+    file = incoming / "rows"
+    file.write_bytes(ROWS if name == "done" else b"%PDF-1.7 rest")
+    await watch(admin, str(incoming))
+    assert f"cannot be moved to {name}" in (await scan(admin))["error"]
+    assert list(elsewhere.iterdir()) == [] and file.exists()
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_reason_replaces_no_file_behind_a_link(server: ApiServer, incoming: Path) -> None:
+    admin = await server.person("ada", "admin")
+    (incoming / "failed").mkdir()
+    precious = incoming / ".precious"
+    precious.write_text("precious")
+    (incoming / "failed" / "rows.reason.txt").symlink_to(precious)
+    (incoming / "rows").write_bytes(b"%PDF-1.7 rest")
+    await watch(admin, str(incoming))
+    await scan(admin)
+    assert (incoming / "failed" / "rows").exists() and precious.read_text() == "precious"
+
+
+async def test_name_that_is_not_utf_8_keeps_no_other_file_waiting(
+    server: ApiServer, incoming: Path
+) -> None:
+    admin = await server.person("ada", "admin")
+    for name, rows in ((b"a\xff.csv", b"title\noak\n"), (b"b.csv", b"title\nelm\n")):
+        Path(os.fsdecode(os.fsencode(incoming) + b"/" + name)).write_bytes(rows)
+    await watch(admin, str(incoming))
+    report = await scan(admin)
+    files = (await admin.get("/api/ingestion/in/files")).json()["files"]
+    assert {file["state"] for file in files} == {"TAKEN"} and report["error"] is None
+    assert sorted(file["name"] for file in files) == ["a\\udcff.csv", "b.csv"]
+
+
+async def test_addresses_that_cannot_be_right_are_refused(server: ApiServer) -> None:
+    admin = await server.person("ada", "admin")
+    for kind, address in (
+        ("ftp", "ftp://[x"),
+        ("ftp", "ftp://host:99999/"),
+        ("ftp", "https://host/"),
+        ("folder", "/srv/\0"),
+        ("folder", "srv"),
+        ("s3", "/key"),
+    ):
+        body = {"kind": kind, "address": address, "pipeline": "lengths"}
+        reply = await admin.put("/api/ingestion/in", json=body)
+        assert reply.status_code == 422, (address, reply.text)
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

@@ -212,6 +212,16 @@ for unit in ("\\u0301\\u0316", "a\\u0301\\u0316", "e\\u0301 ", "\\u1100\\u1161")
     assert normalised(text) and text_hash(text)
 assert normalised("e\\u0301 " * 1_000) == ("\\u00e9 " * 1_000).strip()
 """,
+    "nesting of a listing page": """
+from holdfast.pipelines.regulations.nesting import is_too_nested
+assert is_too_nested("<div>" * 200_000) and is_too_nested("<ul><li>" * 5_000)
+assert is_too_nested("".join(f"<b x={i}>" for i in range(900)) + "<p>" * 10_000)
+assert is_too_nested("<div></span>" * 2_000)
+assert not is_too_nested("<p>x<br><li><td>" * 60_000)
+assert not is_too_nested("<ul><li><a href=x>y</a></ul>" * 30_000)
+for unit in ("<", "</", "<a", "</a>", "<A ", "< a", "<!--"):
+    is_too_nested(unit * (1_000_000 // len(unit)))
+""",
     "dates of a page": """
 from holdfast.pipelines.regulations.dates import read_date
 for unit in ("1", "1 ", "1.", " ", "a ", "2020-", "1. a ", "(", ",", ":", "a\\u0301"):

@@ -9,6 +9,7 @@ import pytest
 from holdfast.model import ItemStatus, StreamState
 from holdfast.pipeline import Dedupe
 from holdfast.store import Store, StreamLease
+from holdfast.store.storable import storable_key
 from tests.store.checks import (
     claim_one,
     execute,
@@ -67,6 +68,12 @@ async def test_key_of_another_scope_is_unknown(store: Store) -> None:
     await ingest(store, stream, keyed("a"), PLAIN)
     taken = await ingest(store, stream, keyed("a"), Dedupe("market"))
     assert taken.accepted == 1
+
+
+def test_keys_that_have_to_be_escaped_are_no_other_keys() -> None:
+    """The text of an escape is a key of its own."""
+    keys = ("a\0", r"a\x00", "a\n", r"a\n", "a", "a" * 600, "a" * 601)
+    assert len({storable_key(key) for key in keys}) == len(keys)
 
 
 async def test_odd_keys_are_kept_apart(store: Store) -> None:

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path, Query
 from pydantic import Field
 
 from holdfast.api.identity import Admin, Operator, PartsOf, Someone
-from holdfast.api.shapes import Name, Shape
+from holdfast.api.shapes import Name, Shape, Text
 from holdfast.console.adapter_scans import scan_named
 from holdfast.console.adapters import Adapter, AdapterKind, FileState, NewAdapter
 from holdfast.options import checked_options
@@ -40,13 +40,13 @@ class AdapterList(Shape):
 
 class AdapterBody(Shape):
     kind: AdapterKind
-    address: Annotated[str, Field(max_length=1000)] = Field(
+    address: Annotated[Text, Field(max_length=1000)] = Field(
         examples=["/srv/incoming", "ftps://user@host/folder", "bucket/prefix"]
     )
     pipeline: Name = Field(examples=["prices"])
     owner: Name | None = Field(default=None, description="Owner of its jobs. Default: you.")
     options: dict[str, Any] = Field(default_factory=dict, description="Of its jobs.")
-    marker: Annotated[str, Field(max_length=50)] = Field(
+    marker: Annotated[Text, Field(max_length=50)] = Field(
         default="", description="A file is whole once another with this suffix is there."
     )
     settle_seconds: float = Field(default=5.0, ge=0, le=86_400)

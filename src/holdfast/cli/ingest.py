@@ -21,7 +21,7 @@ from holdfast.cli.pipelines import load_all, load_pipeline
 from holdfast.console import open_console
 from holdfast.console.adapter_scans import ScanReport, scan_named
 from holdfast.console.adapters import AdapterKind, NewAdapter
-from holdfast.engine.control import refuse_planning
+from holdfast.engine.control import refuse_by_hand
 from holdfast.options import checked_options
 
 NAME = typer.Argument(..., metavar="NAME", help="Name of the adapter.")
@@ -65,7 +65,7 @@ def add(
     """
     settings = settings_from_environment()
     recipe = load_pipeline(pipeline, settings)
-    refuse_planning(recipe)
+    refuse_by_hand(recipe)
     kind, place = _kind_of(address)
     options = checked_options(recipe.name, recipe.options, parse_options(option))
     new = NewAdapter(

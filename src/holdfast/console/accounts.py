@@ -133,15 +133,22 @@ class Accounts:
                 "Enter the six digits from your app, or a recovery code.",
                 log_in=True,
             )
-        subjects = _subjects(name, ip)
-        await self._refuse_blocked(subjects)
-        if not await self._second_factors.accept(name, code[:_LONGEST_CODE]):
-            await self._people.fail_login(subjects, name, ip, "code")
+        async with self._checks:  # as for passwords: each failure counts before the next attempt
+            fits = await self._tried_code(name, ip, code[:_LONGEST_CODE])
+        if not fits:
             raise NotAllowed(
                 "the code is wrong or was already used",
                 "Wait for the next one, or use a recovery code.",
                 log_in=True,
             )
+
+    async def _tried_code(self, name: str, ip: str | None, code: str) -> bool:
+        subjects = _subjects(name, ip)
+        await self._refuse_blocked(subjects)
+        if await self._second_factors.accept(name, code):
+            return True
+        await self._people.fail_login(subjects, name, ip, "code")
+        return False
 
     async def _refuse_blocked(self, subjects: list[str]) -> None:
         seconds = await self._people.login_blocked(subjects)

@@ -11,7 +11,7 @@ from holdfast.console import Console
 from holdfast.console.adapters import Adapter, FileState, KnownFile
 from holdfast.console.feature_flags import Flag
 from holdfast.console.file_imports import Received
-from holdfast.console.images import IMAGE_LIST
+from holdfast.console.images import IMAGE_LIST, job_name
 from holdfast.console.new_jobs import NewJobs
 from holdfast.engine.control import Control, NewUpload, Origin
 from holdfast.errors import (
@@ -110,7 +110,7 @@ class _Scan:
 
     async def _handle(self, place: Place, file: Arrived, is_marked: bool) -> None:
         adapters = self.scans.console.adapters
-        known = await adapters.see_file(self.adapter, file.identity, file.name, file.size)
+        known = await adapters.see_file(self.adapter, file.identity, file.shown, file.size)
         if known.state in (FileState.WAITING, FileState.STORED):
             if not self._is_whole(known, is_marked):
                 self.report.waiting += 1
@@ -155,7 +155,7 @@ class _Scan:
             path = folder / "file"
             written = await place.fetch(file, path, library.access.max_bytes)
             known.sha256 = written.sha256
-            received = Received(file.name, path, written.size, written.sha256)
+            received = Received(file.shown, path, written.size, written.sha256)
             stored, _ = await library.store(received, {}, self.adapter.owner, kind=_IMPORT)
         known.file_id, known.state = stored.id, FileState.STORED
         await self._note(known)
@@ -173,7 +173,7 @@ class _Scan:
             raise PlaceTrouble("a file that was taken is gone from the file store") from None
         upload = NewUpload(
             pipeline=pipeline,
-            name=file.name,
+            name=job_name(file),
             reference=file.key,
             key=file.sha256,
             table=await library.plan(file, pipeline.inputs, {}, {}),

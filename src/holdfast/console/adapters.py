@@ -229,8 +229,12 @@ def check_adapter(new: NewAdapter) -> None:
 
 
 def _check_server(address: str) -> None:
-    parts = urlsplit(address)
-    if parts.scheme not in _SCHEMES or not parts.hostname:
+    try:
+        parts = urlsplit(address)
+        usable = parts.scheme in _SCHEMES and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # an address or a port that cannot be one
+        usable = False
+    if not usable:
         raise UserError(f"{address!r} is not an FTP address", "E.g. ftps://user@host/folder")
     if parts.password:
         raise UserError(

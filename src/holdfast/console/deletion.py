@@ -70,8 +70,11 @@ class DeletionRows:
 
     @verb
     async def delete_user(self, tx: Transaction, name: str, actor: str) -> None:
-        """The account and all that lets somebody in. Audit entries keep the name."""
-        for query in _OF_USER:
+        """The account and all that lets somebody in, and what extensions keep for the person: their
+        queries PIPELINE_delete_user and those that begin with it and a `_`, in alphabetical order.
+        Audit entries keep the name."""
+        own = sorted(query for query in self._database.driver.queries if "_delete_user" in query)
+        for query in (*own, *_OF_USER):
             await tx.run(query, {"name": name})
         await add_audit(tx, actor, "user.deleted", None, name)
 

@@ -13,7 +13,7 @@ from holdfast.console import Console
 from holdfast.console.feature_flags import FeatureFlags, Flag
 from holdfast.console.file_library import FileLibrary
 from holdfast.console.files import StoredFile
-from holdfast.console.images import IMAGE_LIST, image_row, is_archive, is_image
+from holdfast.console.images import IMAGE_LIST, image_row, is_archive, is_image, job_name
 from holdfast.console.person import Person
 from holdfast.engine.control import (
     NO_CAPS,
@@ -22,7 +22,7 @@ from holdfast.engine.control import (
     NewUpload,
     Origin,
     options_of,
-    refuse_planning,
+    refuse_by_hand,
 )
 from holdfast.engine.dry_run import dry_run
 from holdfast.engine.pace.backpressure import Backpressure
@@ -72,8 +72,13 @@ class NewJobs:
 
     @property
     def startable(self) -> list[Pipeline]:
-        """Those that a person can start a job of; the others plan their jobs themselves."""
-        return [pipeline for pipeline in self.pipelines.values() if not pipeline.plans]
+        """Those that a person can start a job of. The others plan their jobs themselves, or take
+        records from queues."""
+        return [
+            pipeline
+            for pipeline in self.pipelines.values()
+            if not pipeline.plans and not pipeline.fed_by_consumers
+        ]
 
     async def require_capacity(self, person: Person | None) -> None:
         """The one place where new work is refused: while too much is waiting, or if the person
@@ -105,7 +110,7 @@ class NewJobs:
             )
         upload = NewUpload(
             pipeline=pipeline,
-            name=file.name,
+            name=job_name(file),
             reference=file.key,
             key=file.sha256,
             table=await self._plan(file, pipeline, request),
@@ -152,7 +157,7 @@ class NewJobs:
 
     def startable_pipeline(self, name: str) -> Pipeline:
         pipeline = self.pipeline(name)
-        refuse_planning(pipeline)
+        refuse_by_hand(pipeline)
         return pipeline
 
     async def _input_file(self, request: JobRequest, person: Person) -> StoredFile | None:

@@ -18,6 +18,9 @@ from holdfast.store import Store
 from holdfast.store.enqueue import Addition, Enqueued, field_key, new_item
 from holdfast.store.idempotency import RequestKey
 
+#: An option of standing jobs to which only consumers of the pipeline add records.
+FED_BY_CONSUMERS = "_fed_by_consumers"
+
 
 @dataclass(frozen=True, slots=True)
 class Records:
@@ -59,6 +62,11 @@ class Adding:
             raise UnfitState(
                 f"job {job.id} {state} and accepts no records",
                 f"Open a standing job: holdfast open {job.pipeline}",
+            )
+        if job.options.get(FED_BY_CONSUMERS):
+            raise UnfitState(
+                f"job {job.id} accepts records only from the queues that {job.pipeline} reads",
+                "Publish a message to one of them.",
             )
         _check_time(records.run_at)
         key = self._key(job, records)

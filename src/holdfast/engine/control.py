@@ -8,6 +8,7 @@ from datetime import datetime
 from itertools import chain
 from typing import Any, TypeVar
 
+from holdfast.engine.adding import FED_BY_CONSUMERS
 from holdfast.engine.planning import PipelinePlanner
 from holdfast.errors import (
     HoldfastError,
@@ -95,7 +96,7 @@ class Control:
     async def upload_job(self, upload: NewUpload) -> NewJob:
         """The job over a file's rows, to be made in a transaction of the caller's."""
         pipeline, origin = upload.pipeline, upload.origin
-        refuse_planning(pipeline)
+        refuse_by_hand(pipeline)
         options = options_of(pipeline, upload.options)
         await self.prepare(pipeline)
         own: dict[str, Any] = {"_table": dict(upload.table), "_file": pipeline.file}
@@ -145,7 +146,7 @@ class Control:
         origin: Origin = _NOT_OVER_HTTP,
     ) -> NewJob:
         """A discovery job, ready to be created."""
-        refuse_planning(pipeline)
+        refuse_by_hand(pipeline)
         if not pipeline.discovers:
             raise UserError(
                 f"the pipeline {pipeline.name} has no `discover`",
@@ -181,6 +182,7 @@ class Control:
         self, pipeline: Pipeline, options: Mapping[str, Any], origin: Origin = _NOT_OVER_HTTP
     ) -> tuple[int, bool]:
         """The standing job of the pipeline and owner, and whether it was made now."""
+        refuse_consumed(pipeline)
         await self.prepare(pipeline)
         new = replace(self.standing_job(pipeline, options), ip=origin.ip)
         with span("job.open", pipeline=new.pipeline) as trace:
@@ -201,7 +203,12 @@ class Control:
             owner_id=self._owner,
             lane=Lane.EVENT if pipeline.lane is Lane.UPLOAD else pipeline.lane,
             columns=pipeline.columns,
-            options={**options, "_file": pipeline.file, **_dedupe_option(pipeline)},
+            options={
+                **options,
+                "_file": pipeline.file,
+                **_dedupe_option(pipeline),
+                **({FED_BY_CONSUMERS: True} if pipeline.fed_by_consumers else {}),
+            },
             enabled_by=pipeline.enabled_by,
             standing=True,
         )
@@ -405,12 +412,27 @@ class Control:
             raise UnfitState(str(error), "`holdfast show JOB` shows its state.") from error
 
 
+def refuse_by_hand(pipeline: Pipeline) -> None:
+    """Below every door through which people and programs start jobs."""
+    refuse_planning(pipeline)
+    refuse_consumed(pipeline)
+
+
 def refuse_planning(pipeline: Pipeline) -> None:
-    """Below every door: what a job of such a pipeline may be given, only its plan decides."""
+    """What a job of such a pipeline may be given, only its plan decides."""
     if pipeline.plans:
         raise UserError(
             f"jobs of the pipeline {pipeline.name} are started by its plan only",
             "Use its own pages and routes, a schedule, or `holdfast run`.",
+        )
+
+
+def refuse_consumed(pipeline: Pipeline) -> None:
+    """Records of others could name rows that belong to somebody else."""
+    if pipeline.fed_by_consumers:
+        raise UserError(
+            f"the pipeline {pipeline.name} takes records only from the queues that it reads",
+            "Publish a message to one of them.",
         )
 
 

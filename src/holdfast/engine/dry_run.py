@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from holdfast.engine.control import refuse_planning
+from holdfast.engine.control import refuse_by_hand
 from holdfast.engine.worker import Worker
 from holdfast.errors import SwitchedOff
 from holdfast.model import Job, Outcome
@@ -18,7 +18,7 @@ _LOOK_SECONDS = 0.5
 async def dry_run(
     store: Store, worker: Worker, pipeline: Pipeline, job: Job, texts: Sequence[str]
 ) -> list[Outcome]:
-    refuse_planning(pipeline)
+    refuse_by_hand(pipeline)
     scopes = _scopes(pipeline, job)
     await require_no_switch(store, scopes)
     subject, detail = pipeline.name, {"rows": len(texts)}

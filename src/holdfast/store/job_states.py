@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.errors import NotThere
+from holdfast.errors import NotThere, UnfitState
 from holdfast.model import JobState, next_job_state
 from holdfast.store.audit import add_audit
 from holdfast.store.driver import Transaction
@@ -15,7 +15,13 @@ async def locked_state(tx: Transaction, job_id: int) -> JobState:
     rows = await tx.fetch("job_state", {"job_id": job_id})
     if not rows:
         raise NotThere(f"there is no job {job_id}", "`holdfast jobs` lists the jobs.")
-    return JobState(rows[0]["state"])
+    try:
+        return JobState(rows[0]["state"])
+    except ValueError:
+        raise UnfitState(
+            f"job {job_id} is in the state {rows[0]['state']}, which this version does not know",
+            "Use the version of Holdfast that wrote it.",
+        ) from None
 
 
 async def require(tx: Transaction, job_id: int, verb: str) -> None:

@@ -18,8 +18,9 @@ def storable_key(key: str | None) -> str | None:
     indexes do not take values of more than 2,700 bytes."""
     if key is None:
         return None
-    if "\0" in key or not key.isprintable():
-        key = key.encode("unicode_escape").decode()
-    if len(key) <= _LONGEST_KEY:
+    if key.isprintable() and len(key) <= _LONGEST_KEY:
         return key
-    return f"{key[:_KEPT]}…{hashlib.sha256(key.encode()).hexdigest()}"
+    shown = key if key.isprintable() else key.encode("unicode_escape").decode()
+    # The digest is of the key itself: another key may be written like the escapes of this one.
+    digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{shown[:_KEPT]}…{digest}"

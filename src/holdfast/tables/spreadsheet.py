@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import signal
 import struct
 import subprocess
@@ -17,6 +16,7 @@ from typing import IO, Any
 
 import orjson
 
+from holdfast.child_environment import child_environment
 from holdfast.errors import InputError
 from holdfast.tables import spreadsheet_child
 from holdfast.tables.layout import SAMPLE_ROWS, Layout, find_layout, header_note
@@ -24,14 +24,6 @@ from holdfast.tables.records import NO_ROWS, RowEncoder, name_columns, numbered_
 from holdfast.tables.spreadsheet_child import SAVE_AS_CSV
 from holdfast.tables.types import NO_HEADER, Detected, Progress, TableOptions
 
-#: All that the child gets of the environment: where Python and its modules are, and how names of
-#: files are encoded. The rest holds passwords and keys.
-_ENVIRONMENT = frozenset(
-    {
-        *("PATH", "PYTHONPATH", "PYTHONHOME", "PYTHONUTF8", "LD_LIBRARY_PATH"),
-        *("LANG", "LC_ALL", "LC_CTYPE", "TMPDIR"),
-    }
-)
 _DETAIL_CHARACTERS = 300
 
 
@@ -150,7 +142,7 @@ class Child:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=self._complaints,
-            env=_child_environment(),
+            env=child_environment(RUST_BACKTRACE="0"),
             # Ctrl-C is for this process to act on; it would kill the child first.
             start_new_session=True,
         )
@@ -217,11 +209,6 @@ class Child:
             f" ({last_line[:_DETAIL_CHARACTERS]}).",
             SAVE_AS_CSV,
         )
-
-
-def _child_environment() -> dict[str, str]:
-    inherited = {name: value for name, value in os.environ.items() if name in _ENVIRONMENT}
-    return {**inherited, "RUST_BACKTRACE": "0"}
 
 
 def _stop(process: subprocess.Popen[bytes], complaints: IO[bytes]) -> None:

@@ -196,6 +196,8 @@ async def test_query_by_property_alone_is_answered() -> None:
         ('{"q0": {"query": "x", "properties": [{"pid": "P1"}]}}', 400, "needs `pid` and `v`"),
         ('{"q0": {"query": "x", "properties": [{"pid": "P1", "v": {}}]}}', 400, "neither a text"),
         (json.dumps({f"q{n}": {"query": "x"} for n in range(1000)}), 413, "1,000 queries"),
+        (json.dumps({"q0": {"properties": [{"pid": "P1", "v": ["x"] * 501}]}}), 413, "501 values"),
+        (json.dumps({"q0": {"query": "x", "type": ["Q5"] * 101}}), 400, "more than 100 ids"),
     ],
 )
 def test_bad_requests_are_refused_with_a_reason(text: str, status: int, complaint: str) -> None:
@@ -203,6 +205,13 @@ def test_bad_requests_are_refused_with_a_reason(text: str, status: int, complain
         read_queries(text, 50)
     assert raised.value.status == status
     assert complaint in raised.value.message
+
+
+def test_nothing_that_a_database_refuses_is_looked_up() -> None:
+    given = [{"pid": "P1\0", "v": [{"id": "Q\0" + "5" * 300}, "a\0"]}]
+    [query] = read_queries(json.dumps({"q0": {"properties": given}}), 50).values()
+    [(pid, values)] = query.properties
+    assert "\0" not in "".join([pid, *values]) and max(map(len, values)) == 200
 
 
 _KEYS = ["query", "type", "type_strict", "limit", "properties", "pid", "v", "id"]

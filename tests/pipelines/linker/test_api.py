@@ -96,6 +96,35 @@ def test_deleted_project_leaves_nothing_but_its_audit(linker: LinkerSite) -> Non
     assert "linker.project_deleted" in audit and "ruling" not in audit
 
 
+def test_nothing_of_a_person_who_is_gone_stays_open(linker: LinkerSite) -> None:
+    ann, root = linker.person("ann"), linker.person("root", "admin")
+    ben = linker.person("ben")
+    own = ann.post("/api/projects", json={"name": "people"}).json()["id"]
+    address = ann.post(f"/api/projects/{own}/tokens", json={}).json()["url"]
+    other = ben.post("/api/projects", json={"name": "places"}).json()["id"]
+    assert ben.put(f"/api/projects/{other}/readers/ann").status_code == 200
+    anybody = linker.anybody()
+    assert anybody.get(address).status_code == 200
+    assert root.patch("/api/users/ann", json={"disabled": True}).status_code < 300
+    assert anybody.get(address).status_code == 401
+    linker.site.run(linker.site.parts.deletions.begin_user("ann", "root"))
+    linker.site.run(linker.site.parts.deletions.delete_user("ann", "root"))
+    again = linker.person("ann")
+    assert again.get("/api/projects").json()["projects"] == []
+    assert anybody.get(address).status_code == 401
+
+
+def test_deleting_a_project_leaves_the_files_of_others(linker: LinkerSite) -> None:
+    """That an admin used for one of its datasets."""
+    ann, ben, root = linker.person("ann"), linker.person("ben"), linker.person("root", "admin")
+    file = ben.post("/api/files", files={"file": ("a.csv", b"name\nx\n")}).json()["id"]
+    project = ann.post("/api/projects", json={"name": "people"}).json()["id"]
+    assert root.post(f"/api/projects/{project}/datasets", json={"fileId": file}).status_code == 201
+    assert ann.delete(f"/api/projects/{project}").status_code == 202
+    linker.eventually(lambda: _rows(linker, ["linker_projects"]) == {"linker_projects": 0})
+    assert ben.get(f"/api/files/{file}").status_code == 200
+
+
 def _rows(linker: LinkerSite, tables: Sequence[str]) -> dict[str, int]:
     async def count() -> dict[str, int]:
         fetch = linker.site.parts.store.database.fetch
@@ -136,7 +165,10 @@ def test_requests_that_cannot_be_right_are_refused(linker: LinkerSite) -> None:
     made = ann.post("/api/projects", json={"name": "people"})
     at = f"/api/projects/{made.json()['id']}"
     assert ann.post("/api/projects", json={"name": "people"}).status_code == 409
-    for body in ({"name": ""}, {"name": "x", "provider": "ftp://x"}, {"name": "x", "lead": -1}):
+    for body in ({"name": ""}, {"name": "x", "provider": "ftp://x"}, {"name": "x", "lead": -1},
+                 {"name": "x", "provider": "http://[x"}, {"name": "x", "language": "e\n"},
+                 {"name": "x", "provider": "http://h:99999/"},
+                 {"name": "x", "provider": "https://me:secret@h.example/"}):  # fmt: skip
         assert ann.post("/api/projects", json=body).status_code in (400, 422), body
     file = ann.post("/api/files", files={"file": ("a.csv", b"x,y\n1,2\n")}).json()
     for mapping in (None, {"name": "z"}, {"name": "x", "dates": {"y": "born"}}, {"nme": "x"}):

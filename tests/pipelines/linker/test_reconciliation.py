@@ -147,6 +147,16 @@ def test_extension_cells_have_their_kinds() -> None:
     ]  # fmt: skip
 
 
+def test_only_as_much_of_an_answer_is_taken_as_can_be_stored() -> None:
+    """Whoever runs the service chose the answer."""
+    text = "x\0" * 1_000_000
+    candidate = {"id": text, "name": text, "description": text, "score": 1}
+    [taken] = parse_results({"q0": {"result": [candidate] * 1_000}}, ["q0"])
+    assert isinstance(taken, list) and len(taken) == 100
+    texts = (taken[0].id, taken[0].name, taken[0].description)
+    assert all(len(text) <= 2_000 and "\0" not in text for text in texts)
+
+
 def test_types_may_be_bare_ids() -> None:
     body = {"q0": {"result": [{"id": "Q1", "name": "x", "score": 1, "type": ["Q5", {"id": "Q6"}]}]}}
     check(RESULTS, body)

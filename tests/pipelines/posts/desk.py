@@ -35,7 +35,7 @@ class Desk:
         flags = {flag.name: ServedFlag(flag) for flag in installed()["posts"].all_flags}
         values = FlagValues(self.store, flags, SystemClock())
         log = structlog.get_logger()
-        tools = ConsumerTools(self.pipeline, values.get, self._fetch, SystemClock(), log)
+        tools = ConsumerTools(self.pipeline, values.get, self._fetch, SystemClock(), log, "ada")
         return consumers(tools)[0]
 
     async def _fetch(self, bucket: str, key: str) -> AsyncIterator[bytes]:

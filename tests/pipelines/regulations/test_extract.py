@@ -8,7 +8,7 @@ from holdfast.errors import ItemError
 from holdfast.pipelines.regulations.canonical import Identity
 from holdfast.pipelines.regulations.content import ContentClass
 from holdfast.pipelines.regulations.dates import period, read_date
-from holdfast.pipelines.regulations.extract import Extract, extract, text_hash
+from holdfast.pipelines.regulations.extract import Extract, extract, normalised, text_hash
 from holdfast.pipelines.regulations.sources_file import shipped_sources
 from tests.pipelines.regulations.documents import act_page, docx, pdf, scanned_pdf
 
@@ -37,6 +37,11 @@ def test_hash_of_the_text_ignores_markup_and_follows_words() -> None:
     assert first.text_hash == again.text_hash
     assert first.text_hash != changed.text_hash
     assert text_hash("a\u00adb  c\n") == text_hash("ab c") != text_hash("abc")
+
+
+def test_nul_of_a_pdf_is_left_out() -> None:
+    """PostgreSQL takes none, and the stored text must have the hash that is stored with it."""
+    assert normalised("Za\0kon") == "Zakon" and text_hash("a\0b") == text_hash("ab")
 
 
 def test_short_page_still_has_its_text() -> None:

@@ -26,7 +26,12 @@ class Arrived:
 
     @property
     def identity(self) -> str:
-        return f"{self.name} {self.size} {self.version}"[:_LONGEST_IDENTITY]
+        return f"{self.shown} {self.size} {self.version}"[:_LONGEST_IDENTITY]
+
+    @property
+    def shown(self) -> str:
+        """The name as databases store it: names of files are any bytes."""
+        return self.name.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode()
 
 
 class PlaceTrouble(HoldfastError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from holdfast.files.contract import BLOCK_BYTES, Meter
@@ -18,6 +19,10 @@ from holdfast.files.places.contract import (
     numbered,
 )
 from holdfast.stored_files import Written
+
+# Not through a link that took the file's place, nor waiting for somebody to write to a pipe.
+_READ_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+_OPEN_FOLDER = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY
 
 
 class FolderPlace:
@@ -37,7 +42,7 @@ class FolderPlace:
         await asyncio.to_thread(self._move, file, DONE)
 
     async def refuse(self, file: Arrived, reason: str) -> None:
-        await asyncio.to_thread(self._refuse, file, reason)
+        await asyncio.to_thread(self._move, file, FAILED, reason)
 
     async def clear(self, name: str) -> None:
         await asyncio.to_thread((self._checked() / name).unlink, missing_ok=True)
@@ -70,8 +75,7 @@ class FolderPlace:
     def _fetch(self, file: Arrived, target: Path, max_bytes: int) -> Written:
         meter = Meter(max_bytes)
         try:
-            # Not through a link that took the file's place.
-            source = os.open(self._checked() / file.name, os.O_RDONLY | os.O_NOFOLLOW)
+            source = os.open(self._checked() / file.name, _READ_FILE)
         except OSError as error:
             raise PlaceTrouble(f"{file.name} cannot be opened: {error.strerror}") from None
         with os.fdopen(source, "rb", buffering=0) as stream, target.open("xb") as copy:
@@ -82,26 +86,50 @@ class FolderPlace:
                 raise PlaceTrouble(f"{file.name} changed while it was read")
         return meter.written(file.name)
 
-    def _move(self, file: Arrived, where: str) -> Path | None:
+    def _move(self, file: Arrived, where: str, reason: str | None = None) -> None:
         folder = self._checked()
-        source, target = folder / file.name, folder / where
+        source = folder / file.name
         try:
             if _arrived(file.name, source.stat(follow_symlinks=False)) != file:
-                return None  # another file has this name now
-            target.mkdir(exist_ok=True)
-            number = 1
-            while (place := target / numbered(file.name, number)).exists():
-                number += 1
-            return source.rename(place)
+                return  # another file has this name now
+            (folder / where).mkdir(exist_ok=True)
+            # People who may write to the folder could put a link in its place, and choose so what
+            # is written where. The descriptor is of the folder itself.
+            target = os.open(folder / where, _OPEN_FOLDER)
+            try:
+                name = _move_into(target, source)
+                if reason is not None:
+                    _write_into(target, name + REASON, f"{reason}\n".encode())
+            finally:
+                os.close(target)
         except FileNotFoundError:
-            return None
+            return
         except OSError as error:
             raise PlaceTrouble(f"{file.name} cannot be moved to {where}: {error}") from None
 
-    def _refuse(self, file: Arrived, reason: str) -> None:
-        moved = self._move(file, FAILED)
-        if moved is not None:
-            moved.with_name(moved.name + REASON).write_text(reason + "\n", encoding="utf-8")
+
+def _move_into(folder: int, source: Path) -> str:
+    number = 1
+    while _is_there(folder, name := numbered(source.name, number)):
+        number += 1
+    os.rename(source, name, dst_dir_fd=folder)
+    return name
+
+
+def _is_there(folder: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _write_into(folder: int, name: str, content: bytes) -> None:
+    """What is there already stays: it may be a link."""
+    with suppress(FileExistsError):
+        file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=folder)
+        with os.fdopen(file, "wb") as stream:
+            stream.write(content)
 
 
 def _arrived(name: str, stat: os.stat_result) -> Arrived:

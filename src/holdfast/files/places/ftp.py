@@ -106,7 +106,7 @@ class FtpPlace:
             if server.folder:
                 ftp.cwd(server.folder)
             yield ftp
-        except (ftplib.Error, OSError, EOFError) as error:
+        except (ftplib.Error, OSError, EOFError, ValueError) as error:
             text = str(error).replace(server.password, "…") if server.password else str(error)
             raise PlaceTrouble(
                 f"{server.host}: {type(error).__name__}: {text or 'the connection broke'}"

@@ -25,6 +25,9 @@ _TYPE_STRICT = ("any", "should", "all")
 _DEFAULT_LIMIT = 5
 _MOST_CANDIDATES = 50
 _SUGGESTIONS = 20
+_VALUES_OF_ONE = 10  # on average, of the queries that a batch may have: each is looked up
+_MOST_TYPES = 100
+_ID_CHARACTERS = 200
 
 
 class BadQueries(UserError):
@@ -134,7 +137,16 @@ def read_queries(text: str, most: int) -> dict[str, IncomingQuery]:
             "Send smaller batches.",
             status=413,
         )
-    return {key: _read_query(key, query) for key, query in batch.items()}
+    queries = {key: _read_query(key, query) for key, query in batch.items()}
+    values = sum(len(texts) for query in queries.values() for _, texts in query.properties)
+    if values > _VALUES_OF_ONE * most:
+        raise BadQueries(
+            f"the batch has {values:,} values of properties, where {_VALUES_OF_ONE * most:,} are"
+            " allowed",
+            "Send smaller batches.",
+            status=413,
+        )
+    return queries
 
 
 def _read_query(key: str, query: Any) -> IncomingQuery:
@@ -167,6 +179,8 @@ def _read_types(shown: str, given: Any) -> tuple[str, ...]:
     types = [given] if isinstance(given, str) else given
     if not isinstance(types, list) or not all(isinstance(type_id, str) for type_id in types):
         raise BadQueries(f"`type` of {shown} must be an id or a list of ids")
+    if len(types) > _MOST_TYPES:
+        raise BadQueries(f"`type` of {shown} has more than {_MOST_TYPES} ids")
     return tuple(type_id for type_id in types if type_id)
 
 
@@ -179,13 +193,13 @@ def _read_properties(shown: str, given: Any) -> tuple[tuple[str, tuple[str, ...]
             raise BadQueries(f"each of `properties` of {shown} needs `pid` and `v`")
         values = pair["v"] if isinstance(pair["v"], list) else [pair["v"]]
         texts = tuple(_value_text(shown, value) for value in values)
-        properties.append((pair["pid"], texts))
+        properties.append((clean(pair["pid"])[:_ID_CHARACTERS], texts))
     return tuple(properties)
 
 
 def _value_text(shown: str, value: Any) -> str:
     if isinstance(value, dict) and isinstance(value.get("id"), str):
-        return str(value["id"])
+        return clean(value["id"])[:_ID_CHARACTERS]
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str | int | float):

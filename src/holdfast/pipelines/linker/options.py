@@ -189,11 +189,20 @@ def _rules(
 def checked_provider(provider: str) -> str:
     if provider == WIKIDATA:
         return provider
-    parts = urlsplit(provider)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
+    try:
+        parts = urlsplit(provider)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # an address or a port that cannot be one
+        usable = False
+    if not usable:
         raise UserError(
             f"{provider[:100]!r} is not a provider",
             "Give `wikidata`, or the http(s) URL of a Reconciliation service.",
+        )
+    if "@" in parts.netloc:
+        raise UserError(
+            "the address of a provider has no name and password",
+            "Everybody who sees the project would see them.",
         )
     return provider
 

@@ -32,7 +32,11 @@ class ProjectRules:
 
     def checked(self) -> ProjectRules:
         checked_provider(self.provider)
-        if not (self.language.isascii() and 0 < len(self.language) <= _LANGUAGE_CHARACTERS):
+        if not (
+            self.language.isascii()
+            and self.language.isprintable()
+            and 0 < len(self.language) <= _LANGUAGE_CHARACTERS
+        ):
             raise UserError(f"{self.language[:50]!r} is not a language", "One is `en`, or `de`.")
         if not 1 <= self.candidates <= 50:
             raise UserError("a project keeps 1 to 50 candidates of an entry")

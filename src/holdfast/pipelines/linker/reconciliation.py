@@ -22,6 +22,8 @@ from holdfast.pipelines.linker.entries import Entry, item_of
 BATCH_SIZE = 10  # OpenRefine's; services that say nothing bear it
 _VERSIONS = ("0.2", "0.1")  # the same queries; a service of 0.1 names no versions
 _IDS_OF_ONE_EXTENSION = 50
+_MOST_CANDIDATES = 100  # that are taken of one answer, more than any query asks for
+_LONGEST_ID, _LONGEST_TEXT = 500, 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,7 @@ def _parse_result(raw: Any, key: str) -> list[ServiceCandidate] | ItemError:
     if not isinstance(result, list):
         return ItemError("INVALID_RESPONSE", f"the service gave no result for {key}")
     try:
-        return [_service_candidate(as_map(raw_candidate)) for raw_candidate in result]
+        return [_service_candidate(as_map(raw)) for raw in result[:_MOST_CANDIDATES]]
     except (KeyError, TypeError, ValueError) as error:
         return ItemError("INVALID_RESPONSE", f"a candidate of {key} is incomplete: {error!r}")
 
@@ -165,14 +167,19 @@ def _service_candidate(raw: Mapping[str, Any]) -> ServiceCandidate:
     types = raw.get("type") or ()
     features = raw.get("features") or ()
     return ServiceCandidate(
-        id=str(raw["id"]),
-        name=str(raw["name"]),
+        id=_text(raw["id"], _LONGEST_ID),
+        name=_text(raw["name"], _LONGEST_TEXT),
         score=float(raw["score"]),
         match=raw.get("match") is True,
-        description=str(raw.get("description") or ""),
+        description=_text(raw.get("description") or "", _LONGEST_TEXT),
         types=tuple(str(as_map(t).get("id", t)) for t in types),
         features={str(f["id"]): f["value"] for f in map(as_map, features) if "value" in f},
     )
+
+
+def _text(value: Any, longest: int) -> str:
+    """Anybody can run a service: what it says must fit into a database and a page."""
+    return str(value)[:longest].replace("\0", "")
 
 
 async def extend(
@@ -207,15 +214,15 @@ def parse_extension(body: Any) -> dict[str, dict[str, list[Value]]]:
 
 def _extended_value(cell: Mapping[str, Any]) -> Value:
     if "id" in cell:
-        name = str(cell.get("name") or "")
-        return Value(Kind.ITEM, str(cell["id"]), names=(name,) if name else ())
+        name = _text(cell.get("name") or "", _LONGEST_TEXT)
+        return Value(Kind.ITEM, _text(cell["id"], _LONGEST_ID), names=(name,) if name else ())
     if "date" in cell:
         return _date_value(str(cell["date"]))
     for kind in ("float", "int"):
         if kind in cell:
             return Value(Kind.QUANTITY, str(cell[kind]))
     if "str" in cell:
-        return Value(Kind.TEXT, str(cell["str"]))
+        return Value(Kind.TEXT, _text(cell["str"], _LONGEST_TEXT))
     return Value(Kind.UNKNOWN)
 
 

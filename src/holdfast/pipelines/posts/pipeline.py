@@ -24,6 +24,7 @@ class Posts(Pipeline):
         "code",
     )  # fmt: skip
     lane = Lane.EVENT
+    fed_by_consumers = True  # a record names its batch, which decides the project
 
     def __init__(
         self,

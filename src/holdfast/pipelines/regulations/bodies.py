@@ -3,6 +3,7 @@ database or, where they are large, in the file store."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,6 +14,7 @@ import zstandard
 from holdfast.stored_files import PipelineFiles
 
 _LEVEL = 6
+_PACKED_AT_ONCE = 128 * 1024
 LARGEST_BODY = 1 << 30
 
 
@@ -62,7 +64,8 @@ def unpack(packed: bytes, sha256: str, size: int) -> bytes:
 async def store(content: bytes, sha256: str, files: PipelineFiles, most_in_database: int) -> Body:
     """A small body is stored with its rows, a large one here, in the file store: under the name of
     its hash, and never over another."""
-    packed = pack(content)
+    is_large = len(content) > _PACKED_AT_ONCE
+    packed = await asyncio.to_thread(pack, content) if is_large else pack(content)
     if len(packed) <= most_in_database:
         return Body(sha256, len(content), len(packed), Place.DATABASE, packed)
     await files.put(file_key(sha256), packed, if_absent=True)
@@ -77,4 +80,4 @@ async def load(row: Any, files: PipelineFiles) -> bytes:
             packed = await files.read(file_key(row["sha256"]), max_bytes=LARGEST_BODY)
         except FileNotFoundError:
             raise DamagedBody("its file is missing") from None
-    return unpack(bytes(packed), row["sha256"], row["size"])
+    return await asyncio.to_thread(unpack, bytes(packed), row["sha256"], row["size"])

@@ -78,8 +78,8 @@ def extract(
 
 
 def normalised(text: str) -> str:
-    """One form of Unicode, no soft hyphens, single spaces."""
-    composed = normal_form("NFC", text.replace("\u00ad", ""))
+    """One form of Unicode, no soft hyphens, single spaces, and no NUL, which PostgreSQL refuses."""
+    composed = normal_form("NFC", text.replace("\u00ad", "").replace("\0", ""))
     return _BLANKS.sub(" ", composed).strip()
 
 

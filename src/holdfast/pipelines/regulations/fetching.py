@@ -19,9 +19,10 @@ from holdfast.pipeline import Context, Done
 from holdfast.pipelines.regulations import bodies
 from holdfast.pipelines.regulations.bodies import Body
 from holdfast.pipelines.regulations.canonical import item_id
-from holdfast.pipelines.regulations.content import check_place, check_words, content_class
 from holdfast.pipelines.regulations.dates import DateRange, Fit
-from holdfast.pipelines.regulations.extract import Extract, extract
+from holdfast.pipelines.regulations.extract import Extract
+from holdfast.pipelines.regulations.nesting import is_too_nested
+from holdfast.pipelines.regulations.reading import PAGES, FetchedPage, read_page
 from holdfast.pipelines.regulations.sources import Source
 
 COLUMNS = (
@@ -111,12 +112,14 @@ class Fetcher:
         self, key: str, row: Json, known: Any, reply: Any, captured_at: datetime, ctx: Context
     ) -> Capture:
         url, content = row["url"], reply.content
-        if len(content) <= _READ_AT_ONCE and reply.content_type == "text/html":
-            extracted = self._read(url, reply)
-        else:
-            extracted = await asyncio.to_thread(self._read, url, reply)
+        _require_host(url, reply.url, self._source)
+        page = FetchedPage(url, reply.url, content, reply.content_type, _charset(reply))
+        if _is_plain(page):
+            extracted, sha256 = read_page(page, self._source), _sha256(content)
+        else:  # waits for the process that reads pages
+            extracted = await asyncio.to_thread(PAGES.read, page, self._source)
+            sha256 = await asyncio.to_thread(_sha256, content)
         self._require_wanted(extracted)
-        sha256 = hashlib.sha256(content).hexdigest()
         body = await bodies.store(content, sha256, ctx.files, self._most_in_database)
         reason = await _reason(key, known, sha256, extracted.text_hash, ctx)
         return Capture(
@@ -137,20 +140,23 @@ class Fetcher:
             extract=extracted,
         )
 
-    def _read(self, url: str, reply: Any) -> Extract:
-        """Everything about the body that costs time: runs in a thread, if it is large."""
-        source = self._source
-        kind = content_class(reply.content, reply.content_type)
-        _require_host(url, reply.url, source)
-        check_place(url, reply.url, kind, source.missing)
-        extracted = extract(reply.content, kind, url, source, _charset(reply))
-        check_words(extracted.title, extracted.text or "", source.missing)
-        return extracted
-
     def _require_wanted(self, extracted: Extract) -> None:
         """A URL may name only the month; the page says the day."""
         if self._wanted.fit(extracted.published) is Fit.OUTSIDE:
             raise Skip(f"published {extracted.published}, outside of the range of the run")
+
+
+def _is_plain(page: FetchedPage) -> bool:
+    """A small page that every parser reads at once."""
+    return (
+        len(page.content) <= _READ_AT_ONCE
+        and page.content_type == "text/html"
+        and not is_too_nested(page.content.decode("latin-1"))
+    )
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 async def _known(key: str, row: Json, ctx: Context) -> Any:

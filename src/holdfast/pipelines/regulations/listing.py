@@ -13,9 +13,11 @@ from holdfast.errors import DiscoveryError
 from holdfast.model import Json
 from holdfast.pipelines.regulations.admission import Admission
 from holdfast.pipelines.regulations.dates import Period, read_date
+from holdfast.pipelines.regulations.nesting import is_too_nested
 
 _DATE_ANCESTORS = 4
 _LONGEST_TITLE = 300
+_LONGEST_PAGE = 10_000_000
 _NOBODY = "\0"  # in no href: the parser replaces NULs
 
 #: Elements by their address, each with the only wanted link in it; None where there are several.
@@ -68,6 +70,8 @@ class Walked:
 
 class ListingPage:
     def __init__(self, fetched: Fetched) -> None:
+        if len(fetched.text) > _LONGEST_PAGE or is_too_nested(fetched.text):
+            raise DiscoveryError(f"{fetched.url} is too large or too nested for a listing")
         self._tree = LexborHTMLParser(fetched.text)
         base = self._tree.css_first("base[href]")
         href = base.attributes.get("href") if base is not None else None

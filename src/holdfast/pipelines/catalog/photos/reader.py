@@ -14,6 +14,7 @@ from typing import Any
 
 import orjson
 
+from holdfast.child_environment import child_environment
 from holdfast.errors import Failed
 
 _CHILD = "holdfast.pipelines.catalog.photos.child"
@@ -109,5 +110,6 @@ class PhotoReader:
                 stdout=PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
                 limit=_LONGEST_LINE,
+                env=child_environment(),
             )
         return self._process

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from holdfast.errors import ItemError, UserError
 from holdfast.pipelines.catalog.normalising.gtin import article_number
@@ -82,7 +82,7 @@ def offer_of(shop: Shop, values: Mapping[str, Any], page: str, default_currency:
         model=text_of(values.get("model")),
         gtin=article_number(values.get("gtin")).gtin,
         sku=text_of(values.get("sku")),
-        url=url if urlsplit(url).scheme in ("http", "https") else page,
+        url=url if url.startswith(("https://", "http://")) else page,
         shop=text_of(values.get("shop")) or shop.name,
         condition=condition_of(values.get("condition")),
         in_stock=is_in_stock(values.get("availability")),

@@ -80,6 +80,16 @@ select id
 from   linker_projects
 where  id = :id and owner_id = :owner_id and deleted_at is null;
 
+-- name: linker_delete_user_projects
+-- Hidden: the rest is deleted in the background.
+update linker_projects
+set    deleted_at = @now
+where  owner_id = :name and deleted_at is null;
+
+-- name: linker_delete_user_readers
+delete from linker_readers
+where  user_name = :name;
+
 -- name: linker_delete_job_calls
 delete from linker_calls
 where  id in (select id from linker_calls where job_id = :job_id limit :limit)
@@ -422,13 +432,16 @@ where    project_id = :project_id
 order by id;
 
 -- name: linker_project_of_token
--- While the token is neither expired nor revoked.
+-- While the token is neither expired nor revoked, and nobody has shut the owner out.
 select p.id, p.owner_id, p.name, p.provider, p.language, p.candidates, p.auto_accept, p.lead,
        p.created_at
 from   linker_tokens t
        join linker_projects p on p.id = t.project_id
 where  t.hash = :hash and t.revoked_at is null and p.deleted_at is null
-       and (t.expires_at is null or @seconds_until(t.expires_at) > 0);
+       and (t.expires_at is null or @seconds_until(t.expires_at) > 0)
+       and not exists (select 1
+                       from   users u
+                       where  u.name in (p.owner_id, t.created_by) and u.disabled <> 0);
 
 -- name: linker_entities_named
 -- Entities of a project with a name from `low` to below `high`, or exactly `same`.

@@ -47,4 +47,4 @@ async def _delete_dataset(dataset: Json, project: Project, parts: Parts) -> None
             await parts.deletions.jobs.delete(job_id)
     if dataset["file_id"] is not None:
         with suppress(UserError):  # it is gone, or another job reads it
-            await parts.deletions.delete_file(dataset["file_id"], None, _ACTOR)
+            await parts.deletions.delete_file(dataset["file_id"], project.owner_id, _ACTOR)

@@ -63,7 +63,7 @@ router = APIRouter(prefix="/reconcile/{token}", tags=["linker"], route_class=_Op
 Token = Annotated[str, Path(max_length=200)]
 Queries = Annotated[str | None, Query(max_length=2_000_000)]
 PostedQueries = Annotated[str | None, Form(max_length=2_000_000)]
-EntityId = Annotated[str, Query(max_length=200)]
+EntityId = Annotated[str, Query(max_length=200, pattern=r"^[^\x00]*$")]
 Prefix = Annotated[str, Query(max_length=1000)]
 Kind = Literal["entity", "type", "property"]
 
