@@ -45,10 +45,12 @@ class FtpFolder:
                 sent = int(super().send(data[: outer.drops]))
                 outer.drops = None
                 self.close()
+                self.cmd_channel.close()
                 return sent
 
         class Handler(TLS_FTPHandler if certificate else FTPHandler):  # type: ignore[misc]
             dtp_handler = Data
+            use_sendfile = False  # it would pass by `Data.send`
             is_listing = True
 
             def ftp_RETR(self, file: str) -> object:

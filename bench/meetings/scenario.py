@@ -189,9 +189,9 @@ def _tell(
     peak = None if own is None else own.peak_bytes / _MEGABYTE
     slower = None if orders is None else orders[1] / orders[0]
     result.targets += [
-        at_most("meetings, full", ratio(bare, mine), 3.5, "times the bare download"),
+        at_most("meetings, full", ratio(bare, mine), 2, "times the bare download"),
         at_least("meetings, full", ratio(mine, rates.get("bulk_create")), 2, "bulk_create's rate"),
-        at_least("meetings, full", ratio(mine, rates.get("dlt")), 4, "dlt's rate"),
+        at_least("meetings, full", ratio(mine, rates.get("dlt")), 5, "dlt's rate"),
         at_most("meetings, memory of the worker", peak, 250, "MB"),
         at_most("meetings, incremental", again, 60, "s"),
         at_most("meetings, a decision among 1,001 towns", slower, 2, "times one among one"),

@@ -241,7 +241,13 @@ def _judge(result: Result, found: dict[str, Figures], batched: float | None) -> 
         at_least("full load, one by one", ratio, 3, "the fastest peer"),
         at_most("WAL of a record", ours.wal, MOST_WAL, "bytes"),
         _batched_target(batched),
+        at_most("dead rows under a held transaction, twice as long", _growth(ours.dead), 1.2, "×"),
+        at_most("size under a held transaction, twice as long", _growth(ours.size), 1.2, "×"),
     ]
+
+
+def _growth(pair: tuple[float, float] | None) -> float | None:
+    return None if pair is None or not pair[0] else pair[1] / pair[0]
 
 
 def _no_slower(name: str, seen: float | None, best: float | None) -> Target:

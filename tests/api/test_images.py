@@ -25,7 +25,7 @@ async def test_images_become_items_whose_bytes_the_pipeline_reads(server: ApiSer
     assert stored[0]["detected"]["width"] == 640
     body = {"pipeline": "pictures", "fileIds": [each["id"] for each in stored]}
     made = await ada.post("/api/jobs", json=body)
-    assert (made.status_code, made.json()["name"]) == (202, "3 images.jsonl")
+    assert (made.status_code, made.json()["name"]) == (202, "3 images")
     job = await ended(server, ada, made.json()["id"])
     items = (await ada.get(f"/api/jobs/{job['id']}/items")).json()["items"]
     assert [item["row"]["name"] for item in items] == list(contents)

@@ -200,6 +200,18 @@ USES = {
         most=2_048,
     ),
     "pipelines.regulations.sitemap.frontier._NUMBER": use("sub", "1", "a1"),
+    "pipelines.regulations.sitemap.plain._ENTRY": use(
+        *("split", "<url>", ("<url>", " "), "<url><loc>", ("<url><loc>", "a"), " "),
+        *(("<url><loc>", "&amp;"), ("<url><loc></loc>", " "), "<url><loc></loc></url>", "<url> "),
+        *("<url><loc></loc><priority>", ("<url><loc></loc>", "<priority></priority>")),
+    ),
+    "pipelines.regulations.sitemap.plain._HEAD": use(
+        *("match", ("<?xml ", " "), ("<urlset ", " "), ("<urlset ", "a "), ("<urlset ", " xmlns=")),
+        most=2_048,
+    ),
+    "pipelines.regulations.sitemap.plain._OTHER_ENCODING": use(
+        "search", "encoding", ("encoding", " "), "encoding=", most=2_048
+    ),
     "pipelines.regulations.sources._host": use("fullmatch", "a", "a.", "-", ("a:", "1")),
     # Lines of a file that an operator wrote.
     "pipelines.regulations.sources_file._HEADER": use(

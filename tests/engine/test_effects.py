@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -164,3 +165,39 @@ async def test_message_that_cannot_be_sent_is_refused_at_once(
 ) -> None:
     with pytest.raises(PipelineError, match=reason):
         await store.database.write("test", lambda tx: tx.send("shop", key, body))
+
+
+class Saving(Pipeline):
+    """Its first settlement ends after the items of the next ones were processed, and fails."""
+
+    name = "demo"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.processed = 0
+        self.calls: list[list[int]] = []
+
+    async def process(self, row: Json, ctx: Context) -> Any:
+        self.processed += 1
+        while self.processed > 10 and not self.calls:
+            await asyncio.sleep(0)
+        return row
+
+    async def save(self, tx: Tx, settled: Sequence[Settled]) -> None:
+        assert all(item.row.pop("n") >= 0 for item in settled), "a copy of its own, each time"
+        self.calls.append([item.seq for item in settled])
+        while self.processed < 40:
+            await asyncio.sleep(0)
+        if len(self.calls) == 1:
+            raise ValueError("one of them is bad")
+
+
+async def test_settlements_that_overlap_save_each_item_once(store: Store) -> None:
+    saving = Saving()
+    job_id = await filled_job(store, 60)
+    await work(store, saving, HOLDFAST_FLUSH_ITEMS="10", HOLDFAST_CLAIM_MIN="60")
+    first, *later = saving.calls
+    assert later[: len(first)] == [[seq] for seq in first], "each on its own"
+    assert sorted(seq for call in later for seq in call) == list(range(1, 61))
+    assert len(first) < 60 and len(later) > len(first)
+    assert (await store.reads.counters(job_id)).done == 60

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from holdfast.console import open_console
+from holdfast.errors import UnfitState
 from holdfast.model import Job, JobState, Standing
 from holdfast.orders import (
     Conclusion,
@@ -22,6 +25,7 @@ from holdfast.orders import (
 from holdfast.pipeline import Gate, Pipeline, Standings, Tx
 from holdfast.store import NewJob, NewStream, Store
 from holdfast.store.driver import Transaction
+from holdfast.store.idempotency import RequestKey
 from tests.store.checks import fetch, ingest, lease_stream, make_job, records, state_of, work_off
 from tests.store.message_scenarios import SCENARIOS, scenario
 from tests.store.scenarios import FUTURE, PAST, Scenario
@@ -106,13 +110,19 @@ async def _sources(store: Store) -> Sources:
 @scenario("plan")
 class Plan:
     async def prepare(store: Store) -> Sources:
-        return await _sources(store)
+        sources = await _sources(store)
+        await open_console(store).idempotency.begin_request("ada", sources.new, "a request")
+        return sources
 
     async def act(store: Store, sources: Sources) -> None:
-        await store.plans.plan(DemoPlanner(Demo(sources)), {})
+        with suppress(UnfitState):  # carried out before
+            key = RequestKey("ada", sources.new)
+            await store.plans.plan(DemoPlanner(Demo(sources)), {}, key)
 
     async def check(store: Store, sources: Sources) -> None:
         await sources.check(store)
+        again = await open_console(store).idempotency.begin_request("ada", sources.new, "a request")
+        assert again is not None and again.made is not None
 
 
 @scenario("fire_plan")

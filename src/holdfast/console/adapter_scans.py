@@ -11,7 +11,7 @@ from holdfast.console import Console
 from holdfast.console.adapters import Adapter, FileState, KnownFile
 from holdfast.console.feature_flags import Flag
 from holdfast.console.file_imports import Received
-from holdfast.console.images import IMAGE_LIST
+from holdfast.console.images import IMAGE_LIST, job_name
 from holdfast.console.new_jobs import NewJobs
 from holdfast.engine.control import Control, NewUpload, Origin
 from holdfast.errors import (
@@ -173,7 +173,7 @@ class _Scan:
             raise PlaceTrouble("a file that was taken is gone from the file store") from None
         upload = NewUpload(
             pipeline=pipeline,
-            name=file.name,
+            name=job_name(file),
             reference=file.key,
             key=file.sha256,
             table=await library.plan(file, pipeline.inputs, {}, {}),

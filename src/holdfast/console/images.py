@@ -48,6 +48,11 @@ def archived_row(row: Mapping[str, Any], file: StoredFile) -> dict[str, Any]:
     return {"file_id": file.id, "key": file.key, **row}
 
 
+def job_name(file: StoredFile) -> str:
+    """Of a job over it: the list of images has the name of what it was made from."""
+    return file.name.removesuffix(".jsonl") if file.kind == IMAGE_LIST else file.name
+
+
 def is_image(file: StoredFile) -> bool:
     return file.detected.get("format") == IMAGE
 

@@ -13,7 +13,7 @@ from holdfast.console import Console
 from holdfast.console.feature_flags import FeatureFlags, Flag
 from holdfast.console.file_library import FileLibrary
 from holdfast.console.files import StoredFile
-from holdfast.console.images import IMAGE_LIST, image_row, is_archive, is_image
+from holdfast.console.images import IMAGE_LIST, image_row, is_archive, is_image, job_name
 from holdfast.console.person import Person
 from holdfast.engine.control import (
     NO_CAPS,
@@ -110,7 +110,7 @@ class NewJobs:
             )
         upload = NewUpload(
             pipeline=pipeline,
-            name=file.name,
+            name=job_name(file),
             reference=file.key,
             key=file.sha256,
             table=await self._plan(file, pipeline, request),

@@ -9,6 +9,7 @@ from typing import Any
 
 from holdfast.api.dependencies import Parts
 from holdfast.errors import error_code
+from holdfast.model import Job
 
 _DECISIONS = 500
 _PACE_DECISIONS = 2000
@@ -44,19 +45,22 @@ def _steps(decisions: Iterable[dict[str, Any]]) -> list[list[Any]]:
     return columns
 
 
-async def pace_charts(parts: Parts, job_id: int, gates: Sequence[str]) -> dict[str, Any]:
+async def pace_charts(parts: Parts, job: Job, gates: Sequence[str]) -> dict[str, Any]:
     """The rows of an ingest batch, and how many requests were in flight at each gate."""
-    decisions = await parts.console.jobs.decisions(job_id, _PACE_DECISIONS)
+    decisions = await parts.console.jobs.decisions(job.id, _PACE_DECISIONS)
     decisions.reverse()
-    charts = {"ingest": _line(decisions, _INGEST)}
+    ends = [at for at in (job.discovered_at, job.finished_at, job.updated_at) if at is not None]
+    end = max([*ends, *(decision["at"] for decision in decisions)], default=None)
+    until = end.timestamp() if end else 0.0
+    charts = {"ingest": _line(decisions, _INGEST, until)}
     for number, gate in enumerate(gates):
-        charts[f"gate-{number}"] = _line(decisions, f"concurrency at {gate}")
+        charts[f"gate-{number}"] = _line(decisions, f"concurrency at {gate}", until)
     return charts
 
 
-def _line(decisions: Iterable[dict[str, Any]], what: str) -> list[list[float]]:
-    """The values of one controller, before its first decision and after each. Several workers may
-    have one each: the line then shows whichever changed."""
+def _line(decisions: Iterable[dict[str, Any]], what: str, until: float) -> list[list[float]]:
+    """The values of one controller, before its first decision and after each, to the end. Several
+    workers may have one each: the line then shows whichever changed."""
     times: list[float] = []
     values: list[float] = []
     for decision in decisions:
@@ -67,6 +71,9 @@ def _line(decisions: Iterable[dict[str, Any]], what: str) -> list[list[float]]:
                 values.append(decision["was"])
             times.append(at)
             values.append(decision["became"])
+    if times and until > times[-1]:
+        times.append(round(until, 3))
+        values.append(values[-1])
     return [times, values]
 
 

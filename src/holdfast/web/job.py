@@ -133,7 +133,7 @@ async def pace(visited: VisitedJob) -> Response:
 async def charts_of_pace(visited: VisitedJob) -> JSONResponse:
     parts, job = visited.visit.parts, visited.job
     names = [gate["gate"] for gate in await parts.store.gates.of_job(job.id, MOST_GATES)]
-    return JSONResponse(await pace_charts(parts, job.id, names))
+    return JSONResponse(await pace_charts(parts, job, names))
 
 
 @router.get("/streams")

@@ -38,7 +38,8 @@ class Shops:
 
     def honest(self, request: Request) -> Any:
         self.calls["honest"] += 1
-        if self.calls["honest"] % 20 == 5:
+        calls = self.calls["honest"]
+        if calls % 20 == 5 if calls < 100 else calls % 1000 < 15:  # then only now and then
             return json_answer({}, 429, {"Retry-After": "1"})
         number = words(request)
         if number is None or number % 3 == 0:
@@ -129,12 +130,12 @@ async def test_5000_rows_end_explained_and_concurrency_adapts_to_each_shop(store
     decisions = [
         decision
         for decision in reversed(await open_console(store).jobs.decisions(job_id, 5000))
-        if decision["what"] == f"concurrency at {HOSTS[0]}"
+        if decision["what"].startswith(f"concurrency at {HOSTS[0]}:")
     ]
     down = [at for at, each in enumerate(decisions) if each["became"] < each["was"]]
     up = [at for at, each in enumerate(decisions) if each["became"] > each["was"]]
     assert down and up and max(up) > min(down), decisions  # drops on 429, and recovers
-    uses = {use["gate"]: use for use in await store.gates.of_job(job_id, 10)}
+    uses = {use["gate"].split(":")[0]: use for use in await store.gates.of_job(job_id, 10)}
     assert uses[HOSTS[0]]["throttles"] > 0
 
 

@@ -111,6 +111,7 @@ async def test_zip_of_photographs_is_priced(database_url: str, tmp_path: Path) -
         assert made.status_code == 202, made.text
         job = await ended(server, ada, made.json()["id"])
         assert (job["pipeline"], job["jobType"]) == ("catalog", "IMAGE")
+        assert job["name"] == "photos.zip"
         items = (await ada.get(f"/api/jobs/{job['id']}/items")).json()["items"]
         rows = [item["row"] for item in items]
         assert items[4]["errorMessage"] == "line 5 is not an image: notes.txt"

@@ -24,6 +24,7 @@ ROWS = {
     "regulations_sitemaps": (
         "(source, url, definition, read_at) select 'a', 'u', 'd', created_at from jobs limit 1"
     ),
+    "regulations_indexes": "(job_id, source, url, children) values (1, 'a', 'u', '[]')",
     "regulations_forms": "(key, url) values ('k', 'u')",
     "regulations_run_counts": "(job_id, source, reason, count) values (1, 'a', 'dates.UNDATED', 1)",
     "regulations_search_queue": "(batch) values ('{}')",

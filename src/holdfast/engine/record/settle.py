@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Seque
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
@@ -45,9 +45,16 @@ class HeldLease:
     outcomes: list[Outcome] = field(default_factory=list)
     lost: bool = False
     inputs: dict[int, str] = field(default_factory=dict)  # by seq, where the pipeline saves rows
+    gathered: int = 0  # of the outcomes: those that are being written, or are next
+    ending: bool = False  # with what is gathered, the range ends
 
 
-_Batch = tuple[HeldLease, Settlement]
+class _Batch(NamedTuple):
+    """What is settled of one lease, and what `save` gets of it."""
+
+    held: HeldLease
+    settlement: Settlement
+    rows: list[Settled]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +86,7 @@ class Settler:
         self._closing = False
         self._held: set[HeldLease] = set()
         self._unsettled = 0
+        self._gathered = 0
         self._bytes = 0
 
     # What is held.
@@ -123,6 +131,8 @@ class Settler:
         """Another worker has the range now: nothing of it is started or handed in any more."""
         held.lost = True
         self._unsettled -= len(held.outcomes)
+        self._gathered -= held.gathered
+        held.gathered = 0
         self._bytes -= sum(len(outcome.result or "") for outcome in held.outcomes)
         held.outcomes.clear()
         self._held.discard(held)
@@ -137,8 +147,13 @@ class Settler:
         held.open -= 1
         self._unsettled += 1
         self._bytes += len(outcome.result or "")
-        if self._unsettled >= self._limits.items or self._bytes >= _FLUSH_BYTES:
+        if self._enough or self._bytes >= _FLUSH_BYTES:
             self._flush.set()
+
+    @property
+    def _enough(self) -> bool:
+        """Whether a settlement is worth it for what is not gathered yet."""
+        return self._unsettled - self._gathered >= self._limits.items
 
     def behind(self, items: int) -> bool:
         """Whether more outcomes wait to be written than should be in memory."""
@@ -152,17 +167,53 @@ class Settler:
         there is room for more."""
         closing = False
         while not closing:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._flush.wait(), self._limits.seconds)
+            if not self._closing:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._flush.wait(), self._limits.seconds)
             self._flush.clear()
             closing = self._closing
-            while due := [held for held in self._held if held.outcomes or held.open == 0]:
-                items = sum(len(held.outcomes) for held in due)
-                with span("settle", job_id=self._job_id, items=items):
-                    ended_range = await self._settle(due)
+            batches = self._gather()
+            while batches:
+                writing = asyncio.create_task(self._write(batches))
+                ahead = await self._gather_ahead(writing)
+                ended_range = await writing
                 yield
                 if ended_range:
                     await self._complete()
+                batches = [batch for batch in ahead if not batch.held.lost] or self._gather()
+
+    def _gather(self) -> list[_Batch]:
+        """What was handed in since the last time, prepared for writing."""
+        batches = []
+        for held in self._held:
+            outcomes = held.outcomes[held.gathered :]
+            if held.ending or not (outcomes or held.open == 0):
+                continue
+            held.gathered += len(outcomes)
+            held.ending = not held.open
+            self._gathered += len(outcomes)
+            settlement = Settlement(held.lease, outcomes, held.ending)
+            batches.append(_Batch(held, settlement, self._saved_rows(held, outcomes)))
+        return batches
+
+    async def _gather_ahead(self, writing: asyncio.Task[bool]) -> list[_Batch]:
+        """Prepares the next settlement while one is written: what `save` gets is decoded here, and
+        the database need not wait for it."""
+        if not self._execute.pipeline.saves:
+            return []
+        while not writing.done() and not self._closing:
+            if self._enough:
+                return self._gather()
+            self._flush.clear()
+            flush = asyncio.ensure_future(self._flush.wait())
+            await asyncio.wait([writing, flush], return_when=asyncio.FIRST_COMPLETED)
+            flush.cancel()
+        return []
+
+    async def _write(self, batches: Sequence[_Batch]) -> bool:
+        items = sum(len(batch.settlement.outcomes) for batch in batches)
+        with span("settle", job_id=self._job_id, items=items):
+            return await self._settle(batches)
 
     def close(self) -> None:
         """Ends `flushes` after everything was written; never in the middle of a settlement."""
@@ -174,11 +225,10 @@ class Settler:
         confirmed must not grow: its number may be taken, and it then counts as written."""
         return await patiently(send, self._log, self._rng)
 
-    async def _settle(self, due: Sequence[HeldLease]) -> bool:
+    async def _settle(self, batches: Sequence[_Batch]) -> bool:
         """One transaction for all outcomes; those that come during it wait for the next. True if a
         range was finished, and with it perhaps the job."""
-        batches = [(held, Settlement(held.lease, held.outcomes[:], not held.open)) for held in due]
-        settlements = [settlement for _, settlement in batches]
+        settlements = [batch.settlement for batch in batches]
         decisions = self._pace.decisions()
         started = self._clock.monotonic()
         settle = partial(
@@ -196,15 +246,18 @@ class Settler:
                 raise
             self._log.warning("save.failed", error=str(failure))
             lost = await self._settle_one_by_one(batches)
-        for held, settlement in batches:
+        for held, settlement, _ in batches:
             self._account(held, settlement, held.lease in lost)
         self._log_settled(settlements, self._clock.monotonic() - started)
         log_decisions(self._log, decisions)
         return any(settlement.last for settlement in settlements)
 
     def _account(self, held: HeldLease, settlement: Settlement, lost: bool) -> None:
-        del held.outcomes[: len(settlement.outcomes)]
-        self._unsettled -= len(settlement.outcomes)
+        count = len(settlement.outcomes)
+        del held.outcomes[:count]
+        held.gathered -= count
+        self._gathered -= count
+        self._unsettled -= count
         self._bytes -= sum(len(outcome.result or "") for outcome in settlement.outcomes)
         if lost:
             self._lose(held)
@@ -244,19 +297,26 @@ class Settler:
     def _save(
         self, batches: Sequence[_Batch]
     ) -> Callable[[Transaction, Sequence[Settlement]], Coroutine[Any, Any, None]]:
-        inputs = {settlement.lease.range_id: held.inputs for held, settlement in batches}
+        of_range = {batch.settlement.lease.range_id: batch for batch in batches}
 
         async def save(tx: Transaction, settlements: Sequence[Settlement]) -> None:
-            rows = [
-                self._settled(outcome, inputs[settlement.lease.range_id])
-                for settlement in settlements
-                for outcome in settlement.outcomes
-                if _is_saved(outcome)
-            ]
+            held = [of_range[settlement.lease.range_id] for settlement in settlements]
+            rows = [row for batch in held for row in self._take_rows(batch)]
             if rows:
                 await self._execute.pipeline.save(tx, rows)
 
         return save
+
+    def _take_rows(self, batch: _Batch) -> list[Settled]:
+        """Decoded again if the transaction is repeated: `save` may have changed them."""
+        rows = batch.rows[:] or self._saved_rows(batch.held, batch.settlement.outcomes)
+        batch.rows.clear()
+        return rows
+
+    def _saved_rows(self, held: HeldLease, outcomes: Sequence[Outcome]) -> list[Settled]:
+        if not self._execute.pipeline.saves:
+            return []
+        return [self._settled(outcome, held.inputs) for outcome in outcomes if _is_saved(outcome)]
 
     def _settled(self, outcome: Outcome, inputs: dict[int, str]) -> Settled:
         row = orjson.loads(inputs[outcome.seq])
@@ -282,7 +342,7 @@ class Settler:
         """One record could not be written: each is settled on its own, so that only the bad one
         fails."""
         lost: list[Lease] = []
-        for held, settlement in batches:
+        for held, settlement, _ in batches:
             early, final = settlement.outcomes[:-1], settlement.outcomes[-1:]
             for outcome in early:
                 if await self._settle_alone(held, Settlement(held.lease, [outcome], False)):
@@ -298,7 +358,8 @@ class Settler:
 
     async def _settle_alone(self, held: HeldLease, single: Settlement) -> list[Lease]:
         settle = partial(self._store.outcomes.settle, self._job_id, self._worker)
-        save = self._save([(held, single)]) if self._execute.pipeline.saves else None
+        batch = _Batch(held, single, self._saved_rows(held, single.outcomes))
+        save = self._save([batch]) if self._execute.pipeline.saves else None
         try:
             return await self._patiently(partial(settle, [single], save=save))
         except Exception as failure:

@@ -62,7 +62,7 @@ def choose(product: Product, offers: Sequence[Offer], rules: Rules) -> Choice:
     for each in scores:
         _check_price(product, each, rules)
     _mark_bait(scores, rules)
-    scores.sort(key=_rank)
+    scores.sort(key=lambda each: _rank(each, rules))
     fitting = [each for each in scores if each.fits and each.value >= rules.accept]
     if fitting:
         return _chosen(product, fitting, scores, rules)
@@ -158,8 +158,16 @@ def _far_from_target(product: Product, best: Score) -> str:
     return f"the list says {price_text(target, product.currency)}"
 
 
-def _rank(each: Score) -> tuple[bool, float, int, bool, int]:
-    """Offers that could be accepted first, then by score, what they say besides, trust, price."""
+def _rank(each: Score, rules: Rules) -> tuple[bool, bool, float, int, bool, int]:
+    """Offers of something like it first, those that could be accepted before the others, then by
+    score, what they say besides, trust, price."""
     offer, extra = each.offer, 0 if each.identity else len(each.extra)
     price = offer.price_minor if offer.price_minor is not None else 2**62
-    return not each.fits, -round(each.value, 2), extra, not offer.trusted, price
+    return (
+        each.value < rules.review,
+        not each.fits,
+        -round(each.value, 2),
+        extra,
+        not offer.trusted,
+        price,
+    )

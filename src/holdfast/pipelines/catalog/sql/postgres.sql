@@ -24,9 +24,17 @@ where  id in (@each(:ids, bigint)) and words <> '';
 select count(*) as found from pg_extension where extname = 'pg_trgm';
 
 -- name: catalog_by_likeness
--- Products whose words are like these: for lists that misspell all of them.
-select   title, price_minor, currency, brand, model, gtin, sku, url, source, condition, trusted
-from     catalog_products
-where    cast(:text as text) <% words
-order by word_similarity(cast(:text as text), words) desc, id
-limit    :limit;
+-- Products that have words like these: for lists that misspell all of them.
+with matching as materialized (
+    select   p.id, sum(word_similarity(w.word, p.words)) as likeness
+    from     unnest(string_to_array(cast(:text as text), ' ')) w(word)
+             join catalog_products p on w.word <% p.words
+    where    length(w.word) > 3
+    group by p.id
+    order by likeness desc, p.id
+    limit    :limit
+)
+select   p.title, p.price_minor, p.currency, p.brand, p.model, p.gtin, p.sku, p.url, p.source,
+         p.condition, p.trusted
+from     matching m join catalog_products p on p.id = m.id
+order by m.likeness desc, p.id;

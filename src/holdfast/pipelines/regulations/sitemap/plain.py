@@ -18,12 +18,17 @@ from holdfast.pipelines.regulations.sitemap.problems import Entry, Kind
 _HEAD = re.compile(rb"(?:<\?xml\s[^<>]*\?>\s*)?<urlset\s(?:[^<>]*\s)?xmlns\s*=[^<>]*>")
 _OTHER_ENCODING = re.compile(rb"\bencoding\s*=\s*[\"'](?!utf-8[\"'])", re.IGNORECASE)
 _LONGEST_HEAD = 2048
-_VALUE = r"\s*+([^<>&\s\x00-\x1f]*+(?:&amp;[^<>&\s\x00-\x1f]*+)*+)\s*+"
-_URL = (
-    rf"\s*+<url>\s*+<loc>{_VALUE}</loc>(?:\s*+<lastmod>{_VALUE}</lastmod>)?+"
-    r"(?:\s*+<changefreq>[\w\s]*+</changefreq>|\s*+<priority>[\d.\s]*+</priority>)*+\s*+</url>"
+# Begins with a letter-perfect tag: blanks before it would be tried from each of them on.
+_ENTRY = re.compile(
+    r"<url>[ \t\r\n]*+<loc>[ \t\r\n]*+"
+    r"([^<>&\x00-\x20]*+(?:&amp;[^<>&\x00-\x20]*+)*+)[ \t\r\n]*+</loc>"
+    r"(?:[ \t\r\n]*+<lastmod>[ \t\r\n]*+"
+    r"([^<>&\x00-\x20]*+(?:&amp;[^<>&\x00-\x20]*+)*+)[ \t\r\n]*+</lastmod>)?+"
+    r"(?:[ \t\r\n]*+<changefreq>[a-zA-Z \t\r\n]*+</changefreq>"
+    r"|[ \t\r\n]*+<priority>[0-9. \t\r\n]*+</priority>)*+"
+    r"[ \t\r\n]*+</url>[ \t\r\n]*+"
 )
-_ENTRY = re.compile(_URL, re.ASCII)
+_BLANKS = " \t\r\n"
 _GROUPS = 2
 _LAST = b"</url>"
 _LONGEST_REST = 64 * 1024  # of an element that has not ended: the parser has limits of its own
@@ -92,7 +97,7 @@ class PlainUrlset:
 def _entries(data: bytes) -> list[Entry] | None:
     """None where something is in the data besides plain elements."""
     try:
-        text = data.decode()
+        text = data.decode().lstrip(_BLANKS)
     except UnicodeDecodeError:
         return None
     # What is between the elements, the groups of the first, what is between, and so on.

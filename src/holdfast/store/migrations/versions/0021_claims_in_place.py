@@ -25,14 +25,9 @@ def upgrade() -> None:
     if op.get_context().dialect.name == "postgresql":
         for name in _DROPPED:
             op.execute(f"drop index {name}")
-        # Its last column, the id, only broke ties.
-        op.execute("drop index ranges_to_claim")
-        op.execute("create index ranges_to_claim on ranges (job_id, available_at)")
 
 
 def downgrade() -> None:
     if op.get_context().dialect.name == "postgresql":
         for name, columns in _DROPPED.items():
             op.execute(f"create index {name} on ranges {columns}")
-        op.execute("drop index ranges_to_claim")
-        op.execute("create index ranges_to_claim on ranges (job_id, available_at, id)")
