@@ -182,14 +182,6 @@ USES = {
     "pipelines.regulations.dates._NUMERIC": use(
         "search", *DIGITS, "1 ", ("1", " "), ("1.", " "), ("1.1.", " "), "1.", "1 . ", "1.1.11111"
     ),
-    "pipelines.regulations.sitemap.plain._HEAD": use(
-        *("match", "<", ("<?xml ", "?"), ("<urlset ", " "), ("<urlset ", "xmlns "), "<urlset "),
-        most=2_048,
-    ),
-    "pipelines.regulations.sitemap.plain._OTHER_ENCODING": use(
-        *("search", "encoding", "encoding ", ("encoding", " "), "encoding= "),
-        most=2_048,
-    ),
     "pipelines.regulations.nesting._TAG": use("findall", "<", "</", "<a", "<" + "a" * 30),
     "pipelines.regulations.dates._WORDED": use(
         "findall", *DIGITS, "1 ", ("1", " "), ("1 ", "a"), ("1 a", " "), "1 a ", "1. a 20201"
@@ -246,7 +238,6 @@ BUILT = {
     "pipelines.regulations.sources._pattern": (
         "an operator's own; URLs of 2,048, titles of 500 and short texts of 2,000 characters"
     ),
-    "pipelines.regulations.sitemap.plain._ENTRY": "possessive: no part can match in two ways",
     "text_search.highlighted_parts": "at most 50 escaped words over the first 100,000 characters",
     "store.queries.compile_query": "our own SQL files",
 }
