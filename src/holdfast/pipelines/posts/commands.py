@@ -97,9 +97,9 @@ def quality(
     ),
     as_json: bool = JSON,
 ) -> None:
-    """Measure sentiment and intent on labelled posts: on both sets that come with the package, or
-    on your own.
+    """Measure sentiment and intent on labelled posts.
 
+    Without --file, on the two sets that come with the package.
     Prints the macro-F1 of each language beside that of counting words from a list, and of always
     choosing the most frequent label.
     """
