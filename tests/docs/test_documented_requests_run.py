@@ -139,6 +139,12 @@ class World:
         (stream, *_) = (await self.root.get("/api/streams")).json()["streams"]
         return int(stream["id"])
 
+    async def municipality(self) -> str:
+        body = {"subdomain": "oakland.ca", "name": "Oakland"}
+        made = await self.root.post("/api/meetings/municipalities", json=body)
+        assert made.is_success, made.text
+        return "oakland.ca"
+
     async def person(self) -> str:
         await self.server.parts.accounts.add_user("ada", "operator", None, "root")
         return "ada"
@@ -174,6 +180,7 @@ PLACES: list[tuple[str, str, _Make]] = [
     ("", r"^/api/projects/({project_id}/tokens/{token_id})", World.project_with_token),
     ("", r"^/api/projects/(\d+)", World.project),
     ("", r"^/api/streams/({id})", World.stream),
+    ("", r"^/api/meetings/municipalities/({subdomain})", World.municipality),
     ("", r"^/api/users/(ada)", World.person),
     ("", r"^/api/flags/({name})", World.flag),
 ]
