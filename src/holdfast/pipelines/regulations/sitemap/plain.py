@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from itertools import repeat
-from typing import cast
 
 from holdfast.pipelines.regulations.sitemap.markup import Markup
 from holdfast.pipelines.regulations.sitemap.problems import Entry, Kind
@@ -109,5 +108,4 @@ def _entries(data: bytes) -> list[Entry] | None:
         modified = [value or "" for value in modified]
     if "&" in text:
         urls = [url.replace("&amp;", "&") for url in urls]
-    # Tuples of the same shape: to make entries of them takes as long as all the rest.
-    return cast("list[Entry]", [*zip(urls, modified, repeat(""))])
+    return [*map(Entry._make, zip(urls, modified, repeat("")))]
