@@ -140,10 +140,10 @@ class World:
         return int(stream["id"])
 
     async def municipality(self) -> str:
-        body = {"subdomain": "alameda.ca", "url": "https://alameda.ca.example"}
+        body = {"subdomain": "oakland.ca", "name": "Oakland"}
         made = await self.root.post("/api/meetings/municipalities", json=body)
         assert made.is_success, made.text
-        return "alameda.ca"
+        return "oakland.ca"
 
     async def person(self) -> str:
         await self.server.parts.accounts.add_user("ada", "operator", None, "root")
