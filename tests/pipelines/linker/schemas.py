@@ -1,7 +1,7 @@
 """The Reconciliation API 0.2 as JSON Schemas, written from what its specification says.
 
 They ask for the same as the schemas published with the specification (reconciliation-api/specs,
-folder 0.2/schemas, compared file by file); the wording is our own.
+folder 0.2/schemas), as far as they were compared; the wording is our own.
 """
 
 from __future__ import annotations
