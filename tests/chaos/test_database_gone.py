@@ -27,7 +27,9 @@ class CommitCutter(Proxy):
         self.armed = False
         self.cuts = 0
 
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pump(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, to_server: bool = False
+    ) -> None:
         settling = False
         try:
             while data := await reader.read(CHUNK_BYTES):

@@ -30,7 +30,9 @@ class Cutter(Proxy):
         self._words = words
         self._times = times
 
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pump(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, to_server: bool = False
+    ) -> None:
         try:
             while data := await reader.read(CHUNK_BYTES):
                 if self.cuts < self._times and any(word in data for word in self._words):

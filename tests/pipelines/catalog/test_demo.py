@@ -15,6 +15,7 @@ from holdfast.pipelines.catalog.demo import DEMO, sample_list
 from holdfast.pipelines.catalog.normalising.product import INPUTS
 from holdfast.store import Store
 from tests.pipelines.catalog.scene import make_catalog
+from tests.pipelines.without_messages import no_messages
 from tests.store.checks import fetch
 
 
@@ -27,7 +28,7 @@ async def test_fill_loads_one_catalogue_and_starts_one_job(store: Store) -> None
 
     control = Control(store, "admin", structlog.get_logger())
     for _ in range(2):
-        await DEMO.fill(Sample(control, make_catalog(), store.fetch, upload))
+        await DEMO.fill(Sample(control, make_catalog(), store.fetch, upload, no_messages))
     assert uploads == {sample_list(): 1}
     [(products,)] = await fetch(store, "select count(*) from catalog_products")
     assert products > 100

@@ -11,6 +11,7 @@ from holdfast.pipelines.linker.demo import DEMO, people, sample_table
 from holdfast.pipelines.linker.entities import parse_entities
 from holdfast.pipelines.linker.wikidata import parse_hits, parse_titles
 from tests.pipelines.linker.scene import LinkerScene
+from tests.pipelines.without_messages import no_messages
 
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
 
@@ -48,7 +49,9 @@ async def test_fill_makes_one_project_with_a_job(scene: LinkerScene) -> None:
         return 7
 
     for _ in range(2):
-        await DEMO.fill(Sample(scene.control, scene.pipeline, scene.store.fetch, upload))
+        await DEMO.fill(
+            Sample(scene.control, scene.pipeline, scene.store.fetch, upload, no_messages)
+        )
     assert uploads == [sample_table()]
     assert await scene.fetch("select name, job_id from linker_datasets") == [
         ("harbour-archive.csv", 7)

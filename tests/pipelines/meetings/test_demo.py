@@ -12,6 +12,7 @@ from holdfast.pipelines.meetings.demo import DEMO, TOWNS
 from holdfast.settings import load_settings
 from holdfast.store import Store
 from tests.pipelines.meetings.town import Town
+from tests.pipelines.without_messages import no_messages
 
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
 
@@ -45,7 +46,7 @@ async def test_fill_registers_the_towns_once(store: Store) -> None:
     pipeline = installed()["meetings"].make(load_settings(settings).of("meetings"))
     town = Town(store, "")
     for _ in range(2):
-        await DEMO.fill(Sample(town.control, pipeline, store.fetch, _no_upload))
+        await DEMO.fill(Sample(town.control, pipeline, store.fetch, _no_upload, no_messages))
     rows = await town.fetch("select subdomain, url from meetings_municipalities order by subdomain")
     assert rows == [(name, f"http://localhost:1/meetings/sites/{name}") for name in sorted(TOWNS)]
     assert len(await town.jobs()) == 2 * len(TOWNS)
