@@ -121,6 +121,7 @@ async def test_every_row_ends_explained(store: Store) -> None:
     assert sum(use["throttles"] for use in uses.values()) >= 1
 
 
+@pytest.mark.timeout(1200)
 @pytest.mark.sampled(0)
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_5000_rows_end_explained_and_concurrency_adapts_to_each_shop(store: Store) -> None:
