@@ -124,7 +124,8 @@ class QueueConsumer:
     if not given) and `owner` (whose workers run if not given).
 
     The queue is declared, durable and with dead letters, unless `declares` is false: then it is
-    used as it is. At most `prefetch` messages are taken at once by each of `channels` consumers.
+    used as it is. At most `prefetch` messages are taken at once by each of `consumers`
+    consumers.
     """
 
     queue: str
@@ -135,12 +136,12 @@ class QueueConsumer:
     owner: str | None = None
     declares: bool = True
     prepare: Prepare | None = None
-    channels: int = 1
+    consumers: int = 1
 
     def __post_init__(self) -> None:
-        if not self.queue or self.prefetch < 1 or self.channels < 1:
+        if not self.queue or self.prefetch < 1 or self.consumers < 1:
             raise PipelineError(
-                f"a consumer cannot read the queue {self.queue!r} with prefetch {self.prefetch} on "
-                f"{self.channels} channels",
-                "Give the name of a queue, and a prefetch and channels of at least 1.",
+                f"a consumer cannot read the queue {self.queue!r} with prefetch {self.prefetch} "
+                f"and {self.consumers} consumers",
+                "Give the name of a queue, and a prefetch and consumers of at least 1.",
             )

@@ -112,11 +112,10 @@ async def foreign_queues(
         for spec in consumers_of(pipeline, settings, flags, log):
             target = _pipeline_of(spec, pipeline, pipelines)
             accept = accepting(settings, store, target, spec, log)
-            for _ in range(spec.channels):
-                consumer = await broker.read(ForeignQueue(broker.topology, spec), spec.prefetch)
-                rng = system_random()
-                reader = ForeignConsumer(spec, consumer, accept, metrics, rng, log)
-                tasks.append(asyncio.create_task(reader.run()))
+            place = ForeignQueue(broker.topology, spec)
+            consumer = await broker.read(place, spec.prefetch, spec.consumers)
+            reader = ForeignConsumer(spec, consumer, accept, metrics, system_random(), log)
+            tasks.append(asyncio.create_task(reader.run()))
     try:
         yield
     finally:

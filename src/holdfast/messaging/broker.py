@@ -154,13 +154,13 @@ class Broker:
         """Deliveries of one of our queues, at most `prefetch` unacknowledged at once."""
         return await self.read(WorkQueue(self.topology, queue), prefetch)
 
-    async def read(self, place: QueuePlace, prefetch: int) -> Consumer:
-        """The same for any queue."""
+    async def read(self, place: QueuePlace, prefetch: int, consumers: int = 1) -> Consumer:
+        """The same for any queue, for each of several consumers."""
         async with self._opening_consuming:
             if not self._consuming_opened:
                 await self._consuming.open()
                 self._consuming_opened = True
-        consumer = Consumer(self._consuming, place, prefetch, self._set_aside, self._log)
+        consumer = Consumer(self._consuming, place, prefetch, self._set_aside, self._log, consumers)
         self._consumers.append(consumer)
         return consumer
 

@@ -65,7 +65,7 @@ class WorkQueue:
 class _Subscription:
     channel: AbstractChannel
     queue: AbstractQueue
-    tag: str
+    tags: list[str]
 
 
 class Consumer:
@@ -78,9 +78,11 @@ class Consumer:
         prefetch: int,
         set_aside: SetAside,
         log: FilteringBoundLogger,
+        consumers: int = 1,
     ) -> None:
         self._link = link
         self._place = place
+        self._consumers = consumers
         self._word = place.word
         self._prefetch = prefetch
         self._set_aside = set_aside
@@ -112,7 +114,8 @@ class Consumer:
         if subscription is not None:
             with suppress(BrokerGone):
                 async with loss_is_broker_gone(), asyncio.timeout(CLOSE_SECONDS):
-                    await subscription.queue.cancel(subscription.tag)
+                    for tag in subscription.tags:
+                        await subscription.queue.cancel(tag)
         self._stopped = True
         left = [self._waiting.get_nowait() for _ in range(self._waiting.qsize())]
         self._waiting.put_nowait(None)
@@ -167,8 +170,10 @@ class Consumer:
                 if self._stopping.is_set():  # while the connection was made again
                     return
                 queue = await channel.get_queue(self._place.name, ensure=False)
-                tag = await queue.consume(self._take)
-            self._subscription = _Subscription(channel, queue, tag)
+                # On one channel: if each had its own, a message of a process that dies would go
+                # from one to the next as they close, and each time count as a delivery.
+                tags = [await queue.consume(self._take) for _ in range(self._consumers)]
+            self._subscription = _Subscription(channel, queue, tags)
             if self._stopping.is_set():  # too late for `stop` to cancel it
                 return
             self._log_lost(await lost)

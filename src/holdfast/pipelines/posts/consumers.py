@@ -23,7 +23,7 @@ def consumers(tools: ConsumerTools) -> Sequence[QueueConsumer]:
             intake.take,
             bindings,
             prefetch=options.prefetch,
-            channels=options.max_concurrent_batches,
+            consumers=options.max_concurrent_batches,
             prepare=intake.prepare,
         )
         for queue, bindings in queues
