@@ -8,6 +8,7 @@ from typing import Any
 from holdfast.model import Lane
 from holdfast.pipeline import Gate
 from holdfast.store import NewJob, NewStream, Store
+from holdfast.store.decisions import DecisionRow
 from holdfast.store.gates import Passes, Want
 from tests.store.checks import fetch, filled_job, make_job
 from tests.store.scenarios import FUTURE, PAST, SCENARIOS, SCHEDULED, Scenario, scenario
@@ -87,7 +88,11 @@ simple_scenario(
 )
 simple_scenario(
     "count_passes",
-    lambda store, name: store.gates.count_passes({(name, 0): Passes(passed=2, throttles=1)}),
+    lambda store, name: store.gates.count_passes(
+        {(name, 7): Passes(passed=2, throttles=1)},
+        "one",
+        {7: [DecisionRow("concurrency", 4, 2, "throttled")]},
+    ),
     *GATE,
     lambda store, name: store.gates.declare(Gate(name)),
 )
