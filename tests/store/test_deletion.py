@@ -12,6 +12,8 @@ import pytest
 import structlog
 
 import holdfast
+from holdfast.console import open_console
+from holdfast.console.deletion import DeletionRows
 from holdfast.engine.deletion import Deleter
 from holdfast.errors import LeaseLost, NotThere
 from holdfast.model import ItemStatus, JobState
@@ -189,3 +191,13 @@ async def delete_quietly(store: Store, job_id: int) -> None:
     """A second process that looks for deletions, at the same time."""
     for _ in range(5):
         await deleter(store, []).look()
+
+
+async def test_late_deletion_of_an_account_spares_a_new_one_of_the_same_name(store: Store) -> None:
+    people, rows = open_console(store).people, DeletionRows(store.database)
+    await people.add_user("ann", "operator", None, "tester")
+    await rows.mark_user("ann", "tester")
+    assert await rows.delete_user("ann", "tester")
+    await people.add_user("ann", "operator", None, "tester")
+    assert not await rows.delete_user("ann", "tester"), "another process, which is late"
+    assert (await people.user("ann")).name == "ann"

@@ -69,14 +69,17 @@ class DeletionRows:
         return [row[0] for row in await self._database.fetch("jobs_of_owner", params)]
 
     @verb
-    async def delete_user(self, tx: Transaction, name: str, actor: str) -> None:
+    async def delete_user(self, tx: Transaction, name: str, actor: str) -> bool:
         """The account and all that lets somebody in, and what extensions keep for the person: their
         queries PIPELINE_delete_user and those that begin with it and a `_`, in alphabetical order.
-        Audit entries keep the name."""
+        Audit entries keep the name. False if somebody else has deleted it."""
+        if not await tx.fetch("hold_deleting_user", {"name": name}):
+            return False
         own = sorted(query for query in self._database.driver.queries if "_delete_user" in query)
         for query in (*own, *_OF_USER):
             await tx.run(query, {"name": name})
         await add_audit(tx, actor, "user.deleted", None, name)
+        return True
 
 
 class Deletions:
@@ -108,6 +111,8 @@ class Deletions:
             await self.delete_user(name, "engine")
 
     async def delete_user(self, name: str, actor: str) -> None:
+        if name not in await self._rows.deleting_users():
+            return
         while job_ids := await self._rows.jobs_of(name):
             for job_id in job_ids:
                 await self.jobs.begin(job_id, actor)
@@ -118,8 +123,8 @@ class Deletions:
         while files := await self._console.files.page(name, _PAGE):
             for file in files:
                 await self._delete_file(file, actor)
-        await self._rows.delete_user(name, actor)
-        self._log.info("user.deleted", user=name)
+        if await self._rows.delete_user(name, actor):
+            self._log.info("user.deleted", user=name)
 
     async def _delete_file(self, file: StoredFile, actor: str) -> None:
         await self.jobs.remove(file.key)

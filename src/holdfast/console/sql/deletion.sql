@@ -29,6 +29,13 @@ from     users
 where    deleting = 1
 order by name;
 
+-- name: hold_deleting_user
+-- Nothing if somebody else has deleted it: a new account may have the name by now.
+select name
+from   users
+where  name = :name and deleting = 1
+@for_update;
+
 -- name: jobs_of_owner
 select   id
 from     jobs
