@@ -112,7 +112,7 @@ async def test_discovery_of_a_deleted_job_adds_nothing(store: Store) -> None:
 async def test_what_an_application_commits_after_a_deletion_goes_too(
     store: Store, database_url: str
 ) -> None:
-    """On SQLite a deletion waits for whoever writes."""
+    """On SQLite a deletion waits for the process that writes."""
     new = NewJob("events", "events", [], standing=True)
     job_id, _ = await store.jobs.open(new, "ada")
     other, _ = await store.jobs.open(replace(new, pipeline="others"), "ada")

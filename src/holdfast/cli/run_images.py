@@ -29,7 +29,7 @@ def are_images(paths: Sequence[Path]) -> bool:
     if len(existing) < len(paths):
         if len(paths) > 1:
             missing = next(path for path in paths if not path.is_file())
-            raise UserError(f"there is no file {missing}")
+            raise UserError(f"there is no file {missing}", "Check the path.")
         return False
     others = [path for path in paths if image_in(path) is None]
     if len(paths) == 1:
