@@ -279,13 +279,13 @@ order by sha256
 limit    :limit;
 
 -- name: regulations_orphans
--- Captures whose body or evidence is missing.
+-- Captures whose body, evidence or document is missing.
 select   c.id, c.url, c.sha256
 from     regulations_captures c
          left join regulations_bodies b on b.sha256 = c.sha256
          left join regulations_evidence e on e.id = c.evidence_id and e.sha256 = c.sha256
          left join regulations_documents d on d.key = c.key
-where    (b.sha256 is null or e.id is null)
+where    (b.sha256 is null or e.id is null or d.id is null)
          and (:every = 1 or d.source in (@each(:sources, text)))
 order by c.id
 limit    :limit;
