@@ -1,7 +1,8 @@
 -- Events: taken in with the transaction that remembers their message.
 
 -- name: posts_take_event
--- An event whose batch is processed now. Nothing comes back if it was processed before.
+-- An event whose batch is processed now. Nothing comes back if it was processed before, or if its
+-- id came with another batch.
 insert into posts_events (key, format, state, queue, attempts, batch_key, scope, job_id, platform,
                           sent_at, warnings)
 values (:key, :format, 'TAKEN', :queue, 1, :batch_key, :scope, :job_id, :platform,
@@ -10,6 +11,7 @@ on conflict (key) do update
 set    state = 'TAKEN', code = null, reason = null, body = null, due_at = null,
        attempts = posts_events.attempts + 1, updated_at = @now
 where  posts_events.state in ('PARKED', 'WAITING', 'DEAD')
+       and posts_events.batch_key = excluded.batch_key
 returning key;
 
 -- name: posts_set_aside_event
@@ -25,12 +27,18 @@ set    state = excluded.state, code = excluded.code, reason = excluded.reason,
                        then posts_events.attempts + 1 else 1 end,
        updated_at = @now
 where  posts_events.state in ('PARKED', 'WAITING', 'DEAD')
+       and posts_events.batch_key = excluded.batch_key
 returning attempts;
+
+-- name: posts_event_of_another_batch
+select key
+from   posts_events
+where  key = :key and batch_key <> :batch_key;
 
 -- name: posts_event_attempts
 select attempts
 from   posts_events
-where  key = :key and state = 'WAITING';
+where  key in (@each(:keys, text)) and batch_key = :batch_key and state = 'WAITING';
 
 -- name: posts_repeat_event
 -- Another event brought the same batch before.
