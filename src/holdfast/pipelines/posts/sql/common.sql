@@ -48,13 +48,23 @@ where  key = :key
 returning key;
 
 -- name: posts_due_events
--- Events to try again.
-select   key, queue, body, attempts
+-- Events to try again, without those whose format is switched off.
+select   key, state, format, job_id, length(body) as size,
+         case when exists (select 1 from posts_batches b
+                           where  b.batch_key = 'shadow:' || posts_events.batch_key)
+              then 1 else 0 end as shadowed
 from     posts_events
 where    state in ('PARKED', 'WAITING') and due_at <= @now
+         and (state = 'WAITING' or (format = 'event' and :new = 1)
+              or (format <> 'event' and :legacy = 1))
 order by due_at
 limit    :limit
 @skip_locked;
+
+-- name: posts_messages
+select key, queue, body
+from   posts_events
+where  key in (@each(:keys, text));
 
 -- name: posts_put_off_events
 -- They were sent to their queue again; in case that gets lost, once more later.
