@@ -13,6 +13,7 @@ from holdfast.store import Store
 from tests.pipelines.regulations.desk import Desk, hasty_sources
 from tests.pipelines.regulations.world import (
     GAZETTE,
+    SOURCES,
     TAX,
     RegulatoryWorld,
     answered_twice,
@@ -199,6 +200,24 @@ async def test_content_that_changes_and_returns_is_captured_each_time(desk: Desk
         "(select key from regulations_captures where url = :url limit 1)", url=seen[0][0]
     )  # fmt: skip
     assert rows == [(4, 2)]
+
+
+@on_sqlite
+async def test_content_returns_in_both_sources_that_list_a_url(
+    store: Store, world: RegulatoryWorld, tmp_path: Path
+) -> None:
+    table = SOURCES.split("[[source]]")[1]
+    twice = [table, table.replace('"gazette"', '"copy"')]
+    desk = Desk(store, world, tmp_path, sources=hasty_sources("[[source]]".join(["", *twice])))
+    await desk.switch(True)
+    path = world.issues[-1].eli(1)
+    await desk.run("gazette,copy", max_urls_per_source=1)
+    for text in ("Drugi tekst. " * 40, ""):
+        world.versions = {path: text} if text else {}
+        await desk.age()
+        await desk.run("gazette,copy", mode="recheck", recheck_days=1)
+    reasons = [reason for _, _, reason, _ in await desk.captures(path)]
+    assert reasons[2:] == ["CHANGED"] * 2 + ["RETURNED"] * 2
 
 
 @on_sqlite

@@ -14,9 +14,10 @@ from   regulations_bodies
 where  sha256 in (@each(:hashes, text));
 
 -- name: regulations_has_version
--- Whether a document had this content at any time.
+-- Whether a document had this content at any time. Evidence does not say: two sources that list one
+-- URL share it.
 select 1 as found
-from   regulations_evidence
+from   regulations_captures
 where  key = :key and sha256 = :sha256
 limit  1;
 
