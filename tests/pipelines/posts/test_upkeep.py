@@ -75,6 +75,11 @@ async def test_messages_of_a_format_that_is_off_are_not_sent_again_and_again(sto
     await store.flags.set_flag("posts_new_mode", True, "tester")
     await desk.work()
     assert await fetch(store, "select count(*) from outbox where exchange = ''") == [(4,)]
+    # The broker is gone: copies do not pile up.
+    await execute(store, "update outbox set created_at = '2026-01-01T00:00:00.000Z'")
+    await execute(store, "update posts_events set due_at = received_at")
+    await desk.work()
+    assert await fetch(store, "select count(*) from outbox where exchange = ''") == [(4,)]
 
 
 async def test_views_of_the_docs_have_the_names_of_the_document(store: Store) -> None:

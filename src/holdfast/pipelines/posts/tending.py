@@ -17,6 +17,7 @@ _CHANGES = 5000
 _OLD = 1000
 #: A message that was sent again and got lost on the way is sent once more after this.
 _RESEND_SECONDS = 120.0
+_UNSENT_SECONDS = 60.0
 _DAY_SECONDS = 86_400.0
 _ERROR_DAY = ("scope", "day", "platform", "code", "category")
 
@@ -36,6 +37,8 @@ async def resend_due(tx: Tx, options: PostsOptions) -> bool:
     """Sends messages that are due to their queues again, through the outbox. Those that would only
     be parked again stay: there can be very many, and sending them would leave no time for others.
     """
+    if await tx.fetch("posts_unsent", {"ago": -_UNSENT_SECONDS}):
+        return False  # the broker is gone; copies would pile up
     modes = await read_modes(tx, options)
     rows = await tx.fetch("posts_due_events", {"limit": _CHANGES, **modes.switches})
     parked = [row["key"] for row in rows if modes.leave_parked(row)]

@@ -61,6 +61,13 @@ order by due_at
 limit    :limit
 @skip_locked;
 
+-- name: posts_unsent
+-- Whether messages that were to be sent again are still here.
+select 1 as found
+from   outbox
+where  exchange = '' and created_at < @after(:ago)
+limit  1;
+
 -- name: posts_messages
 select key, queue, body
 from   posts_events
