@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from tests.pipelines.regulations.world import (
     answered_twice,
     assert_never_asked,
 )
+from tests.store.deletion_scenarios import delete_all
 from tests.world import text_answer
 
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -177,6 +179,46 @@ async def test_failed_url_is_taken_again_by_the_next_run(desk: Desk) -> None:
     job_id = await desk.run()
     counters = await desk.counters(job_id)
     assert (counters.accepted, counters.done) == (1, 1)
+
+
+async def test_url_that_failed_is_taken_again_though_its_sitemap_is_unchanged(desk: Desk) -> None:
+    desk.pipeline.max_attempts = 1
+    path = desk.world.issues[0].legacy(2)
+    desk.world.replaced[path] = text_answer("", 500)
+    job_id = await desk.run()
+    assert (await desk.counters(job_id)).error == 1
+    del desk.world.replaced[path]
+    before = len(desk.world.visits)
+    counters = await desk.counters(await desk.run())
+    assert (counters.accepted, counters.done) == (1, 1)
+    asked = [visit.request.path for visit in desk.world.visits[before:]]
+    assert asked == ["/sitemap.xml", desk.world.issues[0].sitemap, path]
+
+
+@pytest.mark.parametrize("deleted", [False, True], ids=["cancelled", "deleted"])
+@on_sqlite
+async def test_urls_of_a_run_that_was_cancelled_are_taken_by_the_next(
+    desk: Desk, deleted: bool
+) -> None:
+    """Its sitemaps were read whole and are unchanged, but nobody fetched what they list."""
+    world, refusal = desk.world, text_answer("", 500)
+    for issue in world.issues:
+        paths = [issue.eli(1), *(issue.legacy(act) for act in (1, 2, 3))]
+        world.replaced |= dict.fromkeys(paths, refusal)
+    (job_id,) = await desk.order()
+    worker = desk.worker()
+    running = asyncio.create_task(worker.run())
+    async with asyncio.timeout(20):
+        while not await desk.fetch("select 1 from streams where state = 'COMPLETE'"):
+            await asyncio.sleep(0.02)
+    await desk.control.cancel(job_id)
+    worker.stop()
+    await running
+    if deleted:
+        await delete_all(desk.store, job_id)
+    world.replaced.clear()
+    counters = await desk.counters(await desk.run())
+    assert (counters.accepted, counters.done) == (18, 18)
 
 
 async def test_content_that_changes_and_returns_is_captured_each_time(desk: Desk) -> None:

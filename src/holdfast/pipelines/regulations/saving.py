@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from holdfast.errors import RetryClass, error_code
 from holdfast.model import ItemStatus, Job
 from holdfast.pipeline import Settled, Tx
 from holdfast.pipelines.regulations.canonical import item_id
@@ -31,6 +32,21 @@ async def save(tx: Tx, settled: Sequence[Settled]) -> None:
     missing = [item for item in settled if _is_missing(item)]
     for item in sorted(missing, key=lambda item: item.seq):
         await _mark_unavailable(tx, item)
+    await _forget_sitemaps(tx, settled)
+
+
+async def _forget_sitemaps(tx: Tx, settled: Sequence[Settled]) -> None:
+    """Those that list a URL which failed for a reason that may pass: the next run reads them again,
+    and takes it again."""
+    listed = {(item.row["source"], item.row["listed_on"]) for item in settled if _may_pass(item)}
+    for source, url in sorted(listed):
+        await tx.take("regulations_forget_sitemap", {"source": source, "url": url})
+
+
+def _may_pass(item: Settled) -> bool:
+    if item.status is not ItemStatus.ERROR or item.code is None:
+        return False
+    return error_code(item.code).retry is not RetryClass.NEVER
 
 
 def _distinct(items: Sequence[Settled]) -> Iterator[list[Settled]]:
@@ -198,7 +214,7 @@ async def note(tx: Tx, job: Job, notes: Any, taken: int) -> None:
         await tx.take("regulations_add_count", params)
     for url, modified, etag in notes["finished"]:
         mark = {"url": url, "modified": modified, "etag": etag, "definition": notes["definition"]}
-        await tx.take("regulations_mark_sitemap", {"source": source, **mark})
+        await tx.take("regulations_mark_sitemap", {"source": source, "job_id": job.id, **mark})
     for url, children in notes["indexes"]:
         index = {"job_id": job.id, "source": source, "url": url}
         await tx.take(

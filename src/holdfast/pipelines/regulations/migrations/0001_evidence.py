@@ -117,6 +117,7 @@ create table regulations_sitemaps (
     modified   text,
     etag       text,
     read_at    {INSTANT} not null,
+    job_id     bigint not null,
     primary key (source, url)
 );
 

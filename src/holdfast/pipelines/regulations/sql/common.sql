@@ -147,18 +147,34 @@ on conflict (key, url) do nothing
 returning key;
 
 -- name: regulations_mark_sitemap
-insert into regulations_sitemaps (source, url, definition, modified, etag, read_at)
-values (:source, :url, :definition, :modified, :etag, @now)
+insert into regulations_sitemaps (source, url, definition, modified, etag, read_at, job_id)
+values (:source, :url, :definition, :modified, :etag, @now, :job_id)
 on conflict (source, url) do update
 set definition = excluded.definition, modified = excluded.modified, etag = excluded.etag,
-    read_at = excluded.read_at
+    read_at = excluded.read_at, job_id = excluded.job_id
+returning url;
+
+-- name: regulations_forget_sitemap
+-- A URL of it failed and may be there later: the sitemap is read again, even if it is unchanged.
+delete from regulations_sitemaps
+where  source = :source and url = :url
+returning url;
+
+-- name: regulations_delete_job_sitemaps
+-- Of a run that did not fetch all of their URLs.
+delete from regulations_sitemaps
+where  job_id = :job_id and :limit > 0
+       and (select sum(c.accepted) - sum(c.done) from counters c where c.job_id = :job_id) > 0
 returning url;
 
 -- name: regulations_sitemaps_read
--- Sitemaps whose URLs were all taken, as the source is defined now.
-select url, modified, etag
-from   regulations_sitemaps
-where  source = :source and definition = :definition;
+-- Sitemaps whose URLs were all taken, as the source is defined now; not by a run that ended before
+-- it fetched them.
+select s.url, s.modified, s.etag
+from   regulations_sitemaps s
+       left join jobs j on j.id = s.job_id
+where  s.source = :source and s.definition = :definition
+       and (j.id is null or j.state not in ('CANCELLED', 'FAILED'));
 
 -- name: regulations_keep_index
 -- What an index lists, for the walk that read it: others read it again.
