@@ -10,6 +10,7 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from holdfast.clock import SystemClock
+from holdfast.errors import UnfitState
 from holdfast.pipelines.regulations import bodies
 from holdfast.pipelines.regulations.bodies import file_key
 from holdfast.pipelines.regulations.verifying import verify
@@ -171,6 +172,9 @@ async def test_large_bodies_are_files_and_verify_finds_changed_ones(
         (rows[0][0], "its file is missing"),
         (rows[1][0], "it cannot be decompressed"),
     ]
+    with pytest.raises(UnfitState, match="is damaged"):
+        now = SystemClock().now()
+        [part async for part in warc_parts(store.fetch, desk.files, "a.warc.gz", now)]
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
