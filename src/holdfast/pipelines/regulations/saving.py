@@ -14,6 +14,7 @@ from holdfast.pipeline import Settled, Tx
 from holdfast.pipelines.regulations.canonical import item_id
 from holdfast.pipelines.regulations.extract import Extract
 from holdfast.pipelines.regulations.fetching import Capture, Reason
+from holdfast.pipelines.regulations.sources import Mode
 from holdfast.text_search import TextIndex
 
 SEARCH = TextIndex("regulations_search")
@@ -38,15 +39,22 @@ async def save(tx: Tx, settled: Sequence[Settled]) -> None:
 async def _forget_sitemaps(tx: Tx, settled: Sequence[Settled]) -> None:
     """Those that list a URL which failed for a reason that may pass: the next run reads them again,
     and takes it again."""
-    listed = {(item.row["source"], item.row["listed_on"]) for item in settled if _may_pass(item)}
-    for source, url in sorted(listed):
-        await tx.take("regulations_forget_sitemap", {"source": source, "url": url})
+    failed = [item for item in settled if _may_pass(item) and _is_from_sitemap(item)]
+    listed = {(item.row["source"], item.row["listed_on"], item.job.id) for item in failed}
+    for source, url, job_id in sorted(listed):
+        params = {"source": source, "url": url, "job_id": job_id}
+        await tx.take("regulations_forget_sitemap", params)
 
 
 def _may_pass(item: Settled) -> bool:
     if item.status is not ItemStatus.ERROR or item.code is None:
         return False
     return error_code(item.code).retry is not RetryClass.NEVER
+
+
+def _is_from_sitemap(item: Settled) -> bool:
+    options, source = item.job.options, item.row["source"]
+    return (options.get("mode") or options["_sources"][source]["mode"]) == Mode.SITEMAP
 
 
 def _distinct(items: Sequence[Settled]) -> Iterator[list[Settled]]:

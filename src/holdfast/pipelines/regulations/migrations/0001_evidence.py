@@ -118,6 +118,7 @@ create table regulations_sitemaps (
     etag       text,
     read_at    {INSTANT} not null,
     job_id     bigint not null,
+    failed_job bigint,
     primary key (source, url)
 );
 

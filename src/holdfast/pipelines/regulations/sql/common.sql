@@ -155,9 +155,12 @@ set definition = excluded.definition, modified = excluded.modified, etag = exclu
 returning url;
 
 -- name: regulations_forget_sitemap
--- A URL of it failed and may be there later: the sitemap is read again, even if it is unchanged.
-delete from regulations_sitemaps
-where  source = :source and url = :url
+-- A URL of it failed and may be there later: the sitemap is read again, even if it is unchanged. The
+-- run that read it may only mark it later.
+insert into regulations_sitemaps (source, url, definition, read_at, job_id, failed_job)
+values (:source, :url, '', @now, :job_id, :job_id)
+on conflict (source, url) do update
+set definition = '', failed_job = excluded.failed_job
 returning url;
 
 -- name: regulations_delete_job_sitemaps
@@ -168,13 +171,14 @@ where  job_id = :job_id and :limit > 0
 returning url;
 
 -- name: regulations_sitemaps_read
--- Sitemaps whose URLs were all taken, as the source is defined now; not by a run that ended before
--- it fetched them.
+-- Sitemaps whose URLs were all taken, as the source is defined now; not by a run that was cancelled
+-- before it fetched them.
 select s.url, s.modified, s.etag
 from   regulations_sitemaps s
        left join jobs j on j.id = s.job_id
 where  s.source = :source and s.definition = :definition
-       and (j.id is null or j.state not in ('CANCELLED', 'FAILED'));
+       and (s.failed_job is null or s.failed_job <> s.job_id)
+       and (j.id is null or j.state <> 'CANCELLED');
 
 -- name: regulations_keep_index
 -- What an index lists, for the walk that read it: others read it again.
