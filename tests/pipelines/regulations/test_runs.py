@@ -11,17 +11,19 @@ import pytest
 from holdfast.errors import SwitchedOff, UnfitState, UserError
 from holdfast.model import JobState, Lane, StreamState
 from holdfast.store import Store
-from tests.pipelines.regulations.desk import Desk, hasty_sources
+from tests.pipelines.regulations.desk import Desk, hasty_sources, paths
 from tests.pipelines.regulations.world import (
     GAZETTE,
     SOURCES,
     TAX,
+    Issue,
     RegulatoryWorld,
     answered_twice,
     assert_never_asked,
+    markup,
 )
 from tests.store.deletion_scenarios import delete_all
-from tests.world import text_answer
+from tests.world import Answer, text_answer
 
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
@@ -193,6 +195,26 @@ async def test_url_that_failed_is_taken_again_though_its_sitemap_is_unchanged(de
     assert (counters.accepted, counters.done) == (1, 1)
     asked = [visit.request.path for visit in desk.world.visits[before:]]
     assert asked == ["/sitemap.xml", desk.world.issues[0].sitemap, path]
+
+
+@on_sqlite
+async def test_new_sitemaps_are_read_although_an_old_one_never_can_be(desk: Desk) -> None:
+    world, new = desk.world, Issue(7)
+    world.replaced[world.issues[0].sitemap] = text_answer("", 404)
+    for daily in (False, True):
+        request = {"lane": "SENTINEL"} if daily else {}
+        job_id = await desk.run(**request)
+        assert (await desk.store.reads.job(job_id)).state is JobState.FAILED
+    listed = [f"http://{GAZETTE}{issue.sitemap}" for issue in (*world.issues, new)]
+    world.replaced["/sitemap.xml"] = Answer(200, markup("sitemapindex", "sitemap", listed))
+    urls = [f"http://{GAZETTE}{new.legacy(act)}" for act in (1, 2)]
+    world.replaced[new.sitemap] = Answer(200, markup("urlset", "url", urls))
+    before = len(world.visits)
+    job_id = await desk.run(lane="SENTINEL")
+    assert (await desk.counters(job_id)).done == 2
+    asked = {visit.request.path for visit in world.visits[before:]} - set(paths(urls))
+    sitemaps = {"/sitemap.xml", new.sitemap, world.issues[0].sitemap}
+    assert {path for path in asked if "sitemap" in path} == sitemaps, "others are unchanged"
 
 
 @pytest.mark.parametrize("deleted", [False, True], ids=["cancelled", "deleted"])

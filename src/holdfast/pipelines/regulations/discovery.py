@@ -198,6 +198,7 @@ class _Progress:
     faults: tuple[tuple[int, str], ...] = ()
     roots: tuple[str, ...] = ()
     checkpoints: int = 0  # makes cursors differ that only say what was read
+    ended: bool = False  # only the faults are left
 
     def as_json(self) -> Json:
         return {
@@ -208,6 +209,7 @@ class _Progress:
             "faults": [list(fault) for fault in self.faults],
             "roots": list(self.roots),
             "checkpoints": self.checkpoints,
+            "ended": self.ended,
         }
 
     @property
@@ -250,6 +252,8 @@ class _SitemapPages:
             async for page in self._once_more(progress):
                 yield page
         if self._problems:
+            progress.ended = True
+            yield self._checkpoint(progress)
             raise DiscoveryError(_faults(self._problems))
         yield Page([], end=True, notes=self._notes())
 
