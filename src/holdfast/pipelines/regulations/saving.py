@@ -54,7 +54,8 @@ def _may_pass(item: Settled) -> bool:
 
 def _is_from_sitemap(item: Settled) -> bool:
     options, source = item.job.options, item.row["source"]
-    return (options.get("mode") or options["_sources"][source]["mode"]) == Mode.SITEMAP
+    mode: str = options.get("mode") or options["_sources"][source]["mode"]
+    return mode == Mode.SITEMAP
 
 
 def _distinct(items: Sequence[Settled]) -> Iterator[list[Settled]]:
