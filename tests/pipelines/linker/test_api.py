@@ -123,6 +123,14 @@ def test_deleting_a_project_leaves_the_files_of_others(linker: LinkerSite) -> No
     assert ann.delete(f"/api/projects/{project}").status_code == 202
     linker.eventually(lambda: _rows(linker, ["linker_projects"]) == {"linker_projects": 0})
     assert ben.get(f"/api/files/{file}").status_code == 200
+    # And one that another project has yet to match.
+    first, second = (ben.post("/api/projects", json={"name": name}).json()["id"] for name in "12")
+    for each in (first, second):
+        reply = ben.post(f"/api/projects/{each}/datasets", json={"fileId": file})
+        assert reply.status_code == 201, reply.text
+    assert ben.delete(f"/api/projects/{first}").status_code == 202
+    linker.eventually(lambda: _rows(linker, ["linker_projects"]) == {"linker_projects": 1})
+    assert ben.get(f"/api/files/{file}").status_code == 200
 
 
 def _rows(linker: LinkerSite, tables: Sequence[str]) -> dict[str, int]:

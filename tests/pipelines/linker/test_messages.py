@@ -14,6 +14,7 @@ from holdfast.cli.broker_composition import accepting, trusting
 from holdfast.clock import SystemClock
 from holdfast.consumers import BadMessage, ConsumerTools, Incoming
 from holdfast.messaging.signing import ZEROS, sign
+from holdfast.model import ItemStatus
 from holdfast.pipelines.linker.consuming import consumers
 from holdfast.pipelines.linker.projects import ProjectRules, add_project
 from holdfast.pipelines.linker.tasks import task_id
@@ -113,8 +114,12 @@ async def test_document_message_tries_a_failed_task_again(scene: LinkerScene) ->
     assert await scene.fetch("select count(*) from items") == [(2,)], "done or gone: left alone"
     assert await _accept(scene, message(2), "failed")
     await scene.work()
-    states = await scene.fetch("select state from linker_tasks order by job_id, seq")
-    assert states == [("auto_confirmed",), ("failed",)], "it failed again, in one task"
+    shown = "select state from linker_tasks where project_id is not null order by job_id, seq"
+    states = [("auto_confirmed",), ("failed",)]
+    assert await scene.fetch(shown) == states, "it failed again, in one task"
+    await scene.control.reprocess(job.id, [ItemStatus.ERROR])
+    await scene.work()
+    assert await scene.fetch(shown) == states, "the job that it came from makes no second one"
     with pytest.raises(BadMessage, match="there is no project 999"):
         await _accept(scene, message(2, 999), "nowhere")
 

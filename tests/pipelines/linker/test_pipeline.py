@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 
 from holdfast.clock import SystemClock
 from holdfast.errors import UserError
+from holdfast.pipeline import Settled, Tx
 from holdfast.pipelines.linker.options import LinkerOptions
 from holdfast.rulings import OutdatedRuling
 from holdfast.store import Store
@@ -173,6 +176,48 @@ async def test_one_candidate_is_rejected_and_the_entry_still_waits(scene: Linker
     await scene.decide(job, 1, "edit", {"reject": "Q42"})
     assert (await scene.states(job))[0][1:3] == ("awaiting_review", None)
     assert (await scene.candidates(job, 1))["Q42"] == "rejected"
+    await scene.control.reprocess_items(job.id, [1])
+    await scene.work()
+    assert (await scene.states(job))[0][1:3] == ("awaiting_review", None), "not accepted again"
+    assert (await scene.candidates(job, 1))["Q42"] == "rejected"
+    await scene.decide(job, 1, "revoke", version=1)
+    assert (await scene.states(job))[0][1:3] == ("auto_confirmed", "Q42")
+
+
+async def test_decision_made_while_the_entry_is_matched_again_marks_its_candidate(
+    scene: LinkerScene,
+) -> None:
+    """The worker replaces the candidates; the person's decision waits for it, or it for that."""
+    job = await scene.matched([NAMESAKE])
+    await scene.control.reprocess_items(job.id, [1])
+    saved, decided = asyncio.Event(), asyncio.Event()
+    save = scene.pipeline.save
+
+    async def slow_save(tx: Tx, settled: Sequence[Settled]) -> None:
+        await save(tx, settled)
+        saved.set()
+        with suppress(TimeoutError):  # SQLite has one writer
+            await asyncio.wait_for(decided.wait(), 0.3)
+
+    scene.pipeline.save = slow_save  # type: ignore[method-assign]
+
+    async def decide() -> None:
+        await saved.wait()
+        await scene.decide(job, 1, "choose", "Q42")
+        decided.set()
+
+    await asyncio.gather(scene.work(), decide())
+    assert (await scene.states(job))[0][:3] == (1, "reviewed", "Q42")
+    statuses = await scene.candidates(job, 1)
+    assert statuses.pop("Q42") == "accepted" and set(statuses.values()) <= {"rejected"}
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_rows_of_a_file_have_no_options(scene: LinkerScene) -> None:
+    """Such as another provider: whoever wrote the file would choose where its rows are sent."""
+    own = {"provider": "http://elsewhere.example/", "candidates": "x"}
+    job = await scene.matched([ADAMS | {"_linker": own}])  # type: ignore[dict-item]
+    assert (await scene.states(job))[0][1:3] == ("auto_confirmed", "Q42")
 
 
 async def test_decision_for_something_that_is_not_an_item_is_refused(scene: LinkerScene) -> None:

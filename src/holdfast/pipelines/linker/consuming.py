@@ -145,7 +145,8 @@ async def _task(tx: Tx, project: Project, body: Mapping[str, Any]) -> Sequence[R
     for row in await tx.fetch("linker_task_of", key):
         if row["state"] != TaskState.FAILED:
             continue
-        await tx.take("linker_drop_task", {"job_id": job_id, "seq": seq})
+        if not await tx.take("linker_move_task", {"job_id": job_id, "seq": seq}):
+            continue  # somebody has decided about it
         values, mapping = _row_of(orjson.loads(row["entry"]), row["key"])
         return [_record(project, values, mapping)]
     return []

@@ -20,19 +20,26 @@ set    project_id = excluded.project_id, key = excluded.key, name = excluded.nam
                     else linker_tasks.score end,
        reason = case when linker_tasks.reviewed_at is null then excluded.reason
                      else linker_tasks.reason end
+where  linker_tasks.state <> 'moved'
 returning job_id;
 
 -- name: linker_reviewed
 -- Which of these tasks people decided about; nobody decides about them until this transaction ends.
-select seq, reviewed_at
+select seq, state, reviewed_at
 from   linker_tasks
 where  job_id = :job_id and seq in (@each(:seqs, bigint))
 @for_update;
 
+-- name: linker_rejected
+select seq, item
+from   linker_candidates
+where  job_id = :job_id and seq in (@each(:seqs, bigint)) and status = 'rejected';
+
 -- name: linker_drop_suggestions
--- Before new ones are written; what people added stays.
+-- Before new ones are written; what people added or rejected stays.
 delete from linker_candidates
 where  job_id = :job_id and seq in (@each(:seqs, bigint)) and source = 'automated_search'
+       and status <> 'rejected'
 returning seq;
 
 -- name: linker_save_candidates
@@ -121,10 +128,12 @@ returning seq;
 -- A person's decision.
 
 -- name: linker_task
+-- Nothing is written about it by others until this transaction ends.
 select t.job_id, t.seq, t.project_id, t.key, t.name, t.state, t.score, t.item, t.entry, t.reason,
        t.reviewer, t.reviewed_at
 from   linker_tasks t
-where  t.job_id = :job_id and t.seq = :seq;
+where  t.job_id = :job_id and t.seq = :seq
+@for_update;
 
 -- name: linker_candidates_of
 select   item, position, label, description, score, fields, matched, source, status, reviewer
@@ -237,6 +246,13 @@ where  (job_id, seq, item) in (select job_id, seq, item
                                where  project_id = :id
                                limit  :limit)
 returning seq;
+
+-- name: linker_file_users
+-- Other datasets that read this file.
+select id
+from   linker_datasets
+where  file_id = :file_id and id <> :id
+limit  1;
 
 -- name: linker_drop_dataset
 delete from linker_datasets
@@ -502,7 +518,9 @@ from     linker_candidates
 where    job_id = :job_id and seq in (@each(:seqs, bigint)) and position <= :most
 order by seq, position;
 
--- name: linker_drop_task
-delete from linker_tasks
+-- name: linker_move_task
+-- To another job: if this one is worked on again, its entry does not get a second task.
+update linker_tasks
+set    state = 'moved', project_id = null
 where  job_id = :job_id and seq = :seq and reviewed_at is null
 returning seq;

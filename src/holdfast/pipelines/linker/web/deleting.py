@@ -45,6 +45,7 @@ async def _delete_dataset(dataset: Json, project: Project, parts: Parts) -> None
         with suppress(NotThere):  # it is gone already
             await parts.deletions.jobs.begin(job_id, _ACTOR)
             await parts.deletions.jobs.delete(job_id)
-    if dataset["file_id"] is not None:
+    file = {"file_id": dataset["file_id"], "id": dataset["id"]}
+    if dataset["file_id"] is not None and not await parts.fetch("linker_file_users", file):
         with suppress(UserError):  # it is gone, or another job reads it
             await parts.deletions.delete_file(dataset["file_id"], project.owner_id, _ACTOR)
