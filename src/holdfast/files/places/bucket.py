@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
 
-from holdfast.errors import FilesGone, NotThere, UserError
+from holdfast.errors import FilesGone, TooLarge, UserError
 from holdfast.files.bucket import BucketStore
 from holdfast.files.contract import stream_to
 from holdfast.files.places.contract import (
@@ -12,6 +12,7 @@ from holdfast.files.places.contract import (
     FAILED,
     REASON,
     Arrived,
+    FileTrouble,
     PlaceTrouble,
     is_wanted,
     numbered,
@@ -43,10 +44,14 @@ class BucketPlace:
             written = await stream_to(
                 self._store, file.name, target, max_bytes=max_bytes, sha256=None
             )
-        except (FilesGone, NotThere) as error:
+        except FilesGone as error:
             raise PlaceTrouble(error.message) from None
+        except TooLarge:
+            raise
+        except UserError as error:  # it is gone, or its name is not one that we take
+            raise FileTrouble(error.message) from None
         if written.size != file.size:
-            raise PlaceTrouble(f"{file.name} changed while it was read")
+            raise FileTrouble(f"{file.shown} changed while it was read")
         return written
 
     async def accept(self, file: Arrived) -> None:
@@ -69,6 +74,8 @@ class BucketPlace:
             while await self._store.find(key := f"{where}/{numbered(file.name, number)}"):
                 number += 1
             await self._store.move(file.name, key)
-        except (FilesGone, NotThere) as error:
+        except FilesGone as error:
             raise PlaceTrouble(error.message) from None
+        except UserError as error:
+            raise FileTrouble(error.message) from None
         return str(PurePosixPath(key))

@@ -19,6 +19,7 @@ from holdfast.files.places.contract import (
     FAILED,
     REASON,
     Arrived,
+    FileTrouble,
     PlaceTrouble,
     is_wanted,
     numbered,
@@ -74,14 +75,14 @@ class FtpPlace:
         def refuse(ftp: ftplib.FTP) -> None:
             moved = _move(ftp, file, FAILED)
             if moved is not None:
-                ftp.storbinary(f"STOR {moved}{REASON}", BytesIO(f"{reason}\n".encode()))
+                ftp.storbinary(f"STOR {_sent(moved)}{REASON}", BytesIO(f"{reason}\n".encode()))
 
         await self._do(refuse)
 
     async def clear(self, name: str) -> None:
         def clear(ftp: ftplib.FTP) -> None:
             with suppress(ftplib.error_perm):
-                ftp.delete(name)
+                ftp.delete(_sent(name))
 
         await self._do(clear)
 
@@ -97,18 +98,23 @@ class FtpPlace:
         """Nothing of the server's own texts that may repeat the password is passed on."""
         server = self._server
         ftp = _CheckedTls(context=ssl.create_default_context()) if server.tls else ftplib.FTP()
-        ftp.encoding = "utf-8"
+        ftp.encoding = "latin-1"  # any bytes: names are UTF-8 only by custom
+        is_ready = False
         try:
             ftp.connect(server.host, server.port, timeout=_TIMEOUT_SECONDS)
-            ftp.login(server.user, server.password)
+            ftp.login(_sent(server.user), _sent(server.password))
             if isinstance(ftp, ftplib.FTP_TLS):
                 ftp.prot_p()
             if server.folder:
-                ftp.cwd(server.folder)
+                ftp.cwd(_sent(server.folder))
+            is_ready = True
             yield ftp
         except (ftplib.Error, OSError, EOFError, ValueError) as error:
-            text = str(error).replace(server.password, "…") if server.password else str(error)
-            raise PlaceTrouble(
+            text = _received(str(error)).encode("utf-8", "replace").decode()
+            text = text.replace(server.password, "…") if server.password else text
+            # The server refused one thing; the connection works.
+            is_refusal = is_ready and isinstance(error, ftplib.error_perm | ValueError)
+            raise (FileTrouble if is_refusal else PlaceTrouble)(
                 f"{server.host}: {type(error).__name__}: {text or 'the connection broke'}"
             ) from None
         finally:
@@ -116,9 +122,19 @@ class FtpPlace:
                 ftp.close()
 
 
+def _received(text: str) -> str:
+    """What a server sent, read as UTF-8; other bytes are kept as Python keeps those of files."""
+    return text.encode("latin-1", "replace").decode("utf-8", "surrogateescape")
+
+
+def _sent(text: str) -> str:
+    return text.encode("utf-8", "surrogateescape").decode("latin-1")
+
+
 def _list(ftp: ftplib.FTP) -> list[Arrived]:
     found = []
-    for name, facts in ftp.mlsd(facts=["type", "size", "modify"]):
+    for wire_name, facts in ftp.mlsd(facts=["type", "size", "modify"]):
+        name = _received(wire_name)
         if facts.get("type") == "file" and is_wanted(name) and "/" not in name:
             found.append(Arrived(name, int(facts.get("size", 0)), facts.get("modify", "")))
             if len(found) >= _MOST_FILES:
@@ -134,9 +150,11 @@ def _fetch(ftp: ftplib.FTP, file: Arrived, target: Path, max_bytes: int) -> Writ
             meter.add(block)
             copy.write(block)
 
-        ftp.retrbinary(f"RETR {file.name}", take, _BLOCK)
+        ftp.retrbinary(f"RETR {_sent(file.name)}", take, _BLOCK)
     if meter.size != file.size:
-        raise PlaceTrouble(f"{file.name} has {meter.size:,} bytes instead of {file.size:,}")
+        raise FileTrouble(f"{file.shown} has {meter.size:,} bytes instead of {file.size:,}")
+    if file not in _list(ftp):
+        raise FileTrouble(f"{file.shown} changed while it was read")
     return meter.written(file.name)
 
 
@@ -145,8 +163,8 @@ def _move(ftp: ftplib.FTP, file: Arrived, where: str) -> str | None:
         return None
     with suppress(ftplib.error_perm):
         ftp.mkd(where)
-    taken = {name for name, _ in ftp.mlsd(where, facts=["type"])}
+    taken = {_received(name) for name, _ in ftp.mlsd(where, facts=["type"])}
     names = (numbered(file.name, number) for number in range(1, _TAKEN_NAMES))
     name = next(name for name in names if name not in taken)
-    ftp.rename(file.name, f"{where}/{name}")
+    ftp.rename(_sent(file.name), _sent(f"{where}/{name}"))
     return f"{where}/{name}"
