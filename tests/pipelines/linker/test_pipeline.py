@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from holdfast.clock import SystemClock
 from holdfast.errors import UserError
 from holdfast.pipeline import Settled, Tx
 from holdfast.pipelines.linker.options import LinkerOptions
+from holdfast.pipelines.linker.projects import find_or_add_dataset
 from holdfast.rulings import OutdatedRuling
 from holdfast.store import Store
 from tests.command import HoldfastCommand
@@ -232,6 +234,25 @@ async def test_job_of_somebody_else_adds_nothing_to_a_project(scene: LinkerScene
     assert await scene.fetch(
         "select project_id from linker_tasks where job_id = :job", job=job.id
     ) == [(None,)]
+
+
+async def test_file_with_other_content_is_another_dataset(scene: LinkerScene) -> None:
+    """One dataset has one job: a second one would be missed by exports and deletions."""
+    project = await scene.project()
+
+    async def dataset(key: str, new: bool = False) -> Any:
+        change = find_or_add_dataset(project, "people.csv", MAPPING, key, new=new)
+        return await scene.control.change(change)
+
+    first = await dataset("a")
+    assert await dataset("a") == first, "nothing was read yet"
+    job = await scene.matched([ADAMS], project=project.id, dataset=first)
+    key = str(job.input_key)
+    assert await dataset(key) == first
+    second = await dataset("b")
+    assert second != first and await dataset(key) == first
+    await scene.matched([NAMESAKE], project=project.id, dataset=second)
+    assert await dataset(key, new=True) not in (first, second)
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

@@ -14,7 +14,7 @@ import orjson
 
 from holdfast.errors import ItemError
 from holdfast.pipeline import Http
-from holdfast.pipelines.linker.asking import asked
+from holdfast.pipelines.linker.asking import asked, is_page
 from holdfast.pipelines.linker.dates import BadDate, parse_date
 from holdfast.pipelines.linker.entities import Candidate, Kind, Value, as_map
 from holdfast.pipelines.linker.entries import Entry, item_of
@@ -268,6 +268,6 @@ async def _ask_once(http: Http, method: str, url: str, **sent: Any) -> Any:
     if reply.status >= 500 and not reply.throttled:
         await http.throttled(reply, f"HTTP {reply.status}")
     reply.raise_for_status()
-    if reply.content_type == "text/html":
+    if is_page(reply):
         await http.throttled(reply, "HTML instead of JSON")
     return reply.json()

@@ -247,6 +247,18 @@ where  (job_id, seq, item) in (select job_id, seq, item
                                limit  :limit)
 returning seq;
 
+-- name: linker_other_jobs
+-- Jobs without a dataset: that of messages, and those that were started with the project as their
+-- option.
+select id as job_id
+from   jobs
+where  pipeline = 'linker' and standing = 1 and owner_id = :owner_id and topic = :topic
+union
+select t.job_id
+from   linker_tasks t
+       join jobs j on j.id = t.job_id
+where  t.project_id = :id and j.standing = 0;
+
 -- name: linker_file_users
 -- Other datasets that read this file.
 select id
@@ -304,9 +316,12 @@ where  id = :project_id and deleted_at is null
 returning id;
 
 -- name: linker_dataset_by_name
-select id, project_id, name, file_id, mapping, job_id, created_at
-from   linker_datasets
-where  project_id = :project_id and name = :name;
+-- The newest first, with what its job reads.
+select   d.id, d.mapping, d.job_id, j.input_key
+from     linker_datasets d
+         left join jobs j on j.id = d.job_id
+where    d.project_id = :project_id and d.name = :name and d.file_id is null
+order by d.id desc;
 
 -- name: linker_datasets_of
 select   id, project_id, name, file_id, mapping, job_id, created_at
