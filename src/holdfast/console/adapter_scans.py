@@ -29,6 +29,7 @@ from holdfast.files.places.contract import Arrived, FileTrouble, Place, PlaceTro
 
 _LEASE_SECONDS = 120.0
 _LONGEST_ERROR = 500
+_LONGEST_FILE_SECONDS = 3600.0
 _MOST_FAILURES_IN_A_ROW = 3
 _IMPORT = "import"
 
@@ -129,7 +130,8 @@ class _Scan:
         """What is wrong with one file keeps no other waiting. A place that fails again and again
         is given up until the next scan."""
         try:
-            await self._handle(place, file, is_marked)
+            async with asyncio.timeout(_LONGEST_FILE_SECONDS):
+                await self._handle(place, file, is_marked)
             self.failures.clear()
         except PlaceTrouble as trouble:
             self._said(str(trouble))

@@ -6,6 +6,7 @@ import asyncio
 import ftplib
 import socket
 import ssl
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -66,7 +67,11 @@ class FtpPlace:
         return await self._do(_list)
 
     async def fetch(self, file: Arrived, target: Path, max_bytes: int) -> Written:
-        return await self._do(lambda ftp: _fetch(ftp, file, target, max_bytes))
+        given_up = threading.Event()
+        try:
+            return await self._do(lambda ftp: _fetch(ftp, file, target, max_bytes, given_up))
+        finally:
+            given_up.set()  # a thread cannot be cancelled
 
     async def accept(self, file: Arrived) -> None:
         await self._do(lambda ftp: _move(ftp, file, DONE))
@@ -142,11 +147,15 @@ def _list(ftp: ftplib.FTP) -> list[Arrived]:
     return sorted(found, key=lambda file: file.name)
 
 
-def _fetch(ftp: ftplib.FTP, file: Arrived, target: Path, max_bytes: int) -> Written:
+def _fetch(
+    ftp: ftplib.FTP, file: Arrived, target: Path, max_bytes: int, given_up: threading.Event
+) -> Written:
     meter = Meter(max_bytes)
     with target.open("xb") as copy:
 
         def take(block: bytes) -> None:
+            if given_up.is_set():
+                raise TimeoutError("the file takes too long")
             meter.add(block)
             copy.write(block)
 
