@@ -13,7 +13,7 @@ import pytest
 from holdfast.console import adapter_scans
 from holdfast.console.adapter_scans import AdapterScans
 from holdfast.console.adapters import Adapter
-from holdfast.files.places.contract import Arrived, FileTrouble, Place
+from holdfast.files.places.contract import Arrived, FileTrouble, Place, numbered
 from holdfast.files.places.ftp import FtpPlace, FtpServer
 from holdfast.stored_files import Written
 from tests.api.server import ApiServer, upload
@@ -196,11 +196,14 @@ async def test_file_that_is_replaced_while_it_is_read_is_not_taken(tmp_path: Pat
             await place.fetch(file, tmp_path / "copy", 1000)
 
 
-async def test_name_on_an_ftp_server_that_is_not_utf_8_is_like_any_other(tmp_path: Path) -> None:
+async def test_name_on_an_ftp_server_may_be_any_and_taken_a_thousand_times(tmp_path: Path) -> None:
     folder = tmp_path / "ftp"
     folder.mkdir()
     for name in (b"caf\xe9.csv", "caf\u00e9.csv".encode()):
         Path(os.fsdecode(os.fsencode(folder) + b"/" + name)).write_bytes(ROWS)
+    (folder / "done").mkdir()
+    for number in range(1, 1001):
+        (folder / "done" / numbered("caf\u00e9.csv", number)).touch()
     with FtpFolder(folder) as ftp:
         place = place_of(ftp)
         files = await place.arrivals()
@@ -208,4 +211,4 @@ async def test_name_on_an_ftp_server_that_is_not_utf_8_is_like_any_other(tmp_pat
         for number, file in enumerate(files):
             await place.fetch(file, tmp_path / str(number), 1000)
             await place.accept(file)
-    assert len(list((folder / "done").iterdir())) == 2
+    assert len(list((folder / "done").iterdir())) == 1002

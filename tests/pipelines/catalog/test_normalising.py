@@ -76,6 +76,7 @@ def test_check_digit_finds_every_single_wrong_digit() -> None:
         ("12,5", 1250, "USD"),
         ("¥1200", 1200, "JPY"),
         (".5", 50, "USD"),
+        ("25,990,000 ₫", 25990000, "VND"),
         ("1.234.567,89", 123456789, "USD"),
     ],
 )

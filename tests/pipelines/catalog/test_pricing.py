@@ -195,5 +195,7 @@ async def test_person_chooses_another_candidate_or_types_a_price(store: Store) -
     assert (chosen["Status"], chosen["Pricer"]) == ("Found", "ann")
     with pytest.raises(UserError, match="negative"):
         await decide(store, job_id, "edit", {"Price": -1}, 1)
+    with pytest.raises(UserError, match="'Qty' follows"):
+        await decide(store, job_id, "edit", {"Price": 5, "Qty": 9}, 1)
     typed = await decide(store, job_id, "edit", {"Price": "649.50"}, 1)
     assert (typed["Price"], typed["Total Replacement Price"]) == (649.5, 1948.5)

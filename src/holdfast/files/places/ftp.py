@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from io import BytesIO
+from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
@@ -31,7 +32,6 @@ T = TypeVar("T")
 _TIMEOUT_SECONDS = 30.0
 _BLOCK = 1 << 16
 _MOST_FILES = 10_000
-_TAKEN_NAMES = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ def _move(ftp: ftplib.FTP, file: Arrived, where: str) -> str | None:
     with suppress(ftplib.error_perm):
         ftp.mkd(where)
     taken = {_received(name) for name, _ in ftp.mlsd(where, facts=["type"])}
-    names = (numbered(file.name, number) for number in range(1, _TAKEN_NAMES))
+    names = (numbered(file.name, number) for number in count(1))
     name = next(name for name in names if name not in taken)
     ftp.rename(_sent(file.name), _sent(f"{where}/{name}"))
     return f"{where}/{name}"
