@@ -278,7 +278,7 @@ def _add_by_page(linker: LinkerSite, ann: Client, at: str) -> None:
     wrong: dict[str, dict[str, str]] = {
         "neither a column with names": {"property:Birth": "P569"},
         "is not a property id": {"role:Who": "name", "property:Birth": "born"},
-        "two columns have the role": {"role:Who": "name", "role:Remarks": "name"},
+        "columns have the role": {"role:Who": "name", "role:Remarks": "name"},
         "not an item id": {"role:Who": "name", "property:Birth": "P569", "all_of_type": "human"},
     }
     for complaint, fields in wrong.items():
