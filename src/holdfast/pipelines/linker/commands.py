@@ -105,7 +105,8 @@ def match(
     if out is not None:
         format_of(out, None)  # refused before anything is made
     found = _project(settings, project or file.stem, rules)
-    dataset_id = make_change(settings, find_or_add_dataset(found, file.name, columns))
+    change = find_or_add_dataset(found, file.name, columns, content_key(file), new=new)
+    dataset_id = make_change(settings, change)
     options = found.job_options(mapping_text(columns), dataset_id)
     request = _request(settings, file, options, workers)
     code = run_request(settings, replace(request, out=out, new=new, work=work))
