@@ -13,7 +13,7 @@ from holdfast.store import Store
 from holdfast.tables.files import open_table
 
 
-@pytest.mark.parametrize(("labelled", "catalogue"), LISTS, ids=["first", "hard"])
+@pytest.mark.parametrize(("labelled", "catalogue"), LISTS, ids=["first", "hard", "everyday"])
 async def test_right_offer_is_chosen_on_the_labelled_lists(
     store: Store, labelled: Path, catalogue: Path
 ) -> None:

@@ -14,6 +14,7 @@ import pillow_heif
 import pytest
 from PIL import Image
 
+from holdfast.child_environment import child_environment
 from holdfast.errors import Failed
 from holdfast.extension import installed
 from holdfast.pipelines.catalog import loading
@@ -64,6 +65,20 @@ async def test_barcodes_are_read_on_generated_photographs(
     made = list(photographs(tmp_path, 8, seed=7))  # `holdfast catalog accuracy` reads more
     read = [digits in (await reader.look(path)).barcodes for path, digits in made]
     assert sum(read) >= 7
+
+
+async def test_child_has_no_secrets_in_its_environment(
+    reader: PhotoReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_DATABASE_URL", "postgresql://ada:s3cret@db/x")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s3cret")
+    Image.new("RGB", (60, 60)).save(tmp_path / "plain.png")
+    await reader.look(tmp_path / "plain.png")
+    environment = Path(f"/proc/{reader.child_id}/environ").read_bytes()
+    assert b"s3cret" not in environment and b"HOLDFAST" not in environment
+    assert {pair.partition(b"=")[0].decode() for pair in environment.split(b"\0") if pair} == set(
+        child_environment()
+    )
 
 
 async def test_images_that_cannot_be_used_are_said(reader: PhotoReader, tmp_path: Path) -> None:

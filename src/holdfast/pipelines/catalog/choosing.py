@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from statistics import median
 
@@ -17,6 +17,7 @@ _CLOSE = 0.05
 _FAR_FROM_TARGET = 3.0
 _MOST_DIFFERING = 4
 _MOST_SPELLINGS = 2
+_AS_WELL = 0.02
 
 
 class Status(StrEnum):
@@ -32,6 +33,7 @@ class Tier(StrEnum):
     SERP = "SERP"  # an offer of a trusted shop
     FALLBACK = "FALLBACK"  # an offer of another shop
     AGGREGATED = "AGGREGATED"  # the median of several offers
+    BASELINE = "BASELINE"  # no offer; what the list says that it cost
     NONE = ""
 
 
@@ -75,6 +77,20 @@ def choose(product: Product, offers: Sequence[Offer], rules: Rules) -> Choice:
         return Choice(Status.REVIEW, reason, scores=scores)
     reason = f"none of {len(scores)} offers fits" if scores else "no shop has an offer"
     return Choice(Status.NONE, reason, scores=scores)
+
+
+def baseline(product: Product, choice: Choice) -> Choice:
+    """What the list itself says, where no shop has an offer."""
+    if choice.status is not Status.NONE or product.price_minor is None:
+        return choice
+    text = price_text(product.price_minor, product.currency)
+    return replace(
+        choice,
+        status=Status.ESTIMATED,
+        reason=f"{choice.reason}; the list says {text}",
+        tier=Tier.BASELINE,
+        price_minor=product.price_minor,
+    )
 
 
 def _chosen(
@@ -153,7 +169,8 @@ def _alike(best: Score, scores: Sequence[Score], rules: Rules) -> list[Score]:
     """The offers that the list's words fit as well as the best. With several, the list is not
     precise, and may mean a variant that it does not name, too."""
     if best.identity:
-        return [each for each in scores if each.identity and not each.vetoes]
+        same = [each for each in scores if each.identity and not each.vetoes]
+        return [each for each in same if best.shared - each.shared < _AS_WELL]
     alike = [each for each in scores if _fits_as_well(each, best, rules)]
     several = sum(1 for each in alike if each.fits) > 1
     return [each for each in alike if each.fits or several]
@@ -162,7 +179,7 @@ def _alike(best: Score, scores: Sequence[Score], rules: Rules) -> list[Score]:
 def _fits_as_well(each: Score, best: Score, rules: Rules) -> bool:
     if each is best:
         return True
-    as_well = each.value >= rules.review and best.shared - each.shared < 0.02
+    as_well = each.value >= rules.review and best.shared - each.shared < _AS_WELL
     return as_well and not each.vetoes and not _says_more(each, best)
 
 

@@ -15,8 +15,13 @@ from holdfast.pipelines.catalog.normalising.product import INPUTS, Product, prod
 HERE = Path(__file__).parent
 CATALOGUE, LABELLED = HERE / "catalogue.csv", HERE / "labelled.csv"
 #: The lists that come with Holdfast, each with its catalogue. The second is of other trades:
-#: units, packs, variants, accessories, typing errors, shops that do not state brand or model.
-LISTS = ((LABELLED, CATALOGUE), (HERE / "hard.csv", HERE / "hard_catalogue.csv"))
+#: units, packs, variants, accessories, typing errors, shops that do not state brand or model. The
+#: third is written as people write: short, abbreviated, in any order.
+LISTS = (
+    (LABELLED, CATALOGUE),
+    (HERE / "hard.csv", HERE / "hard_catalogue.csv"),
+    (HERE / "everyday.csv", HERE / "everyday_catalogue.csv"),
+)
 EXPECTED = "Expected"
 #: A label: no offer is the right one; a person has to choose.
 REVIEW = "review"
