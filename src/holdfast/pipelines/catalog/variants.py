@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import lru_cache
 from itertools import pairwise
 
 from holdfast.pipelines.catalog.normalising.units import unit_of
@@ -47,6 +48,7 @@ _WORDS_OF_TWO = frozenset(
      "it", "is", "at", "as", "be"]
 )  # fmt: skip
 _LONGEST_CODE = 2
+_CACHED = 8192
 _CLOSE = Decimal("0.01")
 _SAME_HEAD = 0.5
 _SHORTEST_CODE = 5
@@ -84,6 +86,7 @@ def _accessories(text: Wording, other: Wording) -> Iterator[str]:
             yield word
 
 
+@lru_cache(maxsize=_CACHED)
 def _is_accessory(word: str) -> bool:
     """In the plural too, but for batteries, which are a thing of their own."""
     is_plural = word.endswith("s") and word != "batteries"
@@ -134,6 +137,7 @@ def _is_name(word: str, offered: Wording) -> bool:
     )
 
 
+@lru_cache(maxsize=_CACHED)
 def is_code(word: str) -> bool:
     """A maker's number: letters and digits."""
     has_letters = any(map(str.isalpha, word))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 from holdfast.pipelines.catalog.normalising.fractions import as_decimals, split_fraction
@@ -11,6 +12,7 @@ from holdfast.text_forms import normal_form
 
 _LONGEST = 2000
 _MOST_WORDS = 60
+_CACHED = 8192  # the same offers come for many rows
 #: Words that say nothing about which product it is.
 STOP_WORDS = frozenset(
     ["a", "an", "and", "the", "of", "for", "with", "in", "on", "by", "to", "or", "from", "new",
@@ -69,12 +71,14 @@ def joined_words(text: str) -> list[str]:
     return [word for short, word in known.items() if len(short) >= _SHORTEST_JOINED][:_MOST_WORDS]
 
 
+@lru_cache(maxsize=_CACHED)
 def compact(text: str) -> str:
     """Letters and digits alone: how model numbers are compared."""
     folded = normal_form("NFKD", text[:_LONGEST]).casefold()
     return "".join(character for character in folded if character.isalnum())
 
 
+@lru_cache(maxsize=_CACHED)
 def has_digit(word: str) -> bool:
     return any(map(str.isdigit, word))
 
