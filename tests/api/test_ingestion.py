@@ -16,7 +16,7 @@ import pytest
 from holdfast.console.adapter_scans import AdapterScans, ScanReport
 from holdfast.console.adapters import Adapter
 from holdfast.console.grid import write_export
-from holdfast.files.places.contract import Arrived, FileTrouble, Place
+from holdfast.files.places.contract import Arrived, Place
 from holdfast.stored_files import Written
 from tests.api.server import ApiServer, ended, upload
 from tests.conftest import INCOMING
@@ -383,66 +383,6 @@ async def test_file_becomes_one_job_though_its_scanner_is_killed(
     jobs = (await admin.get("/api/jobs")).json()["jobs"]
     assert [job["name"] for job in jobs] == ["rows.csv"]
     assert (incoming / "done" / "rows.csv").read_bytes() == ROWS
-
-
-@dataclass(frozen=True, slots=True)
-class SlowPlace:
-    """One file cannot be opened; the others wait for `may_end`."""
-
-    place: Place
-    begun: asyncio.Event
-    may_end: asyncio.Event
-
-    async def arrivals(self) -> list[Arrived]:
-        return await self.place.arrivals()
-
-    async def fetch(self, file: Arrived, target: Path, max_bytes: int) -> Written:
-        if file.name == "locked.csv":
-            raise FileTrouble("locked.csv cannot be opened: Permission denied")
-        self.begun.set()
-        await self.may_end.wait()
-        return await self.place.fetch(file, target, max_bytes)
-
-    async def accept(self, file: Arrived) -> None:
-        await self.place.accept(file)
-
-    async def refuse(self, file: Arrived, reason: str) -> None:
-        await self.place.refuse(file, reason)
-
-    async def clear(self, name: str) -> None:
-        await self.place.clear(name)
-
-
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_lease_is_renewed_during_a_slow_file_and_a_locked_one_holds_up_no_other(
-    server: ApiServer, incoming: Path
-) -> None:
-    admin = await server.person("ada", "admin")
-    await watch(admin, str(incoming))
-    for name in ("locked.csv", "rows.csv"):
-        (incoming / name).write_bytes(ROWS)
-    scans, begun, may_end = server.parts.scans, asyncio.Event(), asyncio.Event()
-    adapters = server.parts.console.adapters
-    adapter = await adapters.named("in")
-
-    def open_slow(adapter: Adapter) -> Place:
-        return SlowPlace(scans.open_place(adapter), begun, may_end)
-
-    slow = AdapterScans(scans.console, scans.new_jobs, open_slow, scans.log, lease_seconds=1.0)
-    scanning = asyncio.create_task(slow.scan(adapter))
-    await begun.wait()
-    await lose_lease(server)
-    while not (await adapters.named("in")).scanning:
-        await asyncio.sleep(0.02)
-    may_end.set()
-    report = await scanning
-    assert (len(report.taken), report.waiting) == (1, 1)
-    assert "Permission denied" in (report.error or "")
-    files = (await admin.get("/api/ingestion/in/files")).json()["files"]
-    assert {file["name"]: file["state"] for file in files} == {
-        "locked.csv": "WAITING", "rows.csv": "TAKEN",
-    }  # fmt: skip
-    assert (await scan(admin))["duplicates"] == 1  # it can be opened now
 
 
 async def test_two_scanners_take_each_file_once(server: ApiServer, incoming: Path) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from holdfast.console import Console
 from holdfast.console.adapters import Adapter, FileState, KnownFile
@@ -24,10 +23,9 @@ from holdfast.errors import (
     TooLarge,
     UserError,
 )
-from holdfast.files.places.contract import Arrived, FileTrouble, Place, PlaceTrouble
-from holdfast.tasks import end_tasks
+from holdfast.files.places.contract import Arrived, Place, PlaceTrouble
 
-T = TypeVar("T")
+_LEASE_SECONDS = 120.0
 _LONGEST_ERROR = 500
 _IMPORT = "import"
 
@@ -55,7 +53,6 @@ class AdapterScans:
     new_jobs: NewJobs
     open_place: Callable[[Adapter], Place]
     log: Any
-    lease_seconds: float = 120.0
 
     async def look(self) -> None:
         """Scans what is due. Background work of every process that serves the API."""
@@ -65,7 +62,7 @@ class AdapterScans:
     async def scan(self, adapter: Adapter) -> ScanReport:
         report, token = ScanReport(adapter.name), secrets.token_hex(8)
         adapters = self.console.adapters
-        if not await adapters.lease_adapter(adapter, token, self.lease_seconds):
+        if not await adapters.lease_adapter(adapter, token, _LEASE_SECONDS):
             report.busy = True
             return report
         try:
@@ -108,19 +105,8 @@ class _Scan:
 
     async def _renew(self) -> None:
         adapters = self.scans.console.adapters
-        seconds = self.scans.lease_seconds
-        if not await adapters.renew_adapter(self.adapter, self.token, seconds):
+        if not await adapters.renew_adapter(self.adapter, self.token, _LEASE_SECONDS):
             raise ScannerReplaced
-
-    async def _while_held(self, work: Coroutine[Any, Any, T]) -> T:
-        """Renews the lease meanwhile: a large file over a slow line takes longer than it lasts."""
-        task = asyncio.create_task(work)
-        try:
-            while not (await asyncio.wait([task], timeout=self.scans.lease_seconds / 3))[0]:
-                await self._renew()
-            return task.result()
-        finally:
-            await end_tasks([task])
 
     async def _handle(self, place: Place, file: Arrived, is_marked: bool) -> None:
         adapters = self.scans.console.adapters
@@ -129,11 +115,7 @@ class _Scan:
             if not self._is_whole(known, is_marked):
                 self.report.waiting += 1
                 return
-            try:
-                await self._take(place, file, known)
-            except FileTrouble as trouble:  # the next scan tries again
-                await self._postpone(known, str(trouble)[:_LONGEST_ERROR])
-                return
+            await self._take(place, file, known)
         # Also for what was taken by a scanner that was killed before it moved the file.
         if known.state is FileState.REFUSED:
             await place.refuse(file, known.error or "")
@@ -141,12 +123,6 @@ class _Scan:
             await place.accept(file)
         if is_marked:
             await place.clear(f"{file.name}{self.adapter.marker}")
-
-    async def _postpone(self, known: KnownFile, reason: str) -> None:
-        self.report.waiting += 1
-        self.report.error = self.report.error or reason
-        known.error = reason
-        await self._note(known)
 
     def _is_whole(self, known: KnownFile, is_marked: bool) -> bool:
         if self.adapter.marker:
@@ -177,9 +153,8 @@ class _Scan:
         await self.scans.new_jobs.flags.require(Flag.INGEST)
         async with library.access.local.passing() as folder:
             path = folder / "file"
-            fetching = place.fetch(file, path, library.access.max_bytes)
-            written = await self._while_held(fetching)
-            known.sha256, known.error = written.sha256, None
+            written = await place.fetch(file, path, library.access.max_bytes)
+            known.sha256 = written.sha256
             received = Received(file.shown, path, written.size, written.sha256)
             stored, _ = await library.store(received, {}, self.adapter.owner, kind=_IMPORT)
         known.file_id, known.state = stored.id, FileState.STORED

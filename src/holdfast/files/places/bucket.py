@@ -12,7 +12,6 @@ from holdfast.files.places.contract import (
     FAILED,
     REASON,
     Arrived,
-    FileTrouble,
     PlaceTrouble,
     is_wanted,
     numbered,
@@ -44,12 +43,10 @@ class BucketPlace:
             written = await stream_to(
                 self._store, file.name, target, max_bytes=max_bytes, sha256=None
             )
-        except NotThere as error:
-            raise FileTrouble(error.message) from None
-        except FilesGone as error:
+        except (FilesGone, NotThere) as error:
             raise PlaceTrouble(error.message) from None
         if written.size != file.size:
-            raise FileTrouble(f"{file.shown} changed while it was read")
+            raise PlaceTrouble(f"{file.name} changed while it was read")
         return written
 
     async def accept(self, file: Arrived) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Protocol
+from typing import Protocol
 
 from holdfast.errors import HoldfastError
 from holdfast.stored_files import Written
@@ -39,15 +38,11 @@ class PlaceTrouble(HoldfastError):
     """The place cannot be used now, or not as it is; nothing is wrong with its files."""
 
 
-class FileTrouble(PlaceTrouble):
-    """One file cannot be taken now; others can."""
-
-
 class Place(Protocol):
     async def arrivals(self) -> list[Arrived]:
         """The files that lie there, without those that were moved away."""
 
-    def fetch(self, file: Arrived, target: Path, max_bytes: int) -> Coroutine[Any, Any, Written]:
+    async def fetch(self, file: Arrived, target: Path, max_bytes: int) -> Written:
         """Copies it to a new local file. It must be as it was listed."""
 
     async def accept(self, file: Arrived) -> None:

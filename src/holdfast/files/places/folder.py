@@ -14,7 +14,6 @@ from holdfast.files.places.contract import (
     FAILED,
     REASON,
     Arrived,
-    FileTrouble,
     PlaceTrouble,
     is_wanted,
     numbered,
@@ -78,13 +77,13 @@ class FolderPlace:
         try:
             source = os.open(self._checked() / file.name, _READ_FILE)
         except OSError as error:
-            raise FileTrouble(f"{file.shown} cannot be opened: {error.strerror}") from None
+            raise PlaceTrouble(f"{file.name} cannot be opened: {error.strerror}") from None
         with os.fdopen(source, "rb", buffering=0) as stream, target.open("xb") as copy:
             while block := stream.read(BLOCK_BYTES):
                 meter.add(block)
                 copy.write(block)
             if _arrived(file.name, os.fstat(stream.fileno())) != file:
-                raise FileTrouble(f"{file.shown} changed while it was read")
+                raise PlaceTrouble(f"{file.name} changed while it was read")
         return meter.written(file.name)
 
     def _move(self, file: Arrived, where: str, reason: str | None = None) -> None:

@@ -19,7 +19,6 @@ from holdfast.files.places.contract import (
     FAILED,
     REASON,
     Arrived,
-    FileTrouble,
     PlaceTrouble,
     is_wanted,
     numbered,
@@ -135,12 +134,9 @@ def _fetch(ftp: ftplib.FTP, file: Arrived, target: Path, max_bytes: int) -> Writ
             meter.add(block)
             copy.write(block)
 
-        try:
-            ftp.retrbinary(f"RETR {file.name}", take, _BLOCK)
-        except ftplib.error_perm as error:  # the server refuses this file
-            raise FileTrouble(f"{file.shown} cannot be read: {error}") from None
+        ftp.retrbinary(f"RETR {file.name}", take, _BLOCK)
     if meter.size != file.size:
-        raise FileTrouble(f"{file.shown} has {meter.size:,} bytes instead of {file.size:,}")
+        raise PlaceTrouble(f"{file.name} has {meter.size:,} bytes instead of {file.size:,}")
     return meter.written(file.name)
 
 

@@ -62,8 +62,6 @@ def load(
     table = open_table(file, table_limits(settings))
     ensure_schema(settings)
     name, loaded = source or file.stem, loading.Loaded()
-    if replace:  # what it had is not removed for a file that has nothing
-        _require_products(loading.count(table, options.currency), table)
 
     async def main() -> bool:
         async with opened_store(settings) as store:

@@ -51,14 +51,6 @@ def batches(
             return
 
 
-def count(file: TableFile, currency: str) -> Loaded:
-    """What there is to load, without loading it."""
-    loaded = Loaded()
-    for _ in batches(file, "", True, currency, loaded):
-        pass
-    return loaded
-
-
 async def save(tx: Tx, rows: Sequence[tuple[Any, ...]]) -> None:
     ids = [row[0] for row in await tx.take_many("catalog_save_products", rows)]
     await tx.take("catalog_unindex", {"ids": ids})
