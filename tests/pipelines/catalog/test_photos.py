@@ -140,11 +140,17 @@ async def test_zip_of_photographs_is_priced(database_url: str, tmp_path: Path) -
         assert picture.headers["content-type"] == "image/webp"
         searches = await ada.get(f"/catalog/jobs/{job['id']}/items/1/searches")
         assert "identifier" in searches.text
-        form = {"price": "600", "version": "0", "csrf": ada.headers["X-CSRF-Token"]}
+        form = {"price": "12 apples", "version": "0", "csrf": ada.headers["X-CSRF-Token"]}
+        back = await ada.post(f"/catalog/jobs/{job['id']}/items/3/price", data=form)
+        assert (back.status_code, back.headers["location"]) == (303, f"/jobs/{job['id']}/items/3")
+        form["price"] = "600"
         decided = await ada.post(f"/catalog/jobs/{job['id']}/items/3/price", data=form)
         assert decided.status_code in (200, 303), decided.text
         items = (await ada.get(f"/api/jobs/{job['id']}/items")).json()["items"]
         assert (items[2]["row"]["Price"], items[2]["row"]["Pricer"]) == (600.0, "ada")
+        assert items[2]["row"]["Replacement Source"] is None  # not the offer's price
+        page = await ada.get(f"/jobs/{job['id']}/items/3")
+        assert "600.00 USD" in page.text and "priced by ada" in page.text
         assert "local" in (await ada.get(f"/catalog/jobs/{job['id']}")).text
         assert "acme" in (await ada.get("/catalog")).text
 

@@ -7,7 +7,7 @@ looked for, turned upright, and averaged along the bars, which takes the noise a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy
@@ -16,11 +16,16 @@ from PIL import Image, ImageFilter, ImageOps
 
 Pixels = Any  # an array of grey values
 
-_STRONG = [zxingcpp.BarcodeFormat.EAN13, zxingcpp.BarcodeFormat.UPCA]
+_STRONG: Any = [zxingcpp.BarcodeFormat.EAN13, zxingcpp.BarcodeFormat.UPCA]
 #: Short codes: part of a long one that is hard to read may look like one of them.
-_WEAK = [zxingcpp.BarcodeFormat.EAN8, zxingcpp.BarcodeFormat.UPCE, zxingcpp.BarcodeFormat.ITF14]
-_SEARCH_SIDE = 1600
-_WINDOW = 33
+_WEAK: Any = [
+    zxingcpp.BarcodeFormat.EAN8,
+    zxingcpp.BarcodeFormat.UPCE,
+    zxingcpp.BarcodeFormat.ITF14,
+]
+_ALL: Any = [*_STRONG, *_WEAK]
+_CELL = 8  # pixels that are looked at together
+_WINDOW = 5  # cells
 _MOST_PLACES = 4
 _VOTES = 2
 _CROP = (1200, 160)
@@ -42,13 +47,20 @@ def article_numbers(image: Image.Image, whole: Callable[[], Image.Image | None])
 
 
 def _read_whole(grey: Image.Image) -> tuple[list[str], list[str]]:
-    """Long codes and short ones."""
+    """Long codes and short ones. A short one may hide a long one: that is looked for again."""
     pixels = numpy.asarray(grey)
-    return _numbers(pixels, _STRONG), _numbers(pixels, _WEAK)
+    results = zxingcpp.read_barcodes(pixels, formats=_ALL)
+    weak = _texts(result for result in results if result.format in _WEAK)
+    strong = _texts(result for result in results if result.format not in _WEAK)
+    return strong or (_numbers(pixels, _STRONG) if weak else []), weak
 
 
-def _numbers(pixels: Pixels, formats: list[Any], **options: Any) -> list[str]:
-    results = zxingcpp.read_barcodes(pixels, formats=formats, **options)
+def _numbers(pixels: Pixels, formats: Any, **options: Any) -> list[str]:
+    return _texts(zxingcpp.read_barcodes(pixels, formats=formats, **options))
+
+
+def _texts(results: Iterable[Any]) -> list[str]:
+    """Each once."""
     return list(dict.fromkeys(result.text for result in results if result.text.isdecimal()))
 
 
@@ -64,20 +76,20 @@ def _read_places(grey: Image.Image, larger: Image.Image | None) -> list[str]:
 
 def _places(grey: Image.Image) -> Iterator[tuple[float, float, float]]:
     """Where bars are, the clearest first, and at which angle in degrees."""
-    small = grey.copy()
-    small.thumbnail((_SEARCH_SIDE, _SEARCH_SIDE))
-    pixels = numpy.asarray(small.filter(ImageFilter.GaussianBlur(1)), dtype=numpy.float32)
+    pixels = numpy.asarray(grey.filter(ImageFilter.GaussianBlur(1)), dtype=numpy.float32)
+    if min(pixels.shape) < _CELL * _WINDOW:
+        return
     down, right = numpy.gradient(pixels)
     across, along, mixed = (_mean(part) for part in (right * right, down * down, right * down))
     strength = numpy.hypot(across - along, 2 * mixed)
     clearness = strength * strength / (across + along + 50.0)
-    scale = grey.width / small.width
     for _ in range(_MOST_PLACES):
         row, column = numpy.unravel_index(int(clearness.argmax()), clearness.shape)
         if clearness[row, column] <= 0:
             return
         turn = 0.5 * numpy.arctan2(2 * mixed[row, column], across[row, column] - along[row, column])
-        yield float(column * scale), float(row * scale), float(numpy.degrees(turn))
+        x, y = ((at + 0.5) * _CELL for at in (int(column), int(row)))
+        yield x, y, float(numpy.degrees(turn))
         _forget(clearness, int(row), int(column))
 
 
@@ -87,12 +99,16 @@ def _forget(clearness: Pixels, row: int, column: int) -> None:
 
 
 def _mean(values: Pixels) -> Pixels:
-    """Of the window around each pixel."""
+    """Of the cells around each cell."""
+    rows, columns = (side // _CELL for side in values.shape)
+    cut = values[: rows * _CELL, : columns * _CELL]
+    cells = cut.reshape(rows, _CELL, columns, _CELL).mean(axis=(1, 3), dtype=numpy.float64)
     half = _WINDOW // 2
-    padded = numpy.pad(values, half + 1, mode="edge").cumsum(0).cumsum(1)
+    padded = numpy.pad(cells, ((half + 1, half), (half + 1, half)), mode="edge")
+    sums = padded.cumsum(0).cumsum(1)
     size = _WINDOW
-    total = padded[size:, size:] - padded[:-size, size:] - padded[size:, :-size]
-    return (total + padded[:-size, :-size])[: values.shape[0], : values.shape[1]] / size**2
+    total = sums[size:, size:] - sums[:-size, size:] - sums[size:, :-size] + sums[:-size, :-size]
+    return total / size**2
 
 
 def _read_place(source: Image.Image, x: float, y: float, angle: float) -> str:

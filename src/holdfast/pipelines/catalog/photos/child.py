@@ -19,7 +19,7 @@ import orjson
 from holdfast.pipelines.catalog.photos.barcodes import article_numbers
 
 _THUMBNAIL = (320, 320)
-_BARCODE_SIDE = 2400
+_LARGEST_SIDE = 1600
 _TEXT_SIDE = 1280
 _REDUCED = 1.2  # a photograph that was larger than this is looked at again, as a whole
 _HASH_SIDE = 8
@@ -82,14 +82,14 @@ class _Reader:
 
     def _whole(self, path: str, reduced: Any) -> Any:
         """The photograph as it was taken, in grey; None if it was not larger."""
-        from PIL import Image
+        from PIL import Image, ImageOps
 
         image = Image.open(path)
         is_larger = max(image.size) > max(reduced.size) * _REDUCED
         if not is_larger or image.width * image.height > self._most_pixels:
             return None
         image.draft("L", image.size)
-        return image.convert("L")
+        return ImageOps.exif_transpose(image).convert("L")
 
     def _opened(self, path: str) -> Any:
         from PIL import Image, ImageOps, UnidentifiedImageError
@@ -100,15 +100,14 @@ class _Reader:
             raise Unreadable("MEDIA_FORMAT_ERROR", "it is not an image") from None
         if image.format == "JPEG":
             # Decoded at a smaller size from the start: the whole of it is never in memory.
-            image.draft("RGB", (_BARCODE_SIDE, _BARCODE_SIDE))
+            image.draft("RGB", (_LARGEST_SIDE, _LARGEST_SIDE))
         if image.width * image.height > self._most_pixels:
             raise Unreadable(
                 "MEDIA_TOO_LARGE",
                 f"{image.width:,} by {image.height:,} is more than {self._most_pixels:,} pixels",
             )
-        upright = ImageOps.exif_transpose(image).convert("RGB")
-        upright.thumbnail((_BARCODE_SIDE, _BARCODE_SIDE))
-        return upright
+        image.thumbnail((_LARGEST_SIDE, _LARGEST_SIDE))  # first: what follows makes copies
+        return ImageOps.exif_transpose(image).convert("RGB")
 
     def _text(self, image: Any) -> list[str]:
         """Lines from the largest letters to the smallest: what it is called comes first."""
