@@ -113,6 +113,9 @@ def test_model_is_named_by_whole_words_only() -> None:
         ("Kindle Paperwhite cover", "Fabric cover for Kindle Paperwhite"),
         ("EGO lawn mower 21 in", "EGO battery lawn mower 21 in"),
         ("DDR5 64GB", "DDR5 64GB (2x32GB)"),
+        ("Sony a7III camera", "Sony a7 III camera"),
+        ("Fusion5 razor", "Fusion5 razor + 2 refills"),
+        ("WH-1000XM5 ear pads", "Replacement ear pads for WH-1000XM5"),
     ],
 )
 def test_titles_that_say_the_same_in_other_words(listed: str, title: str) -> None:
@@ -129,6 +132,8 @@ def test_titles_that_say_the_same_in_other_words(listed: str, title: str) -> Non
         ("Cola 12 oz cans 12 pack", "Cola Zero 12 oz cans 12 pack"),
         ("Nintendo Switch OLED", "Nintendo Switch OLED open box"),
         ("Dawn soap 38 oz", "Dawn soap 19.4 oz"),
+        ("Ring doorbell Elite", "Ring doorbell wired"),
+        ("Sony WH-1000XM5 ear pads", "Sony WH-1000XM5 headphones"),
     ],
 )
 def test_titles_that_say_something_else(listed: str, title: str) -> None:

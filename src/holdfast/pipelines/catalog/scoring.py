@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import pairwise
@@ -27,6 +27,7 @@ _SHORTEST_MODEL = 3
 _SHORTEST_PLAIN_MODEL = 7  # without a digit: shorter ones may be words
 _TELLING_SHARE = 0.45
 _SHARED_WITH_SKU = 0.4
+_MOSTLY = 0.75
 _SHORTEST_MISSPELT = 5
 #: Words of a list that titles leave out.
 VAGUE = frozenset(
@@ -109,16 +110,31 @@ def score(wanted: Wanted, offer: Offer) -> Score:
         telling = _telling(_precision(wanted.wording, named), result)
         result.value = 0.10 * brand + 0.90 * shared * fit * telling
         result.vetoes += other_variants(wanted.wording, offered)
+        result.vetoes += _unsaid(result)
         result.unnamed = unnamed_variants(wanted.wording, offered)
     if not same_number and wanted.wording.words:
         result.reasons.append(f"{shared:.0%} of the words")
     if not same_number:
         result.vetoes += missing_accessory(wanted.wording, offered)
     if not (same_number or _is_this_model(wanted, offer, model)):
-        precision = _precision(wanted.wording, named - {"replacement"})
+        of_others = frozenset(telling_words(offer.brand)) - wanted.wording.words
+        of_title = named - {"replacement"} - of_others
+        precision = _precision(wanted.wording, of_title)
         result.vetoes += other_things(wanted.wording, offered, precision)
     _look_at_state(wanted, offer, result)
     return result
+
+
+def _unsaid(result: Score) -> Iterator[str]:
+    """A word in place of another may be the name of another product: Elite instead of Wired."""
+    if result.shared < _MOSTLY:
+        names = sorted(word for word in result.missing if _is_name(word))
+        if names and any(map(_is_name, result.extra)):
+            yield f"without {', '.join(names[:3])}"
+
+
+def _is_name(word: str) -> bool:
+    return word.isalpha() and len(word) > _SHORTEST_PREFIX - 1 and word not in VAGUE
 
 
 def _is_this_model(wanted: Wanted, offer: Offer, model: bool) -> bool:

@@ -77,12 +77,14 @@ def missing_accessory(wanted: Wording, offered: Wording) -> Iterator[str]:
 
 def _accessories(text: Wording, other: Wording) -> Iterator[str]:
     """Those of a text if the other names none of them. Before a word that both have it only says
-    more about that: stand mixer, battery lawn mower."""
+    more about that: stand mixer, battery lawn mower. After a number it is what comes with it."""
     if any(_is_accessory(word) and _has_noun(other, word) for word in text.main):
         return
-    for word, following in pairwise((*text.main, "")):
+    for before, word, following in zip(
+        ("", *text.main), text.main, (*text.main[1:], ""), strict=False
+    ):
         is_modifier = following.isalpha() and other.has(following)
-        if _is_accessory(word) and not is_modifier:
+        if _is_accessory(word) and not is_modifier and not before.isdecimal():
             yield word
 
 
@@ -133,8 +135,14 @@ def _is_name(word: str, offered: Wording) -> bool:
     """As in 20V MAX, where it comes after a size, or as part of a name."""
     pairs = [first for first, second in pairwise(offered.tokens) if second == word]
     return bool(pairs) and all(
-        unit_of(first) is not None or (first, word) in _NAMES for first in pairs
+        unit_of(first) is not None or (first, word) in _NAMES or _is_line(first, word)
+        for first in pairs
     )
+
+
+def _is_line(before: str, word: str) -> bool:
+    """Sony FE is a line of lenses, S23 FE a variant."""
+    return word == "fe" and not any(map(str.isdecimal, before))
 
 
 @lru_cache(maxsize=_CACHED)

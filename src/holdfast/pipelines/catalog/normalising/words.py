@@ -21,14 +21,14 @@ STOP_WORDS = frozenset(
 )  # fmt: skip
 #: "x" between numbers; elsewhere it is a name: Series X.
 TIMES = "\u00d7"
-_NUMERALS = {"ii": "2", "iii": "3", "iv": "4"}
+_NUMERALS = {"iii": "3", "ii": "2", "iv": "4"}
 _SAME_WORDS = {
     "colour": "color", "grey": "gray", "aluminium": "aluminum", "television": "tv",
     "fridge": "refrigerator", "refrig": "refrigerator", "blk": "black", "blck": "black",
     "wht": "white", "gry": "gray", "grn": "green", "brn": "brown", "slvr": "silver", "sz": "size",
     "cordls": "cordless", "powerbank": "power bank", "hdd": "hard drive", "ps3": "playstation 3",
     "ps4": "playstation 4", "ps5": "playstation 5", "dozen": "12 count", "doz": "12 count",
-    "incl": "with", "includes": "with", "including": "with",
+    "gen": "generation", "bbq": "barbecue", "incl": "with", "includes": "with", "including": "with",
 }  # fmt: skip
 _JOINTS = frozenset("-/._+")
 _MARKS = (
@@ -123,6 +123,10 @@ def _parts(word: str) -> Iterator[str]:
         return
     if word[:1] == "f" and "." in word:
         word = word[1:]
+    numeral = next((end for end in _NUMERALS if word.endswith(end)), "")
+    if numeral and word[: -len(numeral)][-1:].isdecimal():  # a7iii
+        yield from (word[: -len(numeral)], numeral)
+        return
     pieces = word.split("x")
     if "x" in word and all(_is_size(piece) for piece in pieces if piece) and has_digit(word):
         for number, piece in enumerate(filter(None, pieces)):
