@@ -54,6 +54,8 @@ async def test_photographs_are_upright_and_the_same_at_every_size(
     names = ("a.jpg", "b.jpg", "c.webp", "d.heic")
     photos = [await reader.look(tmp_path / name) for name in names]
     assert photos[0].barcodes == photos[1].barcodes == (DIGITS,)
+    assert (photos[0].width, photos[0].height) == (photos[1].width, photos[1].height)
+    assert (photos[0].width, photos[0].height) == picture.size
     distances = [(int(photos[0].hash, 16) ^ int(each.hash, 16)).bit_count() for each in photos]
     assert max(distances) <= 4
     assert Image.open(io.BytesIO(photos[1].thumbnail)).size[0] <= 320

@@ -72,9 +72,10 @@ class _Reader:
         thumbnail.thumbnail(_THUMBNAIL)
         stream = io.BytesIO()
         thumbnail.convert("RGB").save(stream, "WEBP", quality=80)
+        width, height = _size_of(path, image)
         return {
-            "width": image.width,
-            "height": image.height,
+            "width": width,
+            "height": height,
             "hash": difference_hash(image),
             "thumbnail": base64.b64encode(stream.getvalue()).decode(),
             "barcodes": article_numbers(image, partial(self._whole, path, image)),
@@ -128,6 +129,15 @@ class _Reader:
         found = zip(result.txts, result.scores, result.boxes, strict=True)
         lines = [(_height(box), text) for text, score, box in found if score >= _SUREST]
         return [text for _, text in sorted(lines, key=lambda line: -line[0])][:_MOST_LINES]
+
+
+def _size_of(path: str, upright: Any) -> tuple[int, int]:
+    """Of the photograph as it was taken, upright."""
+    from PIL import Image
+
+    width, height = Image.open(path).size
+    is_turned = (width > height) is not (upright.width > upright.height)
+    return (height, width) if is_turned else (width, height)
 
 
 def difference_hash(image: Any) -> str:
