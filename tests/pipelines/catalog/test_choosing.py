@@ -6,9 +6,13 @@ from typing import Any
 
 import pytest
 
+from holdfast.errors import UserError
 from holdfast.pipelines.catalog.choosing import Rules, Status, Tier, baseline, choose
 from holdfast.pipelines.catalog.normalising.product import product_of
 from holdfast.pipelines.catalog.offers import Offer
+from holdfast.pipelines.catalog.options import CatalogOptions
+from holdfast.pipelines.catalog.providers.contract import Shop
+from holdfast.pipelines.catalog.providers.shops import make_provider
 from holdfast.pipelines.catalog.strategies import identifier_query, queries
 
 RULES = Rules("USD", accept=0.72, review=0.40, tolerance=0.20, bait=0.50)
@@ -210,3 +214,17 @@ def test_strategies_take_turns_from_attempt_to_attempt() -> None:
     assert turns[:3] == ["combined", "description_first", "item_description_only"]
     assert len(set(turns)) == 4
     assert identifier_query(product) is None
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("https://shop.example/search", "no place"),
+        ("https://shop.example/{word}", "unknown place"),
+        ("ftp://shop.example/{query}", "begins with https"),
+    ],
+)
+def test_addresses_of_shops_that_cannot_work_are_refused(url: str, why: str) -> None:
+    shop = Shop("acme", "json", settings={"url": url})
+    with pytest.raises(UserError, match=why):
+        make_provider(shop, CatalogOptions())
