@@ -22,6 +22,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     from pyftpdlib.authorizers import DummyAuthorizer
     from pyftpdlib.handlers import DTPHandler, FTPHandler, TLS_DTPHandler, TLS_FTPHandler
+    from pyftpdlib.ioloop import IOLoop
     from pyftpdlib.servers import FTPServer
 
 USER, PASSWORD = "ada", "s3cret"
@@ -67,7 +68,9 @@ class FtpFolder:
         self._scheme = "ftps" if certificate else "ftp"
         Handler.authorizer = authorizer
         Handler.banner = "ready"
-        self._server = FTPServer(("127.0.0.1", 0), Handler)
+        # A loop of its own: all servers of a process share one otherwise, and one that closes
+        # late would close the sockets of the next.
+        self._server = FTPServer(("127.0.0.1", 0), Handler, ioloop=IOLoop())
         self.port = self._server.socket.getsockname()[1]
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._running = True

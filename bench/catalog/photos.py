@@ -1,4 +1,5 @@
-"""A zip of photographs: most of them small, some with a barcode that has to be read."""
+"""A zip of photographs: most of them small, some with a barcode that has to be read, a few as
+large as phones take them."""
 
 from __future__ import annotations
 
@@ -15,15 +16,20 @@ from holdfast.pipelines.catalog.normalising.gtin import check_digit
 
 _WITH_BARCODES = 50  # one of so many
 _DIFFERENT = 20  # photographs with barcodes are drawn once and used again
+_FROM_PHONES = 100  # one of so many has twelve megapixels
+_PHONE = (4000, 3000)
 
 
 def write_zip(path: Path, count: int) -> None:
     rng = random.Random(1)
     large = [_jpeg(photograph(_digits(rng), rng)) for _ in range(_DIFFERENT)]
+    phone = [_jpeg(photograph(_digits(rng), rng).resize(_PHONE)) for _ in range(3)]
     with zipfile.ZipFile(path, "w") as archive:
         for number in range(count):
             is_large = number % _WITH_BARCODES == 0
             content = rng.choice(large) if is_large else _jpeg(_small(rng))
+            if number % _FROM_PHONES == 1:
+                content = rng.choice(phone)
             archive.writestr(f"photo-{number:05}.jpg", content)
 
 

@@ -78,6 +78,7 @@ async def test_file_becomes_one_job_though_its_scanner_dies(
         admin = await server.person("ada", "admin")
         await watch(admin, place.address, place.kind)
         await place.put("rows.csv", ROWS)
+        await place.put("z.pdf", b"%PDF-1.7 rest")
         doomed = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "tests.api.doomed_scan", "in", step,
             env=os.environ | server.environment, stderr=asyncio.subprocess.PIPE,
@@ -92,4 +93,6 @@ async def test_file_becomes_one_job_though_its_scanner_dies(
         await server.parts.scans.scan(adapter)
         jobs = (await admin.get("/api/jobs")).json()["jobs"]
         assert [job["name"] for job in jobs] == ["rows.csv"]
-        assert await place.names() == ["done/rows.csv"]
+        assert await place.names() == [
+            "done/rows.csv", "failed/z.pdf", "failed/z.pdf.reason.txt",
+        ]  # fmt: skip

@@ -26,7 +26,20 @@ def reading_plan(
     names = column_mapping(detected.columns, inputs, chosen)
     if names:
         plan["names"] = names
-    return {**plan, "read_as": read_as(detected, names)}
+    return {
+        **plan,
+        "read_as": [*read_as(detected, names), *_unknown_words(detected, inputs, names)],
+    }
+
+
+def _unknown_words(detected: Detected, inputs: Inputs, names: Mapping[str, str]) -> Sequence[str]:
+    fields = set(inputs)
+    if not fields or any(names.get(column, column) in fields for column in detected.columns):
+        return ()
+    return [
+        f"No column is read as one of the fields {', '.join(inputs)}. Say which is which: --column"
+        f" {detected.columns[0] if detected.columns else 'COLUMN'}=FIELD"
+    ]
 
 
 def read_as(detected: Detected, names: Mapping[str, str]) -> list[str]:

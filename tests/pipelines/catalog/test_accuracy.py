@@ -6,21 +6,29 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.pipelines.catalog.accuracy.measuring import LISTS
+from holdfast.errors import UserError
+from holdfast.pipelines.catalog.accuracy.measuring import LISTS, labels_in
 from holdfast.pipelines.catalog.accuracy.running import choices_measured
 from holdfast.pipelines.catalog.options import CatalogOptions
 from holdfast.store import Store
 from holdfast.tables.files import open_table
 
 
-@pytest.mark.parametrize(("labelled", "catalogue"), LISTS, ids=["first", "hard"])
+@pytest.mark.parametrize(("labelled", "catalogue"), LISTS, ids=["first", "hard", "everyday"])
 async def test_right_offer_is_chosen_on_the_labelled_lists(
     store: Store, labelled: Path, catalogue: Path
 ) -> None:
     table = open_table(catalogue, {})
     accuracy = await choices_measured(
-        store.fetch, store.database.write, CatalogOptions(), table, labelled
+        store.fetch, store.database.write, CatalogOptions(), table, open_table(labelled, {})
     )
     assert accuracy.rows >= 200
     assert accuracy.correct_share >= 0.95, accuracy.misses
     assert accuracy.wrong_share < 0.01, accuracy.misses
+
+
+def test_list_without_labels_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "list.csv"
+    path.write_text("Title,Brand\nkettle,Bosch\n")
+    with pytest.raises(UserError, match="no column Expected"):
+        list(labels_in(open_table(path, {}), "USD"))

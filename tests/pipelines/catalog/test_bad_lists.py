@@ -15,7 +15,9 @@ from openpyxl.utils.datetime import CALENDAR_MAC_1904
 
 from holdfast.extension import installed
 from holdfast.pipelines.catalog import loading
-from holdfast.pipelines.catalog.normalising.product import product_of
+from holdfast.pipelines.catalog.normalising.product import INPUTS, product_of
+from holdfast.tables.files import open_table
+from holdfast.tables.plan import reading_plan
 from tests.api.server import ApiServer, ended
 from tests.pipelines.catalog.scene import MIXER, TELEVISION
 
@@ -113,3 +115,13 @@ async def test_bad_lists_end_with_every_row_explained(server: ApiServer) -> None
 
 def _reason(item: dict[str, Any]) -> str:
     return f"{item['row'].get('Reason') or ''} {item['errorMessage'] or ''}".strip()
+
+
+def test_list_none_of_whose_columns_is_known_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "list.csv"
+    path.write_text("Foo,Bar\n1,2\n")
+    detected = open_table(path, {}).detected
+    words = reading_plan(detected, INPUTS, {}, {})["read_as"]
+    assert "No column is read as one of the fields" in words[-1] and "--column Foo=" in words[-1]
+    known = reading_plan(detected, INPUTS, {}, {"Bar": "model"})["read_as"]
+    assert "No column" not in known[-1]

@@ -6,9 +6,13 @@ from typing import Any
 
 import pytest
 
-from holdfast.pipelines.catalog.choosing import Rules, Status, Tier, choose
+from holdfast.errors import UserError
+from holdfast.pipelines.catalog.choosing import Rules, Status, Tier, baseline, choose
 from holdfast.pipelines.catalog.normalising.product import product_of
 from holdfast.pipelines.catalog.offers import Offer
+from holdfast.pipelines.catalog.options import CatalogOptions
+from holdfast.pipelines.catalog.providers.contract import Shop
+from holdfast.pipelines.catalog.providers.shops import make_provider
 from holdfast.pipelines.catalog.strategies import identifier_query, queries
 
 RULES = Rules("USD", accept=0.72, review=0.40, tolerance=0.20, bait=0.50)
@@ -96,6 +100,112 @@ def test_model_is_named_by_whole_words_only() -> None:
     assert chosen(row, offer("Asus RTX 4070Ti graphics card")).status is not Status.FOUND
 
 
+@pytest.mark.parametrize(
+    ("listed", "title"),
+    [
+        ("PS5 Slim disc", "PlayStation 5 Slim Disc Edition"),
+        ("Le Creuset 7 1/4 qt dutch oven", "Le Creuset Dutch Oven 7.25 qt"),
+        ("Stanley tape measure 25'", "Stanley tape measure 25 ft"),
+        ("Simply Store 18pc set", "Simply Store 18-piece set"),
+        ("Diablo blade 60T", "Diablo 60-tooth blade"),
+        ("WD40 12oz", "WD-40 12 fl oz"),
+        ("Penne 1 lb", "Penne 16 oz"),
+        ("Apple Watch S9 45mm", "Apple Watch Series 9 45mm"),
+        ("DeWalt hammer drill DCD996", "DeWalt 20V MAX hammer drill DCD996B"),
+        ("SanDisk microSD 128GB", "SanDisk microSD 128GB with adapter"),
+        ("Canon R50 body", "Canon R50 body only"),
+        ("Kindle Paperwhite cover", "Fabric cover for Kindle Paperwhite"),
+        ("EGO lawn mower 21 in", "EGO battery lawn mower 21 in"),
+        ("DDR5 64GB", "DDR5 64GB (2x32GB)"),
+        ("Sony a7III camera", "Sony a7 III camera"),
+        ("Fusion5 razor", "Fusion5 razor + 2 refills"),
+        ("WH-1000XM5 ear pads", "Replacement ear pads for WH-1000XM5"),
+    ],
+)
+def test_titles_that_say_the_same_in_other_words(listed: str, title: str) -> None:
+    assert chosen({"item_description": listed}, offer(title)).status is Status.FOUND
+
+
+@pytest.mark.parametrize(
+    ("listed", "title"),
+    [
+        ("Xbox Series X", "Xbox Series S"),
+        ("RTX 4070 graphics card", "RTX 4070 Ti graphics card"),
+        ("GoPro Hero12 Black", "GoPro Enduro battery Hero12 Black"),
+        ("JBL Flip 6 portable bluetooth speaker case", "JBL Flip 6 portable bluetooth speaker"),
+        ("Cola 12 oz cans 12 pack", "Cola Zero 12 oz cans 12 pack"),
+        ("Nintendo Switch OLED", "Nintendo Switch OLED open box"),
+        ("Dawn soap 38 oz", "Dawn soap 19.4 oz"),
+        ("Ring doorbell Elite", "Ring doorbell wired"),
+        ("Sony WH-1000XM5 ear pads", "Sony WH-1000XM5 headphones"),
+    ],
+)
+def test_titles_that_say_something_else(listed: str, title: str) -> None:
+    assert chosen({"item_description": listed}, offer(title)).price_minor is None
+
+
+def test_word_that_none_of_several_variants_has_is_left_to_a_person() -> None:
+    row = {"item_description": "Stanley Quencher 40 oz fog"}
+    titles = ("Stanley Quencher 40 oz charcoal", "Stanley Quencher 40 oz rose")
+    choice = chosen(row, *(offer(title, 4500) for title in titles))
+    assert choice.status is Status.REVIEW
+    assert "none is said to be fog" in choice.reason
+
+
+def test_same_model_in_several_sizes_is_left_to_a_person() -> None:
+    row = {"item_description": "laptop", "brand": "Dell", "model": "XPS9340"}
+    offers = [
+        offer(f"Dell XPS 13 laptop {size}", price, brand="Dell", model="XPS9340")
+        for size, price in (("512GB", 129900), ("1TB", 159900))
+    ]
+    assert chosen(row, *offers).status is Status.REVIEW
+    assert chosen(row | {"description": "1 TB"}, *offers).price_minor == 159900
+
+
+def test_only_the_same_product_makes_another_offer_bait() -> None:
+    stand = [offer(f"KitchenAid stand mixer {color}", 44900) for color in ("red", "blue", "black")]
+    choice = chosen(
+        {"item_description": "KitchenAid mixer"},
+        *stand,
+        offer("KitchenAid hand mixer 5 speed", 5900),
+    )
+    assert not any("far below" in each.why for each in choice.scores)
+
+
+def test_row_that_has_nothing_but_an_sku_is_found_by_it() -> None:
+    assert chosen({"sku": "AB-100"}, offer("Kettle", sku="AB100")).status is Status.FOUND
+    other = {"sku": "AB-100", "item_description": "garden chair"}
+    assert chosen(other, offer("Kettle", sku="AB100")).price_minor is None
+
+
+def test_worn_thing_is_replaced_by_a_new_one() -> None:
+    row = WANTED | {"condition": "Good"}
+    used = offer("Dyson V11 cordless vacuum cleaner", 20000, condition="used")
+    assert chosen(row, used).price_minor is None
+    assert chosen(WANTED | {"condition": "new"}, used).price_minor is None
+    assert chosen(WANTED | {"condition": "used"}, used).price_minor == 20000
+
+
+@pytest.mark.parametrize("brand", ["N/A", "unknown", "Generic"])
+def test_brand_that_is_not_known_rules_out_nothing(brand: str) -> None:
+    row = {"item_description": "Dyson V11 cordless vacuum cleaner", "brand": brand}
+    title = "Dyson V11 cordless vacuum cleaner"
+    assert chosen(row, offer(title, brand="Dyson")).status is Status.FOUND
+
+
+def test_price_of_the_list_stands_in_only_where_no_shop_has_an_offer() -> None:
+    product = product_of(WANTED | {"price": 450}, "USD")
+    none = choose(product, (), RULES)
+    choice = baseline(product, none)
+    assert (choice.status, choice.tier, choice.price_minor) == (
+        Status.ESTIMATED, Tier.BASELINE, 45000,
+    )  # fmt: skip
+    assert "the list says 450.00 USD" in choice.reason
+    review = choose(product, [offer("Dyson V15 cordless vacuum cleaner")], RULES)
+    assert baseline(product, review) is review
+    assert baseline(product_of(WANTED, "USD"), none) is none
+
+
 def test_strategies_take_turns_from_attempt_to_attempt() -> None:
     product = product_of(
         {"item_description": "red kettle", "description": "steel, 1.7 l", "brand": "Bosch"}, "USD"
@@ -104,3 +214,17 @@ def test_strategies_take_turns_from_attempt_to_attempt() -> None:
     assert turns[:3] == ["combined", "description_first", "item_description_only"]
     assert len(set(turns)) == 4
     assert identifier_query(product) is None
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("https://shop.example/search", "no place"),
+        ("https://shop.example/{word}", "unknown place"),
+        ("ftp://shop.example/{query}", "begins with https"),
+    ],
+)
+def test_addresses_of_shops_that_cannot_work_are_refused(url: str, why: str) -> None:
+    shop = Shop("acme", "json", settings={"url": url})
+    with pytest.raises(UserError, match=why):
+        make_provider(shop, CatalogOptions())

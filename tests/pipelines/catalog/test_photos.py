@@ -15,6 +15,7 @@ import pillow_heif
 import pytest
 from PIL import Image
 
+from holdfast.child_environment import child_environment
 from holdfast.console.new_jobs import JobRequest
 from holdfast.console.person import Person, Role
 from holdfast.errors import Failed
@@ -57,6 +58,8 @@ async def test_photographs_are_upright_and_the_same_at_every_size(
     names = ("a.jpg", "b.jpg", "c.webp", "d.heic")
     photos = [await reader.look(tmp_path / name) for name in names]
     assert photos[0].barcodes == photos[1].barcodes == (DIGITS,)
+    assert (photos[0].width, photos[0].height) == (photos[1].width, photos[1].height)
+    assert (photos[0].width, photos[0].height) == picture.size
     distances = [(int(photos[0].hash, 16) ^ int(each.hash, 16)).bit_count() for each in photos]
     assert max(distances) <= 4
     assert Image.open(io.BytesIO(photos[1].thumbnail)).size[0] <= 320
@@ -68,6 +71,20 @@ async def test_barcodes_are_read_on_generated_photographs(
     made = list(photographs(tmp_path, 8, seed=7))  # `holdfast catalog accuracy` reads more
     read = [digits in (await reader.look(path)).barcodes for path, digits in made]
     assert sum(read) >= 7
+
+
+async def test_child_has_no_secrets_in_its_environment(
+    reader: PhotoReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_DATABASE_URL", "postgresql://ada:s3cret@db/x")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s3cret")
+    Image.new("RGB", (60, 60)).save(tmp_path / "plain.png")
+    await reader.look(tmp_path / "plain.png")
+    environment = Path(f"/proc/{reader.child_id}/environ").read_bytes()
+    assert b"s3cret" not in environment and b"HOLDFAST" not in environment
+    assert {pair.partition(b"=")[0].decode() for pair in environment.split(b"\0") if pair} == set(
+        child_environment()
+    )
 
 
 async def test_images_that_cannot_be_used_are_said(reader: PhotoReader, tmp_path: Path) -> None:
@@ -129,11 +146,17 @@ async def test_zip_of_photographs_is_priced(database_url: str, tmp_path: Path) -
         assert picture.headers["content-type"] == "image/webp"
         searches = await ada.get(f"/catalog/jobs/{job['id']}/items/1/searches")
         assert "identifier" in searches.text
-        form = {"price": "600", "version": "0", "csrf": ada.headers["X-CSRF-Token"]}
+        form = {"price": "12 apples", "version": "0", "csrf": ada.headers["X-CSRF-Token"]}
+        back = await ada.post(f"/catalog/jobs/{job['id']}/items/3/price", data=form)
+        assert (back.status_code, back.headers["location"]) == (303, f"/jobs/{job['id']}/items/3")
+        form["price"] = "600"
         decided = await ada.post(f"/catalog/jobs/{job['id']}/items/3/price", data=form)
         assert decided.status_code in (200, 303), decided.text
         items = (await ada.get(f"/api/jobs/{job['id']}/items")).json()["items"]
         assert (items[2]["row"]["Price"], items[2]["row"]["Pricer"]) == (600.0, "ada")
+        assert items[2]["row"]["Replacement Source"] is None  # not the offer's price
+        page = await ada.get(f"/jobs/{job['id']}/items/3")
+        assert "600.00 USD" in page.text and "priced by ada" in page.text
         assert "local" in (await ada.get(f"/catalog/jobs/{job['id']}")).text
         assert "acme" in (await ada.get("/catalog")).text
         await _check_that_nothing_is_left(server, ada, job["id"], barcode)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from statistics import median
 
 from holdfast.pipelines.catalog.normalising.money import price_text
 from holdfast.pipelines.catalog.normalising.product import Product
 from holdfast.pipelines.catalog.offers import Offer
-from holdfast.pipelines.catalog.scoring import Score, Wanted, score
+from holdfast.pipelines.catalog.scoring import VAGUE, Score, Wanted, score
 
 _FEWEST_FOR_ESTIMATE = 3
 _CLOSE = 0.05
 _FAR_FROM_TARGET = 3.0
+_MOST_DIFFERING = 4
+_MOST_SPELLINGS = 2
+_AS_WELL = 0.02
 
 
 class Status(StrEnum):
@@ -30,6 +33,7 @@ class Tier(StrEnum):
     SERP = "SERP"  # an offer of a trusted shop
     FALLBACK = "FALLBACK"  # an offer of another shop
     AGGREGATED = "AGGREGATED"  # the median of several offers
+    BASELINE = "BASELINE"  # no offer; what the list says that it cost
     NONE = ""
 
 
@@ -75,17 +79,30 @@ def choose(product: Product, offers: Sequence[Offer], rules: Rules) -> Choice:
     return Choice(Status.NONE, reason, scores=scores)
 
 
+def baseline(product: Product, choice: Choice) -> Choice:
+    """What the list itself says, where no shop has an offer."""
+    if choice.status is not Status.NONE or product.price_minor is None:
+        return choice
+    text = price_text(product.price_minor, product.currency)
+    return replace(
+        choice,
+        status=Status.ESTIMATED,
+        reason=f"{choice.reason}; the list says {text}",
+        tier=Tier.BASELINE,
+        price_minor=product.price_minor,
+    )
+
+
 def _chosen(
     product: Product, fitting: Sequence[Score], scores: Sequence[Score], rules: Rules
 ) -> Choice:
     best = fitting[0]
     rivals = [each for each in fitting if best.value - each.value <= _CLOSE]
     if not best.identity:
-        rivals = [each for each in rivals if not best.extra < each.extra]
-        alike = [each for each in scores if _is_alike(each, best, rules)]
-        if _disagree(alike, rules):
-            reason = f"{len(alike)} offers fit equally well and their prices differ"
-            return Choice(Status.REVIEW, reason, scores=scores)
+        rivals = [each for each in rivals if not _says_more(each, best)]
+    unclear = _unclear(best, _alike(best, scores, rules), rules)
+    if unclear:
+        return Choice(Status.REVIEW, unclear, scores=scores)
     far = _far_from_target(product, best)
     if far and not best.identity:
         return Choice(Status.REVIEW, f"{best.offer.title}: {far}", scores=scores)
@@ -129,21 +146,79 @@ def _check_price(product: Product, each: Score, rules: Rules) -> None:
 def _mark_bait(scores: Sequence[Score], rules: Rules) -> None:
     """An offer far below the others of the same product is not one to be had."""
     fitting = [each for each in scores if not each.vetoes and each.value >= rules.accept]
-    if len(fitting) < _FEWEST_FOR_ESTIMATE:
-        return
-    middle = median(each.offer.price_minor or 0 for each in fitting)
     for each in fitting:
-        if (each.offer.price_minor or 0) < rules.bait * middle:
+        same = [other for other in fitting if _is_same_thing(each, other)]
+        middle = median(other.offer.price_minor or 0 for other in same)
+        if (
+            len(same) >= _FEWEST_FOR_ESTIMATE
+            and (each.offer.price_minor or 0) < rules.bait * middle
+        ):
+            each.bait = True
+    for each in fitting:
+        if each.bait:
             each.vetoes.append("far below the other offers of this product")
 
 
-def _is_alike(each: Score, best: Score, rules: Rules) -> bool:
-    """Whether the list's words fit this offer as well as the best. One that says all that the
-    best says, and more, is another variant."""
+def _is_same_thing(each: Score, other: Score) -> bool:
+    if each.identity and other.identity:
+        return True
+    return len(each.extra ^ other.extra) <= _MOST_SPELLINGS and each.missing == other.missing
+
+
+def _alike(best: Score, scores: Sequence[Score], rules: Rules) -> list[Score]:
+    """The offers that the list's words fit as well as the best. With several, the list is not
+    precise, and may mean a variant that it does not name, too."""
+    if best.identity:
+        same = [each for each in scores if each.identity and not each.vetoes]
+        return [each for each in same if best.shared - each.shared < _AS_WELL]
+    alike = [each for each in scores if _fits_as_well(each, best, rules)]
+    several = sum(1 for each in alike if each.fits) > 1
+    return [each for each in alike if each.fits or several]
+
+
+def _fits_as_well(each: Score, best: Score, rules: Rules) -> bool:
     if each is best:
         return True
-    as_well = not each.vetoes and each.value >= rules.review and best.shared - each.shared < 0.02
-    return as_well and not best.extra < each.extra
+    as_well = each.value >= rules.review and best.shared - each.shared < _AS_WELL
+    return as_well and not each.vetoes and not _says_more(each, best)
+
+
+def _says_more(each: Score, best: Score) -> bool:
+    """One that says all that the best says, and more, is another variant."""
+    return best.extra < each.extra or best.surplus < each.surplus
+
+
+def _unclear(best: Score, alike: Sequence[Score], rules: Rules) -> str:
+    """Why the list does not say which of some offers it means; empty if it does."""
+    if any(_has_other_size(each, best) for each in alike):
+        return f"{len(alike)} offers of different sizes fit"
+    if best.identity:
+        return ""
+    if _disagree(alike, rules):
+        return f"{len(alike)} offers fit equally well and their prices differ"
+    # The list names something that none of them has: perhaps the colour or size in which they
+    # differ from each other, which would be yet another one.
+    unknown = sorted(word for word in best.missing if word.isalpha() and word not in VAGUE)
+    others = [each for each in alike if _is_sibling(each, best)]
+    if unknown and others:
+        return f"{len(others) + 1} variants fit, and none is said to be {', '.join(unknown[:3])}"
+    return ""
+
+
+def _has_other_size(each: Score, best: Score) -> bool:
+    """With the same article number it is the same product, whatever its title says."""
+    if each.offer.gtin is not None and each.offer.gtin == best.offer.gtin:
+        return False
+    return any(
+        numbers.isdisjoint(each.sizes.get(unit, numbers)) for unit, numbers in best.sizes.items()
+    )
+
+
+def _is_sibling(each: Score, best: Score) -> bool:
+    """The same title but for a word or two."""
+    differing = each.extra ^ best.extra
+    is_other = bool(each.extra - best.extra) and bool(best.extra - each.extra)
+    return is_other and len(differing) <= _MOST_DIFFERING and each.missing == best.missing
 
 
 def _disagree(rivals: Sequence[Score], rules: Rules) -> bool:
@@ -158,15 +233,16 @@ def _far_from_target(product: Product, best: Score) -> str:
     return f"the list says {price_text(target, product.currency)}"
 
 
-def _rank(each: Score, rules: Rules) -> tuple[bool, bool, float, int, bool, int]:
+def _rank(each: Score, rules: Rules) -> tuple[bool, bool, float, int, int, bool, int]:
     """Offers of something like it first, those that could be accepted before the others, then by
-    score, what they say besides, trust, price."""
+    score, what comes with them, what they say besides, trust, price."""
     offer, extra = each.offer, 0 if each.identity else len(each.extra)
     price = offer.price_minor if offer.price_minor is not None else 2**62
     return (
         each.value < rules.review,
         not each.fits,
         -round(each.value, 2),
+        0 if each.identity else each.surplus,
         extra,
         not offer.trusted,
         price,

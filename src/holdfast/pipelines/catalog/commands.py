@@ -27,10 +27,11 @@ from holdfast.errors import UserError
 from holdfast.pipelines.catalog import loading
 from holdfast.pipelines.catalog.accuracy.measuring import LISTS, Accuracy
 from holdfast.pipelines.catalog.accuracy.running import barcodes_read, choices_measured
+from holdfast.pipelines.catalog.normalising.money import currency_named
 from holdfast.pipelines.catalog.options import CatalogOptions
 from holdfast.pipelines.catalog.providers.shops import KINDS, make_provider, shop_of
 from holdfast.settings import Settings
-from holdfast.tables.files import open_table
+from holdfast.tables.files import TableFile, open_table
 
 app = typer.Typer(no_args_is_help=True)
 NAME = typer.Argument(..., metavar="NAME", help="Name of the shop.")
@@ -75,6 +76,7 @@ def load(
             return bool((await store.fetch("catalog_finds_misspelt"))[0]["found"])
 
     finds_misspelt = run_async(main())
+    _require_products(loaded, table)
     errors.print(f"{loaded.products:,} products: {name}", markup=False)
     if not finds_misspelt and settings.database_url.startswith("postgres"):
         errors.print(
@@ -88,6 +90,15 @@ def load(
     ):
         if count:
             errors.print(f"  left out: {count:,} rows {what}", markup=False)
+
+
+def _require_products(loaded: loading.Loaded, table: TableFile) -> None:
+    if not loaded.products:
+        raise UserError(
+            f"{table.path.name} has no row with a description and a price",
+            f"Its columns: {', '.join(table.detected.columns[:20])}. Known names are, for example,"
+            " Title, Brand, Model, UPC, SKU, Price, Currency and URL.",
+        )
 
 
 async def _save(tx: Any, rows: list[tuple[Any, ...]]) -> None:
@@ -192,7 +203,7 @@ def shop(
         "trusted": int(not untrusted),
         "enabled": int(not off),
         "cost": cost,
-        "currency": currency.upper(),
+        "currency": _currency(currency),
         "settings": orjson.dumps({key: value for key, value in details.items() if value}).decode(),
     }
     make_provider(shop_of(row), settings.of("catalog"))  # refuses what cannot work
@@ -223,6 +234,13 @@ def drop_shop(name: str = NAME) -> None:
     if not run_async(main()):
         raise UserError(f"there is no shop {name!r}", "`holdfast catalog shops` lists them.")
     errors.print(f"The shop {name} is removed.", markup=False)
+
+
+def _currency(text: str) -> str:
+    code = currency_named(text)
+    if text and code is None:
+        raise UserError(f"{text!r} is not a currency", "Give a code such as EUR.")
+    return code or ""
 
 
 def _pairs(given: list[str], option: str) -> dict[str, str]:
@@ -291,7 +309,8 @@ def _own_database(settings: Settings) -> Iterator[Settings]:
 
 
 async def _measured(settings: Settings, labelled: Path, catalogue: Path) -> Accuracy:
-    table = open_table(catalogue, table_limits(settings))
+    limits = table_limits(settings)
+    table, labels = open_table(catalogue, limits), open_table(labelled, limits)
     async with opened_store(settings) as store:
         write = store.database.write
-        return await choices_measured(store.fetch, write, settings.of("catalog"), table, labelled)
+        return await choices_measured(store.fetch, write, settings.of("catalog"), table, labels)

@@ -16,6 +16,7 @@ from holdfast.tables.files import TableFile
 
 _BATCH_ROWS = 1000
 _BATCH_BYTES = 4 * 1024 * 1024
+_STATES = {"new": "", "worn": "used"}
 #: What a catalogue has besides what lists have.
 CATALOG_INPUTS = {**INPUTS, "url": ("URL", "Link", "Product URL")}
 
@@ -95,7 +96,9 @@ def row_of(
         product.price_minor,
         product.currency,
         str(url or ""),
-        product.condition if product.condition != "new" else "",
+        _STATES.get(product.condition, product.condition),
         int(trusted),
-        " ".join(dict.fromkeys([*words_of(product.text), *joined_words(product.text)])),
+        " ".join(
+            dict.fromkeys([*words_of(product.text), *map(compact, joined_words(product.text))])
+        ),
     )

@@ -12,7 +12,7 @@ from holdfast.model import Json
 from holdfast.options import Option
 from holdfast.pipeline import Backoff, Context, Done, Pipeline, Settled, Tx
 from holdfast.pipelines.catalog import rulings, saving
-from holdfast.pipelines.catalog.choosing import Choice, Rules, Status
+from holdfast.pipelines.catalog.choosing import Choice, Rules, Status, baseline
 from holdfast.pipelines.catalog.lookup import Lookup
 from holdfast.pipelines.catalog.normalising.money import currency_named
 from holdfast.pipelines.catalog.normalising.product import (
@@ -45,6 +45,7 @@ class Catalog(Pipeline):
     options = (
         Option("currency", help="Currency of prices that name none. Default: the setting."),
         Option("providers", help="Only these shops, separated by commas. Default: all."),
+        Option("baseline", bool, False, "Use the list's own price where no shop has an offer."),
     )
     error_codes: Mapping[str, ErrorCode] = {
         "SHOP_SETUP": ErrorCode("SHOP_SETUP", Category.GENERIC, RetryClass.NEVER),
@@ -109,6 +110,8 @@ class Catalog(Pipeline):
         choice = await lookup.run(self._options.strategies_per_attempt)
         effects.events += lookup.events
         choice = self._require_answers(lookup, choice, effects)
+        if ctx.options.get("baseline") and ctx.attempt >= self._options.attempts_not_found:
+            choice = baseline(product, choice)
         return choice, row_of(product, choice, lookup.query, self._options.max_candidates)
 
     def _currency(self, options: Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ from holdfast.pipelines.catalog.normalising.money import as_number
 from holdfast.pipelines.catalog.normalising.product import Product
 from holdfast.pipelines.catalog.strategies import Query
 
+_LIST = "list"  # the pricer of what the list says itself
 COLUMNS = (
     "Item #",
     "Description",
@@ -45,7 +46,7 @@ def row_of(product: Product, choice: Choice, query: Query | None, most_candidate
         "URL": (offer.url or None) if offer else None,
         "Cat": product.category or None,
         "Sub Cat": product.subcategory or None,
-        "Pricer": offer.provider if offer else None,
+        "Pricer": offer.provider if offer else _LIST if choice.is_priced else None,
         "Search Query Used": query.text if query else None,
         "Query Strategy": query.strategy if query else None,
         "Reason": ". ".join(notes),

@@ -75,6 +75,8 @@ def _typed(ruled: Ruled, product: Product) -> Json:
         )
     own = {
         "Status": str(Status.FOUND),
+        "Replacement Source": None,  # the offer has another price
+        "URL": None,
         "Pricer": ruled.author,
         "Reason": f"priced by {ruled.author}",
     }

@@ -2,23 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
+from itertools import pairwise
+from string import ascii_lowercase, digits
 
 from holdfast.pipelines.catalog.normalising.product import Product
 from holdfast.pipelines.catalog.normalising.wording import Wording
 from holdfast.pipelines.catalog.normalising.words import compact, has_digit, telling_words
 from holdfast.pipelines.catalog.offers import Offer
 from holdfast.pipelines.catalog.variants import (
+    begins_code,
+    missing_accessory,
+    more_sizes,
     other_pack,
     other_things,
     other_variants,
+    several_things,
     unnamed_variants,
 )
 
 _SHORTEST_MODEL = 3
 _SHORTEST_PLAIN_MODEL = 7  # without a digit: shorter ones may be words
 _TELLING_SHARE = 0.45
+_SHARED_WITH_SKU = 0.4
+_MOSTLY = 0.75
 _SHORTEST_MISSPELT = 5
+#: Words of a list that titles leave out.
+VAGUE = frozenset(
+    ["can", "cans", "bottle", "bottles", "jar", "tube", "bag", "box", "tub", "unit", "device",
+     "machine", "generic", "unbranded", "color", "size", "good", "condition", "old", "genuine",
+     "original", "approximately"]
+)  # fmt: skip
+_NO_BRAND = frozenset(("generic", "unbranded", "nobrand", "noname"))
+_LETTER_SIZES = {"s": "small", "m": "medium", "l": "large"}
+_VOWELS = frozenset("aeiou")
+_SHORTEST_PREFIX = 3
+_SERIES = frozenset(("series", "gen", "generation", "mark", "mk", "version"))
+#: What companies have in their names besides.
+_LEGAL = frozenset(("inc", "corp", "co", "company", "electronics", "ltd", "llc", "gmbh", "usa"))
 
 
 @dataclass(slots=True)
@@ -29,7 +52,11 @@ class Score:
     value: float = 0.0
     identity: bool = False  # the same article number, or the same brand and model
     shared: float = 0.0  # the share of the list's words that it has
+    missing: frozenset[str] = frozenset()  # what the list says and it does not
     extra: frozenset[str] = frozenset()  # what its title says besides
+    surplus: int = 0  # sizes and things that come with it and are not in the list
+    sizes: Mapping[str, frozenset[Decimal]] = field(default_factory=dict)
+    bait: bool = False
     reasons: list[str] = field(default_factory=list)
     vetoes: list[str] = field(default_factory=list)
     unnamed: list[str] = field(default_factory=list)  # it is a variant that the list does not name
@@ -58,7 +85,9 @@ class Wanted:
     def of(cls, product: Product) -> Wanted:
         wording = Wording.of(product.text)
         numbers = frozenset(filter(has_digit, wording.words))
-        return cls(product, wording, numbers, compact(product.brand), compact(product.model))
+        brand = compact(product.brand)
+        own = "" if brand in _NO_BRAND else brand
+        return cls(product, wording, numbers, own, compact(product.model))
 
 
 def score(wanted: Wanted, offer: Offer) -> Score:
@@ -68,10 +97,9 @@ def score(wanted: Wanted, offer: Offer) -> Score:
     same_number = _compare_numbers(wanted, offer, result)
     brand = _compare_brands(wanted, offer, offered.text, result)
     model = _compare_models(wanted, offer, result)
-    shared = result.shared = _shared_words(wanted.wording, offered)
-    result.extra = offered.words - wanted.wording.words - model_words
-    precision = _precision(wanted.wording, offered.words)
-    if same_number:
+    shared = _compare_words(wanted.wording, offered, model_words, result)
+    named = offered.words - model_words
+    if same_number or _is_same_sku(wanted, offer, shared):
         result.value, result.identity = 1.0, True
     elif model:
         result.identity = bool(brand or wanted.product.brand == "") and len(wanted.model) > 3
@@ -79,16 +107,53 @@ def score(wanted: Wanted, offer: Offer) -> Score:
         result.vetoes += other_pack(wanted.wording, offered)
     else:
         fit = _numbers_fit(wanted, offered, model_words, result)
-        result.value = 0.10 * brand + 0.90 * shared * fit * _telling(precision, result)
+        telling = _telling(_precision(wanted.wording, named), result)
+        result.value = 0.10 * brand + 0.90 * shared * fit * telling
         result.vetoes += other_variants(wanted.wording, offered)
+        result.vetoes += _unsaid(result)
         result.unnamed = unnamed_variants(wanted.wording, offered)
-    if not same_number:
+    if not same_number and wanted.wording.words:
         result.reasons.append(f"{shared:.0%} of the words")
-    if not (same_number or (bool(wanted.model) and compact(offer.model) == wanted.model)):
-        named = _precision(wanted.wording, offered.words - model_words - {"replacement"})
-        result.vetoes += other_things(wanted.wording, offered, named)
+    if not same_number:
+        result.vetoes += missing_accessory(wanted.wording, offered)
+    if not (same_number or _is_this_model(wanted, offer, model)):
+        of_others = frozenset(telling_words(offer.brand)) - wanted.wording.words
+        of_title = named - {"replacement"} - of_others
+        precision = _precision(wanted.wording, of_title)
+        result.vetoes += other_things(wanted.wording, offered, precision)
     _look_at_state(wanted, offer, result)
     return result
+
+
+def _unsaid(result: Score) -> Iterator[str]:
+    """A word in place of another may be the name of another product: Elite instead of Wired."""
+    if result.shared < _MOSTLY:
+        names = sorted(word for word in result.missing if _is_name(word))
+        if names and any(map(_is_name, result.extra)):
+            yield f"without {', '.join(names[:3])}"
+
+
+def _is_name(word: str) -> bool:
+    return word.isalpha() and len(word) > _SHORTEST_PREFIX - 1 and word not in VAGUE
+
+
+def _is_this_model(wanted: Wanted, offer: Offer, model: bool) -> bool:
+    """Whether it is of the model itself, not for it."""
+    own = compact(offer.model)
+    if wanted.model:
+        return own == wanted.model
+    return model and own in compact(offer.title.casefold().partition(" for ")[0])
+
+
+def _compare_words(
+    wanted: Wording, offered: Wording, model_words: frozenset[str], result: Score
+) -> float:
+    result.missing = frozenset(_missing(wanted, wanted.words, offered))
+    result.extra = offered.words - wanted.words - model_words
+    result.surplus = more_sizes(wanted, offered) + several_things(wanted, offered)
+    result.sizes = offered.sizes
+    result.shared = _shared_words(wanted, result.missing)
+    return result.shared
 
 
 def _compare_numbers(wanted: Wanted, offer: Offer, result: Score) -> bool:
@@ -102,17 +167,32 @@ def _compare_numbers(wanted: Wanted, offer: Offer, result: Score) -> bool:
     return False
 
 
+def _is_same_sku(wanted: Wanted, offer: Offer, shared: float) -> bool:
+    """The numbers of shops are their own: another shop may have the same for something else."""
+    sku = compact(wanted.product.sku)
+    if not sku or compact(offer.sku) != sku:
+        return False
+    return not wanted.wording.words or shared >= _SHARED_WITH_SKU
+
+
 def _compare_brands(wanted: Wanted, offer: Offer, title: str, result: Score) -> float:
     if not wanted.brand:
         # The list may name the brand among its words.
         own = compact(offer.brand)
         return 1.0 if own and own in compact(wanted.product.text) else 0.0
-    if wanted.brand in title:
+    if wanted.brand in title or _is_same_brand(wanted.product.brand, offer):
         result.reasons.append("same brand")
         return 1.0
     if offer.brand:
         result.vetoes.append(f"the brand is {offer.brand}")
     return 0.0
+
+
+def _is_same_brand(brand: str, offer: Offer) -> bool:
+    """Samsung Electronics is Samsung. Another letter is another brand: that may be a copy."""
+    own = frozenset(telling_words(brand)) - _LEGAL
+    other = frozenset(telling_words(offer.brand)) - _LEGAL
+    return bool(own and other) and (own <= other or other <= own)
 
 
 def _compare_models(wanted: Wanted, offer: Offer, result: Score) -> bool:
@@ -123,6 +203,11 @@ def _compare_models(wanted: Wanted, offer: Offer, result: Score) -> bool:
         if own == wanted.model or _names_model(offer.title, wanted.model):
             result.reasons.append("same model")
             return True
+        if begins_code(wanted.model, own):
+            result.reasons.append(f"the model is {offer.model}")
+            return False
+        if not has_digit(wanted.model):  # a name, which counts as a word
+            return False
         result.vetoes.append(f"the model is {offer.model}" if own else "another or no model")
         return False
     is_model = len(own) > (_SHORTEST_MODEL if has_digit(own) else _SHORTEST_PLAIN_MODEL)
@@ -146,13 +231,10 @@ def _names_model(text: str, model: str) -> bool:
     return False
 
 
-def _shared_words(wanted: Wording, offered: Wording) -> float:
+def _shared_words(wanted: Wording, missing: frozenset[str]) -> float:
     """The share of the list's words that the offer has, in letters: long words say more."""
     total = sum(map(_weight, wanted.words))
-    if not total:
-        return 0.0
-    missing = _missing(wanted, wanted.words, offered)
-    return 1.0 - sum(map(_weight, missing)) / total
+    return 1.0 - sum(map(_weight, missing)) / total if total else 0.0
 
 
 def _missing(wanted: Wording, words: frozenset[str], offered: Wording) -> list[str]:
@@ -183,9 +265,45 @@ def _occurs(word: str, offered: Wording) -> bool:
     """Within a longer word only if it is not a number."""
     if offered.has(word):
         return True
-    if len(word) <= _SHORTEST_MODEL or has_digit(word):
+    if has_digit(word):
+        return _is_abbreviated_number(word, offered)
+    if len(word) == 1:
+        return _LETTER_SIZES.get(word) in offered.words
+    if len(word) <= _SHORTEST_MODEL:
+        return len(word) == _SHORTEST_PREFIX and any(_is_short_for(word, o) for o in offered.words)
+    return word in offered.text or any(
+        _is_misspelt(word, other) or _is_short_for(word, other) for other in offered.words
+    )
+
+
+def _is_abbreviated_number(word: str, offered: Wording) -> bool:
+    """18pc is 18 piece, 60t is 60 tooth, s9 is series 9; DCD996 is DCD996B."""
+    if any(begins_code(word, other) for other in offered.words):
+        return True
+    number = word.rstrip(ascii_lowercase)
+    unit, name = word[len(number) :], word.rstrip(digits)
+    for first, second in pairwise(offered.tokens):
+        if unit and first == number and second.isalpha() and _begins_with(unit, second):
+            return True
+        if first in _SERIES and name + second == word and first.startswith(name):
+            return True
+    return False
+
+
+def _begins_with(unit: str, word: str) -> bool:
+    return word.startswith(unit) or (len(unit) > 1 and word[0] == unit[0] and unit[1] in word)
+
+
+def _is_short_for(word: str, other: str) -> bool:
+    """gen is generation; a word without vowels leaves them out: stnls."""
+    if not (word.isalpha() and len(other) > len(word)):
         return False
-    return word in offered.text or any(_is_misspelt(word, other) for other in offered.words)
+    if other.startswith(word):
+        return True
+    if _VOWELS & set(word) or word[0] != other[0]:
+        return False
+    rest = iter(other)
+    return all(letter in rest for letter in word)
 
 
 def _is_misspelt(word: str, other: str) -> bool:
@@ -200,6 +318,8 @@ def _is_misspelt(word: str, other: str) -> bool:
 
 
 def _weight(word: str) -> float:
+    if word in VAGUE:
+        return 0.5 * len(word)
     return min(len(word), 8) * (1.5 if has_digit(word) else 1.0)
 
 
@@ -221,7 +341,7 @@ def _numbers_fit(
 
 
 def _look_at_state(wanted: Wanted, offer: Offer, result: Score) -> None:
-    if offer.condition in ("used", "refurbished") and wanted.product.condition == "":
+    if offer.condition in ("used", "refurbished") and wanted.product.condition != offer.condition:
         result.vetoes.append(f"is {offer.condition}")
     if not offer.in_stock:
         result.vetoes.append("is out of stock")

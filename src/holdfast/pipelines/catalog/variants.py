@@ -4,23 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import lru_cache
+from itertools import pairwise
 
 from holdfast.pipelines.catalog.normalising.units import unit_of
 from holdfast.pipelines.catalog.normalising.wording import Wording
 
-#: Words that make an offer something else than the product, unless the list has them too.
-_OTHER_THINGS = frozenset(
+#: What belongs to a product and is sold alone, unless the list has it too.
+_ACCESSORIES = frozenset(
     ["case", "cover", "sleeve", "protector", "skin", "strap", "charger", "cable", "adapter",
-     "mount", "bracket", "stand", "holder", "replacement", "compatible", "refurbished", "renewed",
-     "used", "openbox", "preowned", "broken", "parts", "spare", "manual", "box", "only", "empty",
-     "dummy", "replica", "style", "toy", "sticker", "decal", "poster", "bundle", "lot", "remote",
-     "filter", "warranty", "subscription", "rental"]
+     "mount", "bracket", "stand", "holder", "manual", "sticker", "decal", "poster", "remote",
+     "filter", "warranty", "subscription", "battery", "cartridge", "toner", "ink", "refill",
+     "lid", "toy"]
 )  # fmt: skip
+#: Words that make an offer something else than the product, wherever they are.
+_OTHER_STATES = frozenset(
+    ["replacement", "compatible", "refurbished", "renewed", "used", "openbox", "preowned",
+     "secondhand", "broken", "parts", "spare", "empty", "dummy", "replica", "style", "bundle",
+     "lot", "rental"]
+)  # fmt: skip
+_IN_TWO_WORDS = frozenset(("openbox", "preowned", "secondhand"))
+#: Of a product that is sold without its parts, this is the product: tool only, body only.
+_WHOLE = frozenset(("tool", "body", "unit", "console", "bare"))
 #: Words that tell variants of one product apart.
 _VARIANTS = frozenset(
-    ["pro", "max", "plus", "ultra", "mini", "lite", "air", "xl", "xs", "xxl", "se", "fe", "solar",
-     "junior", "kids", "waterproof", "puppy", "kitten", "sensitive", "renewed", "refurbished"]
+    ["pro", "max", "plus", "ultra", "mini", "lite", "air", "xl", "xs", "xxl", "se", "fe", "ti",
+     "super", "solar", "junior", "kids", "waterproof", "puppy", "kitten", "sensitive", "deluxe",
+     "zero", "diet", "decaf", "organic", "renewed", "refurbished"]
 )  # fmt: skip
+#: Names in which such a word tells no variant: Ryobi ONE+, Intel Core Ultra.
+_NAMES = frozenset((("one", "plus"), ("core", "ultra")))
+#: Sold together with more than the list names.
+_SEVERAL_THINGS = frozenset(("combo", "kit", "bundle"))
 _COLORS = frozenset(
     ["black", "white", "gray", "silver", "gold", "red", "blue", "green", "yellow", "orange",
      "pink", "purple", "brown", "beige", "ivory", "navy", "teal", "turquoise", "graphite",
@@ -33,23 +48,70 @@ _WORDS_OF_TWO = frozenset(
      "it", "is", "at", "as", "be"]
 )  # fmt: skip
 _LONGEST_CODE = 2
+_CACHED = 8192
 _CLOSE = Decimal("0.01")
 _SAME_HEAD = 0.5
+_SHORTEST_CODE = 5
 _WHOLE_TITLE = 0.8
 
 
 def other_things(wanted: Wording, offered: Wording, precision: float) -> Iterator[str]:
     """`precision` is the share of the title that the list names."""
-    others = (offered.words & _OTHER_THINGS) - wanted.words
+    others = {*_accessories(offered, wanted), *_states(offered, wanted)}
     if precision >= _WHOLE_TITLE:  # a spare part that is wanted itself
         others -= {"replacement"}
     if others:
         yield f"looks like something else: {', '.join(sorted(others))}"
     elif offered.head is not None and wanted.head is None:
-        if _share(offered.head, wanted) < _SAME_HEAD:
+        if not wanted.has(offered.noun) and _share(offered.head, wanted) < _SAME_HEAD:
             yield "is something for it"
     elif wanted.head is not None and _share(wanted.head, offered) < _SAME_HEAD:
         yield "is what it is for, not the thing itself"
+
+
+def missing_accessory(wanted: Wording, offered: Wording) -> Iterator[str]:
+    lacking = sorted(_accessories(wanted, offered))
+    if lacking:
+        yield f"{lacking[0]} is not in its title"
+
+
+def _accessories(text: Wording, other: Wording) -> Iterator[str]:
+    """Those of a text if the other names none of them. Before a word that both have it only says
+    more about that: stand mixer, battery lawn mower. After a number it is what comes with it."""
+    if any(_is_accessory(word) and _has_noun(other, word) for word in text.main):
+        return
+    for before, word, following in zip(
+        ("", *text.main), text.main, (*text.main[1:], ""), strict=False
+    ):
+        is_modifier = following.isalpha() and other.has(following)
+        if _is_accessory(word) and not is_modifier and not before.isdecimal():
+            yield word
+
+
+@lru_cache(maxsize=_CACHED)
+def _is_accessory(word: str) -> bool:
+    """In the plural too, but for batteries, which are a thing of their own."""
+    is_plural = word.endswith("s") and word != "batteries"
+    return word in _ACCESSORIES or (is_plural and _singular(word) in _ACCESSORIES)
+
+
+def _singular(word: str) -> str:
+    return f"{word[:-3]}y" if word.endswith("ies") else word.removesuffix("s")
+
+
+def _has_noun(text: Wording, word: str) -> bool:
+    """In the singular or the plural."""
+    single = _singular(word)
+    return any(map(text.has, (single, f"{single}s", f"{single[:-1]}ies")))
+
+
+def _states(offered: Wording, wanted: Wording) -> Iterator[str]:
+    yield from _OTHER_STATES & offered.words - wanted.words
+    for first, second in pairwise(offered.tokens):
+        if first + second in _IN_TWO_WORDS:
+            yield first + second
+        if second == "only" and first not in _WHOLE and not wanted.has(first):
+            yield f"{first} only"
 
 
 def other_variants(wanted: Wording, offered: Wording) -> Iterator[str]:
@@ -60,8 +122,53 @@ def other_variants(wanted: Wording, offered: Wording) -> Iterator[str]:
 
 
 def unnamed_variants(wanted: Wording, offered: Wording) -> list[str]:
-    """What the list does not say, and would if it meant this one."""
-    return sorted(_VARIANTS.intersection(_more(wanted, offered)))
+    """What the list does not say, and would if it meant this one. A list that names the maker's
+    number need not say more."""
+    if any(is_code(word) and offered.has(word) for word in wanted.words):
+        return []
+    more = _VARIANTS.intersection(_more(wanted, offered))
+    of_itself = offered.head if offered.head is not None else offered.words
+    return sorted(word for word in more & of_itself if not _is_name(word, offered))
+
+
+def _is_name(word: str, offered: Wording) -> bool:
+    """As in 20V MAX, where it comes after a size, or as part of a name."""
+    pairs = [first for first, second in pairwise(offered.tokens) if second == word]
+    return bool(pairs) and all(
+        unit_of(first) is not None or (first, word) in _NAMES or _is_line(first, word)
+        for first in pairs
+    )
+
+
+def _is_line(before: str, word: str) -> bool:
+    """Sony FE is a line of lenses, S23 FE a variant."""
+    return word == "fe" and not any(map(str.isdecimal, before))
+
+
+@lru_cache(maxsize=_CACHED)
+def is_code(word: str) -> bool:
+    """A maker's number: letters and digits."""
+    has_letters = any(map(str.isalpha, word))
+    return len(word) >= _SHORTEST_CODE and has_letters and any(map(str.isdecimal, word))
+
+
+def begins_code(word: str, other: str) -> bool:
+    """Whether a list leaves out the last letters of a maker's number: DCD996 is DCD996B."""
+    rest = other[len(word) :]
+    return is_code(word) and other.startswith(word) and rest.isalpha() and rest not in _VARIANTS
+
+
+def several_things(wanted: Wording, offered: Wording) -> bool:
+    return bool(_SEVERAL_THINGS & offered.words - wanted.words)
+
+
+def more_sizes(wanted: Wording, offered: Wording) -> int:
+    """How many sizes it has besides, in units in which the list names one."""
+    return sum(
+        len(offered.sizes[unit] - numbers)
+        for unit, numbers in wanted.sizes.items()
+        if unit in offered.sizes
+    )
 
 
 def _more(wanted: Wording, offered: Wording) -> list[str]:

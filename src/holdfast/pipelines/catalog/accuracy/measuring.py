@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from holdfast.columns import column_mapping, mapped_row
+import orjson
+
+from holdfast.columns import BAD_ROW, column_mapping, mapped_row
+from holdfast.errors import UserError
 from holdfast.pipelines.catalog.choosing import Choice, Status
+from holdfast.pipelines.catalog.normalising.gtin import article_number
 from holdfast.pipelines.catalog.normalising.product import INPUTS, Product, product_of
+from holdfast.pipelines.catalog.normalising.words import text_of
+from holdfast.pipelines.catalog.offers import Offer
+from holdfast.tables.files import TableFile
 
 HERE = Path(__file__).parent
 CATALOGUE, LABELLED = HERE / "catalogue.csv", HERE / "labelled.csv"
 #: The lists that come with Holdfast, each with its catalogue. The second is of other trades:
-#: units, packs, variants, accessories, typing errors, shops that do not state brand or model.
-LISTS = ((LABELLED, CATALOGUE), (HERE / "hard.csv", HERE / "hard_catalogue.csv"))
+#: units, packs, variants, accessories, typing errors, shops that do not state brand or model. The
+#: third is written as people write: short, abbreviated, in any order.
+LISTS = (
+    (LABELLED, CATALOGUE),
+    (HERE / "hard.csv", HERE / "hard_catalogue.csv"),
+    (HERE / "everyday.csv", HERE / "everyday_catalogue.csv"),
+)
 EXPECTED = "Expected"
 #: A label: no offer is the right one; a person has to choose.
 REVIEW = "review"
+_PAGE_ROWS, _PAGE_BYTES = 1000, 4 * 1024 * 1024
 
 LookUp = Callable[[Product], Awaitable[Choice]]
 
@@ -56,21 +68,28 @@ class Accuracy:
         return self.wrong_prices / self.rows if self.rows else 0.0
 
 
-def labels_in(path: Path, currency: str) -> Iterator[Label]:
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        reader = csv.DictReader(file)
-        columns = [name for name in reader.fieldnames or () if name != EXPECTED]
-        mapping = column_mapping(columns, INPUTS)
-        for row in reader:
-            expected = (row.pop(EXPECTED, "") or "").strip()
-            yield Label(product_of(mapped_row(dict(row), mapping), currency), expected)
+def labels_in(table: TableFile, currency: str) -> Iterator[Label]:
+    columns = table.detected.columns
+    if EXPECTED not in columns:
+        raise UserError(
+            f"the list has no column {EXPECTED}",
+            "It names the SKU of the right offer; empty: there is none.",
+        )
+    mapping = column_mapping([name for name in columns if name != EXPECTED], INPUTS)
+    for page in table.pages(0, lambda: _PAGE_ROWS, _PAGE_BYTES):
+        for row in map(orjson.loads, page.inputs):
+            if BAD_ROW not in row:
+                expected = text_of(row.pop(EXPECTED, ""))
+                yield Label(product_of(mapped_row(row, mapping), currency), expected)
+        if page.end:
+            return
 
 
 async def measure(labels: Iterator[Label], look_up: LookUp) -> Accuracy:
     accuracy = Accuracy()
     for label in labels:
         choice = await look_up(label.product)
-        chosen = choice.offer.sku if choice.is_priced and choice.offer else ""
+        chosen = _named(choice.offer, label) if choice.is_priced and choice.offer else ""
         accuracy.rows += 1
         accuracy.reviews += choice.status is Status.REVIEW
         is_correct = _is_correct(label, chosen)
@@ -86,6 +105,14 @@ async def measure(labels: Iterator[Label], look_up: LookUp) -> Accuracy:
                 }
             )
     return accuracy
+
+
+def _named(offer: Offer, label: Label) -> str:
+    """By its SKU; by what the label names, if the catalogue has none."""
+    number = article_number(label.expected).gtin
+    if not offer.sku and number is not None and number == offer.gtin:
+        return label.expected
+    return offer.sku or offer.title
 
 
 def _is_correct(label: Label, chosen: str) -> bool:

@@ -27,7 +27,7 @@ Write = Callable[[str, Callable[[Tx], Awaitable[None]]], Awaitable[None]]
 
 
 async def choices_measured(
-    fetch: Fetch, write: Write, options: CatalogOptions, catalogue: TableFile, labelled: Path
+    fetch: Fetch, write: Write, options: CatalogOptions, catalogue: TableFile, labelled: TableFile
 ) -> Accuracy:
     loaded = loading.Loaded()
     for rows in loading.batches(catalogue, "accuracy", True, options.currency, loaded):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.pipelines.catalog.normalising.words import tokens_of
+from holdfast.pipelines.catalog.normalising.words import TIMES, tokens_of
 
 _CONTAINERS = frozenset(["pack", "set", "case", "box", "bundle", "carton", "tray"])
 _AMOUNTS = frozenset(["ml", "cl", "l", "g", "kg", "oz", "lb"])
@@ -36,6 +36,6 @@ def _number_at(tokens: Sequence[str], at: int) -> int | None:
 def _times(tokens: Sequence[str], at: int) -> int | None:
     """Of "3 x 500 ml"."""
     part = tokens[at : at + 4]
-    if len(part) == 4 and part[0].isdecimal() and part[1] == "x" and part[3] in _AMOUNTS:
+    if len(part) == 4 and part[0].isdecimal() and part[1] == TIMES and part[3] in _AMOUNTS:
         return int(part[0][:4]) if part[2].replace(".", "", 1).isdecimal() else None
     return None

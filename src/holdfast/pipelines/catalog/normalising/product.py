@@ -32,16 +32,20 @@ INPUTS: Mapping[str, Sequence[str]] = {
 
 _FEWEST_OF_HEADER = 2
 _MOST_PIECES = 1_000_000
+#: What is written where nothing is known.
+_UNKNOWN = frozenset(("na", "none", "unknown", "unk", "tbd", "notavailable", "notknown"))
+#: How worn a thing is says nothing about what replaces it: that is new.
 _CONDITIONS = {
     "new": "new",
     "brand new": "new",
     "like new": "used",
-    "good": "used",
-    "fair": "used",
-    "poor": "used",
-    "average": "used",
-    "excellent": "used",
+    "good": "worn",
+    "fair": "worn",
+    "poor": "worn",
+    "average": "worn",
+    "excellent": "worn",
     "used": "used",
+    "pre-owned": "used",
     "refurbished": "refurbished",
     "renewed": "refurbished",
 }
@@ -114,8 +118,8 @@ def product_of(row: Mapping[str, Any], currency: str) -> Product:
         item=item,
         item_description=title,
         description=text_of(row.get("description")),
-        brand=text_of(row.get("brand")),
-        model=text_of(row.get("model")),
+        brand=_named(row.get("brand")),
+        model=_named(row.get("model")),
         gtin=number.gtin,
         sku=text_of(row.get("sku")),
         quantity=quantity,
@@ -126,6 +130,12 @@ def product_of(row: Mapping[str, Any], currency: str) -> Product:
         condition=_CONDITIONS.get(text_of(row.get("condition")).casefold(), ""),
         problems=tuple(problem for problem in problems if problem),
     )
+
+
+def _named(value: Any) -> str:
+    text = text_of(value)
+    short = compact(text)
+    return "" if not short or short in _UNKNOWN else text
 
 
 def _price(row: Mapping[str, Any], currency: str) -> tuple[tuple[int, str] | None, str | None]:

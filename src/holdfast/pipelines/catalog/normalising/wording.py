@@ -13,6 +13,7 @@ from holdfast.pipelines.catalog.normalising.packs import pack_of
 from holdfast.pipelines.catalog.normalising.units import base_unit, is_number, size_of, unit_of
 from holdfast.pipelines.catalog.normalising.words import (
     STOP_WORDS,
+    TIMES,
     compact,
     has_digit,
     joined_words,
@@ -23,12 +24,15 @@ _MOST_WORDS = 60
 _LONGEST_JOIN = 3
 _CACHED = 4096
 _FOR = frozenset(("for", "fits", "compatible"))
+_WITH = frozenset(("with", "without"))
+_NOT_NOUNS = STOP_WORDS | {"designed", "made", "compatible", "suitable"}
 
 
 @dataclass(frozen=True, slots=True)
 class Wording:
     """`joins` are words that are written apart or with a joint, joined, with their parts: et2850
-    of ET-2850. `head` is what comes before "for": what an accessory is, not what it is for."""
+    of ET-2850. `head` is what comes before "for": what an accessory is, not what it is for; `noun`
+    is its last word. `main` is what comes before "with": the thing, not what belongs to it."""
 
     text: str
     tokens: Sequence[str]
@@ -36,7 +40,9 @@ class Wording:
     joins: Mapping[str, frozenset[str]]
     measured: Mapping[str, tuple[str, Decimal]]  # numbers that have a unit
     sizes: Mapping[str, frozenset[Decimal]]
+    main: Sequence[str]
     head: frozenset[str] | None
+    noun: str
     pack: int | None
 
     @classmethod
@@ -46,7 +52,7 @@ class Wording:
         tokens = tokens_of(text)
         measured = _measured(tokens)
         kept = [token for token in tokens if token not in STOP_WORDS]
-        at = next((at for at, token in enumerate(tokens) if token in _FOR and at), None)
+        head = _before(_FOR, tokens)
         return cls(
             compact(text),
             tokens,
@@ -54,7 +60,9 @@ class Wording:
             _joins(kept[:_MOST_WORDS], text),
             measured,
             _sizes(measured.values()),
-            None if at is None else frozenset(tokens[:at]) - STOP_WORDS,
+            _before(_WITH, tokens) or tokens,
+            None if head is None else frozenset(head) - STOP_WORDS,
+            next((token for token in reversed(head or ()) if token not in _NOT_NOUNS), ""),
             pack_of(text),
         )
 
@@ -75,8 +83,14 @@ class Wording:
         return frozenset().union(*parts)
 
 
+def _before(words: frozenset[str], tokens: Sequence[str]) -> Sequence[str] | None:
+    """None if none of the words is there, or if it is the first."""
+    at = next((at for at, token in enumerate(tokens) if token in words), 0)
+    return tokens[:at] if at else None
+
+
 def _joins(words: Sequence[str], text: str) -> dict[str, frozenset[str]]:
-    joins = dict.fromkeys(joined_words(text), frozenset[str]())
+    joins = {compact(word): frozenset(tokens_of(word)) for word in joined_words(text)}
     for start in range(len(words)):
         for end in range(start + 2, min(start + _LONGEST_JOIN, len(words)) + 1):
             part = words[start:end]
@@ -87,11 +101,18 @@ def _joins(words: Sequence[str], text: str) -> dict[str, frozenset[str]]:
 
 
 def _measured(tokens: Sequence[str]) -> dict[str, tuple[str, Decimal]]:
-    return {
+    """Without the parts of a sum: 64 GB (2 x 32 GB) is 64 GB."""
+    measured = {
         number: size_of(number, unit)
         for number, unit in pairwise(tokens)
         if is_number(number) and unit_of(unit) and unit != "pack"
     }
+    for count, times, part in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if times == TIMES and part in measured and is_number(count):
+            unit, number = measured[part]
+            if (unit, number * Decimal(count[:4])) in measured.values():
+                del measured[part]
+    return measured
 
 
 def _sizes(measured: Iterable[tuple[str, Decimal]]) -> dict[str, frozenset[Decimal]]:

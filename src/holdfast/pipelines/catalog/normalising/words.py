@@ -3,22 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
+from holdfast.pipelines.catalog.normalising.fractions import as_decimals, split_fraction
 from holdfast.pipelines.catalog.normalising.units import is_number, spelled_alike, unit_of
 from holdfast.text_forms import normal_form
 
 _LONGEST = 2000
 _MOST_WORDS = 60
+_CACHED = 8192  # the same offers come for many rows
 #: Words that say nothing about which product it is.
 STOP_WORDS = frozenset(
     ["a", "an", "and", "the", "of", "for", "with", "in", "on", "by", "to", "or", "from", "new",
-     "item", "pc", "pcs", "piece", "pieces", "set", "x", "each", "approx", "brand", "model",
-     "single"]
+     "item", "pc", "pcs", "piece", "pieces", "set", "\u00d7", "each", "approx", "brand", "model",
+     "single", "fl"]
 )  # fmt: skip
-_NUMERALS = {"ii": "2", "iii": "3", "iv": "4"}
-_SAME_WORDS = {"colour": "color", "grey": "gray", "aluminium": "aluminum"}
+#: "x" between numbers; elsewhere it is a name: Series X.
+TIMES = "\u00d7"
+_NUMERALS = {"iii": "3", "ii": "2", "iv": "4"}
+_SAME_WORDS = {
+    "colour": "color", "grey": "gray", "aluminium": "aluminum", "television": "tv",
+    "fridge": "refrigerator", "refrig": "refrigerator", "blk": "black", "blck": "black",
+    "wht": "white", "gry": "gray", "grn": "green", "brn": "brown", "slvr": "silver", "sz": "size",
+    "cordls": "cordless", "powerbank": "power bank", "hdd": "hard drive", "ps3": "playstation 3",
+    "ps4": "playstation 4", "ps5": "playstation 5", "dozen": "12 count", "doz": "12 count",
+    "gen": "generation", "bbq": "barbecue", "incl": "with", "includes": "with", "including": "with",
+}  # fmt: skip
 _JOINTS = frozenset("-/._+")
+_MARKS = (
+    (" w/o ", " without "), (" w/", " with "), ("''", " in "), ('"', " in "), ("\u201d", " in "),
+    ("\u2033", " in "), ("\u2032", "'"), ("\u2044", "/"), ("\u2019", "'"), ("&", " and "),
+    ("\u00d7", " x "),
+)  # fmt: skip
 _SHORTEST_JOINED = 4
 
 
@@ -35,7 +52,7 @@ def tokens_of(text: str) -> list[str]:
     """All words in order. Marks are removed: Nestlé is nestle. A number is separated from its
     unit, however they are written: 128GB and 128 gb are the same two words."""
     split = [part for word in _spaced(text).split() for part in _parts(word)]
-    return list(spelled_alike(_named_alike(split)))
+    return list(spelled_alike(_named_alike(_with_times(as_decimals(split)))))
 
 
 def words_of(text: str) -> list[str]:
@@ -48,24 +65,29 @@ def telling_words(text: str) -> list[str]:
 
 
 def joined_words(text: str) -> list[str]:
-    """What people write with and without joints: ET-2850 is also et2850."""
-    joined = (compact(word) for word in text[:_LONGEST].split() if _JOINTS & set(word.strip("-")))
-    return [word for word in dict.fromkeys(joined) if len(word) >= _SHORTEST_JOINED][:_MOST_WORDS]
+    """What people write with and without joints, as written: ET-2850 is also et2850."""
+    joined = (word for word in text[:_LONGEST].split() if _JOINTS & set(word.strip("-")))
+    known = {compact(word): word for word in joined}
+    return [word for short, word in known.items() if len(short) >= _SHORTEST_JOINED][:_MOST_WORDS]
 
 
+@lru_cache(maxsize=_CACHED)
 def compact(text: str) -> str:
     """Letters and digits alone: how model numbers are compared."""
     folded = normal_form("NFKD", text[:_LONGEST]).casefold()
     return "".join(character for character in folded if character.isalnum())
 
 
+@lru_cache(maxsize=_CACHED)
 def has_digit(word: str) -> bool:
     return any(map(str.isdigit, word))
 
 
 def _spaced(text: str) -> str:
     """With spaces for everything that is not a letter, a digit, or a point within a number."""
-    folded = normal_form("NFKD", text[:_LONGEST]).casefold().replace('"', " in ")
+    folded = normal_form("NFKD", f" {text[:_LONGEST]}").casefold()
+    for written, meant in _MARKS:
+        folded = folded.replace(written, meant)
     return "".join(_kept(folded, at) for at in range(len(folded)))
 
 
@@ -77,9 +99,13 @@ def _kept(text: str, at: int) -> str:
     if character in ".," and before.isdecimal() and after.isdecimal():
         is_thousands = character == "," and _digits_at(text, at + 1) == 3
         return "" if is_thousands else "."
+    if character == "/" and before.isdecimal() and after.isdecimal():
+        return character
+    if character == "'":
+        return " ft " if before.isdecimal() and not after.isalpha() else ""
     if character == "+" and before.isalnum() and not after.isalnum():
         return " plus "
-    return "" if "\u0300" <= character <= "\u036f" or character in "'\u2019" else " "
+    return "" if "\u0300" <= character <= "\u036f" else " "
 
 
 def _digits_at(text: str, at: int) -> int:
@@ -90,14 +116,22 @@ def _digits_at(text: str, at: int) -> int:
 
 
 def _parts(word: str) -> Iterator[str]:
-    """77x147 is two numbers, 128gb a number and its unit, f1.8 an aperture."""
+    """77x147 is two numbers, 128gb a number and its unit, f1.8 an aperture, 1/2 a fraction."""
+    if "/" in word:
+        for part in split_fraction(word):
+            yield from [part] if "/" in part else _parts(part)
+        return
     if word[:1] == "f" and "." in word:
         word = word[1:]
+    numeral = next((end for end in _NUMERALS if word.endswith(end)), "")
+    if numeral and word[: -len(numeral)][-1:].isdecimal():  # a7iii
+        yield from (word[: -len(numeral)], numeral)
+        return
     pieces = word.split("x")
     if "x" in word and all(_is_size(piece) for piece in pieces if piece) and has_digit(word):
         for number, piece in enumerate(filter(None, pieces)):
             if number or not word.split("x")[0]:
-                yield "x"
+                yield TIMES
             yield from _with_unit(piece)
     else:
         yield from _with_unit(word)
@@ -126,5 +160,13 @@ def _named_alike(words: Iterable[str]) -> Iterator[str]:
     for word in words:
         name = _NUMERALS.get(word, _SAME_WORDS.get(word, word))
         if name != "color" or before == "and":
-            yield name
+            yield from name.split()
+        before = word
+
+
+def _with_times(words: Iterable[str]) -> Iterator[str]:
+    """Marks an x that follows a number: 3 x 500 ml."""
+    before = ""
+    for word in words:
+        yield TIMES if word == "x" and is_number(before) else word
         before = word

@@ -11,17 +11,16 @@ import io
 import os
 import resource
 import sys
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import orjson
 
+from holdfast.pipelines.catalog.photos.barcodes import article_numbers
+
 _THUMBNAIL = (320, 320)
-_BARCODE_SIDE = 2400
+_LARGEST_SIDE = 1600
 _TEXT_SIDE = 1280
-_SECOND_SIDE = 1400
-_ANGLES = (20, -20, 45)
 _REDUCED = 1.2  # a photograph that was larger than this is looked at again, as a whole
 _HASH_SIDE = 8
 _MOST_LINES = 40
@@ -73,26 +72,25 @@ class _Reader:
         thumbnail.thumbnail(_THUMBNAIL)
         stream = io.BytesIO()
         thumbnail.convert("RGB").save(stream, "WEBP", quality=80)
+        width, height = _size_of(path, image)
         return {
-            "width": image.width,
-            "height": image.height,
+            "width": width,
+            "height": height,
             "hash": difference_hash(image),
             "thumbnail": base64.b64encode(stream.getvalue()).decode(),
-            "barcodes": self._small_barcodes(path, image) or barcodes(image),
+            "barcodes": article_numbers(image, partial(self._whole, path, image)),
         }
 
-    def _small_barcodes(self, path: str, reduced: Any) -> list[str]:
-        """A small code in a large photograph is lost when that is reduced."""
-        from PIL import Image
+    def _whole(self, path: str, reduced: Any) -> Any:
+        """The photograph as it was taken, in grey; None if it was not larger."""
+        from PIL import Image, ImageOps
 
-        found = _numbers(reduced.convert("L"))
         image = Image.open(path)
-        if found or max(image.size) <= max(reduced.size) * _REDUCED:
-            return found
-        if image.width * image.height > self._most_pixels:
-            return []
+        is_larger = max(image.size) > max(reduced.size) * _REDUCED
+        if not is_larger or image.width * image.height > self._most_pixels:
+            return None
         image.draft("L", image.size)
-        return _numbers(image.convert("L"))
+        return ImageOps.exif_transpose(image).convert("L")
 
     def _opened(self, path: str) -> Any:
         from PIL import Image, ImageOps, UnidentifiedImageError
@@ -103,15 +101,14 @@ class _Reader:
             raise Unreadable("MEDIA_FORMAT_ERROR", "it is not an image") from None
         if image.format == "JPEG":
             # Decoded at a smaller size from the start: the whole of it is never in memory.
-            image.draft("RGB", (_BARCODE_SIDE, _BARCODE_SIDE))
+            image.draft("RGB", (_LARGEST_SIDE, _LARGEST_SIDE))
         if image.width * image.height > self._most_pixels:
             raise Unreadable(
                 "MEDIA_TOO_LARGE",
                 f"{image.width:,} by {image.height:,} is more than {self._most_pixels:,} pixels",
             )
-        upright = ImageOps.exif_transpose(image).convert("RGB")
-        upright.thumbnail((_BARCODE_SIDE, _BARCODE_SIDE))
-        return upright
+        image.thumbnail((_LARGEST_SIDE, _LARGEST_SIDE))  # first: what follows makes copies
+        return ImageOps.exif_transpose(image).convert("RGB")
 
     def _text(self, image: Any) -> list[str]:
         """Lines from the largest letters to the smallest: what it is called comes first."""
@@ -134,6 +131,15 @@ class _Reader:
         return [text for _, text in sorted(lines, key=lambda line: -line[0])][:_MOST_LINES]
 
 
+def _size_of(path: str, upright: Any) -> tuple[int, int]:
+    """Of the photograph as it was taken, upright."""
+    from PIL import Image
+
+    width, height = Image.open(path).size
+    is_turned = (width > height) is not (upright.width > upright.height)
+    return (height, width) if is_turned else (width, height)
+
+
 def difference_hash(image: Any) -> str:
     """64 bits that say where the image gets brighter, the same at every size."""
     from PIL import Image
@@ -146,39 +152,6 @@ def difference_hash(image: Any) -> str:
             at = row * (_HASH_SIDE + 1) + column
             bits = bits << 1 | (pixels[at] > pixels[at + 1])
     return f"{bits:016x}"
-
-
-def barcodes(image: Any) -> list[str]:
-    """Article numbers; at another size, contrast and angle if there are none at first. Smaller
-    from try to try: most photographs have none, and each look takes time."""
-    from PIL import ImageFilter, ImageOps
-
-    grey = ImageOps.grayscale(image)
-    grey.thumbnail((_SECOND_SIDE, _SECOND_SIDE))
-    half = grey.resize((max(1, grey.width // 2), max(1, grey.height // 2)))
-    calm = ImageOps.autocontrast(grey.filter(ImageFilter.GaussianBlur(1.5)))
-    tries: list[Callable[[], Any]] = [
-        lambda: grey,
-        lambda: ImageOps.autocontrast(grey.filter(ImageFilter.MedianFilter(3))),
-        lambda: half,
-        lambda: grey.resize((grey.width * 2, grey.height * 2)) if grey.width < 1200 else half,
-        lambda: calm,
-        lambda: grey.filter(ImageFilter.UnsharpMask(3, 250, 0)),
-        *(partial(_turned, variant, angle) for angle in _ANGLES for variant in (grey, calm)),
-    ]
-    return next(filter(None, (_numbers(make()) for make in tries)), [])
-
-
-def _turned(image: Any, angle: int) -> Any:
-    return image.rotate(angle, expand=True, fillcolor=255)
-
-
-def _numbers(image: Any) -> list[str]:
-    import numpy
-    import zxingcpp
-
-    results = zxingcpp.read_barcodes(numpy.asarray(image))
-    return list(dict.fromkeys(result.text for result in results if result.text.isdecimal()))
 
 
 def _height(box: Any) -> float:

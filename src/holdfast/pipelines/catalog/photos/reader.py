@@ -42,6 +42,10 @@ class PhotoReader:
         self._lock: asyncio.Lock | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
+    @property
+    def child_id(self) -> int | None:
+        return self._process.pid if self._process is not None else None
+
     async def look(self, path: Path) -> Photo:
         answer = await self._ask(path, text=False)
         return Photo(

@@ -26,16 +26,21 @@ def checked_template(shop: Shop, name: str, required: bool = True) -> str:
         return ""
     if not isinstance(template, str) or not template.startswith(("https://", "http://")):
         raise UserError(
-            f"the shop {shop.name} has no address {name!r}",
-            "Give one that begins with https:// and has {query}.",
+            f"the shop {shop.name} needs an address ({name}) that begins with https://",
+            "For example: https://shop.example/search?q={query}",
         )
     try:
-        template.format(**dict.fromkeys(PLACES, ""))
+        filled = template.format(**dict.fromkeys(PLACES, ""))
     except (KeyError, IndexError, ValueError):
         raise UserError(
-            f"the address {name!r} of the shop {shop.name} has an unknown place",
+            f"the address ({name}) of the shop {shop.name} has an unknown place",
             f"Places: {', '.join(map('{{{}}}'.format, PLACES))}.",
         ) from None
+    if filled == template:
+        raise UserError(
+            f"the address ({name}) of the shop {shop.name} has no place for what is looked for",
+            f"Places: {', '.join(map('{{{}}}'.format, PLACES))}.",
+        )
     return template
 
 

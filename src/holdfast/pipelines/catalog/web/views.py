@@ -11,7 +11,7 @@ from fastapi.responses import StreamingResponse
 
 from holdfast.api.rulings import RulingBody, rule
 from holdfast.api.shapes import LARGEST_ID, Id
-from holdfast.errors import NotThere
+from holdfast.errors import NotThere, UserError
 from holdfast.stored_files import PIPELINES
 from holdfast.web.context import Visitor
 from holdfast.web.forms import OperatorPost, fields
@@ -66,8 +66,15 @@ async def set_price(visited: VisitedJob, visit: OperatorPost, seq: Seq) -> Respo
         reason=form.get("reason", "")[:500].replace("\0", ""),
         version=int(version) if version.isdecimal() and len(version) < 10 else 0,
     )
-    await rule(visited.job, seq, body, visit.person, visit.parts)
-    return visit.go(f"/jobs/{visited.job.id}/items/{seq}", "Your price is kept.")
+    page = f"/jobs/{visited.job.id}/items/{seq}"
+    try:
+        await rule(visited.job, seq, body, visit.person, visit.parts)
+    except UserError as error:
+        if type(error) is not UserError:
+            raise
+        # What was typed is wrong: the way back is the page itself.
+        return visit.go(page, f"Not saved: {error.message}. {error.hint or ''}".strip())
+    return visit.go(page, "Price saved.")
 
 
 @router.get("/jobs/{job_id}")
