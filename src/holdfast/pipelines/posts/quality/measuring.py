@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.errors import UserError
-from holdfast.pipelines.posts.analysis.intent import intent_of
+from holdfast.pipelines.posts.analysis.intent import intent_of, with_feeling
 from holdfast.pipelines.posts.analysis.intent_phrases import PHRASES, Intent
-from holdfast.pipelines.posts.analysis.labels import Label
+from holdfast.pipelines.posts.analysis.labels import Label, Sentiment
 from holdfast.pipelines.posts.analysis.sentiment import models
-from holdfast.pipelines.posts.analysis.text import prepare, words_of
+from holdfast.pipelines.posts.analysis.text import Prepared, prepare, words_of
 
 #: Clear posts of each intent, by the authors of the first rules.
 LABELLED = Path(__file__).parent / "labelled.tsv"
@@ -100,13 +100,18 @@ def macro_f1(truth: Sequence[str], found: Sequence[str]) -> float:
 def our_sentiment(post: Labelled) -> str:
     """By the language that is found, as for any post; one that is not analysed counts as wrong
     unless it is neutral."""
-    prepared = prepare(post.text)
+    sentiment = _sentiment(prepare(post.text))
+    return str(sentiment.label if sentiment else Label.NEUTRAL)
+
+
+def _sentiment(prepared: Prepared) -> Sentiment | None:
     model = models().get(prepared.language or "")
-    return str(model(prepared.text).label if model else Label.NEUTRAL)
+    return model(prepared.text) if model else None
 
 
 def our_intent(post: Labelled) -> str:
-    return str(intent_of(prepare(post.text)).intent)
+    prepared = prepare(post.text)
+    return str(with_feeling(intent_of(prepared), prepared, _sentiment(prepared)).intent)
 
 
 _GOOD = frozenset(
