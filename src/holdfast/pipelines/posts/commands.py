@@ -12,7 +12,7 @@ from holdfast.cli.arguments import JSON
 from holdfast.cli.opening import opened_store, ready_settings, run_async
 from holdfast.cli.output import errors, print_json, print_table
 from holdfast.errors import UserError
-from holdfast.pipelines.posts.quality.measuring import LABELLED, NATURAL, measure, read_labelled
+from holdfast.pipelines.posts.quality.measuring import SETS, measure, read_labelled
 from holdfast.pipelines.posts.releasing import release as release_events
 from holdfast.pipelines.posts.releasing import roll_back
 
@@ -99,13 +99,13 @@ def quality(
 ) -> None:
     """Measure sentiment and intent on labelled posts.
 
-    Without --file, on the two sets that come with the package.
+    Without --file, on the three sets that come with the package.
     Prints the macro-F1 of each language beside that of counting words from a list, and of always
     choosing the most frequent label.
     """
     if file is not None and not file.is_file():
         raise UserError(f"there is no file {file}")
-    files = (LABELLED, NATURAL) if file is None else (file,)
+    files = SETS if file is None else (file,)
     scores = [
         {"set": path.stem, **asdict(score)}
         for path in files

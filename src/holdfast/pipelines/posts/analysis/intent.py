@@ -41,6 +41,7 @@ class Found:
     confidence: float
 
 
+_UNSURE = 0.5
 #: What a post is marked with if somebody paid for it.
 _PAID = ("#ad ", "#sponsored", "#paidpartnership", "#gifted", "#hợptác", "#quảngcáo", "#pr ")
 
@@ -57,19 +58,19 @@ def intent_of(prepared: Prepared) -> Found:
     if "#" in prepared.text:
         tags = f"{prepared.text.lower()} "
         hits[Intent.SEEDING] += sum(mark in tags for mark in _PAID)
-    for intent in PRIORITIES:
+    for intent in sorted(PRIORITIES, key=lambda name: (-PRIORITIES[name], -hits[name])):
         if hits[intent]:
             return Found(intent, min(0.95, 0.6 + 0.15 * (hits[intent] - 1)))
     asked = asked_for(prepared.text, words, prepared.language, prepared.toneless)
-    return Found(asked, 0.5) if asked else Found(Intent.DISCUSSION, 0.5)
+    return Found(asked or Intent.DISCUSSION, _UNSURE)
 
 
 def with_feeling(found: Found, prepared: Prepared, sentiment: Sentiment | None) -> Found:
-    """A post that no rule knows, but that is angry about goods or service, is a complaint."""
-    if found.intent is not Intent.DISCUSSION or sentiment is None:
+    """A post that no phrase decides, but that is angry about goods or service, is a complaint."""
+    if found.confidence > _UNSURE or sentiment is None:
         return found
     if sentiment.label is Label.NEGATIVE and _is_about_goods(_meant(prepared), prepared.toneless):
-        return Found(Intent.COMPLAINT, 0.5)
+        return Found(Intent.COMPLAINT, _UNSURE)
     return found
 
 
@@ -97,7 +98,9 @@ def _phrases(toneless: bool) -> Phrases[Intent]:
     """Of posts without marks, both forms."""
     pairs = [(phrase, intent) for intent in PHRASES for phrase in phrases_of(intent)]
     if toneless:
-        pairs += [(bare, intent) for phrase, intent in pairs if (bare := _clear_without_marks(phrase))]
+        pairs += [
+            (bare, intent) for phrase, intent in pairs if (bare := _clear_without_marks(phrase))
+        ]
     return Phrases(dict.fromkeys(pairs))
 
 

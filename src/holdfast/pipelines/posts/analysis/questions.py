@@ -19,9 +19,13 @@ _OPENERS = frozenset(
 #: Without a question mark, these may begin a sentence that does not ask.
 _FIRM_OPENERS = _OPENERS - frozenset(str.split("when what have has any who is are do will may did"))
 _ADDRESSED = frozenset(
-    str.split("ạ shop ad admin bạn mọi người vậy ơi em anh chị cả nhà bác các thế hả nhỉ sốp ta luôn á")
+    str.split(
+        "ạ shop ad admin bạn mọi người vậy ơi em anh chị cả nhà bác các thế hả nhỉ sốp ta luôn á"
+    )
 )
 _ASKING_ENDS = frozenset(str.split("không chưa gì nào đâu sao mấy nhiêu"))
+#: They end as questions do, and ask nothing.
+_REPROACHES = ("là sao", "tại sao", "chứ sao", "gì đâu", "chút nào", "tí nào", "xíu nào")
 _OPINIONS = """
     what do you think, what do you guys think, what do you all think, thoughts, who else,
     team, in the comments, comment below, am i the only one, anyone else think, do you prefer,
@@ -30,7 +34,8 @@ _OPINIONS = """
     how is everyone, how are you, did you know, did you see, have you seen, is it just me,
     thấy sao, thấy thế nào, nghĩ sao, bình luận, cmt, có ai giống, ai giống, đúng không, phải không,
     ai như mình, chọn màu, team nào, mọi người chọn, bạn chọn, nhớ không, biết gì không, thật không,
-    ai cũng, có ai như, ai đồng ý, không chứ, mà không
+    ai cũng, có ai như, có ai đang, anyone else watching, anyone else here, anyone watching,
+    ai đồng ý, không chứ, mà không
 """
 _PURCHASE = """
     price, prices, pricing, cost, costs, cheapest, cheaper, cheap, buy, buying, purchase, deal,
@@ -68,10 +73,11 @@ def is_question(text: str, words: Sequence[str], language: str | None, toneless:
 
 
 def _asks_in_english(text: str, words: Sequence[str]) -> bool:
-    first = next((word for word in words if word not in _GREETINGS), "")
+    start = next((at for at, word in enumerate(words) if word not in _GREETINGS), 0)
+    first, second = (*words[start : start + 2], "", "")[:2]
     if text.rstrip().endswith("?"):
         return first in _OPENERS or _asks_at_last(text)
-    return first in _FIRM_OPENERS
+    return first in _FIRM_OPENERS and second != "t"  # can't
 
 
 def _asks_at_last(text: str) -> bool:
@@ -81,12 +87,13 @@ def _asks_at_last(text: str) -> bool:
 
 
 def _asks_in_vietnamese(text: str, words: Sequence[str], toneless: bool) -> bool:
-    addressed, ends, phrases = _vietnamese(toneless)
+    addressed, ends, phrases, reproaches = _vietnamese(toneless)
     at = len(words)
     while at and words[at - 1] in addressed:
         at -= 1
     if at and words[at - 1] in ends:
-        return True
+        last_two = tuple(words[max(0, at - 2) : at])
+        return last_two not in reproaches and not last_two[0].isdigit()  # 5 sao: five stars
     if text.rstrip().endswith("?"):
         return True
     politely = at < len(words)
@@ -94,12 +101,15 @@ def _asks_in_vietnamese(text: str, words: Sequence[str], toneless: bool) -> bool
 
 
 @cache
-def _vietnamese(toneless: bool) -> tuple[frozenset[str], frozenset[str], Phrases[None]]:
+def _vietnamese(
+    toneless: bool,
+) -> tuple[frozenset[str], frozenset[str], Phrases[None], list[tuple[str, ...]]]:
     form = without_marks if toneless else str
     return (
         frozenset(map(form, _ADDRESSED)),
         frozenset(map(form, _ASKING_ENDS)),
         Phrases((form(phrase), None) for phrase in listed(_ASKING)),
+        [tuple(map(form, phrase.split())) for phrase in _REPROACHES],
     )
 
 

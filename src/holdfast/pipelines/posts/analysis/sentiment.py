@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from itertools import chain
 from math import sqrt
 from typing import Any, NamedTuple
 
@@ -15,16 +16,17 @@ from holdfast.pipelines.posts.analysis.intent_phrases import Intent, phrases_of
 from holdfast.pipelines.posts.analysis.labels import Sentiment
 from holdfast.pipelines.posts.analysis.phrases import Phrases
 from holdfast.pipelines.posts.analysis.questions import is_question
+from holdfast.pipelines.posts.analysis.syllables import is_syllable
 from holdfast.pipelines.posts.analysis.teencode import written_out
 from holdfast.pipelines.posts.analysis.text import WORD, is_toneless, without_marks, words_of
 from holdfast.pipelines.posts.analysis.vietnamese_words import (
     AFTER,
     BEFORE,
+    CLEAR_WITHOUT_MARKS,
     EMOJI,
     EMOTICONS,
     NEGATORS,
     TURNS,
-    UNCLEAR,
     WEIGHTS,
 )
 
@@ -168,8 +170,9 @@ def _vader() -> Any:
 
 def vietnamese(text: str) -> Sentiment:
     toneless = is_toneless(text)
-    words = written_out(words_of(text), toneless)
-    weights = _weights(words, _toneless() if toneless else _toned())
+    clauses = [written_out(words_of(clause), toneless) for clause in _clauses(text)]
+    words = tuple(chain.from_iterable(clauses))
+    weights = _weights(clauses, _toneless() if toneless else _toned())
     if len(weights) == 1 and is_question(text, words, "vi", toneless):
         weights = [weights[0] * _ASKED]
     weights += [EMOJI[letter] for letter in text if letter in EMOJI]
@@ -221,9 +224,15 @@ def _all_weights() -> Mapping[str, float]:
 
 @cache
 def _toneless() -> _Lexicon:
-    clear = {phrase: weight for phrase, weight in _all_weights().items() if phrase not in UNCLEAR}
+    clear = {phrase: weight for phrase, weight in _all_weights().items() if _is_clear(phrase)}
     groups = (clear, BEFORE, AFTER, TURNS)
     return _Lexicon(*(_by_words({without_marks(p): w for p, w in g.items()}) for g in groups))
+
+
+def _is_clear(phrase: str) -> bool:
+    if " " in phrase or phrase in CLEAR_WITHOUT_MARKS:
+        return True
+    return phrase.isascii() and not is_syllable(phrase)  # "sai" is false, Saigon, to send
 
 
 def _by_words(phrases: Mapping[str, float]) -> _Group:
@@ -234,8 +243,22 @@ def _by_words(phrases: Mapping[str, float]) -> _Group:
     return _Group(weights, longest)
 
 
-def _weights(words: Sequence[str], lexicon: _Lexicon) -> list[float]:
+_CLAUSE_ENDS = str.maketrans(dict.fromkeys(".!?;,…", "\n"))
+
+
+def _clauses(text: str) -> list[str]:
+    """What a negator can belong to ends with its clause."""
+    return text.translate(_CLAUSE_ENDS).split("\n")
+
+
+def _weights(clauses: Sequence[Sequence[str]], lexicon: _Lexicon) -> list[float]:
     weights: list[float] = []
+    for words in clauses:
+        weights = _with_clause(weights, words, lexicon)
+    return weights
+
+
+def _with_clause(weights: list[float], words: Sequence[str], lexicon: _Lexicon) -> list[float]:
     at = since = 0
     while at < len(words):
         turn = _longest(words, at, lexicon.turns)[0]

@@ -26,5 +26,6 @@ _RHYMES = frozenset(
 @lru_cache(4096)
 def is_syllable(word: str) -> bool:
     return any(
-        word[:length] in _BEGINNINGS and word[length:] in _RHYMES for length in range(min(4, len(word)))
+        word[:length] in _BEGINNINGS and word[length:] in _RHYMES
+        for length in range(min(4, len(word)))
     )

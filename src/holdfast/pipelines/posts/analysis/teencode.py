@@ -9,8 +9,8 @@ from holdfast.pipelines.posts.analysis.text import without_marks
 
 #: what is meant: how it is typed
 _FORMS = {
-    "không": "ko k kh kg hok hông hổng hem khum khôm hong hăm hôg khg",
-    "được": "dc đc dk đk đx dx đươc",
+    "không": "ko k kh kg hk hok hông hổng hem khum khôm hong hăm hôg khg kô kg0",
+    "được": "dc đc dk đk đx dx đươc đuợc dược",
     "mọi người": "mn mng",
     "bao nhiêu": "bn bnh bnhiu",
     "sản phẩm": "sp",
@@ -27,7 +27,7 @@ _FORMS = {
     "mình": "mk mik mềnh",
     "giờ": "h",
     "bao giờ": "bh",
-    "sử dụng": "sd",
+    "sử dụng": "sd sdung",
     "điện thoại": "đt",
     "số điện thoại": "sđt sdt",
     "thích": "thik thjk thix",
@@ -35,7 +35,7 @@ _FORMS = {
     "biết": "bít bik bjt",
     "buồn": "bùn",
     "inbox": "ib inb ibx",
-    "trả lời": "rep reply",
+    "trả lời": "rep reply trl tl",
     "cũng": "cg cx",
     "nhưng": "nhg nhưg",
     "nhưng mà": "nhma nma",
@@ -45,6 +45,11 @@ _FORMS = {
     "thôi": "hoi thoy thui",
     "phải": "fải",
     "phí": "fí",
+    "nhắn tin": "nt",
+    "nữa": "nx",
+    "cảm ơn": "tks thks thanks thank",
+    "khuyến mãi": "km",
+    "thất vọng": "tv",
 }
 #: Without marks these are also other words: "hong" is to break.
 _OTHER_WORDS = frozenset(("hong", "hoi", "thui", "lun"))

@@ -116,7 +116,9 @@ def language_of(text: str, words: Sequence[str], hint: str | None = None) -> str
     if not ascii_only and _is_vietnamese(text.lower(), letters):
         return "vi"
     english = sum(map(_ENGLISH_WORDS.__contains__, words))
-    if is_toneless(text) and _reads_as_vietnamese(words, english):
+    if not is_toneless(text):
+        words = [without_marks(word) for word in words]
+    if _reads_as_vietnamese(words, english):
         return "vi"
     if english and english >= max(1, len(words) // 8) and (ascii_only or _is_latin(text, letters)):
         return "en"

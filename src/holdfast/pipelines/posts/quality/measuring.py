@@ -19,6 +19,10 @@ from holdfast.pipelines.posts.analysis.text import Prepared, prepare, words_of
 LABELLED = Path(__file__).parent / "labelled.tsv"
 #: As people write: slang, emoji, irony, no marks. Labelled before their author had read the rules.
 NATURAL = Path(__file__).parent / "natural.tsv"
+#: By another author, who had not read the rules either.
+REVIEW = Path(__file__).parent / "review.tsv"
+#: What `holdfast posts quality` measures.
+SETS = (LABELLED, NATURAL, REVIEW)
 _COLUMNS = ("language", "sentiment", "intent", "text")
 
 
