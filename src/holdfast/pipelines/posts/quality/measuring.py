@@ -47,17 +47,37 @@ class Score:
 
 
 def read_labelled(path: Path = LABELLED) -> list[Labelled]:
-    lines = path.read_text(encoding="utf-8").splitlines()
+    lines = _lines(path)
     if not lines or tuple(lines[0].split("\t")) != _COLUMNS:
-        raise UserError(f"{path} does not begin with the columns {', '.join(_COLUMNS)}")
-    posts = []
-    for number, line in enumerate(lines[1:], 2):
-        parts = line.split("\t")
-        known = len(parts) == 4 and parts[1] in set(Label) and parts[2] in set(Intent)
-        if not known:
-            raise UserError(f"line {number} of {path} is not language, sentiment, intent, text")
-        posts.append(Labelled(*parts))
+        raise UserError(
+            f"{path} does not begin with the columns {', '.join(_COLUMNS)}",
+            hint="They are separated by tabs.",
+        )
+    posts = [
+        _labelled(line, f"line {number} of {path}")
+        for number, line in enumerate(lines[1:], 2)
+        if line
+    ]
+    if not posts:
+        raise UserError(f"{path} has no posts")
     return posts
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not text in UTF-8") from error
+
+
+def _labelled(line: str, place: str) -> Labelled:
+    parts = line.split("\t")
+    if len(parts) != len(_COLUMNS):
+        raise UserError(f"{place} has {len(parts)} columns separated by tabs, not {len(_COLUMNS)}")
+    for value, known in ((parts[1], Label), (parts[2], Intent)):
+        if value not in set(known):
+            raise UserError(f"{place} has {value!r}", hint=f"Known are {', '.join(known)}.")
+    return Labelled(*parts)
 
 
 def measure(posts: Sequence[Labelled]) -> list[Score]:
