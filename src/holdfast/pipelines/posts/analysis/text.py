@@ -7,7 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from holdfast.pipelines.posts.analysis.syllables import is_syllable
@@ -96,7 +96,7 @@ def words_of(text: str) -> tuple[str, ...]:
     return tuple(WORD.findall(text.lower()))
 
 
-@cache
+@lru_cache(8192)  # of posts too, whose words are without end
 def _marks_removed(word: str) -> str:
     letters = unicodedata.normalize("NFD", word.replace("đ", "d"))
     return "".join(letter for letter in letters if not unicodedata.combining(letter))
