@@ -162,6 +162,10 @@ class Facilities(Protocol):
     async def flag(self, name: str) -> FlagValue: ...
 
 
+#: Opens a gate, or the one of that name, for a passage that costs so much of its budget.
+OpenGate = Callable[[str | Gate, float], Any]
+
+
 class Context:
     """What `process` is given besides the row."""
 
@@ -173,7 +177,7 @@ class Context:
         seq: int,
         attempt: int,
         http: Http,
-        gates: Callable[[str, float], Any],
+        gates: OpenGate,
         log: Any,
         facilities: Facilities,
     ) -> None:
@@ -195,10 +199,11 @@ class Context:
         removed afterwards."""
         return self._facilities.file(row)
 
-    def gate(self, name: str, cost: float = 0.0) -> Any:
+    def gate(self, gate: str | Gate, cost: float = 0.0) -> Any:
         """`async with ctx.gate("provider"):` passes a gate for work that does not use ctx.http.
-        `cost` is what it uses of the units of the gate's budget."""
-        return self._gates(name, cost)
+        `cost` is what it uses of the units of the gate's budget. A `Gate` instead of a name is
+        declared by its first use: for limits that are only known when a job runs."""
+        return self._gates(gate, cost)
 
     def read(self, query: str, params: Mapping[str, Any] | None = None) -> Any:
         """`rows = await ctx.read(...)`: reads the pipeline's own tables, by a named query of its

@@ -180,6 +180,14 @@ async def test_cost_uses_the_budget_up_and_the_next_gives_way(store: Store) -> N
     assert (gate["passed"], gate["passed_units"]) == (2, 100.0)
 
 
+async def test_gate_with_limits_is_declared_by_its_first_use(store: Store) -> None:
+    gates = gates_of(store, "one")
+    for requests in (1000, 1000, 2000):
+        async with gates.of(Lane.UPLOAD).passing(Gate("mine", requests=requests, period=60)):
+            (gate,) = await store.gates.all()
+            assert (gate["name"], gate["requests"]) == ("mine", requests)
+
+
 @pytest.mark.parametrize("error", [ItemError("RATE_LIMITED", "slow"), Failed("RATE_LIMITED")])
 async def test_throttle_in_a_gate_closes_it_for_all_and_lowers_its_budget(
     store: Store, second_store: Store, error: Exception

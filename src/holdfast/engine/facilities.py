@@ -19,7 +19,7 @@ from holdfast.errors import DatabaseGone, GateWait, ItemError, PipelineError
 from holdfast.files import FileAccess
 from holdfast.flags import FlagValue
 from holdfast.model import Job
-from holdfast.pipeline import Context, Facilities, Http, Pipeline, Row
+from holdfast.pipeline import Context, Facilities, Http, OpenGate, Pipeline, Row
 from holdfast.store import Store
 from holdfast.store.driver import Conflict
 from holdfast.stored_files import PipelineFiles
@@ -34,7 +34,7 @@ class FacilityParts:
 
     store: Store
     http: Http
-    gates: Callable[[str, float], Any]
+    gates: OpenGate
     flag: Callable[[str], Awaitable[FlagValue]]
     files: FileAccess
     timeout_seconds: float

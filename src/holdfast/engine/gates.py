@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,7 +17,7 @@ from holdfast.engine.pace.concurrency import ConcurrencyBounds, ConcurrencyPace
 from holdfast.engine.pace.lanes import WEIGHTS
 from holdfast.engine.pace.pipeline_pace import decision_rows, log_decisions
 from holdfast.errors import Category, Failed, GateWait, ItemError, error_code
-from holdfast.model import Lane
+from holdfast.model import Gate, Lane
 from holdfast.observe.metrics import Metrics
 from holdfast.store import Store
 from holdfast.store.decisions import DecisionRow
@@ -160,6 +160,7 @@ class Gates:
         self._metrics = metrics
         self._log = log
         self._gates: dict[str, _Local] = {}
+        self._declared: dict[str, Gate] = {}
 
     def of(self, lane: Lane, job_id: int = _NO_JOB) -> LaneGates:
         """The gates as work of a lane, and of a job, passes them."""
@@ -167,9 +168,10 @@ class Gates:
 
     @asynccontextmanager
     async def passing(
-        self, name: str, cost: float = 0.0, lane: Lane = Lane.UPLOAD, job_id: int = _NO_JOB
+        self, gate: str | Gate, cost: float = 0.0, lane: Lane = Lane.UPLOAD, job_id: int = _NO_JOB
     ) -> AsyncIterator[Passage]:
         """Waits briefly for a permit, or raises GateWait, so that the item gives up its place."""
+        name = await self._declare(gate)
         local, waiter, requested = self._local(name), _Waiter(cost, lane), self._clock.monotonic()
         local.waiters.append(waiter)
         try:
@@ -192,6 +194,15 @@ class Gates:
             local.freed.set()
             passes = local.passes.setdefault(job_id, Passes())
             self._count_exit(name, local, passes, passage, self._clock.monotonic() - started)
+
+    async def _declare(self, gate: str | Gate) -> str:
+        """Its name; limits that come with it are declared once for each process."""
+        if isinstance(gate, str):
+            return gate
+        if self._declared.get(gate.name) != gate:
+            await self._store.gates.declare(gate)
+            self._declared[gate.name] = gate
+        return gate.name
 
     async def close(self, name: str, seconds: float, reason: str) -> None:
         local = self._local(name)
@@ -409,18 +420,14 @@ class LaneGates:
         self._lane = lane
         self._job_id = job_id
 
-    def passing(self, name: str, cost: float = 0.0) -> AbstractAsyncContextManager[Passage]:
-        return self._gates.passing(name, cost, self._lane, self._job_id)
+    def passing(self, gate: str | Gate, cost: float = 0.0) -> AbstractAsyncContextManager[Passage]:
+        return self._gates.passing(gate, cost, self._lane, self._job_id)
 
     async def close(self, name: str, seconds: float, reason: str) -> None:
         await self._gates.close(name, seconds, reason)
 
     async def slow_down(self, name: str, spacing: float) -> None:
         await self._gates.slow_down(name, spacing)
-
-
-#: `ctx.gate`: a gate by its name, and what this passage costs of its budget.
-OpenGate = Callable[[str, float], Any]
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:

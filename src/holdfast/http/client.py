@@ -38,7 +38,7 @@ class Passage(Protocol):
 class Gates(Protocol):
     """What the client needs from the gates that all workers share."""
 
-    def passing(self, name: str) -> AbstractAsyncContextManager[Passage]:
+    def passing(self, name: str, /) -> AbstractAsyncContextManager[Passage]:
         """Waits briefly for a permit or raises GateWait; the body counts as in flight."""
 
     async def close(self, name: str, seconds: float, reason: str) -> None:

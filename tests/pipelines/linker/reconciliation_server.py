@@ -18,6 +18,7 @@ from tests.pipelines.linker.entity_world import EntityWorld, Json
 from tests.pipelines.linker.schemas import (
     EXTENSION_QUERY,
     EXTENSION_RESULT,
+    MANIFEST,
     QUERIES,
     RESULTS,
     check,
@@ -70,6 +71,7 @@ class ReconciliationServer:
         if "extend" in form:
             return self._extend(json.loads(form["extend"]))
         if "queries" not in form:
+            check(MANIFEST, self._about())
             return json_answer(self._about())
         batch = json.loads(form["queries"])
         self.batches.append(batch)

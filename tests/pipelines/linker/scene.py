@@ -44,12 +44,15 @@ OWNER = "tester"
 
 
 class LinkerScene:
-    def __init__(self, store: Store, folder: Path, url: str) -> None:
+    def __init__(self, store: Store, folder: Path, url: str, spacing_seconds: float = 0.0) -> None:
         self.store = store
         self.folder = folder
         self.pipeline = Linker(
             LinkerOptions(
-                wikidata_url=url, spacing_seconds=0.0, batch_wait_seconds=0.005, concurrency=20
+                wikidata_url=url,
+                spacing_seconds=spacing_seconds,
+                batch_wait_seconds=0.005,
+                concurrency=20,
             )
         )
         self.pipeline.extension = "linker"

@@ -40,7 +40,8 @@ from tests.pipelines.linker.schemas import (
     QUERIES,
     RESULTS,
     SUGGESTED_ENTITIES,
-    SUGGESTED_NAMED,
+    SUGGESTED_PROPERTIES,
+    SUGGESTED_TYPES,
     check,
     fits,
 )
@@ -251,9 +252,9 @@ async def test_suggestions_fit_their_schemas() -> None:
     assert [each["id"] for each in entities["result"]] == ["Q42", "Q99", "Q7"]
     assert (await suggest_entities(" \u200e", SHELF))["result"] == []
     types = await suggest_types("hu", SHELF)
-    check(SUGGESTED_NAMED, types)
+    check(SUGGESTED_TYPES, types)
     assert types["result"] == [{"id": "Q5", "name": "human"}]
-    check(SUGGESTED_NAMED, await suggest_properties("date", SHELF))
+    check(SUGGESTED_PROPERTIES, await suggest_properties("date", SHELF))
 
 
 async def test_preview_is_escaped_and_absent_for_the_unknown() -> None:

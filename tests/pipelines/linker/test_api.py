@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import structlog
 
-from holdfast.pipelines.linker.projects import hide_project
+from holdfast.engine.control import Control
+from holdfast.errors import UnfitState
+from holdfast.pipelines.linker.projects import ProjectRules, add_project, hide_project
 from holdfast.pipelines.linker.web.api.shapes import reads_of
+from holdfast.store import Store
+from tests.pictures import png
 from tests.pipelines.linker.entity_world import EntityWorld
-from tests.pipelines.linker.linker_site import LinkerSite
+from tests.pipelines.linker.linker_site import Client, LinkerSite
 from tests.pipelines.linker.test_bad_entries import BAD
 from tests.pipelines.linker.test_messages import KEY, accept_bytes, ours, signed
 
@@ -59,6 +65,9 @@ def test_project_from_upload_to_decisions(linker: LinkerSite) -> None:
     assert bulk.status_code == 202 and bulk.json()["count"] == 2
     operation = linker.finished(ann, bulk.json()["operation"]["id"])
     assert (operation["kind"], operation["doneCount"], operation["leftCount"]) == ("decide", 2, 0)
+    plants = {"name": "plants", "provider": "https://service.example/reconcile"}
+    plants_id = ann.post("/api/projects", json=plants).json()["id"]
+    assert ann.get(f"/api/projects/{plants_id}/quickstatements").status_code == 422
     lines = ann.get(f"{at}/quickstatements").text.splitlines()
     assert lines == ["Q42\tP569\t+1952-03-11T00:00:00Z/11"]
     again = ann.post(f"{at}/match").json()
@@ -82,6 +91,24 @@ def test_project_is_seen_by_its_owner_and_those_invited(linker: LinkerSite) -> N
     assert ann.patch(at, json={"autoAccept": 101}).json()["rules"]["autoAccept"] == 101
     assert ann.delete(f"{at}/readers/ben").status_code == 200
     assert ben.get(at).status_code == 404
+
+
+@pytest.mark.parametrize("database_url", ["sqlite", "postgres"], indirect=True)
+async def test_owner_has_no_more_projects_than_the_quota(store: Store) -> None:
+    control = Control(store, "ann", structlog.get_logger())
+
+    async def add(name: str) -> str:
+        try:
+            await control.change(add_project("ann", name, ProjectRules(), most=3))
+        except UnfitState as refusal:
+            return str(refusal)
+        return "added"
+
+    assert await add("first") == "added"
+    answers = await asyncio.gather(*(add(f"project {number}") for number in range(6)))
+    assert answers.count("added") == 2
+    assert set(answers) == {"added", "that would be 4 projects; the limit per owner is 3"}
+    await control.change(add_project("ben", "first", ProjectRules(), most=3))
 
 
 def test_deleted_project_leaves_nothing_but_its_audit(linker: LinkerSite) -> None:
@@ -226,6 +253,7 @@ def test_bad_entries_through_the_door_end_in_a_state_that_pages_show(linker: Lin
     states = project["figures"]["states"]
     assert sum(states.values()) == len(BAD) + 3 and states["failed"] == 2
     at = f"/linker/projects/{project['id']}"
+    assert "Several entries have the same id: <code>7</code> (2)" in ann.get(at).text
     for state in states:
         tasks = ann.get(f"/api/projects/{project['id']}/tasks", params={"state": state}).json()
         assert len(tasks["tasks"]) == states[state]
@@ -262,5 +290,32 @@ def test_pages_show_the_project_and_its_entries(linker: LinkerSite) -> None:
     assert "/reconcile/hfr_" in address and "Revoke hfr_" in ann.get(at).text
     assert ann.post(f"{at}/tokens/1/revoke").status_code == 303
     assert "Revoke hfr_" not in ann.get(at).text
+    _add_by_page(linker, ann, at)
     delete = ann.get(f"/linker/projects/{project['id']}/delete").text
-    assert "<strong>3</strong> entries" in delete
+    assert "<strong>4</strong> entries" in delete
+
+
+def _add_by_page(linker: LinkerSite, ann: Client, at: str) -> None:
+    """A file is stored, its columns are chosen, and its entries are matched."""
+    table = b"No.,Who,Birth,VIAF,Remarks\n1,Douglas Adams,1952-03-11,,x\n"
+    file_id = ann.post("/api/files", files={"file": ("who.csv", table)}).json()["id"]
+    columns = ann.get(f"{at}/datasets/{file_id}").text
+    assert '<option value="identifier" selected>' in columns and 'value="P214"' in columns
+    path, roles = f"{at}/datasets/{file_id}", {"role:No.": "id", "role:Birth": "date"}
+    wrong: dict[str, dict[str, str]] = {
+        "neither a column with names": {"property:Birth": "P569"},
+        "is not a property id": {"role:Who": "name", "property:Birth": "born"},
+        "columns have the role": {"role:Who": "name", "role:Remarks": "name"},
+        "not an item id": {"role:Who": "name", "property:Birth": "P569", "all_of_type": "human"},
+    }
+    for complaint, fields in wrong.items():
+        refused = ann.post(path, data={**roles, **fields})
+        assert refused.status_code == 422 and complaint in refused.text, refused.text
+    chosen = {**roles, "role:Who": "name", "property:Birth": "P569", "role:VIAF": ""}
+    added = ann.post(path, data={**chosen, "all_of_type": "Q5", "match": "1"})
+    assert added.status_code == 303 and added.headers["location"] == at
+    assert "who.csv was added and is being matched" in ann.get(at).text
+    api = f"/api{at.removeprefix('/linker')}"
+    linker.eventually(lambda: ann.get(api).json()["figures"]["states"]["auto_confirmed"] == 2)
+    image = ann.post("/api/files", files={"file": ("a.png", png(4, 4))})
+    assert ann.get(f"{at}/datasets/{image.json()['id']}").status_code == 422

@@ -141,8 +141,11 @@ def test_pages_can_be_used_by_everybody(
     cat = linker.person(name)
     row = {"name": "Douglas Adams", "born": "1952", "type": "Q5", "occupation": "Q33999"}
     project = linker.project(cat, [row, ADAMS], "seen")
+    table = b"Who,Born,Remarks\nDouglas Adams,1952,x\n"
+    file_id = cat.post("/api/files", files={"file": ("who.csv", table)}).json()["id"]
+    at = f"/projects/{project['id']}"
     page = open_as(name, "/linker", **options)
-    for path in ("", f"/projects/{project['id']}", f"/projects/{project['id']}/review"):
+    for path in ("", at, f"{at}/review", f"{at}/datasets/{file_id}"):
         page.goto(f"/linker{path}")
         page.wait_for_load_state("load")
         assert findings(page) == [], path

@@ -14,7 +14,6 @@ from holdfast.pipelines.linker.entries import (
     Entry,
     read_entry,
     read_mapping,
-    repeated_keys,
 )
 
 COLUMNS = ["id", "Name", "Also", "Kind", "Born", "VIAF", "Job"]
@@ -119,11 +118,6 @@ def test_unknown_type_and_overlong_values_are_left_out_and_named() -> None:
         "TYPE_UNKNOWN",
         "VALUE_TOO_LONG",
     ]
-
-
-def test_ids_that_come_twice_are_counted() -> None:
-    entries = [read_entry({"id": key, "Name": "x"}, MAPPING, 1) for key in "abcab"]
-    assert repeated_keys(entries) == {"a": 2, "b": 2}
 
 
 _CELLS = st.one_of(

@@ -16,8 +16,10 @@ import pytest
 from holdfast.clock import SystemClock
 from holdfast.errors import UserError
 from holdfast.pipeline import Settled, Tx
+from holdfast.pipelines.linker.linking import statement_lines
 from holdfast.pipelines.linker.options import LinkerOptions
 from holdfast.pipelines.linker.projects import find_or_add_dataset
+from holdfast.pipelines.linker.quickstatements import Style
 from holdfast.rulings import OutdatedRuling
 from holdfast.store import Store
 from tests.command import HoldfastCommand
@@ -228,6 +230,14 @@ async def test_decision_for_something_that_is_not_an_item_is_refused(scene: Link
             await scene.decide(job, 1, "choose", value)
 
 
+async def test_text_is_not_written_for_a_property_that_takes_items(scene: LinkerScene) -> None:
+    project = await scene.project()
+    job = await scene.matched([{**ADAMS, "occupation": "poet laureate"}], project=project.id)
+    await scene.decide(job, 1, "choose", "Q42")
+    lines = [line async for line in statement_lines(scene.store.fetch, project, Style())]
+    assert lines == ["Q42\tP569\t+1952-03-11T00:00:00Z/11\n"]
+
+
 async def test_job_of_somebody_else_adds_nothing_to_a_project(scene: LinkerScene) -> None:
     job = await scene.matched([ADAMS], project=999)
     assert await scene.fetch(
@@ -273,6 +283,7 @@ async def test_command_matches_a_file_and_continues_it(
     finished = await asyncio.to_thread(holdfast_command.run, *words, env=env, cwd=tmp_path)
     assert finished.returncode == 0, finished.stderr
     assert "date P569: born" in finished.stderr
+    assert "1 awaiting review, 1 auto confirmed, 1 no candidates found" in finished.stderr
     rows = read_csv(tmp_path / "links.csv")
     assert [(row["id"], row["state"], row["item"]) for row in rows] == [
         ("1", "auto_confirmed", "Q42"),
@@ -287,6 +298,9 @@ async def test_command_matches_a_file_and_continues_it(
     written = await asyncio.to_thread(holdfast_command.run, *words, env=env, cwd=tmp_path)
     assert written.returncode == 0, written.stderr
     assert (tmp_path / "links.qs").read_text() == "Q42\tP569\t+1952-03-11T00:00:00Z/11\n"
+    words = ("linker", "match", "people.csv", "--project", "other", "--out", "links.pdf")
+    refused = await asyncio.to_thread(holdfast_command.run, *words, env=env, cwd=tmp_path)
+    assert refused.returncode == 1 and "Project" not in refused.stderr, "nothing was made"
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -330,3 +344,21 @@ async def test_entries_are_matched_with_a_reconciliation_service(
     assert states[3:] == states[:3] * 4
     ((calls,),) = await scene.fetch("select sum(calls) from linker_calls")
     assert calls <= 6, "the manifest, batches of queries, and the values of candidates"
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_refusal_of_a_service_lowers_its_rate_and_not_that_of_others(
+    store: Store, tmp_path: Path, wikidata: WikidataServer, service: ReconciliationServer
+) -> None:
+    scene = LinkerScene(store, tmp_path, wikidata.url, spacing_seconds=0.02)
+    troubles = [html(429, {"Retry-After": "1"})]
+    service.trouble = lambda batch, number: troubles.pop() if troubles else None
+    job = await scene.matched([ADAMS], provider=service.url)
+    assert (await scene.states(job))[0][1:3] == ("auto_confirmed", "Q42")
+    assert await scene.fetch("select attempts, tries from outcomes") == [(1, 1)]
+    gates = {gate["name"]: gate for gate in await store.gates.all()}
+    own = gates[f"linker: {service.host}"]
+    assert (own["spacing"], own["requests"] / own["period"]) == (0.02, 50.0)
+    assert own["share"] < 1.0
+    assert (gates[service.host]["spacing"], gates[service.host]["requests"]) == (0.0, 0)
+    assert gates[wikidata.host]["share"] == 1.0

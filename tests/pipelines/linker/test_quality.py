@@ -12,6 +12,7 @@ from holdfast.pipelines.linker.quality import (
     Report,
     read_labelled,
     render,
+    rows_of,
 )
 from tests.pipelines.linker.entity_world import make_world
 from tests.pipelines.linker.labelled import HAND_MADE, MAPPING, make_labelled, measure_seed
@@ -67,6 +68,18 @@ def test_hand_made_cases_can_be_read() -> None:
     assert len(labelled) > 35
 
 
-def test_line_that_cannot_be_read_is_named() -> None:
-    with pytest.raises(InputError, match="line 2 of the labelled set"):
-        read_labelled(['{"row": {"name": "x"}, "expected": null}', '{"row": {}}'], MAPPING)
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("nonsense", "line 2 of the labelled set is not JSON"),
+        ("[]", "line 2 of the labelled set has no row"),
+        ('{"row": {}}', "line 2 of the labelled set does not say what is right"),
+        ('{"row": {}, "expected": 42}', "line 2 of the labelled set does not say what is right"),
+    ],
+)
+def test_line_that_is_not_labelled_is_named(line: str, complaint: str) -> None:
+    lines = ['{"row": {"name": "x"}, "expected": null}', line]
+    with pytest.raises(InputError, match=complaint):
+        read_labelled(lines, MAPPING)
+    with pytest.raises(InputError, match=complaint):
+        rows_of(lines)

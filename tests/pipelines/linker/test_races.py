@@ -1,4 +1,7 @@
-"""Projects that are cancelled or deleted while workers match their entries."""
+"""Projects that are cancelled or deleted while workers match their entries.
+
+`make chaos` runs every seed on both databases: 4,000 jobs and 320 projects.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,8 @@ from tests.pipelines.linker.schemas import (
     PROPOSAL,
     RESULTS,
     SUGGESTED_ENTITIES,
-    SUGGESTED_NAMED,
+    SUGGESTED_PROPERTIES,
+    SUGGESTED_TYPES,
     check,
 )
 
@@ -65,8 +66,8 @@ def test_openrefine_reads_what_people_decided(linker: LinkerSite) -> None:
     suggested = anybody.get(f"{made['url']}/suggest/entity", params={"prefix": "dougl"}).json()
     check(SUGGESTED_ENTITIES, suggested)
     assert suggested["result"][0]["id"] == "Q42"
-    for kind in ("type", "property"):
-        check(SUGGESTED_NAMED, anybody.get(f"{made['url']}/suggest/{kind}?prefix=").json())
+    for kind, schema in (("type", SUGGESTED_TYPES), ("property", SUGGESTED_PROPERTIES)):
+        check(schema, anybody.get(f"{made['url']}/suggest/{kind}?prefix=").json())
     _extend(anybody, made["url"])
     shown = anybody.get(f"{made['url']}/preview?id=Q42")
     assert "Douglas Adams" in shown.text
@@ -119,6 +120,12 @@ def test_wrong_requests_are_refused_by_the_protocol(linker: LinkerSite) -> None:
         reply = anybody.post(url, data={"extend": json.dumps(extension)})
         assert reply.status_code == status, reply.text
     assert anybody.get(f"{url}x").status_code == 401
+    plants = {"name": "plants", "provider": "https://service.example/reconcile"}
+    other_id = ann.post("/api/projects", json=plants).json()["id"]
+    other = ann.post(f"/api/projects/{other_id}/tokens", json={}).json()["url"]
+    manifest = anybody.get(other).json()
+    check(MANIFEST, manifest)
+    assert manifest["identifierSpace"] == plants["provider"], "its ids are not Wikidata's"
     assert anybody.get(f"{url}/suggest/colour").status_code == 400
 
     async def expire() -> None:

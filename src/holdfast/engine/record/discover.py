@@ -41,7 +41,7 @@ from holdfast.errors import (
 from holdfast.model import Job, NothingYet, StreamState
 from holdfast.observe.metrics import Metrics
 from holdfast.observe.tracing import span
-from holdfast.pipeline import Context, Facilities, Http, Pipeline
+from holdfast.pipeline import Context, Facilities, Http, OpenGate, Pipeline
 from holdfast.store import DecisionRow, IngestPage, Store, StreamLease
 from holdfast.store.driver import Transaction
 from holdfast.store.ingest import Ingested
@@ -121,7 +121,7 @@ class Reach:
     """What leaves the process for work of one job."""
 
     http: Http
-    gates: Callable[[str, float], Any]
+    gates: OpenGate
 
 
 @dataclass(frozen=True, slots=True)

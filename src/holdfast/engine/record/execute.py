@@ -28,7 +28,7 @@ from holdfast.errors import (
 )
 from holdfast.json_depth import DEEPEST, is_too_deep
 from holdfast.model import Item, ItemStatus, Job, Outcome
-from holdfast.pipeline import Context, Done, Facilities, Http, Pipeline
+from holdfast.pipeline import Context, Done, Facilities, Http, OpenGate, Pipeline
 from holdfast.store.driver import Values
 from holdfast.store.storable import storable_text
 
@@ -50,7 +50,7 @@ class ExecuteParts:
     """What the items of all jobs of one worker share."""
 
     http: Http
-    gates: Callable[[str, float], Any]
+    gates: OpenGate
     facilities: Callable[[Pipeline, Job], Facilities]
     retry: RetryPolicy
     limits: ExecuteLimits

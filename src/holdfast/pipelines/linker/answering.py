@@ -97,8 +97,15 @@ class IncomingQuery:
     properties: tuple[tuple[str, tuple[str, ...]], ...]
 
 
-def manifest(name: str, base_url: str, view_url: str, types: Sequence[Term]) -> dict[str, Any]:
-    """What the service says of itself; `base_url` includes its token."""
+def manifest(
+    name: str,
+    base_url: str,
+    view_url: str,
+    types: Sequence[Term],
+    spaces: tuple[str, str] = (IDENTIFIER_SPACE, SCHEMA_SPACE),
+) -> dict[str, Any]:
+    """What the service says of itself; `base_url` includes its token. `spaces` are those of ids and
+    of properties."""
 
     def suggest(kind: str) -> dict[str, str]:
         return {
@@ -110,8 +117,8 @@ def manifest(name: str, base_url: str, view_url: str, types: Sequence[Term]) -> 
     return {
         "versions": ["0.2"],
         "name": name,
-        "identifierSpace": IDENTIFIER_SPACE,
-        "schemaSpace": SCHEMA_SPACE,
+        "identifierSpace": spaces[0],
+        "schemaSpace": spaces[1],
         "view": {"url": view_url},
         "preview": {"url": f"{base_url}/preview?id={{{{id}}}}", "width": 400, "height": 120},
         "suggest": {kind: suggest(kind) for kind in ("entity", "type", "property")},

@@ -23,7 +23,7 @@ from holdfast.cli.run_planned import make_change
 from holdfast.errors import InputError, UserError
 from holdfast.pipelines.linker.entries import ColumnMapping, parse_mapping, read_mapping
 from holdfast.pipelines.linker.guessing import guess_mapping, mapping_sentences
-from holdfast.pipelines.linker.linking import statement_lines
+from holdfast.pipelines.linker.linking import require_wikidata, statement_lines
 from holdfast.pipelines.linker.options import WIKIDATA, mapping_text
 from holdfast.pipelines.linker.projects import Project, find_or_add_dataset, find_or_add_project
 from holdfast.pipelines.linker.quality import (
@@ -36,8 +36,10 @@ from holdfast.pipelines.linker.quality import (
 )
 from holdfast.pipelines.linker.quickstatements import Style
 from holdfast.pipelines.linker.reads import LinkerReads
+from holdfast.pipelines.linker.tasks import TaskState
 from holdfast.settings import Settings
 from holdfast.tables.files import content_key
+from holdfast.tables.writers import format_of
 
 app = typer.Typer(no_args_is_help=True)
 _LAST_ID = 2**62
@@ -45,7 +47,9 @@ _MOST_PROJECTS = 1000
 
 PROJECT = typer.Argument(..., metavar="PROJECT", help="Name or number of the project.")
 MAPPING = typer.Option(
-    None, "--mapping", help="JSON file that says which column says what. Default: guessed."
+    None,
+    "--mapping",
+    help="JSON file that maps the columns. Default: columns are recognized by their names.",
 )
 WORKERS = typer.Option(None, "--workers", min=1, help="Worker processes.")
 
@@ -56,7 +60,7 @@ def match(
         ..., metavar="FILE", help="CSV, TSV, XLSX or JSON Lines file with one entry per row."
     ),
     out: Path | None = typer.Option(
-        None, "--out", help="Write the links to this .csv, .xlsx or .jsonl file."
+        None, "--out", help="Write the links to this .csv, .xlsx, .json or .jsonl file."
     ),
     provider: str | None = typer.Option(
         None,
@@ -67,14 +71,18 @@ def match(
     mapping: Path | None = MAPPING,
     name: str | None = typer.Option(None, "--name", help="Column with the names."),
     of_type: str | None = typer.Option(
-        None, "--type", help="Item of which all entries are instances, such as Q5."
+        None, "--type", help="What all entries are instances of, such as Q5 (human)."
     ),
     project: str | None = typer.Option(
         None, "--project", help="Name of the project. Default: the name of the file."
     ),
-    language: str | None = typer.Option(None, "--language", help="Language of labels."),
+    language: str | None = typer.Option(
+        None, "--language", help="Language of labels. Default: en."
+    ),
     auto_accept: float | None = typer.Option(
-        None, "--auto-accept", help="Score above which a match needs no review; 101: never."
+        None,
+        "--auto-accept",
+        help="Score above which a match needs no review; 101: review all. Default: 95.",
     ),
     new: bool = typer.Option(False, "--new", help="Start a new job instead of continuing one."),
     workers: int | None = WORKERS,
@@ -82,10 +90,10 @@ def match(
         True, "--work/--no-work", help="--no-work: leave it to workers that are already running."
     ),
 ) -> None:
-    """Match each entry of a file to an item, and write the links.
+    """Match the entries of a file and write the links.
 
     Stop it with Ctrl-C, a power cut or kill -9: the same command continues where it stopped.
-    What it could not decide waits for review on the page of the project.
+    Entries that are not certain wait for review on the page of the project.
 
     Exit codes: 0 finished; 3 finished, but some entries could not be matched because of an error;
     1 not finished; 130 or 143 stopped by Ctrl-C or SIGTERM.
@@ -94,13 +102,31 @@ def match(
     columns = _mapping_of(file, settings, mapping, name, of_type)
     given = {"provider": provider, "language": language, "auto_accept": auto_accept}
     rules = {option: value for option, value in given.items() if value is not None}
+    if out is not None:
+        format_of(out, None)  # refused before anything is made
     found = _project(settings, project or file.stem, rules)
-    settings.of("linker").require_contact(found.rules.provider)
     change = find_or_add_dataset(found, file.name, columns, content_key(file), new=new)
     dataset_id = make_change(settings, change)
     options = found.job_options(mapping_text(columns), dataset_id)
     request = _request(settings, file, options, workers)
-    raise typer.Exit(run_request(settings, replace(request, out=out, new=new, work=work)))
+    code = run_request(settings, replace(request, out=out, new=new, work=work))
+    if code in (0, SOME_ITEMS_FAILED):
+        _print_summary(settings, found)
+    raise typer.Exit(code)
+
+
+def _print_summary(settings: Settings, project: Project) -> None:
+    """What became of the entries, and how to decide about those that are not certain."""
+
+    async def main() -> dict[str, int]:
+        async with opened_store(settings) as store:
+            return await LinkerReads(store.fetch).counts(project.id)
+
+    counts = run_async(main())
+    parts = [f"{counts[state]:,} {state.replace('_', ' ')}" for state in counts if counts[state]]
+    errors.print(f"Project {project.name}: {', '.join(parts) or 'no entries'}.", markup=False)
+    if counts[TaskState.AWAITING_REVIEW]:
+        errors.print("Review them on the page Linker, which `holdfast up linker` serves.")
 
 
 def _request(
@@ -121,7 +147,9 @@ def _request(
 
 
 def _project(settings: Settings, name: str, rules: dict[str, Any]) -> Project:
-    project: Project = make_change(settings, find_or_add_project(settings.owner, name, rules))
+    require_contact = settings.of("linker").require_contact
+    change = find_or_add_project(settings.owner, name, rules, require_contact)
+    project: Project = make_change(settings, change)
     errors.print(f"Project {project.id} {project.name}, {project.rules.provider}.", markup=False)
     return project
 
@@ -163,7 +191,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 @app.command("projects")
 def projects(as_json: bool = JSON) -> None:
-    """List your projects and what became of their entries."""
+    """List your projects, with their entries by state."""
     settings = ready_settings()
 
     async def main() -> list[dict[str, Any]]:
@@ -191,7 +219,7 @@ def projects(as_json: bool = JSON) -> None:
     ]  # fmt: skip
     headers = ("project", "name", "provider", "entries", "accepted", "reviewed", "to review",
                "failed")  # fmt: skip
-    empty = "No projects. Make one with: holdfast linker match FILE"
+    empty = f"{settings.owner} has no projects. Make one with: holdfast linker match FILE"
     print_table(headers, rows, empty, right=headers[3:])
 
 
@@ -203,27 +231,33 @@ def quickstatements(
         None, "--stated-in", help="Item that is the source of every statement, such as Q36578."
     ),
 ) -> None:
-    """Write what the entries say about their items as QuickStatements.
+    """Write linked entries as QuickStatements.
 
-    Entries that were linked, and new items for those that people said do not exist yet.
+    What each entry says about its item becomes a statement. Entries for which people decided that
+    there is no item yet create one.
     """
     settings = ready_settings()
 
     async def main() -> int:
         async with opened_store(settings) as store:
             found = await _find(store.fetch, project, settings.owner)
+            require_wikidata(found)
             style = _style(found.rules.language, stated_in)
             count = 0
             part = out.with_name(f".{out.name}.part")
             with part.open("w", encoding="utf-8", newline="\n") as lines:
-                async with aclosing(statement_lines(store.fetch, found.id, style)) as written:
+                async with aclosing(statement_lines(store.fetch, found, style)) as written:
                     async for line in written:
                         lines.write(line)
                         count += 1
             part.replace(out)
             return count
 
-    errors.print(f"{run_async(main()):,} lines: {out}", markup=False)
+    try:
+        count = run_async(main())
+    except OSError as error:
+        raise UserError(f"{out} cannot be written: {error.strerror}") from None
+    errors.print(f"{count:,} lines: {out}", markup=False)
 
 
 def _style(language: str, stated_in: str | None) -> Style:
@@ -249,7 +283,9 @@ async def _find(fetch: Any, project: str, owner: str) -> Project:
 @app.command("quality")
 def quality(
     file: Path = typer.Argument(
-        ..., metavar="LABELLED", help="JSON lines: a row, the item that it is, and its case."
+        ...,
+        metavar="LABELLED",
+        help='JSON Lines: {"row": {…}, "expected": "Q42" or null, "case": "year only"}.',
     ),
     mapping: Path | None = MAPPING,
     provider: str = typer.Option(
@@ -257,16 +293,18 @@ def quality(
     ),
     workers: int | None = WORKERS,
 ) -> None:
-    """Measure the matching on entries whose right answer is known.
+    """Measure the matching with entries whose item is known.
 
-    Matches them as a job of their own, and prints how many of those accepted without a person were
-    right, how many right ones are among the first five candidates, and each error.
+    Matches them as a job of their own. Prints the share of automatically accepted matches that are
+    right, the share of entries whose item is among the first five candidates, and every error.
 
     Exit codes: 0 both goals are met (0.99 and 0.95); 3 they are not; 1 not finished.
     """
     settings = settings_from_environment()
     lines = _read_lines(file)
     rows = rows_of(lines)
+    if not rows:
+        raise InputError(f"{file.name} has no entries")
     columns = list(dict.fromkeys(column for row in rows for column in row))
     guessed = parse_mapping(_read_json(mapping)) if mapping else guess_mapping(columns)
     if guessed is None:

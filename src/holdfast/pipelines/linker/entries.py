@@ -141,8 +141,8 @@ def _one_item(given: Any) -> str | None:
     item_id = item_of(given) if isinstance(given, str) else None
     if item_id is None:
         raise InputError(
-            f"the mapping's all_of_type is {str(given)[:50]!r}, not an item id",
-            "An item id is a Q and a number, such as Q5.",
+            f"the type of all entries is {str(given)[:50]!r}, which is not an item id",
+            "An item id is a Q and a number, such as Q5 for humans.",
         )
     return item_id
 
@@ -309,14 +309,3 @@ def _given(row: Json, columns: Mapping[str, str], problems: list[Problem]) -> It
                 problems.append(Problem("VALUE_TOO_LONG", column, detail))
                 continue
             yield GivenValue(property_id, text)
-
-
-def repeated_keys(entries: Iterable[Entry]) -> dict[str, int]:
-    """The keys that more than one entry of a dataset has, and how many have each.
-
-    Such entries are linked on their own: an id that comes twice may well be two things.
-    """
-    counts: dict[str, int] = {}
-    for entry in entries:
-        counts[entry.key] = counts.get(entry.key, 0) + 1
-    return {key: count for key, count in counts.items() if count > 1}

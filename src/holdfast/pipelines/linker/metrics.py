@@ -18,7 +18,7 @@ class LinkerMetrics:
 
 def declare(metrics: Declaring) -> LinkerMetrics:
     return LinkerMetrics(
-        metrics.counter("entries", "Entries that were matched, by what became of them.", "state"),
-        metrics.counter("calls", "HTTP calls to providers. Divide by entries: calls per entry."),
-        metrics.counter("decisions", "Decisions of people, by what they decided.", "kind"),
+        metrics.counter("entries", "Matched entries, by their state.", "state"),
+        metrics.counter("calls", "HTTP calls to providers."),
+        metrics.counter("decisions", "Decisions made by people, by kind.", "kind"),
     )

@@ -36,29 +36,33 @@ class LinkerOptions:
         shown="none",
     )
     spacing_seconds: float = setting(
-        0.2, "Shortest time between two requests to Wikidata, of all workers.", 0, 3600
+        0.2, "Shortest time between two requests to a provider, across all workers.", 0, 3600
     )
     concurrency: int = setting(
-        2, "Requests to Wikidata at once, of all workers; fewer after a 429.", 1, 100
+        2,
+        "Maximum number of requests to a provider at once, across all workers; fewer after a 429.",
+        1,
+        100,
     )
     maxlag_seconds: int = setting(
-        5, "Lag of Wikidata's servers from which on requests wait.", 1, 3600
+        5, "Requests wait while Wikidata's servers lag behind by this much.", 1, 3600
     )
-    cache_seconds: float = setting(
-        86_400, "How long what was looked up is used again.", 1, 366 * 86_400
-    )
+    cache_seconds: float = setting(86_400, "How long look-ups are cached.", 1, 366 * 86_400)
     batch_wait_seconds: float = setting(
         0.0,
-        "How long look-ups of several entries are collected for one request. 0: for the time of"
-        " ten requests, and at least a quarter of a second.",
+        "How long look-ups of several entries are collected into one request. 0: as long as ten"
+        " requests take by the spacing, and at least a quarter of a second.",
         0,
         60,
     )
     reconcile_batch: int = setting(
-        50, "Queries of one request that the Reconciliation server answers.", 1, 1000
+        50, "Maximum number of queries in one request to the Reconciliation server.", 1, 1000
+    )
+    quota_projects: int = setting(
+        1_000, "Maximum number of projects per owner, for new ones made over HTTP.", 0, 10**12
     )
     timeout_seconds: float = setting(
-        600.0, "Longest time for one entry, most of which is waiting for the gate.", 1, 3600
+        600.0, "Time limit for one entry, including its waits for the gate.", 1, 3600
     )
 
     @property
@@ -68,11 +72,19 @@ class LinkerOptions:
 
     @property
     def wikidata_gate(self) -> Gate:
+        return self._gate(self.wikidata_host)
+
+    def service_gate(self, url: str) -> Gate:
+        """For a Reconciliation service. Anybody may name any host as one, so this gate is beside
+        that of the host, whose limits may be another pipeline's."""
+        return self._gate(f"linker: {urlsplit(url).netloc.lower()}")
+
+    def _gate(self, name: str) -> Gate:
         """The spacing, and the same rate as a budget: a throttle lowers it by a fifth, and it grows
         back while there is none."""
         spacing, period = self.spacing_seconds, max(1.0, 10 * self.spacing_seconds)
         return Gate(
-            self.wikidata_host,
+            name,
             spacing=spacing,
             concurrency=self.concurrency,
             requests=max(1, round(period / spacing)) if spacing else 0,

@@ -32,12 +32,11 @@ class ProjectRules:
 
     def checked(self) -> ProjectRules:
         checked_provider(self.provider)
-        if not (
-            self.language.isascii()
-            and self.language.isprintable()
-            and 0 < len(self.language) <= _LANGUAGE_CHARACTERS
-        ):
-            raise UserError(f"{self.language[:50]!r} is not a language", "One is `en`, or `de`.")
+        code = self.language.replace("-", "")
+        if not (code.isascii() and code.isalnum() and len(self.language) <= _LANGUAGE_CHARACTERS):
+            raise UserError(
+                f"{self.language[:50]!r} is not the code of a language", "One is `en`, or `de`."
+            )
         if not 1 <= self.candidates <= 50:
             raise UserError("a project keeps 1 to 50 candidates of an entry")
         if not 50 <= self.auto_accept <= 101 or not 0 <= self.lead <= 100:
@@ -82,8 +81,12 @@ def checked_name(name: str) -> str:
     return cleaned
 
 
-def add_project(owner: str, name: str, rules: ProjectRules) -> Change:
+def add_project(owner: str, name: str, rules: ProjectRules, most: int | None = None) -> Change:
+    """Refused if the owner would have more than `most`."""
+
     async def change(tx: Tx) -> Planned:
+        if most is not None:
+            await _require_room(tx, owner, most)
         if await tx.fetch("linker_project_by_name", {"owner_id": owner, "name": name}):
             raise UnfitState(f"there is a project {name!r} already", "Choose another name.")
         return await _added(tx, owner, name, rules)
@@ -91,20 +94,38 @@ def add_project(owner: str, name: str, rules: ProjectRules) -> Change:
     return change
 
 
-def find_or_add_project(owner: str, name: str, given: dict[str, Any]) -> Change:
-    """The project of that name, made if there is none. What is given must not contradict it."""
+async def _require_room(tx: Tx, owner: str, most: int) -> None:
+    """Locks the owner's first project, so that two requests do not take the last place both."""
+    await tx.fetch("linker_hold_projects", {"owner_id": owner})
+    count = (await tx.fetch("linker_project_count", {"owner_id": owner}))[0]["projects"]
+    if count >= most:
+        raise UnfitState(
+            f"that would be {count + 1:,} projects; the limit per owner is {most:,}",
+            "Delete one, or ask an admin; HOLDFAST_LINKER_QUOTA_PROJECTS sets the limit.",
+        )
+
+
+def find_or_add_project(
+    owner: str, name: str, given: dict[str, Any], check_provider: Callable[[str], None]
+) -> Change:
+    """The project of that name, made if there is none. What is given must not contradict it, and
+    its provider is checked before anything is made."""
 
     async def change(tx: Tx) -> Planned:
         rows = await tx.fetch("linker_project_by_name", {"owner_id": owner, "name": name})
         if not rows:
-            return await _added(tx, owner, name, replace(ProjectRules(), **given))
+            rules = replace(ProjectRules(), **given).checked()
+            check_provider(rules.provider)
+            return await _added(tx, owner, name, rules)
         project = Project.of(rows[0])
         for option, value in given.items():
-            if getattr(project.rules, option) != value:
+            own = getattr(project.rules, option)
+            if own != value:
                 raise UserError(
-                    f"the project {name!r} has the {option} {getattr(project.rules, option)!r}",
-                    "Leave the option out, or choose another name with --project.",
+                    f"--{option.replace('_', '-')} of the project {name!r} is {own}, not {value}",
+                    "Leave the option out, or choose another project with --project.",
                 )
+        check_provider(project.rules.provider)
         return Planned(answer=project)
 
     return change

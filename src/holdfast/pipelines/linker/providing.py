@@ -7,6 +7,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from itertools import zip_longest
 from typing import Any
 
@@ -21,7 +22,7 @@ from holdfast.pipelines.linker.entries import Entry
 from holdfast.pipelines.linker.lookups import Closure, WikidataLookups
 from holdfast.pipelines.linker.matching import Match, match
 from holdfast.pipelines.linker.options import WIKIDATA, LinkerOptions, Rules
-from holdfast.pipelines.linker.reconciliation import Service, ServiceCandidate
+from holdfast.pipelines.linker.reconciliation import Service, ServiceCandidate, Through
 from holdfast.pipelines.linker.scoring import rank
 from holdfast.pipelines.linker.stored_forms import entity_form, entity_from, value_form, values_from
 
@@ -155,7 +156,8 @@ class Providers:
         for url, group in _by_url(keys).items():
             service = await self._service(url, http, ctx)
             queries = [orjson.loads(key)[1] for key in group]
-            answers = await reconciliation.reconcile(http, service, queries)
+            through = self._through(url, ctx)
+            answers = await reconciliation.reconcile(http, service, queries, through)
             for key, answer in zip(group, answers, strict=True):
                 results[key] = (
                     answer if isinstance(answer, ItemError) else [asdict(hit) for hit in answer]
@@ -172,7 +174,8 @@ class Providers:
                 _, entity_id, properties = orjson.loads(key)
                 by_properties[tuple(properties)][entity_id] = key
             for wanted, ids in by_properties.items():
-                values = await reconciliation.extend(http, service, list(ids), wanted)
+                through = self._through(url, ctx)
+                values = await reconciliation.extend(http, service, list(ids), wanted, through)
                 for entity_id, key in ids.items():
                     results[key] = {
                         property_id: [value_form(value) for value in given]
@@ -180,11 +183,16 @@ class Providers:
                     }
         return results
 
+    def _through(self, url: str, ctx: Context) -> Through:
+        """A refusal closes the gate of the host, and lowers the rate of this one."""
+        return partial(ctx.gate, self._options.service_gate(url))
+
     async def _service(self, url: str, http: CountedHttp, ctx: Context) -> Service:
         if url not in self._services:
             form = await ctx.cache.get(f"service {url}")
             if form is None:
-                form = asdict(await reconciliation.fetch_service(http, url))
+                through = self._through(url, ctx)
+                form = asdict(await reconciliation.fetch_service(http, url, through))
                 await ctx.cache.put(f"service {url}", form, seconds=_SERVICE_SECONDS)
             self._services[url] = Service(**form)
         return self._services[url]

@@ -7,7 +7,7 @@ the right answer is that no item fits.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -23,6 +23,7 @@ PRECISION_GOAL = 0.99
 RECALL_GOAL = 0.95
 _RANKS = 5
 _SHOWN = 50
+_LINE = 'A line is {"row": {"name": "Douglas Adams"}, "expected": "Q42"}, or null for no item.'
 _PAGE = 500
 
 
@@ -90,25 +91,35 @@ class Report:
 
 
 def read_labelled(lines: Iterable[str], mapping: ColumnMapping) -> list[LabelledEntry]:
-    labelled = []
+    return [
+        LabelledEntry(
+            read_entry(raw["row"], mapping, number),
+            raw["expected"],
+            str(raw.get("case") or "entry"),
+        )
+        for number, raw in _labelled_lines(lines)
+    ]
+
+
+def rows_of(lines: Iterable[str]) -> list[Json]:
+    """The rows of a labelled set, without the answers, and without NUL, which no table holds."""
+    plain = (line.replace("\\u0000", "") for line in lines)
+    return [raw["row"] for _, raw in _labelled_lines(plain)]
+
+
+def _labelled_lines(lines: Iterable[str]) -> Iterator[tuple[int, Json]]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
             raw = orjson.loads(line)
-            row, expected = dict(raw["row"]), raw["expected"]
-        except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
-            raise InputError(
-                f"line {number} of the labelled set cannot be read: {error!r}"
-            ) from None
-        case = str(raw.get("case") or "entry")
-        labelled.append(LabelledEntry(read_entry(row, mapping, number), expected, case))
-    return labelled
-
-
-def rows_of(lines: Iterable[str]) -> list[Json]:
-    """The rows of a labelled set, without the answers, and without NUL, which no table holds."""
-    return [orjson.loads(line.replace("\\u0000", ""))["row"] for line in lines if line.strip()]
+        except orjson.JSONDecodeError as error:
+            raise InputError(f"line {number} of the labelled set is not JSON: {error}") from None
+        if not isinstance(raw, dict) or not isinstance(raw.get("row"), dict):
+            raise InputError(f"line {number} of the labelled set has no row", _LINE)
+        if "expected" not in raw or not isinstance(raw["expected"], str | None):
+            raise InputError(f"line {number} of the labelled set does not say what is right", _LINE)
+        yield number, raw
 
 
 async def judge_job(fetch: Fetch, job_id: int, labelled: Sequence[LabelledEntry]) -> Report:

@@ -81,6 +81,8 @@ def _value(given: GivenValue, style: Style) -> str | None:
     datatype = (style.datatypes or {}).get(given.property_id)
     if datatype == "wikibase-item":
         return item_of(given.text)  # a text is not an item
+    if datatype == "time":
+        return None  # a column that was not mapped as a date was not read as one
     if datatype == "quantity":
         return _quantity(given.text)
     if datatype == "globe-coordinate":

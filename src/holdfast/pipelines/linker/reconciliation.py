@@ -5,9 +5,9 @@ A reply without an answer for a query is an error, never "nothing found".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import orjson
@@ -19,6 +19,8 @@ from holdfast.pipelines.linker.dates import BadDate, parse_date
 from holdfast.pipelines.linker.entities import Candidate, Kind, Value, as_map
 from holdfast.pipelines.linker.entries import Entry, item_of
 
+#: What each request passes: the gate of the service.
+Through = Callable[[], AbstractAsyncContextManager[Any]]
 BATCH_SIZE = 10  # OpenRefine's; services that say nothing bear it
 _VERSIONS = ("0.2", "0.1")  # the same queries; a service of 0.1 names no versions
 _IDS_OF_ONE_EXTENSION = 50
@@ -91,8 +93,8 @@ def _property_value(text: str) -> str | dict[str, str]:
     return {"id": item} if item else text
 
 
-async def fetch_service(http: Http, url: str) -> Service:
-    return parse_manifest(await _ask(http, "GET", url), url)
+async def fetch_service(http: Http, url: str, through: Through = nullcontext) -> Service:
+    return parse_manifest(await _ask(http, "GET", url, through), url)
 
 
 def parse_manifest(manifest: Any, url: str) -> Service:
@@ -118,7 +120,10 @@ def parse_manifest(manifest: Any, url: str) -> Service:
 
 
 async def reconcile(
-    http: Http, service: Service, queries: Iterable[Mapping[str, Any]]
+    http: Http,
+    service: Service,
+    queries: Iterable[Mapping[str, Any]],
+    through: Through = nullcontext,
 ) -> list[list[ServiceCandidate] | ItemError]:
     """The candidates of each query (`Query.to_json`), in the queries' order. A query that the
     service left out has an error in its place, so that it harms no other."""
@@ -126,7 +131,7 @@ async def reconcile(
     for batch in _batches(queries, service.batch_size):
         sent = {f"q{number}": query for number, query in enumerate(batch)}
         form = {"queries": orjson.dumps(sent).decode()}
-        body = await _ask(http, "POST", service.url, data=form)
+        body = await _ask(http, "POST", service.url, through, data=form)
         answers += parse_results(body, list(sent))
     return answers
 
@@ -191,7 +196,11 @@ def _text(value: Any, longest: int) -> str:
 
 
 async def extend(
-    http: Http, service: Service, ids: Sequence[str], property_ids: Sequence[str]
+    http: Http,
+    service: Service,
+    ids: Sequence[str],
+    property_ids: Sequence[str],
+    through: Through = nullcontext,
 ) -> dict[str, dict[str, list[Value]]]:
     """The values of these properties, where the service offers them; else nothing."""
     values: dict[str, dict[str, list[Value]]] = {}
@@ -204,7 +213,7 @@ async def extend(
             "properties": [{"id": property_id} for property_id in property_ids],
         }
         form = {"extend": orjson.dumps(request).decode()}
-        body = await _ask(http, "POST", service.url, data=form)
+        body = await _ask(http, "POST", service.url, through, data=form)
         values.update(parse_extension(body))
     return values
 
@@ -258,8 +267,12 @@ def candidate_of_service(
     )
 
 
-async def _ask(http: Http, method: str, url: str, **sent: Any) -> Any:
-    return await asked(http, url, partial(_ask_once, http, method, url, **sent))
+async def _ask(http: Http, method: str, url: str, through: Through, **sent: Any) -> Any:
+    async def send() -> Any:
+        async with through():
+            return await _ask_once(http, method, url, **sent)
+
+    return await asked(http, url, send)
 
 
 async def _ask_once(http: Http, method: str, url: str, **sent: Any) -> Any:

@@ -180,6 +180,9 @@ where  space = :space and id = :id;
 
 -- Projects.
 
+-- fragment: linker_project_columns
+id, owner_id, name, provider, language, candidates, auto_accept, lead, created_at
+
 -- name: linker_add_project
 insert into linker_projects (owner_id, name, provider, language, candidates, auto_accept, lead,
                              created_at)
@@ -187,18 +190,32 @@ values (:owner_id, :name, :provider, :language, :candidates, :auto_accept, :lead
 returning id;
 
 -- name: linker_project_by_name
-select id, owner_id, name, provider, language, candidates, auto_accept, lead, created_at
+select @linker_project_columns
 from   linker_projects
 where  owner_id = :owner_id and name = :name and deleted_at is null;
 
+-- name: linker_hold_projects
+-- One request at a time adds to the projects of an owner.
+select   id
+from     linker_projects
+where    owner_id = :owner_id
+order by id
+limit    1
+@for_update;
+
+-- name: linker_project_count
+select count(*) as projects
+from   linker_projects
+where  owner_id = :owner_id and deleted_at is null;
+
 -- name: linker_project
-select id, owner_id, name, provider, language, candidates, auto_accept, lead, created_at
+select @linker_project_columns
 from   linker_projects
 where  id = :id and deleted_at is null;
 
 -- name: linker_projects
 -- Those that a person may see: all, or their own and those to which they are invited.
-select   id, owner_id, name, provider, language, candidates, auto_accept, lead, created_at
+select   @linker_project_columns
 from     linker_projects p
 where    deleted_at is null and id < :before
          and (cast(:scope as text) is null or owner_id = cast(:scope as text)
@@ -223,7 +240,7 @@ returning id;
 
 -- name: linker_deleted_projects
 -- Whose deletion has begun. A dataset that was just claimed may get a job: that is waited for.
-select   id, owner_id, name, provider, language, candidates, auto_accept, lead, created_at
+select   @linker_project_columns
 from     linker_projects p
 where    deleted_at is not null
          and not exists (select 1
@@ -348,9 +365,12 @@ set    claimed_at = null
 where  id = :id and job_id is null
 returning id;
 
+-- fragment: linker_task_columns
+job_id, seq, key, name, state, score, item, entry, reason, reviewer, reviewed_at
+
 -- name: linker_tasks_page
 -- In order of review: the best score first.
-select   job_id, seq, key, name, state, score, item, entry, reason, reviewer, reviewed_at
+select   @linker_task_columns
 from     linker_tasks
 where    project_id = :project_id and state = :state
          and coalesce(score, -1) between :low and :high
@@ -361,7 +381,7 @@ order by coalesce(score, -1) desc, job_id, seq
 limit    :limit;
 
 -- name: linker_task_of
-select job_id, seq, key, name, state, score, item, entry, reason, reviewer, reviewed_at
+select @linker_task_columns
 from   linker_tasks
 where  project_id = :project_id and job_id = :job_id and seq = :seq;
 
@@ -372,16 +392,19 @@ from   linker_tasks
 where  project_id = :project_id and job_id = :job_id and seq in (@each(:seqs, bigint))
        and reviewed_at is null;
 
+-- fragment: linker_is_proposed
+t.project_id = :project_id and t.state = :state and t.reviewed_at is null
+and coalesce(t.score, -1) between :low and :high
+and (:needs_candidate = 0
+     or exists (select 1
+                from   linker_candidates c
+                where  c.job_id = t.job_id and c.seq = t.seq and c.status = 'suggested'))
+
 -- name: linker_count_proposals
 -- Entries that a decision in bulk would decide, by job.
 select   t.job_id, count(*) as entries
 from     linker_tasks t
-where    t.project_id = :project_id and t.state = :state and t.reviewed_at is null
-         and coalesce(t.score, -1) between :low and :high
-         and (:needs_candidate = 0
-              or exists (select 1
-                         from   linker_candidates c
-                         where  c.job_id = t.job_id and c.seq = t.seq and c.status = 'suggested'))
+where    @linker_is_proposed
 group by t.job_id
 order by t.job_id;
 
@@ -394,12 +417,7 @@ select   t.seq,
           order by c.position, c.item
           limit    1) as item
 from     linker_tasks t
-where    t.project_id = :project_id and t.state = :state and t.reviewed_at is null
-         and coalesce(t.score, -1) between :low and :high
-         and (:needs_candidate = 0
-              or exists (select 1
-                         from   linker_candidates c
-                         where  c.job_id = t.job_id and c.seq = t.seq and c.status = 'suggested'))
+where    @linker_is_proposed
          and t.job_id = :job_id and t.seq > :after
 order by t.seq
 limit    :limit;

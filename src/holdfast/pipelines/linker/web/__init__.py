@@ -10,6 +10,7 @@ from holdfast.pipelines.linker.web.api import datasets, reconciling, tokens
 from holdfast.pipelines.linker.web.api import projects as projects_api
 from holdfast.pipelines.linker.web.api import tasks as tasks_api
 from holdfast.pipelines.linker.web.deleting import finish_deletions
+from holdfast.pipelines.linker.web.views import datasets as dataset_pages
 from holdfast.pipelines.linker.web.views import projects, review
 from holdfast.web.navigation import Entry, PagePack
 
@@ -28,7 +29,7 @@ def _together(*routers: APIRouter) -> APIRouter:
 
 PACK = PagePack(
     "linker",
-    _together(projects.router, review.router),
+    _together(projects.router, dataset_pages.router, review.router),
     _HERE / "templates",
     (Entry("linker", "Linker", "/linker", "l", _CHAIN),),
     api=_together(

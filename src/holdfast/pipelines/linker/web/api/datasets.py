@@ -59,9 +59,15 @@ async def add(
             await _add_uploaded(project, form, person, parts)
     else:
         body = _validated(_parsed(await request.body(), "the body"))
-        file = await parts.console.files.file(body.file_id, person.scope)
-        await _add(project, body, file.name, file.detected, person, parts)
+        await add_stored(project, body, person, parts)
     return await describe_project(project, parts)
+
+
+async def add_stored(project: Project, body: NewDataset, person: Person, parts: Parts) -> str:
+    """Returns the name of the dataset."""
+    file = await parts.console.files.file(body.file_id, person.scope)
+    await _add(project, body, file.name, file.detected, person, parts)
+    return body.name or file.name
 
 
 async def _add_uploaded(project: Project, form: Form, person: Person, parts: Parts) -> None:

@@ -19,7 +19,7 @@ from holdfast.api.operations import OperationShape, export_jobs
 from holdfast.errors import NotThere, UnfitState, UserError
 from holdfast.model import ItemStatus, Job, JobState, Json
 from holdfast.pipelines.linker.entries import ColumnMapping
-from holdfast.pipelines.linker.linking import statement_lines
+from holdfast.pipelines.linker.linking import require_wikidata, statement_lines
 from holdfast.pipelines.linker.options import mapping_text
 from holdfast.pipelines.linker.projects import (
     Project,
@@ -83,9 +83,10 @@ async def index(
 @router.post("", status_code=201, summary="Make a project")
 async def make(body: NewProject, person: Operator, parts: PartsOf) -> ProjectShape:
     rules = ProjectRules(**body.model_dump(exclude={"name"}))
-    pipeline_of(parts).settings.require_contact(rules.checked().provider)
-    control = parts.control(person.name)
-    project = await control.change(add_project(person.name, body.name, rules))
+    settings = pipeline_of(parts).settings
+    settings.require_contact(rules.checked().provider)
+    change = add_project(person.name, body.name, rules, settings.quota_projects)
+    project = await parts.control(person.name).change(change)
     return await describe_project(project, parts)
 
 
@@ -241,13 +242,14 @@ async def quickstatements(
     project: VisibleProject, parts: PartsOf, stated_in: ItemId = None
 ) -> StreamingResponse:
     """Entries that were linked, and new items for those that people said do not exist yet."""
+    require_wikidata(project)
     try:
         style = Style(project.rules.language, stated_in=stated_in)
     except ValueError as error:
         raise UserError(str(error)) from None
 
     async def lines() -> AsyncIterator[bytes]:
-        async with aclosing(statement_lines(parts.fetch, project.id, style)) as written:
+        async with aclosing(statement_lines(parts.fetch, project, style)) as written:
             async for line in written:
                 yield line.encode()
 

@@ -135,11 +135,12 @@ async def properties(
 
 def _manifest(project: Project, token: str, request: Request) -> dict[str, Any]:
     base = f"{str(request.base_url).rstrip('/')}/reconcile/{token}"
-    view = "https://www.wikidata.org/wiki/{{id}}"
-    if project.rules.provider != WIKIDATA:
+    name, provider = f"{project.name} (Holdfast)", project.rules.provider
+    if provider != WIKIDATA:  # its ids and types are its own
         view = f"{base}/preview?id={{{{id}}}}"
+        return answering.manifest(name, base, view, [], (provider, provider))
     types = [Term(type_id, name) for type_id, name in TYPES.items()]
-    return answering.manifest(f"{project.name} (Holdfast)", base, view, types)
+    return answering.manifest(name, base, "https://www.wikidata.org/wiki/{{id}}", types)
 
 
 @router.get("/suggest/{kind}", summary="Suggest entities, types or properties")

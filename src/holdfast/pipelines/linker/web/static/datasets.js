@@ -1,18 +1,16 @@
-// Adding a dataset: a file and its mapping in one request.
+// Adding a dataset: the file is stored first; the next page shows its columns.
 async function answered(reply) {
   const body = await reply.json();
   if (!reply.ok) throw new Error([body.detail ?? body.title, body.hint].filter(Boolean).join(" "));
   return body;
 }
 
-async function add(form) {
+async function store(form) {
   const headers = { "X-CSRF-Token": document.documentElement.dataset.csrf };
   const upload = new FormData();
-  upload.append("mapping", form.elements.mapping.value);
   upload.append("file", form.elements.file.files[0]);
-  const path = `/api/projects/${form.dataset.project}/datasets`;
-  await answered(await fetch(path, { method: "POST", headers, body: upload }));
-  location.reload();
+  const file = await answered(await fetch("/api/files", { method: "POST", headers, body: upload }));
+  location.assign(`${form.dataset.at}/datasets/${file.id}`);
 }
 
 document.querySelector(".linker-dataset")?.addEventListener("submit", async (event) => {
@@ -23,7 +21,7 @@ document.querySelector(".linker-dataset")?.addEventListener("submit", async (eve
   button.disabled = true;
   problem.hidden = true;
   try {
-    await add(form);
+    await store(form);
   } catch (error) {
     problem.textContent = error.message;
     problem.hidden = false;
@@ -31,3 +29,16 @@ document.querySelector(".linker-dataset")?.addEventListener("submit", async (eve
     button.disabled = false;
   }
 });
+
+// Only some roles are about a property.
+for (const cell of document.querySelectorAll(".linker-columns [data-column]")) {
+  const role = cell.querySelector("select");
+  const property = cell.querySelector("input");
+  const choose = () => {
+    const wanted = ["date", "identifier", "property"].includes(role.value);
+    property.hidden = !wanted;
+    property.required = wanted;
+  };
+  role.addEventListener("change", choose);
+  choose();
+}

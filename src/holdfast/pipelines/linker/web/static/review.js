@@ -51,6 +51,8 @@ function count(step) {
     const element = document.getElementById(id);
     element.textContent = Math.max(0, Number(element.textContent.replace(/\D/g, "")) + by).toLocaleString("en");
   }
+  const share = document.getElementById("share");
+  if (share) share.value += step;
 }
 
 async function send(place, body) {

@@ -36,6 +36,7 @@ router = APIRouter(prefix="/linker")
 
 _PAGE_SIZE = 100
 _MOST_DAYS = 3650
+_HIGHEST_SCORE = 100
 _FORMATS: dict[Format, str] = {
     "xlsx": "Excel (XLSX)",
     "csv": "CSV",
@@ -183,11 +184,12 @@ async def decide_in_bulk(project_id: Id, visit: OperatorPost) -> Response:
             {
                 "action": form.get("action"),
                 "low": form.get("low") or 0,
+                "high": form.get("high") or _HIGHEST_SCORE,
                 "dry_run": bool(form.get("dry_run")),
             }
         )
     except ValidationError:
-        raise UserError("the score is not a number from 0 to 100") from None
+        raise UserError("the scores are not numbers from 0 to 100") from None
     started = await tasks_api.review(project, body, visit.person, visit.parts)
     if started.operation is not None:
         return visit.go(f"/operations/{started.operation.id}", "The decisions are being written.")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from typing import Annotated, Any
+from urllib.parse import quote_plus
 
 from fastapi import APIRouter, Query, Response
 
 from holdfast.api.shapes import LARGEST_ID, Id
 from holdfast.errors import UserError
 from holdfast.model import Json
+from holdfast.pipelines.linker.knowing import TYPES
 from holdfast.pipelines.linker.options import WIKIDATA
 from holdfast.pipelines.linker.projects import Project
 from holdfast.pipelines.linker.reads import Place, TaskFilter, place_of
@@ -33,6 +35,7 @@ _PROPERTIES = {
     "P625": "place", "P31": "instance of",
 }  # fmt: skip
 _AGREES, _CONTRADICTS = 80.0, 50.0
+_SEARCH = "https://www.wikidata.org/w/index.php?ns0=1&search={}"
 _KEYS = 9
 State = Annotated[TaskState, Query()]
 #: An empty field of the filter is no bound.
@@ -60,7 +63,6 @@ async def page(
         counts=counts,
         states=[str(each) for each in TaskState],
         reviewed=counts[TaskState.REVIEWED],
-        total=sum(counts.values()),
         **await _first(project, wanted, Place(), visit),
     )
 
@@ -111,16 +113,31 @@ async def _first(project: Project, wanted: TaskFilter, place: Place, visit: Visi
 
 
 def _card(project: Project, task: TaskDetail, visit: Visit) -> dict[str, Any]:
+    is_wikidata = project.rules.provider == WIKIDATA
     return {
         "task": task,
         "place": place_of(task.model_dump()),
+        "reason": _reason(task),
+        "search_url": _SEARCH.format(quote_plus(task.name)) if is_wikidata and task.name else "",
         "given": _given(task.entry),
         "rows": _rows(task),
         "keys": _KEYS,
-        "item_url": "https://www.wikidata.org/wiki/" if project.rules.provider == WIKIDATA else "",
+        "item_url": "https://www.wikidata.org/wiki/" if is_wikidata else "",
         "names": _PROPERTIES,
         "may_change": may_change(project, visit.person),
     }
+
+
+def _reason(task: TaskDetail) -> str:
+    """What matching said, with the names of properties, as the table has them."""
+    if task.state == TaskState.NO_CANDIDATES:
+        return ""
+    reason = " ".join(_PROPERTIES.get(word, word) for word in task.reason.split(" "))
+    if task.state == TaskState.AWAITING_REVIEW:
+        return f"Not accepted automatically: {reason}."
+    return (
+        f"Accepted automatically: {reason}." if task.state == TaskState.AUTO_CONFIRMED else reason
+    )
 
 
 def _given(entry: Json) -> list[tuple[str, str]]:
@@ -129,7 +146,8 @@ def _given(entry: Json) -> list[tuple[str, str]]:
     rows += [("name", alias) for alias in entry["aliases"]]
     for part in ("dates", "identifiers", "properties"):
         rows += [(property_id, text) for property_id, text in entry[part]]
-    return rows + ([("type", entry["type"])] if entry["type"] else [])
+    kind = entry["type"]
+    return rows + ([("type", f"{TYPES[kind]} ({kind})" if kind in TYPES else kind)] if kind else [])
 
 
 def _rows(task: TaskDetail) -> list[dict[str, Any]]:
@@ -159,4 +177,6 @@ def _cell(fields: list[dict[str, Any]], field: str) -> dict[str, Any]:
         mark = "agrees"
     else:
         mark = "differs" if value < _CONTRADICTS else "near"
-    return {"mark": mark, "shown": score["shown"], "note": score["note"]}
+    # The types of a candidate are a list of ids with all classes above them; the mark says enough.
+    shown = "" if field == "type" else score["shown"]
+    return {"mark": mark, "shown": shown, "note": score["note"]}
