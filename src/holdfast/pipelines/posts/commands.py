@@ -155,7 +155,7 @@ def _events_of(state: str, limit: int) -> list[dict[str, Any]]:
 
 def _set_aside(row: Mapping[str, Any]) -> dict[str, Any]:
     shown = {name: row[name] for name in _SHOWN}
-    return {**shown, "due_at": None} if row["state"] == "DEAD" else shown
+    return shown if row["state"] == "WAITING" else {**shown, "due_at": None}
 
 
 def _read(query: str, params: dict[str, Any]) -> list[dict[str, Any]]:
