@@ -157,7 +157,7 @@ USES = {
     "pipelines.linker.wikidata._ID": use("fullmatch", ("Q", "1"), "P"),
     "pipelines.linker.wikidata._OPERATORS": use("sub", "(", "a("),
     "pipelines.posts.analysis.text._LONG_RUN": use("search", "a", "ab", "aaaaaab", most=5_000),
-    "pipelines.posts.analysis.text._WORD": use("findall", "a ", "a", "_", most=5_000),
+    "pipelines.posts.analysis.text.WORD": use("findall", "a ", "a", "_", most=5_000),
     "pipelines.regulations.canonical._ESCAPE": use("sub", "%", "%a", "%41"),
     "pipelines.regulations.canonical._PLAIN": use(
         *("fullmatch", "a", "http", ("http://", "a"), ("http://", "a."), ("http://a.a", "a")),

@@ -81,6 +81,12 @@ def test_unknown_followers_are_not_zero_followers() -> None:
         ("这辆车真的很漂亮，我非常喜欢", "zh"),
         ("", None),
         ("12345 !!!", None),
+        ("sp ko giong hinh, mui hac kho chiu", "vi"),
+        ("ngon lam luon 😍😍", "vi"),
+        ("Chán luôn ý", "vi"),
+        ("Zipper broke the first day. FIRST day.", "en"),
+        ("Which shop near the station sells the refill?", "en"),
+        ("so was will ich an dem Tag nicht", "de"),
     ],
 )
 def test_language(text: str, language: str | None) -> None:
@@ -126,6 +132,14 @@ def test_text_is_composed_and_cut() -> None:
         ("san pham tuyet voi, rat hai long", Label.POSITIVE),
         ("dich vu te qua, that vong", Label.NEGATIVE),
         ("xe này 😡😡", Label.NEGATIVE),
+        ("Chả ra sao. Quá tệ hại", Label.NEGATIVE),  # a negator does not reach the next sentence
+        ("hàng hk đúng như mô tả", Label.NEGATIVE),
+        ("đẹppppp quáaaaa", Label.POSITIVE),
+        ("ko ngon, ko dc như quảng cáo", Label.NEGATIVE),
+        ("bảo hành có bao gồm vỡ màn hình ko ạ?", Label.NEUTRAL),
+        ("toi qua co xem buoi ra mat", Label.NEUTRAL),
+        ("minh dang o sai gon", Label.NEUTRAL),
+        ("hang dep qua 😍", Label.POSITIVE),
     ],
 )
 def test_vietnamese_sentiment(text: str, label: Label) -> None:
@@ -138,6 +152,12 @@ def test_english_sentiment() -> None:
     assert english("I love it, excellent!").label is Label.POSITIVE
     assert english("I hate it, awful.").label is Label.NEGATIVE
     assert english("The car is red.").label is Label.NEUTRAL
+    assert english("I couldn't be happier with it").label is Label.POSITIVE
+    assert english("I couldn\u2019t be happier with it").label is Label.POSITIVE
+    assert english("It isn\u2019t good").label is Label.NEGATIVE
+    assert english("does the warranty cover a cracked screen?").label is Label.NEUTRAL
+    assert english("Please help, how do I pair it?").label is Label.NEUTRAL
+    assert english("it looks like a toaster").label is not Label.POSITIVE
 
 
 @pytest.mark.parametrize(
@@ -166,11 +186,28 @@ def test_labels_by_score(score: float, label: Label, confidence: float) -> None:
         ("How do I reset my password?", Intent.SUPPORT),
         ("Cho hỏi bảo hành mấy năm ạ", Intent.SUPPORT),
         ("Saw one on the road today", Intent.DISCUSSION),
+        ("how often should I descale it", Intent.SUPPORT),
+        ("Any dealer near Leeds that has the 7 seater?", Intent.LEAD),
+        ("What do you guys think about the new logo?", Intent.DISCUSSION),
+        ("can't stop listening to this", Intent.DISCUSSION),
+        ("xe này đổ xăng 92 hay 95 vậy ạ", Intent.SUPPORT),
+        ("bn tien v shop", Intent.LEAD),
+        ("shop nhiệt tình, cho 5 sao", Intent.DISCUSSION),
+        ("Zero complaints, no regrets", Intent.DISCUSSION),
+        ("chưa lần nào thất vọng", Intent.DISCUSSION),
+        ("chua thay ai noi ve no", Intent.DISCUSSION),
+        ("SOOOOOOOO happy with it", Intent.DISCUSSION),
+        ("giá bao nhiêu, sđt mình 0901234567", Intent.LEAD),
         ("", Intent.DISCUSSION),
     ],
 )
 def test_intent_by_priority(text: str, intent: Intent) -> None:
     assert intent_of(prepare(text)).intent is intent
+
+
+def test_anger_about_goods_is_a_complaint_and_other_anger_is_not() -> None:
+    assert analysed("The staff at this store are horrid people")["primary_intent"] == "COMPLAINT"
+    assert analysed("I hate rainy days, they are horrid")["primary_intent"] == "DISCUSSION"
 
 
 def test_priorities_are_in_order() -> None:

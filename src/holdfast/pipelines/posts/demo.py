@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -81,7 +82,7 @@ def batches(now: datetime) -> Iterator[tuple[dict[str, Any], bytes]]:
 
 def _event(path: str, platform: str, at: datetime, **payload: Any) -> dict[str, Any]:
     return {
-        "event_id": f"evt_demo_{path.removeprefix(_BUCKET)}",
+        "event_id": f"evt_{hashlib.sha256(path.encode()).hexdigest()[:12]}",
         "event_type": "data.collected",
         "timestamp": stored(at),
         "payload": {

@@ -17,7 +17,14 @@ import orjson
 
 from holdfast.consumers import BadMessage
 from holdfast.pipelines.posts.job_ids import DRY_RUN, NOT_ATTRIBUTED, Attribution, attribute
-from holdfast.pipelines.posts.values import count_of, id_of, instant_of, mapping_of, word_of
+from holdfast.pipelines.posts.values import (
+    count_of,
+    id_of,
+    instant_of,
+    kind_of,
+    mapping_of,
+    word_of,
+)
 
 EVENT_TYPE = "data.collected"
 _LONGEST_PATH = 700
@@ -213,7 +220,7 @@ def _place(bucket: str, path: str) -> tuple[str, str]:
 
 def _why_unknown(envelope: Any) -> str:
     if not isinstance(envelope, Mapping):
-        return f"it is not an object but {type(envelope).__name__}"
+        return f"it is not an object but {kind_of(envelope)}"
     if "payload" in envelope and "data_ref" in envelope:
         return "it has both a payload and a data_ref"
     if "payload" in envelope:

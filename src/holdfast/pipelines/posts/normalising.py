@@ -20,6 +20,7 @@ from holdfast.pipelines.posts.values import (
     flag_of,
     id_of,
     instant_of,
+    kind_of,
     mapping_of,
     stored,
     text_of,
@@ -40,7 +41,7 @@ _COUNTS = {
 def normalised(post: Any, platform: str | None, now: datetime) -> Json:
     """Raises Failed for what is not a post: without an id, nothing can be stored about it."""
     if not isinstance(post, Mapping):
-        raise Failed("PARSE_ERROR", f"an item is not an object but {type(post).__name__}")
+        raise Failed("PARSE_ERROR", f"an item is not an object but {kind_of(post)}")
     meta, content = mapping_of(post.get("meta")), mapping_of(post.get("content"))
     content_id = _first_id(meta.get("id"), content.get("external_id"), content.get("video_id"))
     if content_id is None:

@@ -115,3 +115,12 @@ def stored(instant: datetime | None) -> str | None:
 
 def mapping_of(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
+
+
+_KINDS = {type(None): "null", bool: "a boolean", int: "a number", float: "a number",
+          str: "a text", list: "a list"}  # fmt: skip
+
+
+def kind_of(value: Any) -> str:
+    """In the words of JSON."""
+    return _KINDS.get(type(value), "an object")

@@ -8,12 +8,12 @@ from typing import Any
 from holdfast.model import Json
 from holdfast.pipelines.posts.analysis.aspects import aspects_of, keywords_of
 from holdfast.pipelines.posts.analysis.impact import impact_of
-from holdfast.pipelines.posts.analysis.intent import SKIPPED, intent_of
+from holdfast.pipelines.posts.analysis.intent import SKIPPED, intent_of, with_feeling
 from holdfast.pipelines.posts.analysis.labels import Missing, Sentiment
 from holdfast.pipelines.posts.analysis.sentiment import VERSION, Model
 from holdfast.pipelines.posts.analysis.text import Prepared, prepare
 
-MODEL_VERSION = f"posts-1 {VERSION}"
+MODEL_VERSION = f"posts-2 {VERSION}"
 _COUNTS = ("views", "likes", "comments_count", "shares", "saves")
 
 
@@ -23,6 +23,7 @@ def analyse(post: Json, models: Mapping[str, Model]) -> Json:
     intent = intent_of(prepared)
     skipped = intent.intent in SKIPPED
     sentiment, missing = _sentiment(prepared, models, skipped)
+    intent = with_feeling(intent, prepared, sentiment)
     author = post["author"]
     impact = impact_of(
         {name: post[name] for name in _COUNTS},

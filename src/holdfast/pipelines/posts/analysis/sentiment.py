@@ -4,32 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from itertools import chain
 from math import sqrt
 from typing import Any, NamedTuple
 
 from holdfast.pipelines.posts.analysis.english_words import EMOJI as ENGLISH_EMOJI
+from holdfast.pipelines.posts.analysis.english_words import NO_FEELING
 from holdfast.pipelines.posts.analysis.english_words import PHRASES as ENGLISH_PHRASES
 from holdfast.pipelines.posts.analysis.english_words import WORDS as ENGLISH_WORDS
 from holdfast.pipelines.posts.analysis.intent_phrases import Intent, phrases_of
 from holdfast.pipelines.posts.analysis.labels import Sentiment
 from holdfast.pipelines.posts.analysis.phrases import Phrases
-from holdfast.pipelines.posts.analysis.text import without_marks, words_of
+from holdfast.pipelines.posts.analysis.questions import is_question
+from holdfast.pipelines.posts.analysis.syllables import is_syllable
+from holdfast.pipelines.posts.analysis.teencode import written_out
+from holdfast.pipelines.posts.analysis.text import WORD, is_toneless, without_marks, words_of
 from holdfast.pipelines.posts.analysis.vietnamese_words import (
     AFTER,
     BEFORE,
+    CLEAR_WITHOUT_MARKS,
     EMOJI,
+    EMOTICONS,
     NEGATORS,
     TURNS,
-    UNCLEAR,
     WEIGHTS,
 )
 
-VERSION = "lexicon-2"
+VERSION = "lexicon-3"
 #: Turns a sum of weights into -1 to 1, as VADER does.
 _ALPHA = 15.0
 _NEGATED = -0.74
 _NEGATOR_REACH = 3
 _BEFORE_TURN = 0.5
+#: Words of feeling in a question are about what is asked: "does it cover a cracked screen?"
+_ASKED = 0.4
+_MILD = 0.6
 
 #: A text of one language to its sentiment.
 Model = Callable[[str], Sentiment]
@@ -42,9 +51,13 @@ def models() -> dict[str, Model]:
 
 def english(text: str) -> Sentiment:
     """VADER, with idioms added to what it finds: a complaint need not have a word of feeling."""
-    scores = _polarity(text)
+    text = text.replace("\u2019", "'")  # as telephones write it
+    words = words_of(text)
+    scores = _polarity(_without_idioms(text, words))
     total = scores["pos"] + scores["neu"] + scores["neg"] or 1.0
-    idioms = sum(weight for _, weight in _english_idioms().found(words_of(text)))
+    if abs(scores["compound"]) < _MILD and is_question(text, words, "en", False):
+        scores["compound"] *= _ASKED
+    idioms = sum(weight for _, weight in _english_idioms().found(words))
     share = abs(idioms) / (len(text.split()) + abs(idioms) + 1)  # of the text, as VADER's shares
     positive, negative = (share, 0.0) if idioms > 0 else (0.0, share)
     return Sentiment(
@@ -73,6 +86,25 @@ def _english_idioms() -> Phrases[float]:
     return Phrases(weights.items())
 
 
+def _without_idioms(text: str, words: Sequence[str]) -> str:
+    """VADER would read the words of "could not be happier" one by one."""
+    idioms = [phrase.split() for phrase, _ in _feelings().found(words)]
+    if not idioms:
+        return text
+    places = [match.span() for match in WORD.finditer(text.lower())]
+    for idiom in idioms:
+        for at in range(len(words) - len(idiom) + 1):
+            if list(words[at : at + len(idiom)]) == idiom:
+                start, end = places[at][0], places[at + len(idiom) - 1][1]
+                text = text[:start] + "_" * (end - start) + text[end:]
+    return text
+
+
+@cache
+def _feelings() -> Phrases[float]:
+    return Phrases(ENGLISH_PHRASES.items())
+
+
 def _has_feeling(phrase: str) -> bool:
     return any(word in _vader().lexicon for word in phrase.split())
 
@@ -88,7 +120,7 @@ def _polarity(text: str) -> dict[str, float]:
     valences: list[float] = []
     for at, word in enumerate(words):
         lowered = word.lower()
-        if lowered not in vader.lexicon or lowered in boosters or _is_kind_of(words, at):
+        if lowered not in vader.lexicon or lowered in boosters or _is_no_feeling(words, at):
             valences.append(0)
         else:
             valences = vader.sentiment_valence(0, parts, word, at, valences)
@@ -96,8 +128,17 @@ def _polarity(text: str) -> dict[str, float]:
     return scores
 
 
-def _is_kind_of(words: Sequence[str], at: int) -> bool:
-    return words[at].lower() == "kind" and [w.lower() for w in words[at + 1 : at + 2]] == ["of"]
+def _is_no_feeling(words: Sequence[str], at: int) -> bool:
+    """ "Kind of", and "like" in a comparison."""
+    word = words[at].lower()
+    if word == "kind":
+        return [after.lower() for after in words[at + 1 : at + 2]] == ["of"]
+    return word == "like" and [w.lower() for w in words[max(0, at - 1) : at]] not in _WHO_LIKES
+
+
+_WHO_LIKES = [[word] for word in str.split(
+    "i we they you people really do don't dont didn't always to also would i'd kids who"
+)]  # fmt: skip
 
 
 @cache
@@ -113,6 +154,8 @@ def _vader() -> Any:
 
     vader = SentimentIntensityAnalyzer()
     vader.lexicon.update(ENGLISH_WORDS)
+    for word in NO_FEELING:
+        vader.lexicon.pop(word, None)
     vader.emojis.update(ENGLISH_EMOJI)
     check = vader._negation_check
 
@@ -126,10 +169,14 @@ def _vader() -> Any:
 
 
 def vietnamese(text: str) -> Sentiment:
-    words = words_of(text)
-    lexicon = _toneless() if text.isascii() else _toned()
-    weights = _weights(words, lexicon)
+    toneless = is_toneless(text)
+    clauses = [written_out(words_of(clause), toneless) for clause in _clauses(text)]
+    words = tuple(chain.from_iterable(clauses))
+    weights = _weights(clauses, _toneless() if toneless else _toned())
+    if len(weights) == 1 and is_question(text, words, "vi", toneless):
+        weights = [weights[0] * _ASKED]
     weights += [EMOJI[letter] for letter in text if letter in EMOJI]
+    weights += [weight for emoticon, weight in EMOTICONS.items() if emoticon in text]
     total = sum(weights)
     exclamations = min(text.count("!"), 4) * 0.292
     total += exclamations if total > 0 else -exclamations if total < 0 else 0.0
@@ -177,9 +224,15 @@ def _all_weights() -> Mapping[str, float]:
 
 @cache
 def _toneless() -> _Lexicon:
-    clear = {phrase: weight for phrase, weight in _all_weights().items() if phrase not in UNCLEAR}
+    clear = {phrase: weight for phrase, weight in _all_weights().items() if _is_clear(phrase)}
     groups = (clear, BEFORE, AFTER, TURNS)
     return _Lexicon(*(_by_words({without_marks(p): w for p, w in g.items()}) for g in groups))
+
+
+def _is_clear(phrase: str) -> bool:
+    if " " in phrase or phrase in CLEAR_WITHOUT_MARKS:
+        return True
+    return phrase.isascii() and not is_syllable(phrase)  # "sai" is false, Saigon, to send
 
 
 def _by_words(phrases: Mapping[str, float]) -> _Group:
@@ -190,8 +243,22 @@ def _by_words(phrases: Mapping[str, float]) -> _Group:
     return _Group(weights, longest)
 
 
-def _weights(words: Sequence[str], lexicon: _Lexicon) -> list[float]:
+_CLAUSE_ENDS = str.maketrans(dict.fromkeys(".!?;,…", "\n"))
+
+
+def _clauses(text: str) -> list[str]:
+    """What a negator can belong to ends with its clause."""
+    return text.translate(_CLAUSE_ENDS).split("\n")
+
+
+def _weights(clauses: Sequence[Sequence[str]], lexicon: _Lexicon) -> list[float]:
     weights: list[float] = []
+    for words in clauses:
+        weights = _with_clause(weights, words, lexicon)
+    return weights
+
+
+def _with_clause(weights: list[float], words: Sequence[str], lexicon: _Lexicon) -> list[float]:
     at = since = 0
     while at < len(words):
         turn = _longest(words, at, lexicon.turns)[0]

@@ -7,39 +7,34 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
+from holdfast.pipelines.posts.analysis.syllables import is_syllable
 from holdfast.text_forms import normal_form
 
 LONGEST = 5_000  # characters that are analysed
-_WORD = re.compile(r"[^\W_]+")
+WORD = re.compile(r"[^\W_]+")
 _LONG_RUN = re.compile(r"([^\W_])\1{6}")
 _VIETNAMESE = frozenset("ăâđêôơưàảãáạằẳẵắặầẩẫấậèẻẽéẹềểễếệìỉĩíịòỏõóọồổỗốộờởỡớợùủũúụừửữứựỳỷỹýỵ")
 #: Letters that hardly any other language has.
 _ONLY_VIETNAMESE = frozenset("ăđơưảạằẳẵắặầẩẫấậẻẽẹềểễếệỉĩịỏọồổỗốộờởỡớợủũụừửữứựỳỷỹỵ")
+#: Frequent in English and in no other language that posts are written in.
 _ENGLISH_WORDS = frozenset(
     str.split(
         """
-    the is are was were and to of in it this that you i my me we they he she not for with on
-    have has had do does did be been so but just very what how when why your their its an at
-    from or can will would should could if about more than there here all any some no yes really
+    the is are were and of it this that you my we they she not for with have has had does did been
+    but just very what how when why your their its from can would should could if about more than
+    there here any some yes really who which where because only never still after before our us
+    them his her into over out got get dont im its too now please buy good great love best new
+    these those always again everyone someone nothing something until while anyone nice bad awesome
+    excellent terrible worst amazing trash cheap thanks thank phone free first want need looks
     """
     )
 )
+#: What people type in Vietnamese that is not a syllable.
 _TONELESS_WORDS = frozenset(
-    str.split(
-        """
-    khong ko duoc nhung cua minh cho nay voi nguoi qua roi lam thi rat nhieu cung gia mua ban
-    hang ship ngon dep xau te oi nhe nha a ma vay sao gi the xe may tot san pham lai den tien
-    hoi shop ad toi chua se bi da cam on moi van chi noi biet thich
-    mot hai nam nua dang duong nhu khi nao cach xin giup ai het suc phut ngay thang hom nay mai
-    day do dau vao ra len xuong di ve nhin thay nghe ngoai trong tren duoi truoc sau chut ay
-    cai chiec con nguoi nha cong ty dich vu giao nhan dat dung xai mau phim nhac khach quan chat
-    luong gia re dat mac thu tra doi sua loi hong buc minh chan vui buon khoc cuoi muon can phai
-    nen dc mn vs ket tai vi neu tuy rang
-    """
-    )
+    str.split("ko k kh dc dk mn mng ib inb sp nv shop ad sdt zalo ship vs ntn trc bn j z v r h app")
 )
 _INVITATIONS = (
     "follow me", "follow back", "f4f", "link in bio", "inbox me", "dm me", "check inbox", "zalo",
@@ -47,6 +42,8 @@ _INVITATIONS = (
     "click link", "bấm link", "nhấn link", "join now", "earn money",
 )  # fmt: skip
 _MANY_HASHTAGS = 15
+#: Share of the words of a post; of English posts, half at most.
+_SYLLABLES = 0.62
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +64,7 @@ class Prepared:
     @property
     def toneless(self) -> bool:
         """Vietnamese written without its marks."""
-        return self.language == "vi" and self.text.isascii()
+        return self.language == "vi" and is_toneless(self.text)
 
 
 def prepare(text: str | None, hashtags: Sequence[str] = (), hint: str | None = None) -> Prepared:
@@ -96,10 +93,10 @@ def _is_control(letter: str) -> bool:
 
 
 def words_of(text: str) -> tuple[str, ...]:
-    return tuple(_WORD.findall(text.lower()))
+    return tuple(WORD.findall(text.lower()))
 
 
-@cache
+@lru_cache(8192)  # of posts too, whose words are without end
 def _marks_removed(word: str) -> str:
     letters = unicodedata.normalize("NFD", word.replace("đ", "d"))
     return "".join(letter for letter in letters if not unicodedata.combining(letter))
@@ -119,12 +116,27 @@ def language_of(text: str, words: Sequence[str], hint: str | None = None) -> str
     if not ascii_only and _is_vietnamese(text.lower(), letters):
         return "vi"
     english = sum(map(_ENGLISH_WORDS.__contains__, words))
-    toneless = sum(map(_TONELESS_WORDS.__contains__, words))
-    if ascii_only and toneless > english and toneless >= max(2, len(words) // 4):
+    if not is_toneless(text):
+        words = [without_marks(word) for word in words]
+    if _reads_as_vietnamese(words, english):
         return "vi"
     if english and english >= max(1, len(words) // 8) and (ascii_only or _is_latin(text, letters)):
         return "en"
     return _by_model(text) or _stated(hint)
+
+
+def is_toneless(text: str) -> bool:
+    return text.isascii() or _VIETNAMESE.isdisjoint(text.lower())
+
+
+def _reads_as_vietnamese(words: Sequence[str], english: int) -> bool:
+    """By the form of the words, most of which are Vietnamese syllables."""
+    spoken = [word for word in words if not word.isdigit()]
+    fitting = sum(
+        (word in _TONELESS_WORDS or is_syllable(word)) and word not in _ENGLISH_WORDS
+        for word in spoken
+    )
+    return fitting > english and fitting >= max(2, len(spoken) * _SYLLABLES)
 
 
 def _is_vietnamese(lowered: str, letters: int) -> bool:
@@ -138,14 +150,16 @@ def _is_latin(text: str, letters: int) -> bool:
 
 
 _MODEL_FROM_CHARACTERS = 12
-_SURE = 0.8
+_SURE, _LIKELY = 0.8, 0.3
 
 
 def _by_model(text: str) -> str | None:
     if len(text) < _MODEL_FROM_CHARACTERS:
         return None
     language, probability = _model().classify(text[:500])
-    return str(language) if probability >= _SURE else None
+    # Short English posts have words of many languages, and hardly any other post is all ASCII.
+    needed = _LIKELY if language == "en" and text.isascii() else _SURE
+    return str(language) if probability >= needed else None
 
 
 @cache

@@ -9,16 +9,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.errors import UserError
-from holdfast.pipelines.posts.analysis.intent import intent_of
+from holdfast.pipelines.posts.analysis.intent import intent_of, with_feeling
 from holdfast.pipelines.posts.analysis.intent_phrases import PHRASES, Intent
-from holdfast.pipelines.posts.analysis.labels import Label
+from holdfast.pipelines.posts.analysis.labels import Label, Sentiment
 from holdfast.pipelines.posts.analysis.sentiment import models
-from holdfast.pipelines.posts.analysis.text import prepare, words_of
+from holdfast.pipelines.posts.analysis.text import Prepared, prepare, words_of
 
 #: Clear posts of each intent, by the authors of the first rules.
 LABELLED = Path(__file__).parent / "labelled.tsv"
 #: As people write: slang, emoji, irony, no marks. Labelled before their author had read the rules.
 NATURAL = Path(__file__).parent / "natural.tsv"
+#: By another author, who had not read the rules either.
+REVIEW = Path(__file__).parent / "review.tsv"
+#: What `holdfast posts quality` measures.
+SETS = (LABELLED, NATURAL, REVIEW)
 _COLUMNS = ("language", "sentiment", "intent", "text")
 
 
@@ -43,17 +47,37 @@ class Score:
 
 
 def read_labelled(path: Path = LABELLED) -> list[Labelled]:
-    lines = path.read_text(encoding="utf-8").splitlines()
+    lines = _lines(path)
     if not lines or tuple(lines[0].split("\t")) != _COLUMNS:
-        raise UserError(f"{path} does not begin with the columns {', '.join(_COLUMNS)}")
-    posts = []
-    for number, line in enumerate(lines[1:], 2):
-        parts = line.split("\t")
-        known = len(parts) == 4 and parts[1] in set(Label) and parts[2] in set(Intent)
-        if not known:
-            raise UserError(f"line {number} of {path} is not language, sentiment, intent, text")
-        posts.append(Labelled(*parts))
+        raise UserError(
+            f"{path} does not begin with the columns {', '.join(_COLUMNS)}",
+            hint="They are separated by tabs.",
+        )
+    posts = [
+        _labelled(line, f"line {number} of {path}")
+        for number, line in enumerate(lines[1:], 2)
+        if line
+    ]
+    if not posts:
+        raise UserError(f"{path} has no posts")
     return posts
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not text in UTF-8") from error
+
+
+def _labelled(line: str, place: str) -> Labelled:
+    parts = line.split("\t")
+    if len(parts) != len(_COLUMNS):
+        raise UserError(f"{place} has {len(parts)} columns separated by tabs, not {len(_COLUMNS)}")
+    for value, known in ((parts[1], Label), (parts[2], Intent)):
+        if value not in set(known):
+            raise UserError(f"{place} has {value!r}", hint=f"Known are {', '.join(known)}.")
+    return Labelled(*parts)
 
 
 def measure(posts: Sequence[Labelled]) -> list[Score]:
@@ -100,13 +124,18 @@ def macro_f1(truth: Sequence[str], found: Sequence[str]) -> float:
 def our_sentiment(post: Labelled) -> str:
     """By the language that is found, as for any post; one that is not analysed counts as wrong
     unless it is neutral."""
-    prepared = prepare(post.text)
+    sentiment = _sentiment(prepare(post.text))
+    return str(sentiment.label if sentiment else Label.NEUTRAL)
+
+
+def _sentiment(prepared: Prepared) -> Sentiment | None:
     model = models().get(prepared.language or "")
-    return str(model(prepared.text).label if model else Label.NEUTRAL)
+    return model(prepared.text) if model else None
 
 
 def our_intent(post: Labelled) -> str:
-    return str(intent_of(prepare(post.text)).intent)
+    prepared = prepare(post.text)
+    return str(with_feeling(intent_of(prepared), prepared, _sentiment(prepared)).intent)
 
 
 _GOOD = frozenset(

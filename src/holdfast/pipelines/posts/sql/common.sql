@@ -88,7 +88,7 @@ set    due_at = @now, updated_at = @now,
        attempts = case when state = 'DEAD' then 0 else attempts end
 where  state in ('PARKED', 'WAITING', 'DEAD')
        and (cast(:state as text) is null or state = :state)
-       and (cast(:key as text) is null or key = :key)
+       and (cast(:key as text) is null or key = :key or key = 'event:' || :key)
 returning key;
 
 -- name: posts_add_batch
@@ -439,7 +439,7 @@ from   posts_batches
 where  id = :id;
 
 -- name: posts_events_of
--- Messages of a state, the oldest first; or one by its key, its batch or its job.
+-- Messages of a state, the newest first; or one by its key, its batch or its job.
 select   key, format, state, code, reason, queue, attempts, due_at, batch_key, scope, job_id,
          platform, received_at, updated_at
 from     posts_events
