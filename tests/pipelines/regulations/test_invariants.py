@@ -32,7 +32,7 @@ async def dry_run(desk: Desk, **request: object) -> list[DrySource]:
               options=dict(start.options), lane=start.lane or Lane.BACKFILL)  # fmt: skip
     limits = DryLimits(start.max_items, start.cap_of)
     return await DryDiscovery(desk.store, desk.pipeline, job, limits).run(
-        desk.worker(dry=True), start.sources
+        desk.worker(dry=True), start
     )
 
 
@@ -123,8 +123,10 @@ async def test_dry_run_counts_and_writes_only_its_audit_row(desk: Desk) -> None:
     assert (walked.discovered, walked.new, walked.known) == (20, 13, 7)
     assert [await desk.fetch(f"select count(*) from {table}") for table in tables] == before
     assert (await desk.fetch("select count(*) from audit"))[0][0] == audited[0][0] + 1
-    [capped] = await dry_run(desk, sources="gazette", restart=True, max_urls=4)
+    gates = [(gate["name"], gate["spacing"]) for gate in await desk.store.gates.all()]
+    [capped] = await dry_run(desk, sources="gazette", restart=True, max_urls=4, delay_ms=60_000)
     assert (capped.new, capped.capped) == (4, True)
+    assert [(gate["name"], gate["spacing"]) for gate in await desk.store.gates.all()] == gates
 
 
 @on_sqlite
