@@ -84,10 +84,17 @@ def key_maker(rules: CanonicalRules) -> Callable[[str], str]:
             if match is not None:
                 year, issue, act = match.group(*numbers)
                 part = (part_number and match[part_number]) or ""
-                return f"act:/eli/{part}/{int(year)}/{int(issue)}/{act.lstrip('0') or '0'}"
+                return f"act:/eli/{part}/{_plain(year)}/{_plain(issue)}/{act.lstrip('0') or '0'}"
         return canonical_url(url, rules)
 
     return key
+
+
+def _plain(number: str) -> str:
+    """As `int` would write it, which takes four times as long."""
+    if number[:1] > "0" and number.isascii() and number.isdigit():
+        return number
+    return str(int(number))
 
 
 def item_id(slug: str, key: str) -> str:

@@ -43,7 +43,6 @@ _BLOCKS = frozenset((
     "main", "ol", "p", "pre", "section", "table", "tbody", "thead", "tr", "ul",
 ))  # fmt: skip
 _CELLS = frozenset(("td", "th"))
-_BLANKS = re.compile(r"\s+")
 
 logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns about every careless file
 
@@ -80,7 +79,7 @@ def extract(
 def normalised(text: str) -> str:
     """One form of Unicode, no soft hyphens, single spaces, and no NUL, which PostgreSQL refuses."""
     composed = normal_form("NFC", text.replace("\u00ad", "").replace("\0", ""))
-    return _BLANKS.sub(" ", composed).strip()
+    return " ".join(composed.split())
 
 
 def text_hash(text: str) -> str:
