@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any, NamedTuple
 
@@ -56,7 +56,7 @@ class Connection:
             if type(event) is h11.Response:
                 return event
 
-    async def body(self) -> AsyncIterator[bytes]:
+    async def body(self) -> AsyncGenerator[bytes]:
         while type(event := await self._event()) is h11.Data:
             yield bytes(event.data)
 

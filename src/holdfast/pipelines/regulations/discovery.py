@@ -231,6 +231,7 @@ class _SitemapPages:
         self._discovery = discovery
         self._frontier = Frontier(rules, discovery.admission, discovery.wanted)
         self._sitemaps_count = 0
+        self._known_count = 0  # first listed in this walk: what it continues has counted the rest
         self._unchanged_count = 0
         self._etag: str | None = None  # of the sitemap that was read last
         self._finished: list[tuple[str, str, str | None]] = []
@@ -281,7 +282,10 @@ class _SitemapPages:
         elif not progress.roots:
             progress.roots = tuple(await self._roots_in_robots())
             yield self._checkpoint(progress)
-        if not self._frontier.start(progress.roots):
+        roots = self._frontier.start(progress.roots)
+        if progress.url is None:
+            self._known_count += len(roots)
+        if not roots:
             raise DiscoveryError(f"{self._discovery.source.slug} has no sitemap on its own hosts")
         for depth, url in progress.indexes:
             known = self._discovery.indexes.get(url)
@@ -299,6 +303,7 @@ class _SitemapPages:
 
     def _list(self, index: Child, entries: Iterable[Entry]) -> None:
         children = [(child.url, child.modified) for child in self._frontier.add(index, entries)]
+        self._known_count += len(children)
         if not self._indexes or self._indexes[-1][0] != index.url:
             self._indexes.append((index.url, []))
         self._indexes[-1][1].extend(children)
@@ -386,7 +391,7 @@ class _SitemapPages:
             **self._discovery.counts(),
             "sitemaps": {
                 "read": self._sitemaps_count,
-                "known": len(self._frontier),
+                "known": self._known_count,
                 "unchanged": self._unchanged_count,
             },
             "sitemaps_left_out": {reason.value: count for reason, count in left_out.items()},

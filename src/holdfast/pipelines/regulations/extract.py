@@ -10,9 +10,6 @@ import re
 from dataclasses import dataclass
 
 import orjson
-import trafilatura
-from pypdf import PdfReader
-from pypdf.errors import PyPdfError
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from holdfast.errors import ItemError
@@ -43,8 +40,6 @@ _BLOCKS = frozenset((
     "main", "ol", "p", "pre", "section", "table", "tbody", "thead", "tr", "ul",
 ))  # fmt: skip
 _CELLS = frozenset(("td", "th"))
-
-logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns about every careless file
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +126,8 @@ def _block_text(element: LexborNode) -> str:
 
 
 def _guessed_main(html: str) -> str:
+    import trafilatura  # slow to import, and most pages do not need it
+
     document = trafilatura.bare_extraction(
         html, favor_recall=True, include_comments=False, include_tables=True, with_metadata=False
     )
@@ -179,6 +176,10 @@ def _all_text(tree: LexborHTMLParser) -> str:
 
 
 def _pdf(body: bytes) -> tuple[ContentClass, str, str]:
+    from pypdf import PdfReader  # see `_guessed_main`
+    from pypdf.errors import PyPdfError
+
+    logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns about every careless file
     try:
         reader = PdfReader(io.BytesIO(body))
         parts = [page.extract_text() for page in reader.pages[:_MOST_PDF_PAGES]]
