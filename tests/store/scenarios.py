@@ -431,7 +431,12 @@ async def _claim_drains(store: Store, held: Any) -> None:
     await drains(store, held.lease.job_id)
 
 
+async def _give_back(store: Store, held: Any) -> None:
+    await store.leases.give_back(held.lease.token)
+
+
 SCENARIOS.append(Scenario("renew", _held, _renew, _claim_drains))
+SCENARIOS.append(Scenario("give_back", _held, _give_back, _claim_drains))
 SCENARIOS.append(Scenario("release", _held, _release, _claim_drains))
 
 

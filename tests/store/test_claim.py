@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from holdfast.console import open_console
+from holdfast.errors import DatabaseGone
 from holdfast.model import ItemStatus, JobState
-from holdfast.store import NewJob, Store
+from holdfast.store import NewJob, Store, open_store
 from holdfast.store.enqueue import Addition, new_item
 from tests.store.checks import (
     MANY,
@@ -202,6 +204,57 @@ async def test_two_workers_never_hold_the_same_item(store: Store, other_store: S
 
     one, two = await asyncio.gather(take_all(store, "one"), take_all(other_store, "two"))
     assert sorted(one + two) == list(range(1, 110))
+
+
+async def test_claim_whose_answer_was_lost_is_given_back_by_the_next_one(
+    store: Store, database_url: str
+) -> None:
+    job_id = await filled_job(store, 4)
+    cut = ["committed"]
+
+    def cut_once(verb: str, point: str) -> None:
+        if verb == "claim" and point in cut:
+            cut.remove(point)
+            raise DatabaseGone("the connection was cut")
+
+    worker = await open_store(database_url, fault=cut_once)
+    try:
+        with pytest.raises(DatabaseGone):
+            await claim(worker, job_id, 3)
+        assert seqs_of(*await claim(store, job_id)) == [4]
+        assert seqs_of(*await claim(worker, job_id)) == [1, 2, 3]
+    finally:
+        await worker.close()
+
+
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+async def test_new_records_whose_claim_was_not_answered_are_claimed_by_the_next_one(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id, _ = await store.jobs.open(NewJob("demo", "demo", [], standing=True), "ada")
+    fetch_from_server = store.database.driver.fetch
+    queries: list[str] = []
+
+    async def fetch_and_lose(query: str, params: Any = None) -> Any:
+        rows = await fetch_from_server(query, params)
+        queries.append(query)
+        if query == "claim_arrivals":
+            raise DatabaseGone("the connection was cut")
+        return rows
+
+    async def take() -> list[int]:
+        await store.additions.enqueue(Addition("demo", "", [new_item({"n": 1})]))
+        return seqs_of(
+            *await store.leases.claim(job_id, "one", MANY, MEGABYTES, 3600, standing=True)
+        )
+
+    first = await take()  # the next claims are of new records only
+    with monkeypatch.context() as cut:
+        cut.setattr(store.database.driver, "fetch", fetch_and_lose)
+        with pytest.raises(DatabaseGone):
+            await take()
+    assert queries == ["claim_arrivals"]
+    assert len({*first, *await take()}) == 3
 
 
 async def test_lease_holders_and_ranges_tell_who_works(store: Store) -> None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from holdfast.errors import DatabaseGone
 from holdfast.model import ALONE_AFTER, LONE_EXPIRIES, Lease, SliceKind
 from holdfast.store.announcements import announce, announce_all
 from holdfast.store.counters import add_counts
@@ -72,6 +73,7 @@ class Leases:
         self._new_token = new_token
         self._owner_slices = owner_slices
         self._recent_looks: dict[int, int] = {}  # by job, how many are left
+        self._unanswered: list[str] = []  # tokens of claims that may have been made
 
     async def claim(
         self,
@@ -85,14 +87,32 @@ class Leases:
         brief: bool = False,
     ) -> list[Claimed]:
         """Leases up to `size` items of a job, and reads them. A claim of a standing job may pass
-        over old ranges a few times; a `brief` one does, if nothing new is there."""
-        if standing and self._may_claim_arrivals(job_id):
-            with suppress(Conflict):
-                claims, others = await self._arrivals(job_id, worker, size, max_bytes, seconds)
-                if claims or (brief and not others):
-                    self._recent_looks[job_id] -= 1 if claims else _EMPTY_LOOK_COSTS
-                    return claims
-        return await self._claim(job_id, worker, size, max_bytes, seconds, in_work, standing)
+        over old ranges a few times; a `brief` one does, if nothing new is there.
+
+        If the connection is lost before the answer comes, the next claim gives back what this one
+        may have leased: nobody else could before the leases expire."""
+        while self._unanswered:
+            await self.give_back(self._unanswered[-1])
+            self._unanswered.pop()
+        token = self._new_token()
+        hold = {"token": token, "worker": worker, "seconds": seconds}
+        try:
+            if standing and self._may_claim_arrivals(job_id):
+                with suppress(Conflict):
+                    claims, others = await self._arrivals(job_id, size, max_bytes, hold)
+                    if claims or (brief and not others):
+                        self._recent_looks[job_id] -= 1 if claims else _EMPTY_LOOK_COSTS
+                        return claims
+            return await self._claim(job_id, size, max_bytes, hold, in_work, standing)
+        except DatabaseGone:
+            self._unanswered.append(token)
+            raise
+
+    @verb
+    async def give_back(self, tx: Transaction, token: str) -> None:
+        """Frees what a claim leased, none of which was started."""
+        jobs = {row["job_id"] for row in await tx.take("give_back_claim", {"token": token})}
+        await announce_all(tx, sorted(jobs), SliceKind.PROCESS)
 
     def _may_claim_arrivals(self, job_id: int) -> bool:
         if self._owner_slices is not None or self._recent_looks.get(job_id, 0) <= 0:
@@ -100,16 +120,14 @@ class Leases:
         return "claim_arrivals" in self._database.driver.queries
 
     async def _arrivals(
-        self, job_id: int, worker: str, size: int, max_bytes: int, seconds: float
+        self, job_id: int, size: int, max_bytes: int, hold: Mapping[str, Any]
     ) -> tuple[list[Claimed], bool]:
         """In one round trip: several are most of the time until an item starts. Also whether there
         are new ranges of another kind."""
-        limit, token = min(_CANDIDATES[1], size), self._new_token()
+        limit = min(_CANDIDATES[1], size)
         params = {
+            **hold,
             "job_id": job_id,
-            "worker": worker,
-            "token": token,
-            "seconds": seconds,
             "limit": limit,
             "most_items": max(1, size // limit),
             "most_bytes": max(1, max_bytes // size),
@@ -120,7 +138,7 @@ class Leases:
             if range_id is None:
                 break
             if range_id not in claims:
-                lease = Lease(range_id, job_id, lo, hi, False, token, 0, 0, seconds)
+                lease = Lease(range_id, job_id, lo, hi, False, hold["token"], 0, 0, hold["seconds"])
                 claims[range_id] = (lease, [])
             if item[0] is not None:
                 claims[range_id][1].append(tuple(item))
@@ -131,14 +149,13 @@ class Leases:
         self,
         tx: Transaction,
         job_id: int,
-        worker: str,
         size: int,
         max_bytes: int,
-        seconds: float,
+        hold: Mapping[str, Any],
         in_work: InWork,
         standing: bool,
     ) -> list[Claimed]:
-        if await self._owner_has_enough(tx, job_id, worker):
+        if await self._owner_has_enough(tx, job_id, hold["worker"]):
             return []
         choice = _Choice(size, max_bytes)
         if standing:
@@ -152,7 +169,6 @@ class Leases:
             choice.add(await _free_ranges(tx, job_id, 1, in_work))
             if not choice.full:
                 choice.add(await _free_ranges(tx, job_id, choice.candidates, in_work))
-        hold = {"token": self._new_token(), "worker": worker, "seconds": seconds}
         return await _read_items(tx, await _lease(tx, choice.parts, hold))
 
     def _note_look(self, job_id: int, recent: bool, choice: _Choice) -> None:

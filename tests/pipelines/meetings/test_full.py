@@ -49,6 +49,8 @@ async def test_second_full_walk_changes_nothing(town: Town, site: Site) -> None:
     counts = await town.counts(stream["job_id"])
     assert (counts["created"], counts["updated"], counts["documents_created"]) == (0, 0, 0)
     assert counts["unchanged"] > 300
+    documents = len({(row.meeting, row.date) for row in rows})
+    assert (counts["documents_updated"], counts["documents_unchanged"]) == (0, documents)
     await town.assert_verified()
 
 
@@ -72,6 +74,9 @@ async def test_page_that_was_scanned_again_is_updated_in_place_with_its_history(
         "select upstream_id, text, page_id, state from meetings_page_history"
     )
     assert history == [(rows[0].upstream_id, rows[0].text, before[0], "SUPERSEDED")]
+    counts = await town.counts((await town.stream())["job_id"])
+    documents = len({(row.meeting, row.date) for row in rows})
+    assert (counts["documents_updated"], counts["documents_unchanged"]) == (1, documents - 1)
     site.replace("minutes", changed, text=rows[0].text)
     await town.backfill(mode="full")
     assert await town.pages() == site.rows("minutes")

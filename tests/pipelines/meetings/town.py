@@ -134,7 +134,15 @@ class Town:
         return dict(zip(names, rows[0], strict=True))
 
     async def counts(self, job_id: int) -> dict[str, int]:
-        names = ("documents_created", "created", "updated", "unchanged", "rejected")
+        names = (
+            "documents_created",
+            "documents_updated",
+            "documents_unchanged",
+            "created",
+            "updated",
+            "unchanged",
+            "rejected",
+        )
         rows = await self.store.database.fetch("meetings_counts", {"job_id": job_id})
         return dict(zip(names, rows[0], strict=True))
 

@@ -61,7 +61,8 @@ class MeetingsReads:
         }
 
     async def counts(self, job_id: int) -> Json:
-        names = ("documents_created", "pages_created", "pages_updated", "pages_unchanged",
+        names = ("documents_created", "documents_updated", "documents_unchanged",
+                 "pages_created", "pages_updated", "pages_unchanged",
                  "pages_rejected")  # fmt: skip
         return _named(names, (await self._fetch("meetings_counts", {"job_id": job_id}))[0])
 

@@ -52,6 +52,8 @@ class _Stored(NamedTuple):
 @dataclass(slots=True)
 class _Counts:
     documents_created: int = 0
+    documents_updated: int = 0
+    documents_seen: int = 0  # of those that were there before
     pages_created: int = 0
     pages_updated: int = 0
     pages_unchanged: int = 0
@@ -94,6 +96,7 @@ class Saving:
         self._collection = (collection.municipality_id, collection.document_type.value)
         self._counts = _Counts()
         self._touched: list[str] = []
+        self._changed: set[int] = set()  # documents
 
     async def reject(self, settled: Iterable[Settled]) -> None:
         """The row itself stays in the job's item with that number."""
@@ -121,6 +124,17 @@ class Saving:
         left = {key: group for key, group in by_key.items() if group}
         known |= await self._find(key for key in left if key not in known)
         await self._update(left, known)
+        await self._count_documents(documents.values())
+
+    async def _count_documents(self, seen: Iterable[int]) -> None:
+        """Each once for the job, though its pages come in several batches."""
+        rows = [(document_id, self._job_id) for document_id in sorted(set(seen))]
+        first_seen = await self._tx.take_many("meetings_see_documents", rows)
+        self._counts.documents_seen += len(first_seen)
+        rows = [(document_id, self._job_id) for document_id in sorted(self._changed)]
+        if rows:
+            changed = await self._tx.take_many("meetings_note_changed_documents", rows)
+            self._counts.documents_updated += len(changed)
 
     def _latest(self, rows: Sequence[_Row]) -> list[_Row]:
         """A walk reads the rows of these months twice; the last one is the current one."""
@@ -145,9 +159,8 @@ class Saving:
             )
         }
         missing = [key for key in keys if (key[2], key[3]) not in document_ids]
-        for document_id, meeting, day in await self._tx.take_many(
-            "meetings_add_documents", missing
-        ):
+        new = [(*key, self._job_id) for key in missing]
+        for document_id, meeting, day in await self._tx.take_many("meetings_add_documents", new):
             document_ids[meeting, day] = document_id
         self._counts.documents_created += len(missing)
         return document_ids
@@ -173,6 +186,7 @@ class Saving:
         if rows:
             await self._tx.copy("meetings_pages", _PAGE_COLUMNS, rows)
         self._touched += [row.upstream_id for row in new.values()]
+        self._changed.update(document_id for document_id, _ in new)
         self._counts.pages_created += len(rows)
 
     async def _update(self, rows: dict[_Key, list[_Row]], known: dict[_Key, _Stored]) -> None:
@@ -238,6 +252,7 @@ class Saving:
         self._counts.pages_unchanged += changes.unchanged + len(changes.duplicates)
         self._counts.pages_updated += len(changes.replaced)
         self._touched += [row.upstream_id for _, row, _ in changes.replaced]
+        self._changed.update(page.document_id for page, _, _ in changes.replaced)
         while changes.replaced:
             now: dict[int, tuple[_Stored, _Row, str | None]] = {}
             later = []

@@ -112,7 +112,7 @@ class Verifier:
         if not self._job.options.get("reported"):
             return False
         counts = (await self._tx.fetch("meetings_counts", {"job_id": self._job.id}))[0]
-        created, updated = counts[1:3]
+        created, updated = counts["pages_created"], counts["pages_updated"]
         return not created + updated
 
     async def _judge_inventory(self) -> Conclusion:

@@ -197,6 +197,13 @@ set    token = null, worker = null, expires_at = null, available_at = @after(:de
 where  id = :id and token = :token
 returning id;
 
+-- name: give_back_claim
+-- Of a claim whose answer was lost: none of its items was started.
+update ranges
+set    token = null, worker = null, expires_at = null
+where  token = :token
+returning job_id;
+
 -- name: settle_part
 -- The fence: the lease is ours, this settlement is its next, and the job takes results.
 update ranges

@@ -23,7 +23,7 @@ export function drawCharts() {
 
 async function refresh(group) {
   const reply = await fetch(group.dataset.charts, { headers: { Accept: "application/json" } }).catch(() => null);
-  if (!reply?.ok) return;
+  if (!reply?.ok || reply.redirected) return; // to the login page
   const all = await reply.json();
   for (const place of group.querySelectorAll("[data-chart]")) draw(place, all[place.dataset.chart]);
 }

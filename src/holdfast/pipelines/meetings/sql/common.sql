@@ -41,18 +41,20 @@ returning id;
 
 -- name: meetings_add_counts
 -- What one settlement did. Reads add them up, so that workers do not share a row.
-insert into meetings_counts (job_id, documents_created, pages_created, pages_updated,
-                            pages_unchanged, pages_rejected)
-values (:job_id, :documents_created, :pages_created, :pages_updated, :pages_unchanged,
-        :pages_rejected)
+insert into meetings_counts (job_id, documents_created, documents_updated, documents_seen,
+                            pages_created, pages_updated, pages_unchanged, pages_rejected)
+values (:job_id, :documents_created, :documents_updated, :documents_seen, :pages_created,
+        :pages_updated, :pages_unchanged, :pages_rejected)
 returning id;
 
 -- name: meetings_counts
-select coalesce(cast(sum(documents_created) as bigint), 0),
-       coalesce(cast(sum(pages_created) as bigint), 0),
-       coalesce(cast(sum(pages_updated) as bigint), 0),
-       coalesce(cast(sum(pages_unchanged) as bigint), 0),
-       coalesce(cast(sum(pages_rejected) as bigint), 0)
+select coalesce(cast(sum(documents_created) as bigint), 0) as documents_created,
+       coalesce(cast(sum(documents_updated) as bigint), 0) as documents_updated,
+       coalesce(cast(sum(documents_seen - documents_updated) as bigint), 0) as documents_unchanged,
+       coalesce(cast(sum(pages_created) as bigint), 0) as pages_created,
+       coalesce(cast(sum(pages_updated) as bigint), 0) as pages_updated,
+       coalesce(cast(sum(pages_unchanged) as bigint), 0) as pages_unchanged,
+       coalesce(cast(sum(pages_rejected) as bigint), 0) as pages_rejected
 from   meetings_counts
 where  job_id = :job_id;
 
@@ -252,12 +254,29 @@ from   @rows(municipality_id bigint, document_type text, meeting text, date text
             and d.meeting = k.meeting and d.date = k.date;
 
 -- name: meetings_add_documents
-insert into meetings_documents (municipality_id, document_type, meeting, date)
-select k.municipality_id, k.document_type, k.meeting, k.date
-from   @rows(municipality_id bigint, document_type text, meeting text, date text) k
+insert into meetings_documents (municipality_id, document_type, meeting, date, seen_job_id,
+                                changed_job_id)
+select k.municipality_id, k.document_type, k.meeting, k.date, k.job_id, k.job_id
+from   @rows(municipality_id bigint, document_type text, meeting text, date text, job_id bigint) k
 where  true
 on conflict (municipality_id, document_type, meeting, date) do nothing
 returning id, meeting, date;
+
+-- name: meetings_see_documents
+-- Returns those that the job had not seen before.
+update meetings_documents
+set    seen_job_id = k.job_id
+from   @rows(id bigint, job_id bigint) k
+where  meetings_documents.id = k.id and coalesce(meetings_documents.seen_job_id, 0) < k.job_id
+returning meetings_documents.id;
+
+-- name: meetings_note_changed_documents
+-- Returns those that the job had neither made nor changed before.
+update meetings_documents
+set    changed_job_id = k.job_id
+from   @rows(id bigint, job_id bigint) k
+where  meetings_documents.id = k.id and coalesce(meetings_documents.changed_job_id, 0) < k.job_id
+returning meetings_documents.id;
 
 -- name: meetings_find_pages
 select p.id, p.document_id, p.number, p.upstream_id, p.content_hash, p.job_id,

@@ -192,6 +192,8 @@ class StreamList(Shape):
 
 class CountsShape(Shape):
     documents_created: int
+    documents_updated: int
+    documents_unchanged: int
     pages_created: int
     pages_updated: int
     pages_unchanged: int
