@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import warnings
+from collections.abc import Callable
 from datetime import UTC, datetime
 from ipaddress import ip_address
 from pathlib import Path
@@ -27,13 +28,14 @@ USER, PASSWORD = "ada", "s3cret"
 
 
 class FtpFolder:
-    """Serves a folder. `drops`: the next download breaks off after that many bytes. With a
-    `certificate`, a file that also has its key, only over TLS."""
+    """Serves a folder. `drops`: the next download breaks off after that many bytes. `read` is
+    called when one begins. With a `certificate`, a file that also has its key, only over TLS."""
 
     def __init__(self, folder: Path, certificate: Path | None = None) -> None:
         logging.getLogger("pyftpdlib").setLevel(logging.CRITICAL)
         self.folder = folder
         self.drops: int | None = None
+        self.read: Callable[[], None] = lambda: None
         authorizer = DummyAuthorizer()
         authorizer.add_user(USER, PASSWORD, str(folder), perm="elradfmwMT")
         outer = self
@@ -52,9 +54,11 @@ class FtpFolder:
             dtp_handler = Data
             use_sendfile = False  # it would pass by `Data.send`
             is_listing = True
+            unicode_errors = "surrogateescape"  # names as they are, like most servers
 
             def ftp_RETR(self, file: str) -> object:
                 self.is_listing = False
+                outer.read()
                 return super().ftp_RETR(file)
 
         if certificate:

@@ -226,10 +226,10 @@ async def test_file_on_an_ftp_server_is_the_same_as_an_upload(
         admin = await server.person("ada", "admin")
         await watch(admin, ftp.address, "ftp")
         (ftp.folder / "rows.csv").write_bytes(ROWS)
-        (ftp.folder / "paper.pdf").write_bytes(b"%PDF-1.7 rest")
         ftp.drops = 5
         dropped = await scan(admin)
         assert dropped["error"] and dropped["taken"] == []
+        (ftp.folder / "paper.pdf").write_bytes(b"%PDF-1.7 rest")
         report = await scan(admin)
         assert (len(report["taken"]), report["refused"], report["error"]) == (1, 1, None)
         job = await ended(server, admin, report["taken"][0])

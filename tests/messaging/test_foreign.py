@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -16,10 +17,9 @@ from aio_pika.exceptions import ChannelNotFoundEntity
 
 from holdfast import Pipeline, Record
 from holdfast.cli.broker_composition import accepting
-from holdfast.clock import system_random
 from holdfast.consumers import BadMessage, Binding, Incoming, QueueConsumer, Topic
 from holdfast.engine.control import Control
-from holdfast.errors import FilesGone, PipelineError
+from holdfast.errors import FilesGone, PipelineError, Throttled
 from holdfast.messaging.broker import Broker
 from holdfast.messaging.foreign import ForeignConsumer, ForeignQueue
 from holdfast.observe.metrics import Metrics
@@ -27,7 +27,14 @@ from holdfast.settings import load_settings
 from holdfast.store import Store
 from holdfast.tasks import end_tasks
 from tests.messaging.conftest import next_of, until
-from tests.store.checks import fetch
+from tests.store.checks import execute, fetch
+
+
+class _Hasty(random.Random):
+    """Waits a fiftieth of each delay."""
+
+    def uniform(self, a: float, b: float) -> float:
+        return 0.02
 
 
 class Orders(Pipeline):
@@ -66,7 +73,7 @@ class Desk:
         )
         consumer = await self.broker.read(ForeignQueue(self.broker.topology, spec), spec.prefetch)
         accept = accepting(load_settings({}), self.store, Orders(), spec, log)
-        reader = ForeignConsumer(spec, consumer, accept, Metrics(), system_random(), log)
+        reader = ForeignConsumer(spec, consumer, accept, Metrics(), _Hasty(), log)
         task = asyncio.create_task(reader.run())
         await until(self._is_read)
         try:
@@ -177,6 +184,35 @@ async def test_message_that_fails_is_tried_again_and_leaves_nothing_half_done(de
         await desk.send(b"{}", "only")
         await until(_when(lambda: desk.inputs(job_id), ['{"n":3}']))
     assert len(await fetch(desk.store, "select 1 from kill_switches where scope = 'x'")) == 1
+
+
+@pytest.mark.parametrize("refusal", ["kill switch", "backlog"])
+async def test_message_that_cannot_be_taken_now_is_held_however_long(
+    desk: Desk, refusal: str
+) -> None:
+    """It would otherwise become a dead letter within seconds, and so would all behind it."""
+    job_id = await desk.open()
+    tries = 0
+
+    async def take(tx: Any, message: Incoming) -> Sequence[Record]:
+        nonlocal tries
+        tries += 1
+        if refusal == "backlog" and tries < 7:
+            raise Throttled("too many items are waiting already", 1.0)
+        return await take_orders(tx, message)
+
+    switch = "values ('pipeline:orders', 'y', 'z', '2026-01-01T00:00:00Z')"
+    if refusal == "kill switch":
+        await execute(desk.store, f"insert into kill_switches {switch}")
+    async with desk.reading(take, prefetch=1):
+        await desk.send(b'{"orders": [7]}')
+
+        async def is_held() -> bool:
+            return tries >= 6
+
+        await until(is_held)
+        await execute(desk.store, "delete from kill_switches")
+        await until(_when(lambda: desk.inputs(job_id), ['{"n":7}']))
 
 
 async def test_queue_of_others_is_read_as_it_is(desk: Desk) -> None:

@@ -55,6 +55,7 @@ ROUTERS = (
 _LOOK_SECONDS = 0.5
 _CLEAN_UP_SECONDS = 600.0
 _SCAN_SECONDS = 1.0
+_SCANNERS = 3
 _COUNT_SECONDS = 30.0
 _DESCRIPTION = """Holdfast stores every record as a row before it works on it, works in small
 checkpointed slices, and can explain the state of every row. Log in with `POST /api/session`, or
@@ -120,7 +121,6 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         every(_LOOK_SECONDS, runners.uploads.look, log, "intake"),
         every(_LOOK_SECONDS, runners.exports.look, log, "exports"),
         every(_LOOK_SECONDS, runners.operations.look, log, "operations"),
-        every(_SCAN_SECONDS, parts.scans.look, log, "adapters"),
         every(_LOOK_SECONDS, parts.deletions.look, log, "delete"),
         every(_LOOK_SECONDS, parts.feed.read, log, "live"),
         every(_COUNT_SECONDS, parts.item_lists.measure_pending, log, "pending items"),
@@ -128,6 +128,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         every(_CLEAN_UP_SECONDS, console.idempotency.forget_requests, log, "requests"),
         every(_CLEAN_UP_SECONDS, clear_leftovers, log, "leftovers"),
     ]
+    # Several, so that a place that answers slowly does not keep all others waiting.
+    loops += [every(_SCAN_SECONDS, parts.scans.look, log, "adapters") for _ in range(_SCANNERS)]
     for name, look in getattr(app.state, "looks", ()):
         loops.append(every(_LOOK_SECONDS, partial(look, parts), log, name))
     tasks = [asyncio.create_task(loop) for loop in loops]

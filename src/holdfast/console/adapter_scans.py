@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,10 +25,12 @@ from holdfast.errors import (
     TooLarge,
     UserError,
 )
-from holdfast.files.places.contract import Arrived, Place, PlaceTrouble
+from holdfast.files.places.contract import Arrived, FileTrouble, Place, PlaceTrouble
 
 _LEASE_SECONDS = 120.0
 _LONGEST_ERROR = 500
+_LONGEST_FILE_SECONDS = 3600.0
+_MOST_FAILURES_IN_A_ROW = 3
 _IMPORT = "import"
 
 
@@ -66,7 +70,9 @@ class AdapterScans:
             report.busy = True
             return report
         try:
-            await _Scan(self, adapter, token, report).run()
+            running = _Scan(self, adapter, token, report)
+            async with running.holding():
+                await running.run()
         except (PlaceTrouble, UserError, FilesGone) as trouble:
             message = getattr(trouble, "message", None) or str(trouble)
             report.error = message[:_LONGEST_ERROR]
@@ -90,6 +96,7 @@ class _Scan:
     adapter: Adapter
     token: str
     report: ScanReport
+    failures: list[str] = field(default_factory=list)  # files in a row at which the place failed
 
     async def run(self) -> None:
         place = self.scans.open_place(self.adapter)
@@ -101,7 +108,47 @@ class _Scan:
                 continue
             await self._renew()
             is_marked = bool(marker) and f"{file.name}{marker}" in names
-            await self._handle(place, file, is_marked)
+            await self._try(place, file, is_marked)
+
+    @asynccontextmanager
+    async def holding(self) -> AsyncIterator[None]:
+        """The adapter stays this scanner's, however long a file takes."""
+        renewing = asyncio.create_task(self._renew_often())
+        try:
+            yield
+        finally:
+            renewing.cancel()
+            await asyncio.gather(renewing, return_exceptions=True)
+
+    async def _renew_often(self) -> None:
+        while True:
+            await asyncio.sleep(_LEASE_SECONDS / 4)
+            with suppress(DatabaseGone):
+                await self._renew()
+
+    async def _try(self, place: Place, file: Arrived, is_marked: bool) -> None:
+        """What is wrong with one file keeps no other waiting. A place that fails again and again
+        is given up until the next scan."""
+        try:
+            async with asyncio.timeout(_LONGEST_FILE_SECONDS):
+                await self._handle(place, file, is_marked)
+            self.failures.clear()
+        except PlaceTrouble as trouble:
+            self._said(str(trouble))
+            if not isinstance(trouble, FileTrouble):
+                self.failures.append(file.name)
+            if len(self.failures) >= _MOST_FAILURES_IN_A_ROW:
+                raise
+        except HoldfastError:
+            raise
+        except Exception as failure:
+            self._said(f"{file.shown}: {type(failure).__name__}: {failure}")
+            self.scans.log.error("adapter.failed", adapter=self.adapter.name, exc_info=failure)
+
+    def _said(self, trouble: str) -> None:
+        """The first is shown."""
+        self.report.error = self.report.error or trouble[:_LONGEST_ERROR]
+        self.scans.log.warning("adapter.failed", adapter=self.adapter.name, error=trouble)
 
     async def _renew(self) -> None:
         adapters = self.scans.console.adapters
@@ -116,13 +163,15 @@ class _Scan:
                 self.report.waiting += 1
                 return
             await self._take(place, file, known)
-        # Also for what was taken by a scanner that was killed before it moved the file.
-        if known.state is FileState.REFUSED:
-            await place.refuse(file, known.error or "")
-        else:
-            await place.accept(file)
+        # Also for what was taken by a scanner that was killed before it moved the file. The marker
+        # first: one that is left alone would mark the next file of that name, whole or not.
         if is_marked:
             await place.clear(f"{file.name}{self.adapter.marker}")
+        if known.state is FileState.REFUSED:
+            await place.refuse(file, known.error or "")
+            await adapters.forget_file(known, self.token)
+        else:
+            await place.accept(file)
 
     def _is_whole(self, known: KnownFile, is_marked: bool) -> bool:
         if self.adapter.marker:
@@ -170,7 +219,10 @@ class _Scan:
         except NotThere:
             known.file_id, known.state = None, FileState.WAITING
             await self._note(known)
-            raise PlaceTrouble("a file that was taken is gone from the file store") from None
+            raise FileTrouble("a file that was taken is gone from the file store") from None
+        if file.id != known.file_id:  # a list of images: one, however often the job is refused
+            known.file_id = file.id
+            await self._note(known)
         upload = NewUpload(
             pipeline=pipeline,
             name=job_name(file),

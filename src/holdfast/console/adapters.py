@@ -197,6 +197,11 @@ class Adapters:
         return bool(await tx.take("note_adapter_file", {**_noted(file), "token": token}))
 
     @verb
+    async def forget_file(self, tx: Transaction, file: KnownFile, token: str) -> None:
+        """After a file was set aside: if it is put back, it is looked at again."""
+        await tx.run("forget_adapter_file", {"id": file.id, "token": token})
+
+    @verb
     async def start_job(
         self, tx: Transaction, file: KnownFile, new: NewJob, token: str
     ) -> int | None:

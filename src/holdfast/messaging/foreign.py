@@ -14,7 +14,15 @@ from aio_pika.abc import AbstractChannel
 
 from holdfast.consumers import BadMessage, Incoming, QueueConsumer, Topic
 from holdfast.engine.patience import backoff, patiently
-from holdfast.errors import DatabaseGone, FilesGone, PipelineError, UserError
+from holdfast.errors import (
+    DatabaseGone,
+    FilesGone,
+    GateWait,
+    PipelineError,
+    SwitchedOff,
+    Throttled,
+    UserError,
+)
 from holdfast.messaging.consumer import Consumer
 from holdfast.messaging.delivery import Delivery
 from holdfast.messaging.topology import QUEUES, Topology
@@ -27,6 +35,8 @@ from holdfast.tasks import end_tasks
 _TRIES = 4
 _FIRST_SECONDS = 0.5
 _LONGEST_SECONDS = 30.0
+#: The file store or the database is gone, a kill switch is on, too many items are waiting.
+_NOT_NOW = (FilesGone, GateWait, SwitchedOff, Throttled)
 
 #: Takes a message in one transaction, once; False if it was taken before.
 Fill = Callable[[Tx], Awaitable[Sequence[Record] | Topic | None]]
@@ -112,11 +122,11 @@ class ForeignConsumer:
                 return
             except DatabaseGone:  # only when the delivery is lost: it comes again
                 return
-            except FilesGone as gone:  # nothing is wrong with the message: it is held until then
+            except _NOT_NOW as wait:  # nothing is wrong with the message: it is held until then
                 if delivery.is_lost:
                     return
                 number, seconds = 0, next(waits)
-                self._log_failed(gone.message, seconds)
+                self._log_failed(str(wait), seconds)
             except BadMessage as bad:
                 await self._set_aside(delivery, bad.code, bad.reason)
                 return

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from holdfast.console import open_console
+from holdfast.pipelines.catalog.options import CatalogOptions
 from holdfast.pipelines.catalog.providers.contract import Shop
 from holdfast.pipelines.catalog.providers.fetching import offer_of
+from holdfast.pipelines.catalog.providers.structured_data import StructuredData
 from holdfast.store import Store
 from tests.pipelines.catalog.scene import add_shop, make_catalog, priced
 from tests.world import Request, World, json_answer, text_answer
@@ -121,6 +124,26 @@ async def test_every_row_ends_explained(store: Store) -> None:
     assert sum(use["throttles"] for use in uses.values()) >= 1
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_shop_that_never_answers_hides_no_offer_of_another(store: Store) -> None:
+    fields = {"title": "title", "price": "price", "currency": "currency"}
+    offer = {"title": "Acme Kettle ZX1", "price": 50, "currency": "USD"}
+    async with World(address=HOSTS[0]) as dead, World(address=HOSTS[1]) as other:
+        dead.on("/s", lambda _: text_answer("oops", 500))
+        other.on("/s", lambda _: json_answer({"results": [offer]}))
+        for name, world, host in (("dead", dead, HOSTS[0]), ("other", other, HOSTS[1])):
+            settings = {"url": world.url("/s?q={query}", host), "items": "results"}
+            trusted = int(name == "dead")
+            await add_shop(store, name, "json", fields=fields, trusted=trusted, **settings)
+        made = make_catalog()
+        made.backoff = dict.fromkeys(("soon", "not_found"), made.backoff["not_found"])  # type: ignore[index]
+        wanted = [{"item_description": "Acme Kettle ZX1"}, {"item_description": "oak wardrobe"}]
+        _, rows = await priced(store, wanted, made)
+    assert (rows[0]["Status"], rows[0]["Price"]) == ("Estimated", 50.0)
+    assert "Not every shop answered" in rows[0]["Reason"] and "500" in rows[0]["Reason"]
+    assert rows[1]["item_status"] == "ERROR", "nobody knows that there is no market price"
+
+
 @pytest.mark.timeout(1200)
 @pytest.mark.sampled(0)
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -145,3 +168,20 @@ def test_address_of_an_offer_spoils_no_other_offer(url: Any) -> None:
     """`urlsplit` raises for the first one, which failed the row for all shops."""
     offer = offer_of(Shop("s", "json"), {"title": "t", "price": 1, "url": url}, "https://p", "USD")
     assert offer.url == (url if str(url).startswith("http") else "https://p")
+
+
+class Offers(list[Any]):
+    """A million of them, of which only some may be read."""
+
+    def __iter__(self) -> Iterator[Any]:
+        for number in range(1_000_000):
+            assert number < 100, "more was read than is used"
+            yield {"price": number}
+
+
+def test_page_with_a_million_offers_is_read_only_as_far_as_they_are_used() -> None:
+    """In the loop of the worker, all of them took ten seconds."""
+    settings = {"url": "https://bob.example/?q={query}"}
+    shop = StructuredData.of(Shop("bob", "html", settings=settings), CatalogOptions())
+    block = {"@type": "Product", "name": "x", "offers": Offers([{}])}
+    assert len(shop.offers_in([block], "https://bob.example/")) == 50

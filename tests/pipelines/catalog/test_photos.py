@@ -10,17 +10,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pillow_heif
 import pytest
 from PIL import Image
 
+from holdfast.console.new_jobs import JobRequest
+from holdfast.console.person import Person, Role
 from holdfast.errors import Failed
 from holdfast.extension import installed
+from holdfast.model import ItemStatus
 from holdfast.pipelines.catalog import loading
 from holdfast.pipelines.catalog.accuracy.photographs import photograph, photographs
 from holdfast.pipelines.catalog.normalising.product import product_of
 from holdfast.pipelines.catalog.photos.reader import PhotoReader
-from tests.api.server import ApiServer, ended
+from tests.api.server import ApiServer, ended, taken_in
 
 DIGITS = "4006381333931"
 
@@ -132,6 +136,40 @@ async def test_zip_of_photographs_is_priced(database_url: str, tmp_path: Path) -
         assert (items[2]["row"]["Price"], items[2]["row"]["Pricer"]) == (600.0, "ada")
         assert "local" in (await ada.get(f"/catalog/jobs/{job['id']}")).text
         assert "acme" in (await ada.get("/catalog")).text
+        await _check_that_nothing_is_left(server, ada, job["id"], barcode)
+
+
+async def _check_that_nothing_is_left(
+    server: ApiServer, ada: httpx2.AsyncClient, job_id: int, image: bytes
+) -> None:
+    """Of a deleted job, of one that is deleted while a photograph of it is read, of a dry run."""
+    parts = server.parts
+
+    async def delete(deleted: int) -> None:
+        await parts.deletions.jobs.begin(deleted, "ada")
+        await parts.deletions.jobs.delete(deleted)
+
+    await delete(job_id)
+    sent = {"file": ("one.jpg", image)}
+    made = await ada.post("/api/jobs", files=sent, data={"pipeline": "catalog"})
+    reader = parts.pipelines["catalog"]._photos  # type: ignore[attr-defined]
+    look = reader.look
+
+    async def look_slowly(path: Path) -> Any:
+        photo = await look(path)
+        await delete(made.json()["id"])
+        return photo
+
+    reader.look = look_slowly
+    await taken_in(ada, made.json()["id"])
+    await server.work(made.json()["id"])
+    reader.look = look
+    file_id = (await ada.post("/api/files", files=sent)).json()["id"]
+    request = JobRequest(pipeline="catalog", file_ids=[file_id])
+    for _ in range(2):
+        ((_, outcome),) = await parts.new_jobs.dry_run(request, Person("ada", Role.OPERATOR))
+        assert outcome.status is ItemStatus.DONE and "The same photo" not in (outcome.result or "")
+    assert await server.stored("pipelines/catalog/") == []
 
 
 async def _load(server: ApiServer) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from holdfast.console import open_console
 from holdfast.console.grid import result_of
 from holdfast.console.rulings import NewRuling
 from holdfast.errors import UserError
+from holdfast.pipelines.catalog import loading
 from holdfast.rulings import RulingKind
 from holdfast.store import Store
 from tests.pipelines.catalog.scene import (
@@ -55,6 +58,20 @@ async def test_catalogue_that_is_loaded_again_is_replaced(store: Store) -> None:
     assert (await store.fetch("catalog_sources"))[0]["products"] == 1
     _, rows = await priced(store, [{"item_description": "sony tv title"}, ROWS[0]])
     assert [row["Price"] for row in rows] == [650.0, 650.0]
+
+
+async def test_what_a_catalogue_had_and_its_new_file_has_not_is_removed_last(store: Store) -> None:
+    """A load that is killed, and a job that runs meanwhile, miss nothing."""
+    await load(store, TELEVISION, MIXER)
+    await load(store, VACUUM, source="other")
+    await asyncio.sleep(0.002)  # the clock of SQLite counts milliseconds
+    began = (await store.fetch("catalog_now"))[0]["instant"]
+    await load(store, TELEVISION | {"price": 650})
+    assert [row["products"] for row in await store.fetch("catalog_sources")] == [2, 1]
+    drop = partial(loading.drop_older, source="acme", before=began)
+    await store.database.write("catalog_drop", drop)
+    _, rows = await priced(store, [ROWS[0], ROWS[1], VACUUM])
+    assert [row["Price"] for row in rows] == [650.0, None, 599.0]
 
 
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
@@ -178,5 +195,7 @@ async def test_person_chooses_another_candidate_or_types_a_price(store: Store) -
     assert (chosen["Status"], chosen["Pricer"]) == ("Found", "ann")
     with pytest.raises(UserError, match="negative"):
         await decide(store, job_id, "edit", {"Price": -1}, 1)
+    with pytest.raises(UserError, match="'Qty' follows"):
+        await decide(store, job_id, "edit", {"Price": 5, "Qty": 9}, 1)
     typed = await decide(store, job_id, "edit", {"Price": "649.50"}, 1)
     assert (typed["Price"], typed["Total Replacement Price"]) == (649.5, 1948.5)

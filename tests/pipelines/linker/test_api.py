@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,6 +14,7 @@ from holdfast.pipelines.linker.web.api.shapes import reads_of
 from tests.pipelines.linker.entity_world import EntityWorld
 from tests.pipelines.linker.linker_site import LinkerSite
 from tests.pipelines.linker.test_bad_entries import BAD
+from tests.pipelines.linker.test_messages import KEY, accept_bytes, ours, signed
 
 ADAMS = {"name": "Douglas Adams", "born": "1952-03-11", "type": "Q5"}
 NAMESAKE = {"name": "Douglas Adams"}
@@ -86,14 +88,31 @@ def test_deleted_project_leaves_nothing_but_its_audit(linker: LinkerSite) -> Non
     ann = linker.person("ann")
     project = linker.project(ann, [ADAMS, NAMESAKE])
     other = linker.project(ann, [{"name": "Marie Curie"}], "other")
+    # A job that was started without a dataset, as an adapter does.
+    sent = {"pipeline": "linker", "options": json.dumps({"project": project["id"]})}
+    made = ann.post("/api/jobs", files={"file": ("a.csv", b"name\nMarie Curie\n")}, data=sent)
+    assert made.status_code == 202, made.text
+    at = f"/api/jobs/{made.json()['id']}"
+    linker.eventually(lambda: ann.get(at).json()["state"] == "DONE")
+    send_row(linker, project["id"], {"name": "Marie Curie"})
+    linker.eventually(lambda: _rows(linker, ["linker_tasks"]) == {"linker_tasks": 5})
     assert ann.delete(f"/api/projects/{project['id']}").status_code == 202
     assert ann.get(f"/api/projects/{project['id']}").status_code == 404
-    tables = ("linker_projects", "linker_datasets", "linker_tasks", "items", "files")
+    tables = ("linker_projects", "linker_datasets", "linker_tasks", "jobs", "items")
     linker.eventually(lambda: _rows(linker, tables) == dict.fromkeys(tables, 1))
+    assert _rows(linker, ["files"]) == {"files": 2}, "that of the job without a dataset stays"
     assert ann.get(f"/api/projects/{other['id']}").json()["figures"]["states"]["failed"] == 0
     root = linker.person("root", "admin")
     audit = root.get("/api/audit").text
     assert "linker.project_deleted" in audit and "ruling" not in audit
+
+
+def send_row(linker: LinkerSite, project_id: int, row: dict[str, str]) -> None:
+    """A message of another program."""
+    parts = linker.site.parts
+    scene = SimpleNamespace(store=parts.store, pipeline=parts.pipelines["linker"])
+    message = signed(ours(project_id=project_id, row=row), KEY, "m1")
+    assert linker.site.run(accept_bytes(scene, message, "m1"))
 
 
 def test_nothing_of_a_person_who_is_gone_stays_open(linker: LinkerSite) -> None:
@@ -122,6 +141,14 @@ def test_deleting_a_project_leaves_the_files_of_others(linker: LinkerSite) -> No
     assert root.post(f"/api/projects/{project}/datasets", json={"fileId": file}).status_code == 201
     assert ann.delete(f"/api/projects/{project}").status_code == 202
     linker.eventually(lambda: _rows(linker, ["linker_projects"]) == {"linker_projects": 0})
+    assert ben.get(f"/api/files/{file}").status_code == 200
+    # And one that another project has yet to match.
+    first, second = (ben.post("/api/projects", json={"name": name}).json()["id"] for name in "12")
+    for each in (first, second):
+        reply = ben.post(f"/api/projects/{each}/datasets", json={"fileId": file})
+        assert reply.status_code == 201, reply.text
+    assert ben.delete(f"/api/projects/{first}").status_code == 202
+    linker.eventually(lambda: _rows(linker, ["linker_projects"]) == {"linker_projects": 1})
     assert ben.get(f"/api/files/{file}").status_code == 200
 
 

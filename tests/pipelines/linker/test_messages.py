@@ -14,6 +14,7 @@ from holdfast.cli.broker_composition import accepting, trusting
 from holdfast.clock import SystemClock
 from holdfast.consumers import BadMessage, ConsumerTools, Incoming
 from holdfast.messaging.signing import ZEROS, sign
+from holdfast.model import ItemStatus
 from holdfast.pipelines.linker.consuming import consumers
 from holdfast.pipelines.linker.projects import ProjectRules, add_project
 from holdfast.pipelines.linker.tasks import task_id
@@ -24,15 +25,15 @@ from tests.pipelines.linker.test_envelope import EXAMPLE
 KEY = "a key that is long enough to be one"
 
 
-def _ours(**body: Any) -> dict[str, Any]:
+def ours(**body: Any) -> dict[str, Any]:
     return {"header": {"type": "entity.match", "version": 1}, "body": body}
 
 
 async def _accept(scene: LinkerScene, content: Any, message_id: str = "m1") -> bool:
-    return await _accept_bytes(scene, orjson.dumps(content), message_id)
+    return await accept_bytes(scene, orjson.dumps(content), message_id)
 
 
-async def _accept_bytes(scene: LinkerScene, payload: bytes, message_id: str) -> bool:
+async def accept_bytes(scene: Any, payload: bytes, message_id: str) -> bool:
     settings = load_settings({"HOLDFAST_OWNER": OWNER, "HOLDFAST_MESSAGE_KEY": KEY})
     log, clock = structlog.get_logger(), SystemClock()
     tools = ConsumerTools(
@@ -53,7 +54,7 @@ async def _no_file(bucket: str, key: str) -> AsyncIterator[bytes]:
     yield b""
 
 
-def _signed(content: dict[str, Any], key: str, message_id: str) -> bytes:
+def signed(content: dict[str, Any], key: str, message_id: str) -> bytes:
     header = {"created_at": SystemClock().now().isoformat(), **content["header"]}
     header.setdefault("job_id" if isinstance(header["version"], str) else "message_id", message_id)
     return sign(orjson.dumps({**content, "header": {**header, "signature": ZEROS}}), key)
@@ -61,25 +62,25 @@ def _signed(content: dict[str, Any], key: str, message_id: str) -> bytes:
 
 async def test_signed_message_adds_to_the_project_of_any_owner(scene: LinkerScene) -> None:
     project = await scene.control.change(add_project("ann", "hers", ProjectRules(auto_accept=101)))
-    message = _ours(project_id=project.id, owner="ann", row={"name": "Douglas Adams"})
-    signed = _signed(message, KEY, "signed")
-    assert await _accept_bytes(scene, signed, "signed")
-    assert not await _accept_bytes(scene, signed, "signed"), "a second delivery does nothing"
+    message = ours(project_id=project.id, owner="ann", row={"name": "Douglas Adams"})
+    payload = signed(message, KEY, "signed")
+    assert await accept_bytes(scene, payload, "signed")
+    assert not await accept_bytes(scene, payload, "signed"), "a second delivery does nothing"
     late = copy.deepcopy(message)
     late["header"]["created_at"] = "2020-01-01T00:00:00Z"
-    unsigned = _ours(project_id=project.id, row={"name": "Douglas Adams"})
+    unsigned = ours(project_id=project.id, row={"name": "Douglas Adams"})
     refused = [
-        _signed(message, "another key, of enough characters", "refused 0"),
-        _signed(late, KEY, "refused 1"),
+        signed(message, "another key, of enough characters", "refused 0"),
+        signed(late, KEY, "refused 1"),
         orjson.dumps(message),
         orjson.dumps(unsigned),
-        _signed(_ours(project_id=project.id, owner="ben", row={"name": "x"}), KEY, "refused 4"),
-        signed,  # a copy under another id
+        signed(ours(project_id=project.id, owner="ben", row={"name": "x"}), KEY, "refused 4"),
+        payload,  # a copy under another id
     ]
-    for number, payload in enumerate(refused):
+    for number, content in enumerate(refused):
         with pytest.raises(BadMessage) as bad:
-            await _accept_bytes(scene, payload, f"refused {number}")
-        assert bad.value.code == "NOT_ALLOWED", payload
+            await accept_bytes(scene, content, f"refused {number}")
+        assert bad.value.code == "NOT_ALLOWED", content
     await scene.work()
     assert await scene.fetch("select project_id, state from linker_tasks") == [
         (project.id, "awaiting_review")
@@ -89,7 +90,7 @@ async def test_signed_message_adds_to_the_project_of_any_owner(scene: LinkerScen
 
 async def test_row_of_a_message_is_matched_once_in_its_project(scene: LinkerScene) -> None:
     project = await scene.project(auto_accept=101.0)
-    message = _ours(project_id=project.id, row={"id": "A-17", "name": "Douglas Adams"})
+    message = ours(project_id=project.id, row={"id": "A-17", "name": "Douglas Adams"})
     assert await _accept(scene, message)
     assert not await _accept(scene, message), "a second delivery does nothing"
     await scene.work()
@@ -113,8 +114,12 @@ async def test_document_message_tries_a_failed_task_again(scene: LinkerScene) ->
     assert await scene.fetch("select count(*) from items") == [(2,)], "done or gone: left alone"
     assert await _accept(scene, message(2), "failed")
     await scene.work()
-    states = await scene.fetch("select state from linker_tasks order by job_id, seq")
-    assert states == [("auto_confirmed",), ("failed",)], "it failed again, in one task"
+    shown = "select state from linker_tasks where project_id is not null order by job_id, seq"
+    states = [("auto_confirmed",), ("failed",)]
+    assert await scene.fetch(shown) == states, "it failed again, in one task"
+    await scene.control.reprocess(job.id, [ItemStatus.ERROR])
+    await scene.work()
+    assert await scene.fetch(shown) == states, "the job that it came from makes no second one"
     with pytest.raises(BadMessage, match="there is no project 999"):
         await _accept(scene, message(2, 999), "nowhere")
 
@@ -126,10 +131,10 @@ async def test_messages_that_cannot_be_right_become_dead_letters(scene: LinkerSc
         ([], "MALFORMED"),
         ({"header": {"type": "entity.match", "version": 2}, "body": {}}, "UNKNOWN_VERSION"),
         ({"header": {"type": "entity.forget", "version": 1}, "body": {}}, "UNKNOWN_TYPE"),
-        (_ours(project_id="3", row={"name": "x"}), "BAD_BODY"),
-        (_ours(project_id=project.id, row={}), "BAD_BODY"),
-        (_ours(project_id=project.id, row={"born": "1952"}), "BAD_BODY"),
-        (_ours(project_id=project.id, row={"name": "x"}, colour="red"), "BAD_BODY"),
+        (ours(project_id="3", row={"name": "x"}), "BAD_BODY"),
+        (ours(project_id=project.id, row={}), "BAD_BODY"),
+        (ours(project_id=project.id, row={"born": "1952"}), "BAD_BODY"),
+        (ours(project_id=project.id, row={"name": "x"}, colour="red"), "BAD_BODY"),
         ({**EXAMPLE, "header": {**EXAMPLE["header"], "version": "2.0"}}, "UNKNOWN_VERSION"),
     ]
     for number, (content, code) in enumerate(wrong):

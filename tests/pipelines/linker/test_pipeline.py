@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from holdfast.clock import SystemClock
 from holdfast.errors import UserError
+from holdfast.pipeline import Settled, Tx
 from holdfast.pipelines.linker.options import LinkerOptions
+from holdfast.pipelines.linker.projects import find_or_add_dataset
 from holdfast.rulings import OutdatedRuling
 from holdfast.store import Store
 from tests.command import HoldfastCommand
@@ -173,6 +178,47 @@ async def test_one_candidate_is_rejected_and_the_entry_still_waits(scene: Linker
     await scene.decide(job, 1, "edit", {"reject": "Q42"})
     assert (await scene.states(job))[0][1:3] == ("awaiting_review", None)
     assert (await scene.candidates(job, 1))["Q42"] == "rejected"
+    await scene.control.reprocess_items(job.id, [1])
+    await scene.work()
+    assert (await scene.states(job))[0][1:3] == ("awaiting_review", None), "not accepted again"
+    assert (await scene.candidates(job, 1))["Q42"] == "rejected"
+    await scene.decide(job, 1, "revoke", version=1)
+    assert (await scene.states(job))[0][1:3] == ("auto_confirmed", "Q42")
+
+
+async def test_decision_made_while_the_entry_is_matched_again_marks_its_candidates(
+    scene: LinkerScene,
+) -> None:
+    """The worker replaces the candidates; the person's decision waits for it, or it for that."""
+    job = await scene.matched([NAMESAKE])
+    await scene.control.reprocess_items(job.id, [1])
+    saved, decided = asyncio.Event(), asyncio.Event()
+    save = scene.pipeline.save
+
+    async def slow_save(tx: Tx, settled: Sequence[Settled]) -> None:
+        await save(tx, settled)
+        saved.set()
+        with suppress(TimeoutError):  # SQLite has one writer
+            await asyncio.wait_for(decided.wait(), 0.3)
+
+    scene.pipeline.save = slow_save  # type: ignore[method-assign]
+
+    async def decide() -> None:
+        await saved.wait()
+        await scene.decide(job, 1, "reject")
+        decided.set()
+
+    await asyncio.gather(scene.work(), decide())
+    assert (await scene.states(job))[0][:3] == (1, "reviewed", None)
+    assert set((await scene.candidates(job, 1)).values()) == {"rejected"}
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_rows_of_a_file_have_no_options(scene: LinkerScene) -> None:
+    """Such as another provider: whoever wrote the file would choose where its rows are sent."""
+    own = {"provider": "http://elsewhere.example/", "candidates": "x"}
+    job = await scene.matched([ADAMS | {"_linker": own}])  # type: ignore[dict-item]
+    assert (await scene.states(job))[0][1:3] == ("auto_confirmed", "Q42")
 
 
 async def test_decision_for_something_that_is_not_an_item_is_refused(scene: LinkerScene) -> None:
@@ -187,6 +233,25 @@ async def test_job_of_somebody_else_adds_nothing_to_a_project(scene: LinkerScene
     assert await scene.fetch(
         "select project_id from linker_tasks where job_id = :job", job=job.id
     ) == [(None,)]
+
+
+async def test_file_with_other_content_is_another_dataset(scene: LinkerScene) -> None:
+    """One dataset has one job: a second one would be missed by exports and deletions."""
+    project = await scene.project()
+
+    async def dataset(key: str, new: bool = False) -> Any:
+        change = find_or_add_dataset(project, "people.csv", MAPPING, key, new=new)
+        return await scene.control.change(change)
+
+    first = await dataset("a")
+    assert await dataset("a") == first, "nothing was read yet"
+    job = await scene.matched([ADAMS], project=project.id, dataset=first)
+    key = str(job.input_key)
+    assert await dataset(key) == first
+    second = await dataset("b")
+    assert second != first and await dataset(key) == first
+    await scene.matched([NAMESAKE], project=project.id, dataset=second)
+    assert await dataset(key, new=True) not in (first, second)
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

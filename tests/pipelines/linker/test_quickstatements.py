@@ -88,6 +88,8 @@ def test_no_value_can_break_its_line() -> None:
     entry = _entry(name="x", viaf="7\tQ1\tP31\r\u2028CREATE")
     (line,) = _lines(Link(entry, "Q42"))
     assert line == 'Q42\tP214\t"7 Q1 P31 CREATE"'
+    for item_id in ("Q42\nCREATE", "LAST", "42"):
+        assert _lines(Link(entry, item_id)) == [], "the id of another service"
 
 
 @pytest.mark.parametrize("style", [{"language": 'en"'}, {"stated_in": "the register"}])

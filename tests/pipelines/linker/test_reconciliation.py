@@ -150,11 +150,18 @@ def test_extension_cells_have_their_kinds() -> None:
 def test_only_as_much_of_an_answer_is_taken_as_can_be_stored() -> None:
     """Whoever runs the service chose the answer."""
     text = "x\0" * 1_000_000
-    candidate = {"id": text, "name": text, "description": text, "score": 1}
+    candidate = {"id": "Q1", "name": text, "description": text, "score": 1}
     [taken] = parse_results({"q0": {"result": [candidate] * 1_000}}, ["q0"])
     assert isinstance(taken, list) and len(taken) == 100
-    texts = (taken[0].id, taken[0].name, taken[0].description)
+    texts = (taken[0].name, taken[0].description)
     assert all(len(text) <= 2_000 and "\0" not in text for text in texts)
+
+
+@pytest.mark.parametrize("entity_id", ["Q1\tP31\tQ5", "Q1\nQ2", "", "Q" * 201, "Q\0"])
+def test_id_that_cannot_be_kept_as_it_is_makes_the_answer_invalid(entity_id: str) -> None:
+    candidate = {"id": entity_id, "name": "x", "score": 1}
+    [taken] = parse_results({"q0": {"result": [candidate]}}, ["q0"])
+    assert isinstance(taken, ItemError) and "is not an id" in taken.message
 
 
 def test_types_may_be_bare_ids() -> None:

@@ -169,7 +169,10 @@ async def test_not_now_closes_the_gate_for_all_and_uses_no_attempt(
     assert len(wikidata.log) == 1
 
 
-@pytest.mark.parametrize("answer", [html(502), html(503), html(500), html(200)])
+@pytest.mark.parametrize(
+    "answer",
+    [html(502), html(503), html(500), html(200), html(200, {"Content-Type": "text/plain"})],
+)
 async def test_broken_provider_closes_the_gate_too(
     http: HttpClient,
     api: Api,

@@ -28,8 +28,9 @@ only_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
         (b'"' + b"x" * 10_000_000 + b'"', "TOO_LARGE"),
         (b'{"payload": {"job_id": "proj_x-brand-0"}}', "UNKNOWN_FORMAT"),
         (b'{"payload": {"job_id": "proj_x-brand-0", "minio_path": "b/../x"}}', "BAD_PATH"),
+        (b'{"payload": {"job_id": "proj_x-brand-0", "minio_path": "b\\u0000/x"}}', "BAD_PATH"),
     ],
-    ids=["null", "list", "number", "10 MB", "no path", "dots"],
+    ids=["null", "list", "number", "10 MB", "no path", "dots", "NUL"],
 )
 @only_sqlite
 async def test_message_that_is_none_is_refused(store: Store, body: bytes, code: str) -> None:

@@ -69,6 +69,10 @@ async def test_single_post_of_a_legacy_file_is_a_batch_of_one() -> None:
         (zstandard.compress(PLAIN)[:-20], "BATCH_CORRUPT"),
         (zstandard.compress(PLAIN)[:6] + b"\xff" * 50, "BATCH_CORRUPT"),
         (b"[" * 100_000, "BATCH_CORRUPT"),
+        (PLAIN + PLAIN, "BATCH_CORRUPT"),
+        (PLAIN[:-1] + b",nul]" + PLAIN, "BATCH_CORRUPT"),
+        (PLAIN + b"...", "BATCH_CORRUPT"),
+        (b'{"items":' + PLAIN + b', "count": }', "BATCH_CORRUPT"),
         (b"[" + b"1," * 101 + b"1]", "BATCH_TOO_LARGE"),
         (b" " * 200_001, "BATCH_TOO_LARGE"),
         (zstandard.compress(b" " * 200_001), "BATCH_TOO_LARGE"),
@@ -85,8 +89,9 @@ async def test_batch_that_cannot_be_read_is_refused(content: bytes, code: str) -
     "bad",
     [b'{"a": tru}', b'{"a" 1}', b"nul", b'{"comments": ' + b"[" * 10_000 + b"]" * 10_000 + b"}",
      b'"\\x"', b'{"deep": ' + b'{"a":' * 200 + b"1" + b"}" * 200 + b"}",
-     b'{"text": "' + b"x" * 60_000 + b'"}'],
-    ids=["word", "colon", "null", "deep comments", "escape", "deep objects", "large"],
+     b'{"text": "' + b"x" * 60_000 + b'"}', b"[" + b"1e15," * 8000 + b"1]"],
+    ids=["word", "colon", "null", "deep comments", "escape", "deep objects", "large",
+         "large when written"],
 )  # fmt: skip
 async def test_one_bad_item_costs_only_itself(bad: bytes) -> None:
     content = b"[%b,%b,%b]" % (orjson.dumps(ITEMS[0]), bad, orjson.dumps(ITEMS[1]))

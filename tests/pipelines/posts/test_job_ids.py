@@ -41,6 +41,10 @@ UUID = "550e8400-e29b-41d4-a716-446655440000"
         ("proj_x-brand-²", None, None, Method.NONE, False),
         ("proj_x-brand-x", "proj_y", "proj_y", Method.STATED, True),
         (None, "proj_x", "proj_x", Method.STATED, False),
+        # Named like the posts of a dry run, with which they would be mixed.
+        (f"dryrun:{UUID}-brand-0", None, None, Method.NONE, False),
+        (f"dryrun:{UUID}-brand-0", f"dryrun:{UUID}", None, Method.NONE, False),
+        (None, f"dryrun:{UUID}", None, Method.NONE, False),
         (None, None, None, Method.NONE, False),
     ],
 )

@@ -7,7 +7,10 @@ import asyncio
 import orjson
 import pytest
 
+from holdfast.store import Store
+from tests.pipelines.posts.desk import Desk
 from tests.pipelines.posts.scene import Scene, failed_post, post
+from tests.store.checks import fetch
 
 
 async def test_repeated_and_reordered_events_change_nothing(scene: Scene) -> None:
@@ -33,6 +36,27 @@ async def test_repeated_and_reordered_events_change_nothing(scene: Scene) -> Non
     assert [row["text"] for row in await scene.posts()] == ["new"]
     assert len(await scene.errors()) == 1
     assert [row["success_count"] + row["error_count"] for row in await scene.batches()] == [1, 1, 1]
+
+
+async def test_id_that_came_with_another_batch_does_not_make_a_batch_known(store: Store) -> None:
+    """A crawler that restarts may count from the beginning again. Neither batch is lost, whether
+    the events are processed, parked or wait for their batches."""
+    desk = Desk(store)
+    taken = [{**desk.event(name, [post(name)]), "event_id": "evt_1"} for name in "ab"]
+    late = [{**desk.event(name, [post(name)]), "event_id": "evt_1"} for name in "cd"]
+    batches, desk.batches = desk.batches, {name: desk.batches[name] for name in "ab"}
+    for event in (*taken, *late, *taken, *late):
+        await desk.take(event)
+    states = "select batch_key, state, attempts from posts_events order by batch_key"
+    assert await fetch(store, states) == [
+        ("b/a", "TAKEN", 1), ("b/b", "TAKEN", 1), ("b/c", "WAITING", 2), ("b/d", "WAITING", 2),
+    ]  # fmt: skip
+    desk.batches = batches
+    for event in late:
+        await desk.take(event)
+    await desk.work()
+    assert await fetch(store, "select count(*) from posts_analytics") == [(4,)]
+    assert await fetch(store, "select count(*) from posts_batches") == [(4,)]
 
 
 async def _is_empty(scene: Scene) -> bool:

@@ -47,6 +47,41 @@ async def test_old_errors_and_batches_go_and_posts_stay(store: Store) -> None:
     assert kept[0][0] == 2, "the sums stay"
 
 
+async def test_messages_of_a_format_that_is_off_are_not_sent_again_and_again(store: Store) -> None:
+    """Thousands may be parked for days: each time they were sent, they would only be parked again,
+    and messages that can be processed would wait behind them."""
+    desk = Desk(store, Posts(PostsOptions(buckets="b", park_seconds=0.1)))
+    await store.flags.set_flag("posts_new_mode", False, "tester")
+    for number in range(3):
+        await desk.take(desk.event(f"{number}", [post(number)], job_id=f"p{number}-brand-0"))
+    await desk.take(post(9))
+    await execute(store, "update posts_events set due_at = received_at")
+    await desk.work()
+    assert await fetch(store, "select 1 from outbox where exchange = ''") == []
+    shadow = {**desk.event("4", [post(4)]), "event_id": "evt_late"}
+    await store.flags.set_flag("posts_shadow", True, "tester")
+    await desk.work()
+    sent = await fetch(store, "select count(*) from outbox where exchange = ''")
+    assert sent == [(3,)], "to be compared"
+    await desk.take(shadow)
+    await execute(store, "delete from outbox")
+    await execute(store, "update posts_events set due_at = received_at")
+    for number in range(3):
+        await desk.take(desk.event(f"{number}", [post(number)], job_id=f"p{number}-brand-0"))
+    await execute(store, "update posts_events set due_at = received_at")
+    await desk.work()
+    assert await fetch(store, "select 1 from outbox where exchange = ''") == [], "all compared"
+    await execute(store, "update posts_events set due_at = received_at")
+    await store.flags.set_flag("posts_new_mode", True, "tester")
+    await desk.work()
+    assert await fetch(store, "select count(*) from outbox where exchange = ''") == [(4,)]
+    # The broker is gone: copies do not pile up.
+    await execute(store, "update outbox set created_at = '2026-01-01T00:00:00.000Z'")
+    await execute(store, "update posts_events set due_at = received_at")
+    await desk.work()
+    assert await fetch(store, "select count(*) from outbox where exchange = ''") == [(4,)]
+
+
 async def test_views_of_the_docs_have_the_names_of_the_document(store: Store) -> None:
     text = (Path(posts.__file__).parent / "docs/reference.md").read_text()
     statements = re.findall(r"^create view [^;]+;$", text, re.MULTILINE)

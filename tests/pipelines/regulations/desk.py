@@ -144,7 +144,7 @@ class Desk:
 
     async def tamper(self, sql: str) -> None:
         """As somebody would who may drop the triggers."""
-        table = sql.split()[1]
+        table = next(word for word in sql.split() if word.startswith("regulations_"))
         names = (
             [f"{table}_no_update", f"{table}_no_delete", f"{table}_no_replace"]
             if self.is_sqlite

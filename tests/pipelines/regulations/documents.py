@@ -19,7 +19,7 @@ def pdf(*pages: str) -> bytes:
     kids: list[int] = []
     for text in pages:
         content = f"BT /F1 12 Tf 50 700 Td ({text}) Tj ET".encode("latin-1")
-        objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(content), content))
+        objects.append(_stream(content))
         objects.append(
             b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents %d 0 R "
             b"/Resources << /Font << /F1 3 0 R >> >> >>" % len(objects)
@@ -28,6 +28,25 @@ def pdf(*pages: str) -> bytes:
     shown = " ".join(f"{kid} 0 R" for kid in kids)
     objects[1] = f"<< /Type /Pages /Kids [{shown}] /Count {len(kids)} >>".encode()
     return _assembled(objects)
+
+
+def halved_pdf() -> bytes:
+    """Its font says that Z is the first half of a character, and X and Y together are another."""
+    halves = b"3 beginbfchar <5A> <D835> <58> <D835> <59> <DC00> endbfchar"
+    objects = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [5 0 R] /Count 1 >>",
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /ToUnicode 6 0 R >>",
+        _stream(b"BT /F1 12 Tf 50 700 Td (Zakon o porezu na XY, u cijelosti) Tj ET"),
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R "
+        b"/Resources << /Font << /F1 3 0 R >> >> >>",
+        _stream(b"1 begincodespacerange <00> <ff> endcodespacerange\n" + halves),
+    ]
+    return _assembled(objects)
+
+
+def _stream(content: bytes) -> bytes:
+    return b"<< /Length %d >>\nstream\n%s\nendstream" % (len(content), content)
 
 
 def _assembled(objects: list[bytes]) -> bytes:

@@ -22,7 +22,8 @@ ROWS = {
         " id, 1 from jobs limit 1"
     ),
     "regulations_sitemaps": (
-        "(source, url, definition, read_at) select 'a', 'u', 'd', created_at from jobs limit 1"
+        "(source, url, definition, read_at, job_id)"
+        " select 'a', 'u', 'd', created_at, id from jobs limit 1"
     ),
     "regulations_indexes": "(job_id, source, url, children) values (1, 'a', 'u', '[]')",
     "regulations_forms": "(key, url) values ('k', 'u')",

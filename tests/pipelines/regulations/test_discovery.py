@@ -15,7 +15,7 @@ from holdfast.http import HttpClient
 from holdfast.model import Json, Page
 from holdfast.pipelines.regulations.canonical import item_id
 from holdfast.pipelines.regulations.dates import DateRange
-from holdfast.pipelines.regulations.discovery import Discovery
+from holdfast.pipelines.regulations.discovery import Discovery, SitemapMark
 from holdfast.pipelines.regulations.sources import Mode
 from tests.pipelines.regulations.world import (
     GAZETTE,
@@ -135,6 +135,47 @@ async def test_sitemap_that_cannot_be_read_fails_the_walk_after_all_others(answe
         assert len(urls(rest)) == 4
         paths = [visit.request.path for visit in world.visits[before:]]
         assert paths == ["/sitemap.xml", bad]
+
+
+@pytest.mark.parametrize("fault", ["cut", "page"])
+@pytest.mark.parametrize("resumed", [False, True], ids=["in one walk", "resumed"])
+async def test_index_that_is_readable_the_second_time_is_walked(fault: str, resumed: bool) -> None:
+    """Its entries are sitemaps, whenever it is read: they are neither left out nor taken for
+    documents."""
+    async with gazette(6) as (world, http):
+        index = f"http://{GAZETTE}/sitemap.xml"
+        listed = [f"http://{GAZETTE}{issue.sitemap}" for issue in world.issues]
+        cut = Answer(200, markup("sitemapindex", "sitemap", listed[:3])[:-20])
+        world.replaced["/sitemap.xml"] = cut if fault == "cut" else BROKEN["page"]
+        pages: list[Page] = []
+        async for page in discovery("gazette", http).pages(Mode.SITEMAP, None):
+            world.replaced.pop("/sitemap.xml", None)
+            pages.append(page)
+            if resumed:
+                break
+        if resumed:
+            pages += await walk("gazette", Mode.SITEMAP, http, pages[-1].next_cursor)
+        assert pages[-1].end
+        assert index not in {record.input["listed_on"] for page in pages for record in page.records}
+        assert set(urls(pages)) == set(urls(await walk("gazette", Mode.SITEMAP, http)))
+        cursors = [json.dumps(page.next_cursor) for page in pages[:-1]]
+        assert len(set(cursors)) == len(cursors)
+
+
+async def test_sitemap_that_is_damaged_once_and_then_as_it_was_does_not_fail_the_walk() -> None:
+    async with gazette(2) as (world, http):
+        bad = world.issues[0].sitemap
+        etag = (await http.get(f"http://{GAZETTE}{bad}")).headers["etag"]
+        marks = {f"http://{GAZETTE}{bad}": SitemapMark("an older time", etag)}
+        world.replaced[bad] = BROKEN["page"]
+        again = Discovery(sources()["gazette"], http, OPEN, 2024, read_before=marks)
+        pages: list[Page] = []
+        async for page in again.pages(Mode.SITEMAP, None):
+            pages.append(page)
+            if f"http://{GAZETTE}{bad}" in page.notes["faults"]:
+                del world.replaced[bad]
+        assert pages[-1].end
+        assert pages[-1].notes["sitemaps"]["unchanged"] == 1
 
 
 async def test_error_that_waiting_mends_stops_the_walk_where_it_is() -> None:

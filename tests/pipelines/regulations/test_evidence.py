@@ -10,14 +10,17 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from holdfast.clock import SystemClock
+from holdfast.errors import UnfitState
 from holdfast.pipelines.regulations import bodies
 from holdfast.pipelines.regulations.bodies import file_key
 from holdfast.pipelines.regulations.verifying import verify
 from holdfast.pipelines.regulations.warc_export import warc_parts
 from holdfast.store import Store
 from tests.pipelines.regulations.desk import Desk
+from tests.pipelines.regulations.documents import act_page
 from tests.pipelines.regulations.world import RegulatoryWorld
 from tests.store.deletion_scenarios import delete_all
+from tests.world import Answer
 
 CHANGES = [
     "update regulations_bodies set size = 1",
@@ -32,6 +35,10 @@ CHANGES = [
     "update regulations_evidence set fetched_at = last_verified_at",
     "update regulations_texts set text = 'another'",
     "delete from regulations_texts",
+    "delete from regulations_documents",
+    "update regulations_documents set key = 'x'",
+    "update regulations_documents set canonical = 'x', source = 'x'",
+    "update regulations_documents set first_seen_at = last_verified_at",
 ]
 REPLACES = [
     "insert or replace into regulations_bodies select sha256, 1, 1, 'database', null, stored_at"
@@ -47,7 +54,7 @@ REPLACES = [
 
 
 async def everything(desk: Desk) -> list[Any]:
-    tables = ("bodies", "captures", "evidence", "texts")
+    tables = ("bodies", "captures", "evidence", "texts", "documents")
     return [await desk.fetch(f"select * from regulations_{table} order by 1") for table in tables]
 
 
@@ -59,7 +66,7 @@ async def test_database_refuses_every_change_of_evidence(desk: Desk) -> None:
         for replace in REPLACES:  # ignored, as `on conflict do nothing` would
             await desk.execute(replace)
     else:
-        tables = ("bodies", "captures", "evidence", "texts")
+        tables = ("bodies", "captures", "evidence", "texts", "documents")
         changes += [f"truncate regulations_{table}" for table in tables]
     for change in changes:
         with pytest.raises(Exception, match="evidence is never changed or deleted"):
@@ -96,6 +103,18 @@ async def test_deleting_a_run_leaves_its_evidence(desk: Desk) -> None:
     assert await desk.counts(job_id) == {}
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+async def test_304_that_nobody_asked_for_is_not_evidence(desk: Desk) -> None:
+    path = desk.world.issues[-1].eli(1)
+    desk.world.replaced[path] = Answer(200, act_page(path), {"Content-Type": "text/html"})
+    await desk.run(max_urls=1)
+    desk.world.replaced[path] = Answer(304, b"")  # to a request without If-None-Match
+    await desk.age()
+    job_id = await desk.run(mode="recheck", recheck_days=1)
+    assert (await desk.counters(job_id)).done == 0
+    assert [status for _, status, *_ in await desk.captures()] == [200]
+
+
 async def test_verify_finds_a_body_that_was_tampered_with(desk: Desk) -> None:
     await desk.run(max_urls=3)
     report = await verify(desk.store.fetch, desk.files)
@@ -114,6 +133,9 @@ async def test_verify_finds_a_body_that_was_tampered_with(desk: Desk) -> None:
     faults = (await verify(desk.store.fetch, desk.files)).faults
     assert [(fault.kind, fault.name) for fault in faults][:2] == [("body", first), ("body", second)]
     assert {fault.kind for fault in faults[2:]} == {"text"}
+    await desk.tamper("delete from regulations_documents")
+    faults = (await verify(desk.store.fetch, desk.files)).faults
+    assert sum(fault.kind == "capture" for fault in faults) == 3
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -150,6 +172,9 @@ async def test_large_bodies_are_files_and_verify_finds_changed_ones(
         (rows[0][0], "its file is missing"),
         (rows[1][0], "it cannot be decompressed"),
     ]
+    with pytest.raises(UnfitState, match="is damaged"):
+        now = SystemClock().now()
+        [part async for part in warc_parts(store.fetch, desk.files, "a.warc.gz", now)]
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)

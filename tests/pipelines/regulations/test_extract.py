@@ -10,7 +10,7 @@ from holdfast.pipelines.regulations.content import ContentClass
 from holdfast.pipelines.regulations.dates import period, read_date
 from holdfast.pipelines.regulations.extract import Extract, extract, normalised, text_hash
 from holdfast.pipelines.regulations.sources_file import shipped_sources
-from tests.pipelines.regulations.documents import act_page, docx, pdf, scanned_pdf
+from tests.pipelines.regulations.documents import act_page, docx, halved_pdf, pdf, scanned_pdf
 
 GAZETTE = shipped_sources()["narodne-novine"]
 LEGACY = "https://narodne-novine.nn.hr/clanci/sluzbeni/2024_03_25_412.html"
@@ -42,6 +42,12 @@ def test_hash_of_the_text_ignores_markup_and_follows_words() -> None:
 def test_nul_of_a_pdf_is_left_out() -> None:
     """PostgreSQL takes none, and the stored text must have the hash that is stored with it."""
     assert normalised("Za\0kon") == "Zakon" and text_hash("a\0b") == text_hash("ab")
+
+
+def test_halves_of_characters_in_a_pdf_become_characters() -> None:
+    """No database takes them, and the document would be refused for one letter."""
+    result = extract(halved_pdf(), ContentClass.PDF_TEXT, "https://a.hr/x.pdf", GAZETTE)
+    assert result.text == "\ufffdakon o porezu na \U0001d400, u cijelosti"
 
 
 def test_short_page_still_has_its_text() -> None:

@@ -123,6 +123,18 @@ def test_body_is_downloaded_as_it_was_fetched_and_never_shown(library: Library) 
     assert reply.headers["content-type"] == "application/octet-stream"
 
 
+def test_damaged_body_says_so(library: Library) -> None:
+    sha256, at = "0" * 64, "2026-01-01T00:00:00.000Z"
+    for sql in (
+        f"insert into regulations_bodies values ('{sha256}', 9, 9, 'files', null, '{at}')",
+        "insert into regulations_evidence values (900, 'k', 'http://a.hr/', "
+        f"'{sha256}', null, 'HTML', '', '', 9, null, '{at}', '{at}')",
+    ):
+        library.site.run(library.desk.execute(sql))
+    reply = library.admin.get("/api/regulations/evidence/900/body")
+    assert reply.status_code == 409 and "its file is missing" in reply.text
+
+
 def test_search_finds_words_and_marks_them(library: Library) -> None:
     found = library.admin.get("/api/regulations/search", params={"q": "dohodak"}).json()
     assert [document["id"] for document in found["documents"]] == [changed(library)["id"]]

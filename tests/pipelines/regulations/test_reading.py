@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
+import os
+import signal
+import termios
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
 
@@ -46,6 +53,29 @@ def test_child_reads_what_this_process_reads(reader: PageReader) -> None:
     assert (extracted.kind, extracted.title) == (ContentClass.HTML, "Law")
     assert str(extracted.published) == "2026-03-01"
     assert extracted.act is not None and extracted.act.eli == "/eli//2026/12/345"
+
+
+def test_child_that_somebody_kills_costs_no_document(reader: PageReader) -> None:
+    """A host that shuts down, or runs out of memory, says nothing about the page."""
+    reader.read(page(GOOD), SOURCE)
+    child = reader._process
+    assert child is not None and child.stdin is not None
+    os.kill(child.pid, signal.SIGTERM)
+    assert reader.read(page(GOOD), SOURCE).title == "Law"
+    assert reader._process is child
+    os.kill(child.pid, signal.SIGSTOP)  # so that it dies with the page before it
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(reader.read, page(GOOD), SOURCE)
+        while not _unread_bytes(child.stdin.fileno()):
+            time.sleep(0.001)
+        os.kill(child.pid, signal.SIGKILL)
+        assert reading.result(30).title == "Law"
+
+
+def _unread_bytes(pipe: int) -> int:
+    count = array.array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, count)
+    return count[0]
 
 
 def test_page_that_takes_too_long_fails_alone(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -10,15 +11,19 @@ import pytest
 from holdfast.errors import SwitchedOff, UnfitState, UserError
 from holdfast.model import JobState, Lane, StreamState
 from holdfast.store import Store
-from tests.pipelines.regulations.desk import Desk, hasty_sources
+from tests.pipelines.regulations.desk import Desk, hasty_sources, paths
 from tests.pipelines.regulations.world import (
     GAZETTE,
+    SOURCES,
     TAX,
+    Issue,
     RegulatoryWorld,
     answered_twice,
     assert_never_asked,
+    markup,
 )
-from tests.world import text_answer
+from tests.store.deletion_scenarios import delete_all
+from tests.world import Answer, text_answer
 
 on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
@@ -178,6 +183,66 @@ async def test_failed_url_is_taken_again_by_the_next_run(desk: Desk) -> None:
     assert (counters.accepted, counters.done) == (1, 1)
 
 
+async def test_url_that_failed_is_taken_again_though_its_sitemap_is_unchanged(desk: Desk) -> None:
+    desk.pipeline.max_attempts = 1
+    path = desk.world.issues[0].legacy(2)
+    desk.world.replaced[path] = text_answer("", 500)
+    job_id = await desk.run()
+    assert (await desk.counters(job_id)).error == 1
+    del desk.world.replaced[path]
+    before = len(desk.world.visits)
+    counters = await desk.counters(await desk.run())
+    assert (counters.accepted, counters.done) == (1, 1)
+    asked = [visit.request.path for visit in desk.world.visits[before:]]
+    assert asked == ["/sitemap.xml", desk.world.issues[0].sitemap, path]
+
+
+@on_sqlite
+async def test_new_sitemaps_are_read_although_an_old_one_never_can_be(desk: Desk) -> None:
+    world, new = desk.world, Issue(7)
+    world.replaced[world.issues[0].sitemap] = text_answer("", 404)
+    for daily in (False, True):
+        request = {"lane": "SENTINEL"} if daily else {}
+        job_id = await desk.run(**request)
+        assert (await desk.store.reads.job(job_id)).state is JobState.FAILED
+    listed = [f"http://{GAZETTE}{issue.sitemap}" for issue in (*world.issues, new)]
+    world.replaced["/sitemap.xml"] = Answer(200, markup("sitemapindex", "sitemap", listed))
+    urls = [f"http://{GAZETTE}{new.legacy(act)}" for act in (1, 2)]
+    world.replaced[new.sitemap] = Answer(200, markup("urlset", "url", urls))
+    before = len(world.visits)
+    job_id = await desk.run(lane="SENTINEL")
+    assert (await desk.counters(job_id)).done == 2
+    asked = {visit.request.path for visit in world.visits[before:]} - set(paths(urls))
+    sitemaps = {"/sitemap.xml", new.sitemap, world.issues[0].sitemap}
+    assert {path for path in asked if "sitemap" in path} == sitemaps, "others are unchanged"
+
+
+@pytest.mark.parametrize("deleted", [False, True], ids=["cancelled", "deleted"])
+@on_sqlite
+async def test_urls_of_a_run_that_was_cancelled_are_taken_by_the_next(
+    desk: Desk, deleted: bool
+) -> None:
+    """Its sitemaps were read whole and are unchanged, but nobody fetched what they list."""
+    world, refusal = desk.world, text_answer("", 500)
+    for issue in world.issues:
+        paths = [issue.eli(1), *(issue.legacy(act) for act in (1, 2, 3))]
+        world.replaced |= dict.fromkeys(paths, refusal)
+    (job_id,) = await desk.order()
+    worker = desk.worker()
+    running = asyncio.create_task(worker.run())
+    async with asyncio.timeout(20):
+        while not await desk.fetch("select 1 from streams where state = 'COMPLETE'"):
+            await asyncio.sleep(0.02)
+    await desk.control.cancel(job_id)
+    worker.stop()
+    await running
+    if deleted:
+        await delete_all(desk.store, job_id)
+    world.replaced.clear()
+    counters = await desk.counters(await desk.run())
+    assert (counters.accepted, counters.done) == (18, 18)
+
+
 async def test_content_that_changes_and_returns_is_captured_each_time(desk: Desk) -> None:
     path = desk.world.issues[0].eli(1)  # which is listed before its other form
     await desk.run()
@@ -199,6 +264,24 @@ async def test_content_that_changes_and_returns_is_captured_each_time(desk: Desk
         "(select key from regulations_captures where url = :url limit 1)", url=seen[0][0]
     )  # fmt: skip
     assert rows == [(4, 2)]
+
+
+@on_sqlite
+async def test_content_returns_in_both_sources_that_list_a_url(
+    store: Store, world: RegulatoryWorld, tmp_path: Path
+) -> None:
+    table = SOURCES.split("[[source]]")[1]
+    twice = [table, table.replace('"gazette"', '"copy"')]
+    desk = Desk(store, world, tmp_path, sources=hasty_sources("[[source]]".join(["", *twice])))
+    await desk.switch(True)
+    path = world.issues[-1].eli(1)
+    await desk.run("gazette,copy", max_urls_per_source=1)
+    for text in ("Drugi tekst. " * 40, ""):
+        world.versions = {path: text} if text else {}
+        await desk.age()
+        await desk.run("gazette,copy", mode="recheck", recheck_days=1)
+    reasons = [reason for _, _, reason, _ in await desk.captures(path)]
+    assert reasons[2:] == ["CHANGED"] * 2 + ["RETURNED"] * 2
 
 
 @on_sqlite

@@ -97,6 +97,13 @@ where  id = :id
                    where  a.id = adapter_files.adapter_id and a.token = :token)
 returning id;
 
+-- name: forget_adapter_file
+update adapter_files
+set    identity = identity || ' refused ' || cast(id as text)
+where  id = :id
+       and exists (select 1 from adapters a
+                   where  a.id = adapter_files.adapter_id and a.token = :token);
+
 -- name: hold_adapter_file
 select f.id
 from   adapter_files f join adapters a on a.id = f.adapter_id

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
-from holdfast.errors import FilesGone, NotThere, UserError
+from holdfast.errors import FilesGone, TooLarge, UserError
 from holdfast.files.bucket import BucketStore
 from holdfast.files.contract import stream_to
 from holdfast.files.places.contract import (
@@ -12,6 +14,7 @@ from holdfast.files.places.contract import (
     FAILED,
     REASON,
     Arrived,
+    FileTrouble,
     PlaceTrouble,
     is_wanted,
     numbered,
@@ -39,14 +42,12 @@ class BucketPlace:
         return sorted(found, key=lambda file: file.name)
 
     async def fetch(self, file: Arrived, target: Path, max_bytes: int) -> Written:
-        try:
+        with _troubles():
             written = await stream_to(
                 self._store, file.name, target, max_bytes=max_bytes, sha256=None
             )
-        except (FilesGone, NotThere) as error:
-            raise PlaceTrouble(error.message) from None
         if written.size != file.size:
-            raise PlaceTrouble(f"{file.name} changed while it was read")
+            raise FileTrouble(f"{file.shown} changed while it was read")
         return written
 
     async def accept(self, file: Arrived) -> None:
@@ -55,13 +56,15 @@ class BucketPlace:
     async def refuse(self, file: Arrived, reason: str) -> None:
         key = await self._move(file, FAILED)
         if key is not None:
-            await self._store.put(key + REASON, reason.encode(), max_bytes=_LARGEST_REASON)
+            with _troubles():
+                await self._store.put(key + REASON, reason.encode(), max_bytes=_LARGEST_REASON)
 
     async def clear(self, name: str) -> None:
-        await self._store.delete(name)
+        with _troubles():
+            await self._store.delete(name)
 
     async def _move(self, file: Arrived, where: str) -> str | None:
-        try:
+        with _troubles():
             info = await self._store.find(file.name)
             if info is None or Arrived(file.name, info.size, info.modified_at.isoformat()) != file:
                 return None
@@ -69,6 +72,16 @@ class BucketPlace:
             while await self._store.find(key := f"{where}/{numbered(file.name, number)}"):
                 number += 1
             await self._store.move(file.name, key)
-        except (FilesGone, NotThere) as error:
-            raise PlaceTrouble(error.message) from None
         return str(PurePosixPath(key))
+
+
+@contextmanager
+def _troubles() -> Iterator[None]:
+    try:
+        yield
+    except FilesGone as error:
+        raise PlaceTrouble(error.message) from None
+    except TooLarge:
+        raise
+    except UserError as error:  # it is gone, or its name is not one that we take
+        raise FileTrouble(error.message) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Protocol
@@ -14,6 +15,7 @@ DONE, FAILED = "done", "failed"
 #: Written next to a file that was set aside.
 REASON = ".reason.txt"
 _LONGEST_IDENTITY = 900
+_LONGEST_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +28,33 @@ class Arrived:
 
     @property
     def identity(self) -> str:
-        return f"{self.shown} {self.size} {self.version}"[:_LONGEST_IDENTITY]
+        whole = f"{self._storable} {self.size} {self.version}"
+        if len(whole) <= _LONGEST_IDENTITY:
+            return whole
+        return f"sha256 {hashlib.sha256(whole.encode()).hexdigest()}"
 
     @property
     def shown(self) -> str:
-        """The name as databases store it: names of files are any bytes."""
+        """The name as databases and folders take it; of a long one, its beginning and suffix."""
+        name = self._storable
+        if len(name.encode()) <= _LONGEST_NAME:
+            return name
+        suffix = PurePosixPath(name).suffix[:20]
+        room = _LONGEST_NAME - len(suffix.encode())
+        return name.encode()[:room].decode("utf-8", "ignore") + suffix
+
+    @property
+    def _storable(self) -> str:
+        """Names of files are any bytes."""
         return self.name.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode()
 
 
 class PlaceTrouble(HoldfastError):
     """The place cannot be used now, or not as it is; nothing is wrong with its files."""
+
+
+class FileTrouble(PlaceTrouble):
+    """One file cannot be read or moved now, or not as it is; others can."""
 
 
 class Place(Protocol):

@@ -14,6 +14,7 @@ from holdfast.files.places.contract import (
     FAILED,
     REASON,
     Arrived,
+    FileTrouble,
     PlaceTrouble,
     is_wanted,
     numbered,
@@ -77,13 +78,13 @@ class FolderPlace:
         try:
             source = os.open(self._checked() / file.name, _READ_FILE)
         except OSError as error:
-            raise PlaceTrouble(f"{file.name} cannot be opened: {error.strerror}") from None
+            raise FileTrouble(f"{file.shown} cannot be opened: {error.strerror}") from None
         with os.fdopen(source, "rb", buffering=0) as stream, target.open("xb") as copy:
             while block := stream.read(BLOCK_BYTES):
                 meter.add(block)
                 copy.write(block)
             if _arrived(file.name, os.fstat(stream.fileno())) != file:
-                raise PlaceTrouble(f"{file.name} changed while it was read")
+                raise FileTrouble(f"{file.shown} changed while it was read")
         return meter.written(file.name)
 
     def _move(self, file: Arrived, where: str, reason: str | None = None) -> None:
@@ -105,7 +106,7 @@ class FolderPlace:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise PlaceTrouble(f"{file.name} cannot be moved to {where}: {error}") from None
+            raise FileTrouble(f"{file.shown} cannot be moved to {where}: {error}") from None
 
 
 def _move_into(folder: int, source: Path) -> str:

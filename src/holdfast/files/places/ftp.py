@@ -6,10 +6,12 @@ import asyncio
 import ftplib
 import socket
 import ssl
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from io import BytesIO
+from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,6 +21,7 @@ from holdfast.files.places.contract import (
     FAILED,
     REASON,
     Arrived,
+    FileTrouble,
     PlaceTrouble,
     is_wanted,
     numbered,
@@ -29,7 +32,6 @@ T = TypeVar("T")
 _TIMEOUT_SECONDS = 30.0
 _BLOCK = 1 << 16
 _MOST_FILES = 10_000
-_TAKEN_NAMES = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,11 @@ class FtpPlace:
         return await self._do(_list)
 
     async def fetch(self, file: Arrived, target: Path, max_bytes: int) -> Written:
-        return await self._do(lambda ftp: _fetch(ftp, file, target, max_bytes))
+        given_up = threading.Event()
+        try:
+            return await self._do(lambda ftp: _fetch(ftp, file, target, max_bytes, given_up))
+        finally:
+            given_up.set()  # a thread cannot be cancelled
 
     async def accept(self, file: Arrived) -> None:
         await self._do(lambda ftp: _move(ftp, file, DONE))
@@ -74,14 +80,14 @@ class FtpPlace:
         def refuse(ftp: ftplib.FTP) -> None:
             moved = _move(ftp, file, FAILED)
             if moved is not None:
-                ftp.storbinary(f"STOR {moved}{REASON}", BytesIO(f"{reason}\n".encode()))
+                ftp.storbinary(f"STOR {_sent(moved)}{REASON}", BytesIO(f"{reason}\n".encode()))
 
         await self._do(refuse)
 
     async def clear(self, name: str) -> None:
         def clear(ftp: ftplib.FTP) -> None:
             with suppress(ftplib.error_perm):
-                ftp.delete(name)
+                ftp.delete(_sent(name))
 
         await self._do(clear)
 
@@ -97,18 +103,23 @@ class FtpPlace:
         """Nothing of the server's own texts that may repeat the password is passed on."""
         server = self._server
         ftp = _CheckedTls(context=ssl.create_default_context()) if server.tls else ftplib.FTP()
-        ftp.encoding = "utf-8"
+        ftp.encoding = "latin-1"  # any bytes: names are UTF-8 only by custom
+        is_ready = False
         try:
             ftp.connect(server.host, server.port, timeout=_TIMEOUT_SECONDS)
-            ftp.login(server.user, server.password)
+            ftp.login(_sent(server.user), _sent(server.password))
             if isinstance(ftp, ftplib.FTP_TLS):
                 ftp.prot_p()
             if server.folder:
-                ftp.cwd(server.folder)
+                ftp.cwd(_sent(server.folder))
+            is_ready = True
             yield ftp
         except (ftplib.Error, OSError, EOFError, ValueError) as error:
-            text = str(error).replace(server.password, "…") if server.password else str(error)
-            raise PlaceTrouble(
+            text = _received(str(error)).encode("utf-8", "replace").decode()
+            text = text.replace(server.password, "…") if server.password else text
+            # The server refused one thing; the connection works.
+            is_refusal = is_ready and isinstance(error, ftplib.error_perm | ValueError)
+            raise (FileTrouble if is_refusal else PlaceTrouble)(
                 f"{server.host}: {type(error).__name__}: {text or 'the connection broke'}"
             ) from None
         finally:
@@ -116,9 +127,19 @@ class FtpPlace:
                 ftp.close()
 
 
+def _received(text: str) -> str:
+    """What a server sent, read as UTF-8; other bytes are kept as Python keeps those of files."""
+    return text.encode("latin-1", "replace").decode("utf-8", "surrogateescape")
+
+
+def _sent(text: str) -> str:
+    return text.encode("utf-8", "surrogateescape").decode("latin-1")
+
+
 def _list(ftp: ftplib.FTP) -> list[Arrived]:
     found = []
-    for name, facts in ftp.mlsd(facts=["type", "size", "modify"]):
+    for wire_name, facts in ftp.mlsd(facts=["type", "size", "modify"]):
+        name = _received(wire_name)
         if facts.get("type") == "file" and is_wanted(name) and "/" not in name:
             found.append(Arrived(name, int(facts.get("size", 0)), facts.get("modify", "")))
             if len(found) >= _MOST_FILES:
@@ -126,17 +147,23 @@ def _list(ftp: ftplib.FTP) -> list[Arrived]:
     return sorted(found, key=lambda file: file.name)
 
 
-def _fetch(ftp: ftplib.FTP, file: Arrived, target: Path, max_bytes: int) -> Written:
+def _fetch(
+    ftp: ftplib.FTP, file: Arrived, target: Path, max_bytes: int, given_up: threading.Event
+) -> Written:
     meter = Meter(max_bytes)
     with target.open("xb") as copy:
 
         def take(block: bytes) -> None:
+            if given_up.is_set():
+                raise TimeoutError("the file takes too long")
             meter.add(block)
             copy.write(block)
 
-        ftp.retrbinary(f"RETR {file.name}", take, _BLOCK)
+        ftp.retrbinary(f"RETR {_sent(file.name)}", take, _BLOCK)
     if meter.size != file.size:
-        raise PlaceTrouble(f"{file.name} has {meter.size:,} bytes instead of {file.size:,}")
+        raise FileTrouble(f"{file.shown} has {meter.size:,} bytes instead of {file.size:,}")
+    if file not in _list(ftp):
+        raise FileTrouble(f"{file.shown} changed while it was read")
     return meter.written(file.name)
 
 
@@ -145,8 +172,8 @@ def _move(ftp: ftplib.FTP, file: Arrived, where: str) -> str | None:
         return None
     with suppress(ftplib.error_perm):
         ftp.mkd(where)
-    taken = {name for name, _ in ftp.mlsd(where, facts=["type"])}
-    names = (numbered(file.name, number) for number in range(1, _TAKEN_NAMES))
+    taken = {_received(name) for name, _ in ftp.mlsd(where, facts=["type"])}
+    names = (numbered(file.name, number) for number in count(1))
     name = next(name for name in names if name not in taken)
-    ftp.rename(file.name, f"{where}/{name}")
+    ftp.rename(_sent(file.name), _sent(f"{where}/{name}"))
     return f"{where}/{name}"

@@ -64,11 +64,14 @@ def load(
 
     async def main() -> bool:
         async with opened_store(settings) as store:
-            if replace:
-                await store.database.write("catalog_drop", partial(_drop, source=name))
+            began = (await store.fetch("catalog_now"))[0]["instant"]
             rows = loading.batches(table, name, not untrusted, options.currency, loaded)
             for batch in rows:
                 await store.database.write("catalog_load", partial(_save, rows=batch))
+            if replace and loaded.products:
+                # Last: jobs that run meanwhile, and a load that is killed, miss nothing.
+                older = partial(loading.drop_older, source=name, before=began)
+                await store.database.write("catalog_drop", older)
             return bool((await store.fetch("catalog_finds_misspelt"))[0]["found"])
 
     finds_misspelt = run_async(main())

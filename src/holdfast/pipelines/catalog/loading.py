@@ -56,6 +56,13 @@ async def save(tx: Tx, rows: Sequence[tuple[Any, ...]]) -> None:
     await tx.take("catalog_index", {"ids": ids})
 
 
+async def drop_older(tx: Tx, source: str, before: str) -> None:
+    """What a catalogue has from before an instant of the database's clock."""
+    params = {"source": source, "before": before}
+    await tx.take("catalog_drop_older_index", params)
+    await tx.take("catalog_drop_older", params)
+
+
 def _is_usable(product: Product, loaded: Loaded) -> bool:
     if not product.label:
         loaded.without_title += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from holdfast.clock import SystemClock
@@ -31,6 +32,7 @@ from holdfast.pipelines.catalog.saving import Effects
 from holdfast.rulings import Ruled
 
 _LONGEST_WAIT = 86_400.0
+_USUAL_ATTEMPTS = 5
 
 
 class Catalog(Pipeline):
@@ -106,22 +108,26 @@ class Catalog(Pipeline):
         lookup = Lookup(product, providers, rules_of(product, self._options), self._clock, ctx)
         choice = await lookup.run(self._options.strategies_per_attempt)
         effects.events += lookup.events
-        self._require_answers(lookup, choice, effects)
+        choice = self._require_answers(lookup, choice, effects)
         return choice, row_of(product, choice, lookup.query, self._options.max_candidates)
 
     def _currency(self, options: Mapping[str, Any]) -> str:
         return currency_named(str(options.get("currency", ""))) or self._options.currency
 
-    def _require_answers(self, lookup: Lookup, choice: Choice, effects: Effects) -> None:
+    def _require_answers(self, lookup: Lookup, choice: Choice, effects: Effects) -> Choice:
         """Without a sure offer, a shop that did not answer might have had one: it is asked again
-        before anything is concluded. What the last attempt knows is concluded."""
+        before anything is concluded. What the last attempt knows of others is concluded."""
         if choice.status is Status.FOUND or not lookup.troubles:
-            return
+            return choice
         waits = [trouble for trouble in lookup.troubles if isinstance(trouble, GateWait)]
         if waits:
             raise min(waits, key=lambda wait: wait.seconds)
         trouble = lookup.troubles[0]
         assert not isinstance(trouble, GateWait)
+        if choice.status is not Status.NONE and lookup.ctx.attempt >= (
+            self.max_attempts or _USUAL_ATTEMPTS
+        ):
+            return replace(choice, reason=f"{choice.reason}. Not every shop answered: {trouble}")
         trouble.effects = effects
         raise trouble
 

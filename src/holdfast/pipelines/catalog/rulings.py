@@ -67,12 +67,18 @@ def _typed(ruled: Ruled, product: Product) -> Json:
         raise UserError(
             f"there is no column {unknown[0]!r}", f"Columns: {', '.join(ruled.columns)}."
         )
+    follow = priced(product, read.money.minor)
+    conflict = sorted((set(ruled.value) & set(follow)) - {"Price"})
+    if conflict:
+        raise UserError(
+            f"{conflict[0]!r} follows from the list and the price", "Set it in the list."
+        )
     own = {
         "Status": str(Status.FOUND),
         "Pricer": ruled.author,
         "Reason": f"priced by {ruled.author}",
     }
-    return {**own, **ruled.value, **priced(product, read.money.minor)}
+    return {**own, **ruled.value, **follow}
 
 
 def _no_price(product: Product) -> Json:

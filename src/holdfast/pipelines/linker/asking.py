@@ -57,3 +57,8 @@ async def _unless_down(http: Http, url: str, send: Callable[[], Awaitable[T]], *
         nothing = Reply(503, url, httpx2.Headers(), b"")
         await http.throttled(nothing, f"the provider cannot be reached: {error.message[:200]}")
         raise
+
+
+def is_page(reply: Reply) -> bool:
+    """Whether it is a page for people, whatever type it was sent with: no JSON begins so."""
+    return reply.content_type == "text/html" or reply.content[:100].lstrip().startswith(b"<")

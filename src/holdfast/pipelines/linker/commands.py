@@ -96,7 +96,8 @@ def match(
     rules = {option: value for option, value in given.items() if value is not None}
     found = _project(settings, project or file.stem, rules)
     settings.of("linker").require_contact(found.rules.provider)
-    dataset_id = make_change(settings, find_or_add_dataset(found, file.name, columns))
+    change = find_or_add_dataset(found, file.name, columns, content_key(file), new=new)
+    dataset_id = make_change(settings, change)
     options = found.job_options(mapping_text(columns), dataset_id)
     request = _request(settings, file, options, workers)
     raise typer.Exit(run_request(settings, replace(request, out=out, new=new, work=work)))

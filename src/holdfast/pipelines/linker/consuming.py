@@ -5,7 +5,7 @@ Ours has a row:       {"header": {"type": "entity.match", "version": 1},
 Document 002's names  {"header": {…, "version": "1.0"}, "body": {"project_id": 3, "task_id": 17, …}}
 a task:
 
-The row, or the entry of a task that failed, is added to the standing job of the project's owner and
+The row, or the entry of a task that failed, is added to the standing job of the project and
 matched by the rules of the project. A task that has a result or a decision is left alone, and one
 that is gone is obsolete: in both cases the message is taken and nothing happens.
 
@@ -36,7 +36,7 @@ from holdfast.pipelines.linker.entries import ColumnMapping
 from holdfast.pipelines.linker.envelope import TYPE, is_document_form, to_envelope
 from holdfast.pipelines.linker.guessing import guess_mapping
 from holdfast.pipelines.linker.options import mapping_text
-from holdfast.pipelines.linker.projects import Project
+from holdfast.pipelines.linker.projects import Project, topic_of
 from holdfast.pipelines.linker.saving import OF_MESSAGE
 from holdfast.pipelines.linker.tasks import TaskState, split_task_id
 
@@ -66,7 +66,7 @@ class Taking:
             body = _body_of(content)
             project = await self._project(tx, message, content["header"], body)
             records = _row(project, body)
-        return Topic("", records, project.owner_id)
+        return Topic(topic_of(project.id), records, project.owner_id)
 
     async def _project(
         self, tx: Tx, message: Incoming, header: Mapping[str, Any], body: Mapping[str, Any]
@@ -123,7 +123,10 @@ async def _project(tx: Tx, given: Any) -> Project:
     if isinstance(given, bool) or not isinstance(given, int) or not 0 < given <= _LARGEST_ID:
         raise BadMessage("body.project_id is not an id", "BAD_BODY")
     rows = await tx.fetch("linker_project", {"id": given})
-    if not rows:
+    # Locked: its deletion would miss what is added now.
+    if not rows or not await tx.fetch(
+        "linker_own_project", {"id": given, "owner_id": rows[0]["owner_id"]}
+    ):
         raise BadMessage(f"there is no project {given}", "NO_PROJECT")
     return Project.of(rows[0])
 
@@ -145,7 +148,8 @@ async def _task(tx: Tx, project: Project, body: Mapping[str, Any]) -> Sequence[R
     for row in await tx.fetch("linker_task_of", key):
         if row["state"] != TaskState.FAILED:
             continue
-        await tx.take("linker_drop_task", {"job_id": job_id, "seq": seq})
+        if not await tx.take("linker_move_task", {"job_id": job_id, "seq": seq}):
+            continue  # somebody has decided about it
         values, mapping = _row_of(orjson.loads(row["entry"]), row["key"])
         return [_record(project, values, mapping)]
     return []

@@ -42,7 +42,7 @@ class Linker(Pipeline):
         super().__init__()
 
     async def process(self, row: Json, ctx: Context) -> Done:
-        rules = rules_for(ctx.options, row)
+        rules = rules_for(ctx.job, row)
         if self.settings.lacks_contact(rules.provider):
             raise Failed("CONTACT_MISSING", "HOLDFAST_LINKER_CONTACT is not set")
         entry = entry_of(row, rules, ctx.seq)

@@ -70,6 +70,11 @@ class Project:
         }
 
 
+def topic_of(project_id: int) -> str:
+    """Of the standing job that has the entries of messages; it is deleted with the project."""
+    return f"project {project_id}"
+
+
 def checked_name(name: str) -> str:
     cleaned = clean(name)
     if not cleaned or len(cleaned) > _NAME_CHARACTERS:
@@ -261,14 +266,18 @@ def add_dataset(project: Project, name: str, file_id: int | None, mapping: Colum
     return change
 
 
-def find_or_add_dataset(project: Project, name: str, mapping: ColumnMapping) -> Change:
-    """For a file that a command reads."""
+def find_or_add_dataset(
+    project: Project, name: str, mapping: ColumnMapping, input_key: str, *, new: bool
+) -> Change:
+    """For a file that a command reads. A dataset has one job: other content is another dataset."""
 
     async def change(tx: Tx) -> Planned:
         params = {"project_id": project.id, "name": checked_name(name)}
-        for row in await tx.fetch("linker_dataset_by_name", params):
-            if row["mapping"] == mapping_text(mapping):
-                return Planned(answer=row["id"])
+        rows = await tx.fetch("linker_dataset_by_name", params)
+        mapped = [row for row in rows if row["mapping"] == mapping_text(mapping)]
+        same = [row for row in mapped if row["input_key"] == input_key and not new]
+        for row in [*same, *(row for row in mapped if row["job_id"] is None)]:
+            return Planned(answer=row["id"])
         return await add_dataset(project, name, None, mapping)(tx)
 
     return change

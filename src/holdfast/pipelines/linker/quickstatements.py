@@ -47,6 +47,8 @@ def statements(links: Iterable[Link], style: Style) -> Iterator[str]:
         if link.item_id is None:
             yield from _creation(link.entry, style)
             subject = "LAST"
+        elif item_of(link.item_id) is None:
+            continue  # of another service
         else:
             subject = link.item_id
         for given in (*link.entry.identifiers, *link.entry.dates, *link.entry.properties):

@@ -14,7 +14,7 @@ import orjson
 
 from holdfast.errors import ItemError
 from holdfast.pipeline import Http
-from holdfast.pipelines.linker.asking import asked
+from holdfast.pipelines.linker.asking import asked, is_page
 from holdfast.pipelines.linker.dates import BadDate, parse_date
 from holdfast.pipelines.linker.entities import Candidate, Kind, Value, as_map
 from holdfast.pipelines.linker.entries import Entry, item_of
@@ -23,7 +23,7 @@ BATCH_SIZE = 10  # OpenRefine's; services that say nothing bear it
 _VERSIONS = ("0.2", "0.1")  # the same queries; a service of 0.1 names no versions
 _IDS_OF_ONE_EXTENSION = 50
 _MOST_CANDIDATES = 100  # that are taken of one answer, more than any query asks for
-_LONGEST_ID, _LONGEST_TEXT = 500, 2_000
+_LONGEST_ID, _LONGEST_TEXT = 200, 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ def _service_candidate(raw: Mapping[str, Any]) -> ServiceCandidate:
     types = raw.get("type") or ()
     features = raw.get("features") or ()
     return ServiceCandidate(
-        id=_text(raw["id"], _LONGEST_ID),
+        id=_id(raw["id"]),
         name=_text(raw["name"], _LONGEST_TEXT),
         score=float(raw["score"]),
         match=raw.get("match") is True,
@@ -175,6 +175,14 @@ def _service_candidate(raw: Mapping[str, Any]) -> ServiceCandidate:
         types=tuple(str(as_map(t).get("id", t)) for t in types),
         features={str(f["id"]): f["value"] for f in map(as_map, features) if "value" in f},
     )
+
+
+def _id(value: Any) -> str:
+    """As it is: a part of an id would be another one."""
+    text = str(value)
+    if not text or len(text) > _LONGEST_ID or not text.isprintable():
+        raise ValueError(f"{text[:50]!r} is not an id")
+    return text
 
 
 def _text(value: Any, longest: int) -> str:
@@ -260,6 +268,6 @@ async def _ask_once(http: Http, method: str, url: str, **sent: Any) -> Any:
     if reply.status >= 500 and not reply.throttled:
         await http.throttled(reply, f"HTTP {reply.status}")
     reply.raise_for_status()
-    if reply.content_type == "text/html":
+    if is_page(reply):
         await http.throttled(reply, "HTML instead of JSON")
     return reply.json()

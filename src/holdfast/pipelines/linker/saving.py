@@ -17,7 +17,7 @@ from holdfast.pipelines.linker.names import fold
 from holdfast.pipelines.linker.options import Rules, rules_of
 from holdfast.pipelines.linker.scoring import NAME, TYPE, Ranking, ScoredCandidate
 from holdfast.pipelines.linker.stored_forms import candidate_form, entry_form, field_form
-from holdfast.pipelines.linker.tasks import CandidateStatus, TaskState
+from holdfast.pipelines.linker.tasks import MOVED, CandidateStatus, TaskState
 
 _MOST_NAMES = 100  # of an entity that can be found by
 #: The options of an entry that came as a message: its job is shared by projects.
@@ -33,9 +33,13 @@ class Matched:
     calls: int
 
 
-def rules_for(options: Mapping[str, Any], row: Mapping[str, Any]) -> Rules:
-    own = row.get(OF_MESSAGE)
-    return rules_of({**options, **own} if isinstance(own, dict) else options)
+def rules_for(job: Job, row: Mapping[str, Any]) -> Rules:
+    return rules_of({**job.given_options, **(row[OF_MESSAGE] if is_of_message(job, row) else {})})
+
+
+def is_of_message(job: Job, row: Mapping[str, Any]) -> bool:
+    """Only rows of a standing job have options: those of a file are anybody's."""
+    return job.standing and isinstance(row.get(OF_MESSAGE), dict)
 
 
 def entry_of(row: Mapping[str, Any], rules: Rules, seq: int) -> Entry:
@@ -72,7 +76,7 @@ async def save(tx: Tx, settled: Sequence[Settled]) -> None:
     """All entries belong to one job; those of a standing job may belong to several projects."""
     by_rules: dict[Rules, list[Settled]] = {}
     for item in settled:
-        by_rules.setdefault(rules_for(item.job.given_options, item.row), []).append(item)
+        by_rules.setdefault(rules_for(item.job, item.row), []).append(item)
     for rules, items in by_rules.items():
         await _save(tx, items, rules)
     calls = sum(item.effects.calls for item in settled if item.effects is not None)
@@ -83,17 +87,27 @@ async def save(tx: Tx, settled: Sequence[Settled]) -> None:
 async def _save(tx: Tx, settled: Sequence[Settled], rules: Rules) -> None:
     job = settled[0].job
     project_id = await _project_id(tx, job, rules)
-    if project_id is None and OF_MESSAGE in settled[0].row:
+    if project_id is None and is_of_message(job, settled[0].row):
         return  # its project was deleted; the standing job has entries of others
     seqs = [item.seq for item in settled]
     rows = await tx.fetch("linker_reviewed", {"job_id": job.id, "seqs": seqs})
-    reviewed = {row["seq"] for row in rows if row["reviewed_at"] is not None}
-    await tx.take_many("linker_save_tasks", [_task(item, rules, project_id) for item in settled])
-    await _save_candidates(tx, [s for s in settled if s.seq not in reviewed], rules, project_id)
+    closed = {row["seq"] for row in rows if row["reviewed_at"] or row["state"] == MOVED}
+    rejected = await _rejected(tx, job, [row["seq"] for row in rows])
+    tasks = [_task(item, rules, project_id, rejected) for item in settled]
+    await tx.take_many("linker_save_tasks", tasks)
+    await _save_candidates(tx, [s for s in settled if s.seq not in closed], rules, project_id)
     await _save_entities(tx, settled, rules)
     if project_id is not None and rules.dataset:
         link = {"id": rules.dataset, "project_id": project_id, "job_id": job.id}
         await tx.take("linker_link_dataset", link)
+
+
+async def _rejected(tx: Tx, job: Job, seqs: Sequence[int]) -> set[tuple[int, str]]:
+    """The candidates of these entries that people said it is not."""
+    if not seqs:
+        return set()
+    rows = await tx.fetch("linker_rejected", {"job_id": job.id, "seqs": list(seqs)})
+    return {(row["seq"], row["item"]) for row in rows}
 
 
 async def _project_id(tx: Tx, job: Job, rules: Rules) -> int | None:
@@ -104,11 +118,15 @@ async def _project_id(tx: Tx, job: Job, rules: Rules) -> int | None:
     return rules.project if await tx.fetch("linker_own_project", params) else None
 
 
-def _task(item: Settled, rules: Rules, project_id: int | None) -> tuple[Any, ...]:
+def _task(
+    item: Settled, rules: Rules, project_id: int | None, rejected: set[tuple[int, str]]
+) -> tuple[Any, ...]:
     if item.status is ItemStatus.DONE:
         entry, ranking = item.effects.entry, item.effects.ranking
         state, reason = str(state_of(ranking)), ranking.reason
         score, linked = item.result["score"], item.result["item"]
+        if (item.seq, linked) in rejected:
+            state, linked = str(TaskState.AWAITING_REVIEW), None
     else:
         entry, state, score, linked = entry_of(item.row, rules, item.seq), "failed", None, None
         reason = f"{item.code}: {item.message}" if item.code else item.message or str(item.status)

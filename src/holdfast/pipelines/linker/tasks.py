@@ -13,6 +13,10 @@ class TaskState(StrEnum):
     FAILED = "failed"
 
 
+#: The state of a task whose entry a message moved to another job; no project shows it.
+MOVED = "moved"
+
+
 class CandidateStatus(StrEnum):
     SUGGESTED = "suggested"
     ACCEPTED = "accepted"

@@ -17,7 +17,7 @@ from typing import Any
 from holdfast.errors import ItemError
 from holdfast.model import Json
 from holdfast.pipeline import Http
-from holdfast.pipelines.linker.asking import asked
+from holdfast.pipelines.linker.asking import asked, is_page
 from holdfast.pipelines.linker.entities import (
     Entity,
     Kind,
@@ -192,7 +192,7 @@ async def _ask_once(http: Http, api: Api, params: Mapping[str, Any]) -> Json:
     if reply.status >= 500 and not reply.throttled:
         await http.throttled(reply, f"HTTP {reply.status}")
     reply.raise_for_status()
-    if reply.content_type == "text/html":
+    if is_page(reply):
         await http.throttled(reply, "HTML instead of JSON")
     body = reply.json()
     if not isinstance(body, dict):

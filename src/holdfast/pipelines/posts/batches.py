@@ -22,6 +22,7 @@ _WINDOW_BYTES = 128 * 1024 * 1024
 _EXCERPT = 200
 DEEPEST = json_depth.DEEPEST - 5  # it becomes part of a record
 _AT_ONCE_BYTES = 1024 * 1024  # larger ones are read in a thread
+_MOST_GROWTH = 5  # of JSON that is read and written again: 1e15 becomes 1000000000000000.0
 EXPECTED_SIZES = {"tiktok": 50}
 OTHER_SIZE = 20
 
@@ -96,7 +97,8 @@ def items_of(content: bytes, limits: BatchLimits) -> list[Any]:
     if len(items) > limits.max_items:
         raise BadBatch("BATCH_TOO_LARGE", f"it has {len(items):,} items")
     # Depth and size are looked at where the whole could have them.
-    if not nests_deeper_than(items, DEEPEST) and len(content) <= limits.max_item_bytes:
+    is_small = len(content) * _MOST_GROWTH <= limits.max_item_bytes
+    if is_small and not nests_deeper_than(items, DEEPEST):
         return items
     return [_checked(item, limits) for item in items]
 
@@ -134,7 +136,9 @@ def _one_by_one(content: bytes, limits: BatchLimits, reason: str) -> list[Any]:
             items.append(_checked(orjson.loads(piece), limits))
         except orjson.JSONDecodeError as error:
             items.append(BadItem(f"it is not JSON: {error}"[:_EXCERPT], excerpt_of(piece)))
-    if all(isinstance(item, BadItem) for item in items):
+    bad = sum(isinstance(item, BadItem) for item in items)
+    # If none is broken, what comes after the array is: more items, perhaps.
+    if bad in (0, len(items)):
         raise BadBatch("BATCH_CORRUPT", f"it is not JSON: {reason}")
     return items
 
@@ -148,10 +152,11 @@ _OPENING, _CLOSING = frozenset(b"[{"), frozenset(b"]}")
 
 
 def item_spans(content: bytes, most: int) -> list[tuple[int, int]] | None:
-    """Where the elements of the first array are, by its brackets, strings and commas alone. None
-    if it does not end."""
+    """Where the elements of the array are, by its brackets, strings and commas alone. None if it
+    does not end, or if something follows it that is not the rest of an object."""
     begin = content.find(b"[")
-    if begin < 0 or content[:begin].strip() not in (b"", b'{"items":', b'{"items" :'):
+    head = content[:begin].strip()
+    if begin < 0 or head not in (b"", b'{"items":', b'{"items" :'):
         return None
     spans: list[tuple[int, int]] = []
     depth, start, at = 0, begin + 1, begin + 1
@@ -169,7 +174,8 @@ def item_spans(content: bytes, most: int) -> list[tuple[int, int]] | None:
             if len(spans) > most:
                 raise BadBatch("BATCH_TOO_LARGE", f"it has more than {most:,} items")
             if byte in _CLOSING:
-                return spans
+                allowed = (b"}", b",") if head else (b"",)
+                return spans if content[at + 1 :].lstrip()[:1] in allowed else None
         at += 1
     return None
 

@@ -206,7 +206,7 @@ def _place(bucket: str, path: str) -> tuple[str, str]:
         and "\\" not in path
         and not any(segment in ("", ".", "..") for segment in segments)
     )
-    if not bucket or len(bucket) > 63 or not is_key:
+    if not bucket or len(bucket) > 63 or not bucket.isprintable() or not is_key:
         raise BadMessage(f"{f'{bucket}/{path}'!r:.120} is not a place in a bucket", "BAD_PATH")
     return bucket, path
 

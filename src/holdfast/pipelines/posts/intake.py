@@ -15,7 +15,7 @@ import orjson
 from holdfast.consumers import ConsumerTools, Incoming, Topic
 from holdfast.errors import NotThere
 from holdfast.flags import in_share
-from holdfast.model import Record
+from holdfast.model import Json, Record
 from holdfast.pipeline import Tx
 from holdfast.pipelines.posts import results
 from holdfast.pipelines.posts.batches import (
@@ -133,10 +133,12 @@ class Intake:
     async def _take_batch(self, tx: Tx, incoming: Incoming, prepared: Prepared) -> Topic | None:
         message = prepared.message
         event = {**_event(message, incoming), "warnings": _json(prepared.warnings)}
-        if not await tx.take("posts_take_event", event):
+        written = await _write(tx, "posts_take_event", event, message)
+        if written is None:
             self._count(tx, message, "repeated")
             return None
-        batch_id = await self._add_batch(tx, prepared)
+        message = written
+        batch_id = await self._add_batch(tx, replace(prepared, message=message))
         if batch_id is None:
             await tx.take("posts_repeat_event", {"key": message.key})
             self._count(tx, message, "repeated")
@@ -178,7 +180,9 @@ class Intake:
         """With its message, so that it can be sent to its queue again."""
         options, seconds = self._options, self._options.park_seconds
         if aside.state == "WAITING":
-            rows = await tx.fetch("posts_event_attempts", {"key": message.key})
+            keys = [message.key, _longer_key(message)]
+            known = {"keys": keys, "batch_key": message.batch_key}
+            rows = await tx.fetch("posts_event_attempts", known)
             attempts = int(rows[0]["attempts"]) if rows else 0
             doubled = options.missing_first_seconds * 2 ** min(attempts, 30)
             seconds = min(doubled, options.missing_longest_seconds)
@@ -193,8 +197,8 @@ class Intake:
             "body": incoming.body.decode("utf-8", "replace").replace("\x00", ""),
             "seconds": seconds,
         }
-        known = not await tx.take("posts_set_aside_event", event)
-        self._count(tx, message, "repeated" if known else aside.state.lower())
+        written = await _write(tx, "posts_set_aside_event", event, message)
+        self._count(tx, message, "repeated" if written is None else aside.state.lower())
 
     # What is counted.
 
@@ -209,6 +213,23 @@ class Intake:
         if self._metrics is not None:
             for kind in _kinds(prepared):
                 self._metrics.warnings.labels(kind).inc()
+
+
+async def _write(tx: Tx, query: str, event: Json, message: Message) -> Message | None:
+    """Writes the row of an event; None if it was processed before. An id that came with another
+    batch does not make this batch known: the event is written under its id and its batch."""
+    if await tx.take(query, event):
+        return message
+    if not await tx.fetch(
+        "posts_event_of_another_batch", {"key": message.key, "batch_key": message.batch_key}
+    ):
+        return None
+    message = replace(message, key=_longer_key(message))
+    return message if await tx.take(query, {**event, "key": message.key}) else None
+
+
+def _longer_key(message: Message) -> str:
+    return f"{message.key} {message.batch_key}"
 
 
 def _event(message: Message, incoming: Incoming) -> dict[str, Any]:

@@ -43,7 +43,7 @@ NOT_ATTRIBUTED = Attribution(None, Method.NONE)
 
 def attribute(job_id: str | None, stated: str | None = None) -> Attribution:
     """The project of a job id, given what the event states."""
-    stated = stated and _folded(stated)
+    stated = _folded(stated) if stated and not stated.startswith(DRY_RUN) else None
     if not job_id:
         return Attribution(stated, Method.STATED if stated else Method.NONE)
     if stated and _begins_with(job_id, stated):
@@ -64,7 +64,9 @@ def _from_job_id(job_id: str) -> tuple[str | None, Method]:
     if is_uuid(job_id[:_UUID_CHARACTERS]) and job_id[_UUID_CHARACTERS] == "-":
         return _folded(job_id[:_UUID_CHARACTERS]), Method.UUID
     parts = job_id.rsplit("-", 2)
-    if len(parts) == 3 and all(parts) and parts[2].isascii() and parts[2].isdigit():
+    # A project that is named like the posts of a dry run would be mixed with them.
+    is_named = len(parts) == 3 and all(parts) and not job_id.startswith(DRY_RUN)
+    if is_named and parts[2].isascii() and parts[2].isdigit():
         return parts[0], Method.SPLIT
     return None, Method.NONE
 

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
-from holdfast.pipeline import Tx
+from holdfast.pipeline import Row, Tx
 from holdfast.pipelines.posts.day_changes import DayChanges
+from holdfast.pipelines.posts.modes import read_modes
 from holdfast.pipelines.posts.options import PostsOptions
 
-_EVENTS = 200
+_EVENTS = 1000
+_EVENTS_BYTES = 16 * 1024 * 1024
 _CHANGES = 5000
 _OLD = 1000
 #: A message that was sent again and got lost on the way is sent once more after this.
 _RESEND_SECONDS = 120.0
+_UNSENT_SECONDS = 60.0
 _DAY_SECONDS = 86_400.0
 _ERROR_DAY = ("scope", "day", "platform", "code", "category")
 
 
 async def tend(tx: Tx, options: PostsOptions) -> bool:
     more = [
-        await resend_due(tx) == _EVENTS,
+        await resend_due(tx, options),
         await add_day_changes(tx),
         await add_error_day_changes(tx),
         await _drop_old_errors(tx, options),
@@ -29,17 +33,35 @@ async def tend(tx: Tx, options: PostsOptions) -> bool:
     return any(more)
 
 
-async def resend_due(tx: Tx) -> int:
-    """Sends messages that are due to their queues again, through the outbox."""
-    rows = await tx.fetch("posts_due_events", {"limit": _EVENTS})
-    if not rows:
-        return 0
-    keys = [row["key"] for row in rows]
+async def resend_due(tx: Tx, options: PostsOptions) -> bool:
+    """Sends messages that are due to their queues again, through the outbox. Those that would only
+    be parked again stay: there can be very many, and sending them would leave no time for others.
+    """
+    if await tx.fetch("posts_unsent", {"ago": -_UNSENT_SECONDS}):
+        return False  # the broker is gone; copies would pile up
+    modes = await read_modes(tx, options)
+    rows = await tx.fetch("posts_due_events", {"limit": _CHANGES, **modes.switches})
+    parked = [row["key"] for row in rows if modes.leave_parked(row)]
+    await tx.take("posts_put_off_events", {"keys": parked, "seconds": options.park_seconds})
+    left = set(parked)
+    keys = _first_of([row for row in rows if row["key"] not in left])
     await tx.take("posts_put_off_events", {"keys": keys, "seconds": _RESEND_SECONDS})
-    for row in rows:
+    for row in await tx.fetch("posts_messages", {"keys": keys}):
         # Without an id of its own, so that it is not taken for a message that came before.
         await tx.send("", row["queue"], row["body"])
-    return len(rows)
+    return len(rows) == _CHANGES or len(keys) + len(parked) < len(rows)
+
+
+def _first_of(rows: Sequence[Row]) -> list[str]:
+    """As many as are sent at once, by number and by size."""
+    keys: list[str] = []
+    size = 0
+    for row in rows[:_EVENTS]:
+        size += int(row["size"])
+        if keys and size > _EVENTS_BYTES:
+            break
+        keys.append(row["key"])
+    return keys
 
 
 async def add_day_changes(tx: Tx) -> bool:

@@ -13,6 +13,7 @@ from holdfast.http.addresses import is_public
 
 _LONGEST_URL = 2048
 _MOST_EXAMPLES = 5
+_PORTS = {"http": 80, "https": 443}
 
 
 class Refusal(StrEnum):
@@ -102,13 +103,14 @@ class Admission:
     def _refusal_of_host(self, url: str) -> Refusal | None:
         try:
             parts = urlsplit(url)
-            host = (parts.hostname or "").lower().rstrip(".")
+            host, port = (parts.hostname or "").lower().rstrip("."), parts.port
         except ValueError:
             return Refusal.NOT_HTTP
-        if parts.scheme.lower() not in ("http", "https") or not host:
+        if parts.scheme.lower() not in _PORTS or not host:
             return Refusal.NOT_HTTP
-        netloc = parts.netloc.lower().rpartition("@")[2]
-        if host in self._hosts or netloc in self._hosts:
+        # Another port is another server, which has a gate and a robots.txt of its own.
+        place = host if port in (None, _PORTS[parts.scheme.lower()]) else f"{host}:{port}"
+        if place in self._hosts:
             return None
         return Refusal.PRIVATE_ADDRESS if _is_private(host) else Refusal.OFF_HOST
 

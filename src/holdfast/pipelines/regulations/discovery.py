@@ -199,9 +199,10 @@ class _Progress:
     url: str | None = None
     part: int = 0
     indexes: tuple[tuple[int, str], ...] = ()
-    faults: tuple[str, ...] = ()
+    faults: tuple[tuple[int, str], ...] = ()
     roots: tuple[str, ...] = ()
     checkpoints: int = 0  # makes cursors differ that only say what was read
+    ended: bool = False  # only the faults are left
 
     def as_json(self) -> Json:
         return {
@@ -209,9 +210,10 @@ class _Progress:
             "url": self.url,
             "part": self.part,
             "indexes": [list(index) for index in self.indexes],
-            "faults": list(self.faults),
+            "faults": [list(fault) for fault in self.faults],
             "roots": list(self.roots),
             "checkpoints": self.checkpoints,
+            "ended": self.ended,
         }
 
     @property
@@ -220,6 +222,10 @@ class _Progress:
 
     def passed(self, child: Child) -> None:
         self.depth, self.url, self.part = child.depth, child.url, 0
+
+    def go_back_to(self, child: Child) -> None:
+        self.passed(child)
+        self.checkpoints += 1
 
 
 class _SitemapPages:
@@ -237,42 +243,71 @@ class _SitemapPages:
         self._finished: list[tuple[str, str, str | None]] = []
         self._indexes: list[tuple[str, list[tuple[str, str]]]] = []
         self._problems: dict[str, str] = {}
+        self._read: set[str] = set()
 
     async def pages(self, cursor: Json | None) -> AsyncIterator[Page]:
         progress = _progress(cursor)
         async for page in self._look_ahead(progress):
             yield page
-        while (child := self._frontier.following(progress.place)) is not None:
-            if self._is_unchanged(child):
-                self._unchanged_count += 1
-                progress.passed(child)
-                continue
-            async for page in self._child(child, progress):
+        is_first = True
+        while is_first or self._frontier.following(progress.place) is not None:
+            is_first = False
+            async for page in self._children(progress):
                 yield page
-        async for page in self._once_more(progress):
-            yield page
+            async for page in self._once_more(progress):
+                yield page
         if self._problems:
+            progress.ended = True
+            yield self._checkpoint(progress)
             raise DiscoveryError(_faults(self._problems))
         yield Page([], end=True, notes=self._notes())
+
+    async def _children(self, progress: _Progress) -> AsyncIterator[Page]:
+        while (child := self._frontier.following(progress.place)) is not None:
+            if child.url in self._read:
+                progress.passed(child)
+            elif self._is_unchanged(child):
+                self._unchanged_count += 1
+                progress.passed(child)
+            else:
+                async for page in self._child(child, progress):
+                    yield page
+                self._read.add(child.url)
 
     def _is_unchanged(self, child: Child) -> bool:
         mark = self._discovery.read_before.get(child.url)
         return mark is not None and is_unchanged(child, mark.modified)
 
     async def _once_more(self, progress: _Progress) -> AsyncIterator[Page]:
-        """Reads again what could not be read; what it gave the first time is known by its key."""
-        for url in progress.faults:
+        """Reads again what could not be read; what it gave the first time is known by its key. What
+        an index lists is read too: the walk goes back to the place of the index."""
+        for depth, url in progress.faults:
+            child = Child(url, depth)
             records: list[Record] = []
             reader = SitemapReader(Limits(entries=self._rules.max_entries))
             try:
                 async for entries in self._entries(url, reader):
-                    records += self._discovery.records(entries, url)
+                    records += self._records(child, reader.kind, entries)
+            except _Unchanged:
+                self._unchanged_count += 1
             except (SitemapError, ItemError) as error:
                 self._problems[url] = _lasting(error)
                 continue
             self._problems.pop(url, None)
-            progress.faults = tuple(fault for fault in progress.faults if fault != url)
+            progress.faults = tuple(fault for fault in progress.faults if fault[1] != url)
+            if reader.kind is Kind.INDEX:
+                progress.indexes = (*progress.indexes, (depth, url))
+                progress.go_back_to(child)
             yield Page(records, progress.as_json(), notes=self._notes())
+            if reader.kind is Kind.INDEX:
+                return
+
+    def _records(self, child: Child, kind: Kind | None, entries: list[Entry]) -> list[Record]:
+        """Of a sitemap. Those of an index are sitemaps that are ahead, not records."""
+        if kind is Kind.INDEX:
+            self._list(child, entries)
+            return []
+        return self._discovery.records(entries, child.url)
 
     async def _look_ahead(self, progress: _Progress) -> AsyncIterator[Page]:
         """The roots, and what the indexes list that were read before a resume. Each request has a
@@ -321,10 +356,7 @@ class _SitemapPages:
         problem: str | None = None
         try:
             async for entries in self._entries(child.url, reader):
-                if reader.kind is Kind.INDEX:
-                    self._list(child, entries)
-                else:
-                    records += self._discovery.records(entries, child.url)
+                records += self._records(child, reader.kind, entries)
                 if len(records) >= _RECORDS_IN_A_PAGE:
                     progress.part += 1
                     yield Page(records, progress.as_json(), notes=self._notes())
@@ -352,7 +384,7 @@ class _SitemapPages:
     ) -> Page:
         if problem is not None:
             self._problems[child.url] = problem
-            progress.faults = (*progress.faults, child.url)
+            progress.faults = (*progress.faults, (child.depth, child.url))
             if len(progress.faults) > _MOST_FAULTS:
                 raise DiscoveryError(_faults(self._problems))
         elif kind is Kind.INDEX:
@@ -405,12 +437,13 @@ def _progress(cursor: Json | None) -> _Progress:
     # A sitemap that was left in the middle is read from its beginning: it may have changed, and
     # what it repeats is known by its key.
     indexes = tuple((int(depth), str(url)) for depth, url in cursor["indexes"])
+    faults = tuple((int(depth), str(url)) for depth, url in cursor["faults"])
     return _Progress(
         cursor["depth"],
         cursor["url"],
         0,
         indexes,
-        tuple(cursor["faults"]),
+        faults,
         tuple(cursor["roots"]),
         cursor["checkpoints"],
     )

@@ -182,8 +182,8 @@ def _pdf(body: bytes) -> tuple[ContentClass, str, str]:
     logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns about every careless file
     try:
         reader = PdfReader(io.BytesIO(body))
-        parts = [page.extract_text() for page in reader.pages[:_MOST_PDF_PAGES]]
-        title = normalised(str(reader.metadata.title or "")) if reader.metadata else ""
+        parts = [_whole(page.extract_text()) for page in reader.pages[:_MOST_PDF_PAGES]]
+        title = normalised(_whole(str(reader.metadata.title or ""))) if reader.metadata else ""
     except (PyPdfError, ValueError, KeyError, TypeError, OSError, RecursionError) as error:
         raise ItemError(
             "PARSE_ERROR", f"a damaged PDF ({type(error).__name__}: {error})"
@@ -192,6 +192,12 @@ def _pdf(body: bytes) -> tuple[ContentClass, str, str]:
     scanned = len(normalised(text)) < _LEAST_TEXT_ON_A_PAGE * max(1, len(parts))
     kind = ContentClass.PDF_SCANNED if scanned else ContentClass.PDF_TEXT
     return kind, title[:_LONGEST_TITLE], text
+
+
+def _whole(text: str) -> str:
+    """With characters in the place of their halves, which no database stores: fonts in PDFs name
+    them one by one."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _json_text(body: bytes) -> str:

@@ -86,7 +86,7 @@ class Fetcher:
         known = await _known(key, row, ctx)
         reply = await self._get(row["url"], known, ctx)
         captured_at = self._clock.now()
-        if reply.status == 304 and known is not None:
+        if reply.status == 304:
             capture = _unchanged(key, row, known, reply, captured_at)
         else:
             capture = await self._captured(key, row, known, reply, captured_at, ctx)
@@ -103,8 +103,8 @@ class Fetcher:
         )
         if reply.status in (404, 410):
             raise NotFound(f"{url} answered {reply.status}")
-        if reply.status == 304 and known is None:
-            raise ItemError("INVALID_RESPONSE", f"{url} answered 304 to a first request")
+        if reply.status == 304 and etag is None:
+            raise ItemError("INVALID_RESPONSE", f"{url} answered 304 to a request without an ETag")
         reply.raise_for_status()
         return reply
 

@@ -83,11 +83,14 @@ def _of(run: Run, known: Sequence[Standing]) -> list[Standing]:
 
 
 def _positions(by_source: Mapping[str, Standing]) -> Json:
-    """Where streams stopped that did not come to their end."""
+    """Where streams stopped that did not come to their end. One that came there and left a sitemap
+    behind that cannot be read begins again: what is new since then is before its place."""
     return {
         source: standing.cursor
         for source, standing in by_source.items()
-        if standing.state is not StreamState.COMPLETE and standing.cursor is not None
+        if standing.state is not StreamState.COMPLETE
+        and standing.cursor is not None
+        and not (standing.cursor["at"] or {}).get("ended")
     }
 
 

@@ -5,6 +5,7 @@ kilobytes. They also hold the interpreter, so a thread would stop the whole work
 from __future__ import annotations
 
 import pickle
+import signal
 import struct
 import subprocess
 import sys
@@ -84,10 +85,14 @@ class PageReader:
         self.cpu_seconds = cpu_seconds
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._ran_out = False  # whether the last child died of a limit
 
     def read(self, page: FetchedPage, source: Source) -> Extract:
+        request = pickle.dumps((page, source, self.cpu_seconds))
         with self._lock:
-            answer = self._exchange(pickle.dumps((page, source, self.cpu_seconds)))
+            answer = self._exchange(request)
+            if answer is None and not self._ran_out:  # somebody else ended the child
+                answer = self._exchange(request)
         if answer is None:
             raise ItemError(
                 "PARSE_ERROR", "reading it takes more time or memory than a document may need"
@@ -98,8 +103,13 @@ class PageReader:
 
     def _exchange(self, request: bytes) -> dict[str, Any] | None:
         """None if the child died over it."""
-        process = self._started()
-        timer = threading.Timer(_CLOCK_SECONDS, process.kill)
+        process, late = self._started(), threading.Event()
+
+        def end() -> None:
+            late.set()
+            process.kill()
+
+        timer = threading.Timer(_CLOCK_SECONDS, end)
         timer.start()
         try:
             assert process.stdin is not None and process.stdout is not None
@@ -112,6 +122,7 @@ class PageReader:
         if frame is None:
             _stop(process)
             self._process = None
+            self._ran_out = late.is_set() or process.returncode == -signal.SIGXCPU
             return None
         answer: dict[str, Any] = orjson.loads(frame)
         return answer

@@ -7,6 +7,7 @@ import math
 import os
 import pickle
 import resource
+import signal
 import sys
 from typing import Any
 
@@ -26,6 +27,8 @@ _MEMORY_BYTES = 2 * 1024**3
 
 
 def main() -> None:
+    # A host that shuts down sends it to all processes; this one ends when its parent has ended.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY_BYTES, _MEMORY_BYTES))
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever libraries print is not an answer

@@ -8,11 +8,13 @@ from typing import Any
 
 import orjson
 
+from holdfast.errors import RetryClass, error_code
 from holdfast.model import ItemStatus, Job
 from holdfast.pipeline import Settled, Tx
 from holdfast.pipelines.regulations.canonical import item_id
 from holdfast.pipelines.regulations.extract import Extract
 from holdfast.pipelines.regulations.fetching import Capture, Reason
+from holdfast.pipelines.regulations.sources import Mode
 from holdfast.text_search import TextIndex
 
 SEARCH = TextIndex("regulations_search")
@@ -31,6 +33,29 @@ async def save(tx: Tx, settled: Sequence[Settled]) -> None:
     missing = [item for item in settled if _is_missing(item)]
     for item in sorted(missing, key=lambda item: item.seq):
         await _mark_unavailable(tx, item)
+    await _forget_sitemaps(tx, settled)
+
+
+async def _forget_sitemaps(tx: Tx, settled: Sequence[Settled]) -> None:
+    """Those that list a URL which failed for a reason that may pass: the next run reads them again,
+    and takes it again."""
+    failed = [item for item in settled if _may_pass(item) and _is_from_sitemap(item)]
+    listed = {(item.row["source"], item.row["listed_on"], item.job.id) for item in failed}
+    for source, url, job_id in sorted(listed):
+        params = {"source": source, "url": url, "job_id": job_id}
+        await tx.take("regulations_forget_sitemap", params)
+
+
+def _may_pass(item: Settled) -> bool:
+    if item.status is not ItemStatus.ERROR or item.code is None:
+        return False
+    return error_code(item.code).retry is not RetryClass.NEVER
+
+
+def _is_from_sitemap(item: Settled) -> bool:
+    options, source = item.job.options, item.row["source"]
+    mode: str = options.get("mode") or options["_sources"][source]["mode"]
+    return mode == Mode.SITEMAP
 
 
 def _distinct(items: Sequence[Settled]) -> Iterator[list[Settled]]:
@@ -198,7 +223,7 @@ async def note(tx: Tx, job: Job, notes: Any, taken: int) -> None:
         await tx.take("regulations_add_count", params)
     for url, modified, etag in notes["finished"]:
         mark = {"url": url, "modified": modified, "etag": etag, "definition": notes["definition"]}
-        await tx.take("regulations_mark_sitemap", {"source": source, **mark})
+        await tx.take("regulations_mark_sitemap", {"source": source, "job_id": job.id, **mark})
     for url, children in notes["indexes"]:
         index = {"job_id": job.id, "source": source, "url": url}
         await tx.take(

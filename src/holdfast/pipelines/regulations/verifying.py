@@ -89,4 +89,5 @@ async def _problem(row: Any, files: PipelineFiles) -> str | None:
 
 def _orphans(rows: list[Any]) -> Iterator[Fault]:
     for row in rows:
-        yield Fault("capture", str(row["id"]), f"{row['url']} has no body {row['sha256']}")
+        problem = f"{row['url']}: its body, evidence or document is missing"
+        yield Fault("capture", str(row["id"]), problem)

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from holdfast import __version__
+from holdfast.errors import UnfitState
 from holdfast.pipeline import Fetch
 from holdfast.pipelines.regulations import bodies
 from holdfast.pipelines.regulations.verifying import choice
@@ -34,7 +35,7 @@ async def warc_parts(
     while rows := await _page(fetch, sources, after):
         for row in rows:
             capture = _capture(row)
-            body = b"" if writer.is_revisit(capture) else await _body(fetch, files, row["sha256"])
+            body = b"" if writer.is_revisit(capture) else await _body(fetch, files, row)
             for part in writer.record(capture, [body]):
                 yield part
             counted()
@@ -46,9 +47,16 @@ async def _page(fetch: Fetch, sources: Sequence[str] | None, after: int) -> list
     return list(await fetch("regulations_captures_page", params))
 
 
-async def _body(fetch: Fetch, files: PipelineFiles, sha256: str) -> bytes:
-    rows = await fetch("regulations_body", {"sha256": sha256})
-    return await bodies.load(rows[0], files)
+async def _body(fetch: Fetch, files: PipelineFiles, capture: Any) -> bytes:
+    rows = await fetch("regulations_body", {"sha256": capture["sha256"]})
+    try:
+        return await bodies.load(rows[0], files)
+    except bodies.DamagedBody as damaged:
+        raise UnfitState(
+            f"the body of {capture['url']} is damaged: {damaged}",
+            "Restore it from a backup, or leave its source out with --source."
+            " `holdfast regulations verify` names all that are damaged.",
+        ) from damaged
 
 
 def _capture(row: Any) -> Capture:

@@ -7,6 +7,7 @@ from typing import Any
 
 _LENGTHS = (8, 12, 13, 14)
 _DIGITS = 14
+_ROUNDED = "000000"  # what a spreadsheet leaves of the end of a number with six digits shown
 _SPACING = str.maketrans("", "", " -\u00a0.\t'")
 
 
@@ -55,6 +56,10 @@ def _checked(digits: str) -> ArticleNumber:
             return ArticleNumber(problem=f"an article number has no {len(digits)} digits")
         # A spreadsheet drops leading zeros.
         digits = digits.zfill(12 if len(digits) < 12 else 13)
+    if len(digits) >= 12 and digits.endswith(_ROUNDED) and int(digits):
+        return ArticleNumber(
+            problem=f"the article number {digits} is rounded: its last digits are lost"
+        )
     if int(digits[-1]) != check_digit(digits[:-1]):
         return ArticleNumber(problem=f"the check digit of {digits} is wrong")
     if not int(digits):

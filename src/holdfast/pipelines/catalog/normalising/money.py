@@ -22,6 +22,8 @@ _SYMBOLS = {
 }
 _MINOR_DIGITS = {"JPY": 0, "KRW": 0, "VND": 0, "CLP": 0, "ISK": 0, "KWD": 3, "BHD": 3, "TND": 3}
 _MOST = Decimal(10_000_000)
+#: Currencies of which everyday things cost thousands and millions.
+_SMALL_UNITS = frozenset({"VND", "IDR", "KRW", "JPY", "CLP", "COP", "HUF", "ISK", "IRR", "LBP"})
 _LONGEST = 40
 
 
@@ -83,7 +85,8 @@ def _amount(plain: str, currency: str, shown: str) -> Amount:
         number = Decimal(plain)
     except InvalidOperation:
         return Amount(problem=f"{shown!r} is not a price")
-    if not number.is_finite() or abs(number) > _MOST:
+    most = 1000 * _MOST if currency in _SMALL_UNITS else _MOST
+    if not number.is_finite() or abs(number) > most:
         return Amount(problem=f"the price {shown} is absurd")
     if number < 0:
         return Amount(problem=f"the price {shown} is negative")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.errors import Skip
 from holdfast.model import Json
 from holdfast.pipeline import Context
 from holdfast.pipelines.catalog.photos.likeness import (
@@ -15,9 +16,15 @@ from holdfast.pipelines.catalog.photos.reader import Photo
 from holdfast.pipelines.catalog.saving import PhotoRow
 
 
-async def keep_thumbnail(name: str, photo: Photo, ctx: Context) -> PhotoRow:
+async def keep_thumbnail(name: str, photo: Photo, ctx: Context) -> PhotoRow | None:
+    if _is_dry_run(ctx):
+        return None
     key = f"jobs/{ctx.job.id}/{ctx.seq}.webp"  # deleted with the job
     await ctx.files.put(key, photo.thumbnail)
+    if not await ctx.read("catalog_job_stays", {"job_id": ctx.job.id}):
+        # Its files may have been deleted already.
+        await ctx.files.delete(key)
+        raise Skip("the job was deleted")
     return PhotoRow(name, photo.hash, key)
 
 
@@ -37,8 +44,15 @@ async def describe(result: Json, name: str, photo: Photo, seen: SeenPhotos, ctx:
     }
 
 
+def _is_dry_run(ctx: Context) -> bool:
+    """Then there is no job: nothing is kept, nor compared with the dry runs of others."""
+    return not ctx.job.id
+
+
 async def _same_photo(name: str, photo: Photo, seen: SeenPhotos, ctx: Context) -> Seen | None:
     """Another photograph of the job that is the same, or almost."""
+    if _is_dry_run(ctx):
+        return None
     own = Seen(ctx.seq, name, photo.hash)
     others = seen.alike(ctx.job.id, own)
     seen.add(ctx.job.id, own)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html.parser import HTMLParser
+from itertools import chain, islice
 from typing import Any
 
 import orjson
@@ -62,12 +63,15 @@ class StructuredData:
             raise ItemError(
                 "INVALID_RESPONSE", f"{self.shop.name}: the page has no schema.org data"
             )
-        offers = [
+        return self.offers_in(blocks, url)
+
+    def offers_in(self, blocks: Sequence[Any], url: str) -> Sequence[Offer]:
+        """No more is read of a page than is used: it may have a million."""
+        products = chain.from_iterable(map(products_in, blocks))
+        return [
             offer_of(self.shop, values, url, self.options.currency)
-            for block in blocks
-            for values in products_in(block)
+            for values in islice(products, _MOST_OFFERS)
         ]
-        return offers[:_MOST_OFFERS]
 
 
 class _Scripts(HTMLParser):

@@ -40,6 +40,19 @@ where  rowid in (select id from catalog_products where source = :source);
 -- name: catalog_drop_products
 delete from catalog_products where source = :source returning id;
 
+-- name: catalog_now
+select cast(@now as text) as instant;
+
+-- name: catalog_drop_older_index
+delete from catalog_search
+where  rowid in (select id from catalog_products
+                 where  source = :source and updated_at < @instant(:before));
+
+-- name: catalog_drop_older
+delete from catalog_products
+where  source = :source and updated_at < @instant(:before)
+returning id;
+
 -- name: catalog_sources
 select   source, count(*) as products, max(trusted) as trusted, max(updated_at) as updated_at
 from     catalog_products
@@ -89,6 +102,9 @@ order by provider;
 delete from catalog_search_events
 where  id in (select id from catalog_search_events where job_id = :job_id limit :limit)
 returning id;
+
+-- name: catalog_job_stays
+select id from jobs where id = :job_id and state <> 'DELETING';
 
 -- name: catalog_save_photos
 insert into catalog_photos (job_id, seq, name, hash, thumbnail)

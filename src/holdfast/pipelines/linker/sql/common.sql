@@ -20,19 +20,26 @@ set    project_id = excluded.project_id, key = excluded.key, name = excluded.nam
                     else linker_tasks.score end,
        reason = case when linker_tasks.reviewed_at is null then excluded.reason
                      else linker_tasks.reason end
+where  linker_tasks.state <> 'moved'
 returning job_id;
 
 -- name: linker_reviewed
 -- Which of these tasks people decided about; nobody decides about them until this transaction ends.
-select seq, reviewed_at
+select seq, state, reviewed_at
 from   linker_tasks
 where  job_id = :job_id and seq in (@each(:seqs, bigint))
 @for_update;
 
+-- name: linker_rejected
+select seq, item
+from   linker_candidates
+where  job_id = :job_id and seq in (@each(:seqs, bigint)) and status = 'rejected';
+
 -- name: linker_drop_suggestions
--- Before new ones are written; what people added stays.
+-- Before new ones are written; what people added or rejected stays.
 delete from linker_candidates
 where  job_id = :job_id and seq in (@each(:seqs, bigint)) and source = 'automated_search'
+       and status <> 'rejected'
 returning seq;
 
 -- name: linker_save_candidates
@@ -121,10 +128,12 @@ returning seq;
 -- A person's decision.
 
 -- name: linker_task
+-- Nothing is written about it by others until this transaction ends.
 select t.job_id, t.seq, t.project_id, t.key, t.name, t.state, t.score, t.item, t.entry, t.reason,
        t.reviewer, t.reviewed_at
 from   linker_tasks t
-where  t.job_id = :job_id and t.seq = :seq;
+where  t.job_id = :job_id and t.seq = :seq
+@for_update;
 
 -- name: linker_candidates_of
 select   item, position, label, description, score, fields, matched, source, status, reviewer
@@ -238,6 +247,25 @@ where  (job_id, seq, item) in (select job_id, seq, item
                                limit  :limit)
 returning seq;
 
+-- name: linker_other_jobs
+-- Jobs without a dataset: that of messages, and those that were started with the project as their
+-- option.
+select id as job_id
+from   jobs
+where  pipeline = 'linker' and standing = 1 and owner_id = :owner_id and topic = :topic
+union
+select t.job_id
+from   linker_tasks t
+       join jobs j on j.id = t.job_id
+where  t.project_id = :id and j.standing = 0;
+
+-- name: linker_file_users
+-- Other datasets that read this file.
+select id
+from   linker_datasets
+where  file_id = :file_id and id <> :id
+limit  1;
+
 -- name: linker_drop_dataset
 delete from linker_datasets
 where  id = :id
@@ -288,9 +316,12 @@ where  id = :project_id and deleted_at is null
 returning id;
 
 -- name: linker_dataset_by_name
-select id, project_id, name, file_id, mapping, job_id, created_at
-from   linker_datasets
-where  project_id = :project_id and name = :name;
+-- The newest first, with what its job reads.
+select   d.id, d.mapping, d.job_id, j.input_key
+from     linker_datasets d
+         left join jobs j on j.id = d.job_id
+where    d.project_id = :project_id and d.name = :name and d.file_id is null
+order by d.id desc;
 
 -- name: linker_datasets_of
 select   id, project_id, name, file_id, mapping, job_id, created_at
@@ -502,7 +533,9 @@ from     linker_candidates
 where    job_id = :job_id and seq in (@each(:seqs, bigint)) and position <= :most
 order by seq, position;
 
--- name: linker_drop_task
-delete from linker_tasks
+-- name: linker_move_task
+-- To another job: if this one is worked on again, its entry does not get a second task.
+update linker_tasks
+set    state = 'moved', project_id = null
 where  job_id = :job_id and seq = :seq and reviewed_at is null
 returning seq;

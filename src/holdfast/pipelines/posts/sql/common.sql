@@ -1,7 +1,8 @@
 -- Events: taken in with the transaction that remembers their message.
 
 -- name: posts_take_event
--- An event whose batch is processed now. Nothing comes back if it was processed before.
+-- An event whose batch is processed now. Nothing comes back if it was processed before, or if its
+-- id came with another batch.
 insert into posts_events (key, format, state, queue, attempts, batch_key, scope, job_id, platform,
                           sent_at, warnings)
 values (:key, :format, 'TAKEN', :queue, 1, :batch_key, :scope, :job_id, :platform,
@@ -10,6 +11,7 @@ on conflict (key) do update
 set    state = 'TAKEN', code = null, reason = null, body = null, due_at = null,
        attempts = posts_events.attempts + 1, updated_at = @now
 where  posts_events.state in ('PARKED', 'WAITING', 'DEAD')
+       and posts_events.batch_key = excluded.batch_key
 returning key;
 
 -- name: posts_set_aside_event
@@ -25,12 +27,18 @@ set    state = excluded.state, code = excluded.code, reason = excluded.reason,
                        then posts_events.attempts + 1 else 1 end,
        updated_at = @now
 where  posts_events.state in ('PARKED', 'WAITING', 'DEAD')
+       and posts_events.batch_key = excluded.batch_key
 returning attempts;
+
+-- name: posts_event_of_another_batch
+select key
+from   posts_events
+where  key = :key and batch_key <> :batch_key;
 
 -- name: posts_event_attempts
 select attempts
 from   posts_events
-where  key = :key and state = 'WAITING';
+where  key in (@each(:keys, text)) and batch_key = :batch_key and state = 'WAITING';
 
 -- name: posts_repeat_event
 -- Another event brought the same batch before.
@@ -40,13 +48,30 @@ where  key = :key
 returning key;
 
 -- name: posts_due_events
--- Events to try again.
-select   key, queue, body, attempts
+-- Events to try again, without those whose format is switched off.
+select   key, state, format, job_id, length(body) as size,
+         case when exists (select 1 from posts_batches b
+                           where  b.batch_key = 'shadow:' || posts_events.batch_key)
+              then 1 else 0 end as shadowed
 from     posts_events
 where    state in ('PARKED', 'WAITING') and due_at <= @now
+         and (state = 'WAITING' or (format = 'event' and :new = 1)
+              or (format <> 'event' and :legacy = 1))
 order by due_at
 limit    :limit
 @skip_locked;
+
+-- name: posts_unsent
+-- Whether messages that were to be sent again are still here.
+select 1 as found
+from   outbox
+where  exchange = '' and created_at < @after(:ago)
+limit  1;
+
+-- name: posts_messages
+select key, queue, body
+from   posts_events
+where  key in (@each(:keys, text));
 
 -- name: posts_put_off_events
 -- They were sent to their queue again; in case that gets lost, once more later.

@@ -117,6 +117,8 @@ create table regulations_sitemaps (
     modified   text,
     etag       text,
     read_at    {INSTANT} not null,
+    job_id     bigint not null,
+    failed_job bigint,
     primary key (source, url)
 );
 
@@ -152,6 +154,8 @@ IMMUTABLE = {
         "id", "key", "url", "sha256", "text_sha256", "content_class", "content_type", "title",
         "size", "etag", "fetched_at",
     ),
+    # Captures are found by their document. What it says about its latest capture changes.
+    "regulations_documents": ("id", "key", "source", "canonical", "first_seen_at"),
 }  # fmt: skip
 #: What identifies a row. SQLite's INSERT OR REPLACE deletes the old one without its delete trigger.
 IDENTITY = {
@@ -182,11 +186,12 @@ def _protect_on_sqlite() -> None:
                 f"create trigger {table}_no_{what} before {event} on {table}"
                 f" begin select raise(abort, '{MESSAGE}'); end"
             )
-        op.execute(
-            f"create trigger {table}_no_replace before insert on {table}"
-            f" when exists (select 1 from {table} where {IDENTITY[table]})"
-            " begin select raise(ignore); end"
-        )
+        if table in IDENTITY:
+            op.execute(
+                f"create trigger {table}_no_replace before insert on {table}"
+                f" when exists (select 1 from {table} where {IDENTITY[table]})"
+                " begin select raise(ignore); end"
+            )
 
 
 def _protect_on_postgresql() -> None:

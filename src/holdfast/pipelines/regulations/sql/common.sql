@@ -14,9 +14,10 @@ from   regulations_bodies
 where  sha256 in (@each(:hashes, text));
 
 -- name: regulations_has_version
--- Whether a document had this content at any time.
+-- Whether a document had this content at any time. Evidence does not say: two sources that list one
+-- URL share it.
 select 1 as found
-from   regulations_evidence
+from   regulations_captures
 where  key = :key and sha256 = :sha256
 limit  1;
 
@@ -146,18 +147,38 @@ on conflict (key, url) do nothing
 returning key;
 
 -- name: regulations_mark_sitemap
-insert into regulations_sitemaps (source, url, definition, modified, etag, read_at)
-values (:source, :url, :definition, :modified, :etag, @now)
+insert into regulations_sitemaps (source, url, definition, modified, etag, read_at, job_id)
+values (:source, :url, :definition, :modified, :etag, @now, :job_id)
 on conflict (source, url) do update
 set definition = excluded.definition, modified = excluded.modified, etag = excluded.etag,
-    read_at = excluded.read_at
+    read_at = excluded.read_at, job_id = excluded.job_id
+returning url;
+
+-- name: regulations_forget_sitemap
+-- A URL of it failed and may be there later: the sitemap is read again, even if it is unchanged. The
+-- run that read it may only mark it later.
+insert into regulations_sitemaps (source, url, definition, read_at, job_id, failed_job)
+values (:source, :url, '', @now, :job_id, :job_id)
+on conflict (source, url) do update
+set definition = '', failed_job = excluded.failed_job
+returning url;
+
+-- name: regulations_delete_job_sitemaps
+-- Of a run that did not fetch all of their URLs.
+delete from regulations_sitemaps
+where  job_id = :job_id and :limit > 0
+       and (select sum(c.accepted) - sum(c.done) from counters c where c.job_id = :job_id) > 0
 returning url;
 
 -- name: regulations_sitemaps_read
--- Sitemaps whose URLs were all taken, as the source is defined now.
-select url, modified, etag
-from   regulations_sitemaps
-where  source = :source and definition = :definition;
+-- Sitemaps whose URLs were all taken, as the source is defined now; not by a run that was cancelled
+-- before it fetched them.
+select s.url, s.modified, s.etag
+from   regulations_sitemaps s
+       left join jobs j on j.id = s.job_id
+where  s.source = :source and s.definition = :definition
+       and (s.failed_job is null or s.failed_job <> s.job_id)
+       and (j.id is null or j.state <> 'CANCELLED');
 
 -- name: regulations_keep_index
 -- What an index lists, for the walk that read it: others read it again.
@@ -279,13 +300,13 @@ order by sha256
 limit    :limit;
 
 -- name: regulations_orphans
--- Captures whose body or evidence is missing.
+-- Captures whose body, evidence or document is missing.
 select   c.id, c.url, c.sha256
 from     regulations_captures c
          left join regulations_bodies b on b.sha256 = c.sha256
          left join regulations_evidence e on e.id = c.evidence_id and e.sha256 = c.sha256
          left join regulations_documents d on d.key = c.key
-where    (b.sha256 is null or e.id is null)
+where    (b.sha256 is null or e.id is null or d.id is null)
          and (:every = 1 or d.source in (@each(:sources, text)))
 order by c.id
 limit    :limit;

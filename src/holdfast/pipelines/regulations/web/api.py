@@ -13,7 +13,7 @@ from holdfast.api.dependencies import Parts
 from holdfast.api.identity import Operator, PartsOf, Person, Someone
 from holdfast.api.jobs import ScopedJob
 from holdfast.api.shapes import Id
-from holdfast.errors import NotAllowed, NotThere
+from holdfast.errors import FilesGone, GateWait, NotAllowed, NotThere, UnfitState
 from holdfast.model import Job, Json
 from holdfast.pipelines.regulations import bodies
 from holdfast.pipelines.regulations.content import Staleness
@@ -224,8 +224,7 @@ async def body(evidence_id: Id, person: Someone, parts: PartsOf) -> Response:
     row = await reads_of(parts).evidence(evidence_id)
     if row is None:
         raise NotThere(f"there is no evidence {evidence_id}", "See the captures of a document.")
-    [stored] = await parts.fetch("regulations_body", {"sha256": row["sha256"]})
-    content = await bodies.load(stored, parts.files_of(PIPELINE))
+    content = await _content(row, parts)
     headers = {
         "Content-Disposition": f'attachment; filename="{row["sha256"][:16]}"',
         "ETag": f'"{row["sha256"]}"',
@@ -233,6 +232,19 @@ async def body(evidence_id: Id, person: Someone, parts: PartsOf) -> Response:
         "Cache-Control": "private, max-age=31536000, immutable",
     }
     return Response(content, media_type="application/octet-stream", headers=headers)
+
+
+async def _content(evidence: Json, parts: Parts) -> bytes:
+    [stored] = await parts.fetch("regulations_body", {"sha256": evidence["sha256"]})
+    try:
+        return await bodies.load(stored, parts.files_of(PIPELINE))
+    except bodies.DamagedBody as damaged:
+        raise UnfitState(
+            f"the body of evidence {evidence['id']} is damaged: {damaged}",
+            "Restore it from a backup. `holdfast regulations verify` names all that are damaged.",
+        ) from damaged
+    except GateWait as gone:
+        raise FilesGone(gone.reason) from gone
 
 
 @router.get("/search", summary="Search the documents")

@@ -1,0 +1,214 @@
+"""Places with files that cannot be taken: they keep no other file waiting, and nothing is lost."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from holdfast.console import adapter_scans
+from holdfast.console.adapter_scans import AdapterScans
+from holdfast.console.adapters import Adapter
+from holdfast.files.places.contract import Arrived, FileTrouble, Place, numbered
+from holdfast.files.places.ftp import FtpPlace, FtpServer
+from holdfast.stored_files import Written
+from tests.api.server import ApiServer, upload
+from tests.api.test_ingestion import (
+    ROWS,
+    FailingPlace,
+    Killed,
+    lose_lease,
+    scan,
+    watch,
+)
+from tests.conftest import INCOMING
+from tests.file_stores import bucket_of
+from tests.ftp import PASSWORD, USER, FtpFolder
+from tests.pictures import png
+
+on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
+
+@pytest.fixture
+def incoming(tmp_path: Path) -> Path:
+    folder = tmp_path / "incoming"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+async def server(database_url: str, tmp_path: Path, incoming: Path) -> AsyncIterator[ApiServer]:
+    limits = {"file_roots": str(incoming), "quota_jobs": "1"}
+    async with ApiServer(database_url, tmp_path / "server", **limits) as started:
+        yield started
+
+
+def scans_at(server: ApiServer, make: Any) -> AdapterScans:
+    """The server's own, at places that `make` wraps."""
+    scans = server.parts.scans
+
+    def open_place(adapter: Adapter) -> Place:
+        place: Place = make(scans.open_place(adapter))
+        return place
+
+    return AdapterScans(scans.console, scans.new_jobs, open_place, scans.log)
+
+
+async def states(admin: Any) -> dict[str, str]:
+    files = (await admin.get("/api/ingestion/in/files")).json()["files"]
+    return {file["name"]: file["state"] for file in files}
+
+
+@on_sqlite
+async def test_file_that_cannot_be_moved_keeps_no_other_waiting(
+    server: ApiServer, incoming: Path
+) -> None:
+    admin = await server.person("ada", "admin")
+    await watch(admin, str(incoming))
+    (incoming / "done").write_text("not a folder")
+    (incoming / "a.csv").write_bytes(ROWS)
+    (incoming / "b.csv").write_bytes(ROWS)
+    report = await scan(admin)
+    assert "cannot be moved to done" in report["error"]
+    assert await states(admin) == {"a.csv": "TAKEN", "b.csv": "DUPLICATE", "done": "REFUSED"}
+
+
+@on_sqlite
+async def test_long_names_are_taken_and_told_apart(server: ApiServer, incoming: Path) -> None:
+    """Of bytes that are not UTF-8, the name that is stored is six times as long."""
+    admin = await server.person("ada", "admin")
+    await watch(admin, str(incoming))
+    file = Path(os.fsdecode(os.fsencode(incoming) + b"/" + b"\xff" * 240 + b".csv"))
+    file.write_bytes(ROWS)
+    report = await scan(admin)
+    assert (len(report["taken"]), report["error"]) == (1, None)
+    # Another one of that name, after the first was moved away.
+    file.write_bytes(b"nothing\n")
+    assert (await scan(admin))["refused"] == 1
+
+
+@on_sqlite
+async def test_marker_of_a_file_that_was_taken_marks_no_other(
+    server: ApiServer, incoming: Path
+) -> None:
+    """The scanner is killed after it moved the file, and its sender begins with the next one."""
+    admin = await server.person("ada", "admin")
+    await watch(admin, str(incoming), marker=".done")
+    (incoming / "rows.csv").write_bytes(ROWS)
+    (incoming / "rows.csv.done").touch()
+    adapter = await server.parts.console.adapters.named("in")
+    doomed = scans_at(server, lambda place: FailingPlace(place, "accept", False))
+    with pytest.raises(Killed):
+        await doomed.scan(adapter)
+    (incoming / "rows.csv").write_bytes(b"title\nhalf of")
+    await lose_lease(server)
+    report = await scan(admin)
+    assert (report["taken"], report["waiting"]) == ([], 1)
+
+
+@on_sqlite
+async def test_adapter_is_held_however_long_a_file_takes(
+    server: ApiServer, incoming: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adapter_scans, "_LEASE_SECONDS", 0.4)
+    database = server.parts.store.database
+
+    class SlowPlace(FailingPlace):
+        async def fetch(self, file: Arrived, target: Path, max_bytes: int) -> Written:
+            first = await expiry()
+            while await expiry() == first:
+                pass
+            return await self.place.fetch(file, target, max_bytes)
+
+    async def expiry() -> Any:
+        return (await database.fetch("select expires_at from adapters", {}))[0][0]
+
+    admin = await server.person("ada", "admin")
+    await watch(admin, str(incoming))
+    (incoming / "rows.csv").write_bytes(ROWS)
+    adapter = await server.parts.console.adapters.named("in")
+    report = await scans_at(server, lambda place: SlowPlace(place, "", False)).scan(adapter)
+    assert len(report.taken) == 1
+
+
+@on_sqlite
+async def test_file_that_was_set_aside_and_put_back_is_looked_at_again(
+    server: ApiServer, incoming: Path
+) -> None:
+    """A limit may have been raised since."""
+    admin = await server.person("ada", "admin")
+    await watch(admin, str(incoming))
+    (incoming / "paper.pdf").write_bytes(b"%PDF-1.7 rest")
+    assert (await scan(admin))["refused"] == 1
+    (incoming / "failed" / "paper.pdf").rename(incoming / "paper.pdf")
+    assert (await scan(admin))["refused"] == 1
+    assert len((await admin.get("/api/ingestion/in/files")).json()["files"]) == 2
+
+
+@on_sqlite
+async def test_image_that_has_to_wait_leaves_one_list(server: ApiServer, incoming: Path) -> None:
+    admin = await server.person("ada", "admin")
+    await watch(admin, str(incoming))
+    assert (await upload(admin, ROWS.decode())).status_code == 202
+    (incoming / "oak.png").write_bytes(png())
+    for _ in range(3):
+        assert "unfinished jobs" in (await scan(admin))["error"]
+    files = await server.parts.store.database.fetch("select kind from files", {})
+    assert sorted(row[0] for row in files) == ["images", "import", "upload"]
+
+
+@on_sqlite
+async def test_name_in_a_bucket_that_is_not_a_key_keeps_no_other_waiting(
+    database_url: str, tmp_path: Path, bucket_settings: dict[str, str]
+) -> None:
+    import obstore
+
+    prefix = f"adapter-{uuid4().hex[:8]}"
+    bucket = bucket_of(bucket_settings | {"HOLDFAST_FILES_PREFIX": prefix}, bucket=INCOMING)
+    settings = {name.removeprefix("HOLDFAST_").lower(): v for name, v in bucket_settings.items()}
+    settings["file_buckets"] = f"{INCOMING}/{prefix}/"
+    async with ApiServer(database_url, tmp_path / "server", **settings) as server:
+        admin = await server.person("ada", "admin")
+        await watch(admin, f"{INCOMING}/{prefix}", "s3")
+        await obstore.put_async(bucket._store, "a" * 220 + ".csv", ROWS)
+        await bucket.put("rows.csv", ROWS, max_bytes=1000)
+        report = await scan(admin)
+        assert len(report["taken"]) == 1 and "is not a key" in report["error"]
+
+
+def place_of(ftp: FtpFolder) -> FtpPlace:
+    return FtpPlace(FtpServer("127.0.0.1", ftp.port, USER, "", False, PASSWORD))
+
+
+async def test_file_that_is_replaced_while_it_is_read_is_not_taken(tmp_path: Path) -> None:
+    folder = tmp_path / "ftp"
+    folder.mkdir()
+    (folder / "rows.csv").write_bytes(ROWS)
+    with FtpFolder(folder) as ftp:
+        place = place_of(ftp)
+        (file,) = await place.arrivals()
+        ftp.read = lambda: os.utime(folder / "rows.csv", (1, 1))
+        with pytest.raises(FileTrouble, match="changed while it was read"):
+            await place.fetch(file, tmp_path / "copy", 1000)
+
+
+async def test_name_on_an_ftp_server_may_be_any_and_taken_a_thousand_times(tmp_path: Path) -> None:
+    folder = tmp_path / "ftp"
+    folder.mkdir()
+    for name in (b"caf\xe9.csv", "caf\u00e9.csv".encode()):
+        Path(os.fsdecode(os.fsencode(folder) + b"/" + name)).write_bytes(ROWS)
+    (folder / "done").mkdir()
+    for number in range(1, 1001):
+        (folder / "done" / numbered("caf\u00e9.csv", number)).touch()
+    with FtpFolder(folder) as ftp:
+        place = place_of(ftp)
+        files = await place.arrivals()
+        assert sorted(file.shown for file in files) == ["caf\\udce9.csv", "caf\u00e9.csv"]
+        for number, file in enumerate(files):
+            await place.fetch(file, tmp_path / str(number), 1000)
+            await place.accept(file)
+    assert len(list((folder / "done").iterdir())) == 1002
