@@ -145,7 +145,7 @@ async def test_index_that_is_readable_the_second_time_is_walked(fault: str, resu
     async with gazette(6) as (world, http):
         index = f"http://{GAZETTE}/sitemap.xml"
         listed = [f"http://{GAZETTE}{issue.sitemap}" for issue in world.issues]
-        cut = Answer(200, markup("sitemapindex", "sitemap", listed[:3])[:-20])
+        cut = Answer(200, markup("sitemapindex", listed[:3])[:-20])
         world.replaced["/sitemap.xml"] = cut if fault == "cut" else BROKEN["page"]
         pages: list[Page] = []
         async for page in discovery("gazette", http).pages(Mode.SITEMAP, None):
