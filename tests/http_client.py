@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-
-import httpcore2
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.engine.gates import Passage
 from holdfast.errors import GateWait
 from holdfast.http import HttpClient, HttpOptions
 from holdfast.http.addresses import CheckedNetwork
+from holdfast.http.streams import Network, TcpNetwork, TcpStream
 
 
 class RecordingGates:
@@ -46,13 +45,13 @@ class RecordingGates:
         self.spacings[name] = spacing
 
 
-class PublicNames(httpcore2.AsyncNetworkBackend):
+class PublicNames:
     """Names that resolve to public addresses, which all lead to one loopback port."""
 
     def __init__(self, port: int, names: dict[str, list[str]]) -> None:
         self._port = port
         self._names = names
-        self._system = httpcore2.AnyIOBackend()
+        self._system = TcpNetwork()
         self.resolved: list[str] = []
         self.dialled: list[str] = []
 
@@ -65,16 +64,9 @@ class PublicNames(httpcore2.AsyncNetworkBackend):
             raise OSError("Name or service not known")
         return self._names[host]
 
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
-    ) -> httpcore2.AsyncNetworkStream:
+    async def connect(self, host: str, port: int, seconds: float) -> TcpStream:
         self.dialled.append(host)
-        return await self._system.connect_tcp("127.0.0.1", self._port, timeout=timeout)
+        return await self._system.connect("127.0.0.1", self._port, seconds)
 
 
 @asynccontextmanager
@@ -82,7 +74,7 @@ async def http_client(
     options: HttpOptions,
     gates: RecordingGates | None = None,
     clock: Clock | None = None,
-    network: httpcore2.AsyncNetworkBackend | None = None,
+    network: Network | None = None,
 ) -> AsyncIterator[HttpClient]:
     client = HttpClient(
         gates or RecordingGates(),
@@ -94,4 +86,4 @@ async def http_client(
     try:
         yield client
     finally:
-        await client.aclose()
+        client.close()

@@ -70,7 +70,7 @@ async def main(port: int) -> None:
         pages += 1
         if pages == 1000:
             early = process.memory_info().rss
-    await http.aclose()
+    http.close()
     print(count, early or process.memory_info().rss, process.memory_info().rss)
 
 

@@ -186,7 +186,6 @@ USES = {
     "pipelines.regulations.dates._WORDED": use(
         "findall", *DIGITS, "1 ", ("1", " "), ("1 ", "a"), ("1 a", " "), "1 a ", "1. a 20201"
     ),
-    "pipelines.regulations.extract._BLANKS": use("sub", " ", "a "),
     "pipelines.regulations.extract._decoded": use(
         *("search", "charset", ("charset", " "), "charset ", ("charset=", " "), "charset= "),
         most=2_048,
@@ -204,6 +203,7 @@ USES = {
     "pipelines.regulations.sitemap.plain._OTHER_ENCODING": use(
         "search", "encoding", ("encoding", " "), "encoding=", most=2_048
     ),
+    "pipelines.regulations.sources._slug": use("fullmatch", "a", "a-", "-"),
     "pipelines.regulations.sources._host": use("fullmatch", "a", "a.", "-", ("a:", "1")),
     # Lines of a file that an operator wrote.
     "pipelines.regulations.sources_file._HEADER": use(

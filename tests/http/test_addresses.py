@@ -178,6 +178,6 @@ async def test_metadata_services_are_never_asked(address: str, allow_private: bo
     network = CheckedNetwork(allow_private=allow_private, resolve=resolve)
     assert not is_public(address)
     with pytest.raises(ItemError) as caught:
-        await network.connect_tcp("metadata.google.internal", 80, timeout=5)
+        await network.connect("metadata.google.internal", 80, 5)
     assert caught.value.code == "PRIVATE_ADDRESS"
     assert "metadata" in caught.value.message

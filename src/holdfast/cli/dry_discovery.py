@@ -10,7 +10,6 @@ from holdfast.cli.composition import worker_options
 from holdfast.cli.opening import ensure_schema, opened_store, run_async
 from holdfast.cli.supervisor import worker_name
 from holdfast.clock import SystemClock, system_random
-from holdfast.engine.control import Control
 from holdfast.engine.dry_discovery import DryDiscovery, DryLimits, DrySource, dry_options
 from holdfast.engine.worker import Worker, WorkerParts
 from holdfast.model import Job, JobState, Lane, Standing
@@ -31,7 +30,6 @@ def dry_starts(
 
     async def main() -> list[DrySource]:
         async with opened_store(settings) as store:
-            await Control(store, settings.owner, structlog.get_logger()).prepare(pipeline)
             standings = await store.plans.standings(pipeline.name)
             walked: list[DrySource] = []
             for start in starts_of(standings):
@@ -62,4 +60,4 @@ async def _walk(
     )
     own = dry_options(worker_options(settings, None, True))
     worker = Worker(parts, {pipeline.name: pipeline}, own)
-    return await DryDiscovery(store, pipeline, job, limits).run(worker, start.sources)
+    return await DryDiscovery(store, pipeline, job, limits).run(worker, start)

@@ -103,14 +103,28 @@ class _Run:
             show_answer(answer)
 
     async def _show(self, store: Store) -> None:
-        """Prints the progress of its streams, less and less often."""
+        """Prints what changed of its streams and jobs, less and less often."""
         wait = _LINE_SECONDS[0]
+        shown: list[str] = []
         while True:
             await asyncio.sleep(wait)
-            for standing in await store.plans.standings(self._pipeline.name):
-                if standing.job_state is JobState.RUNNING:
-                    errors.print(_standing_line(standing), markup=False)
+            lines = await self._progress(store)
+            for line in lines:
+                if line not in shown:
+                    errors.print(line, markup=False)
+            shown = lines
             wait = min(_LINE_SECONDS[1], wait * 1.5)
+
+    async def _progress(self, store: Store) -> list[str]:
+        standings = await store.plans.standings(self._pipeline.name)
+        running = [standing for standing in standings if standing.job_state is JobState.RUNNING]
+        lines = [_standing_line(standing) for standing in running]
+        for job_id in sorted({standing.job_id for standing in running}):
+            counters = await store.reads.counters(job_id)
+            if counters.accepted:
+                ended = f"{counters.finished:,} of {counters.accepted:,} rows finished"
+                lines.append(f"Job {job_id}: {ended}")
+        return lines
 
     async def _newest(self, store: Store) -> int:
         jobs = await open_console(store).jobs.page(None, 1)
@@ -139,9 +153,10 @@ class _Run:
         for job_id in sorted({*job_ids, *followers}):
             job = await store.reads.job(job_id)
             counters = await store.reads.counters(job_id)
+            missing = f"{counters.not_found:,} not found, " if counters.not_found else ""
             errors.print(
                 f"Job {job_id} {job.name}: {job.state}, {counters.done:,} rows done, "
-                f"{counters.error:,} rejected",
+                f"{missing}{counters.error:,} rejected",
                 markup=False,
             )
             if job.error:
@@ -157,7 +172,7 @@ def _standing_line(standing: Standing) -> str:
     """How far it is, and the error that it waits to retry, if there is one."""
     progress = (
         f"{standing.source} {standing.mode}: {standing.records_count:,} rows in "
-        f"{standing.pages_count:,} pages"
+        f"{standing.pages_count:,} {'page' if standing.pages_count == 1 else 'pages'}"
     )
     return f"{progress}; will retry: {standing.error}" if standing.error else progress
 

@@ -13,6 +13,7 @@ from holdfast.engine.record.pages import new_item
 from holdfast.engine.worker import Worker, WorkerOptions
 from holdfast.errors import GateWait, ItemError, RetryClass, error_code
 from holdfast.model import Job, NothingYet, Record
+from holdfast.orders import Start
 from holdfast.pipeline import Context, Pipeline
 from holdfast.store import Store
 
@@ -55,15 +56,17 @@ class DryDiscovery:
         self._seen: set[str] = set()
         self._total = 0
 
-    async def run(self, worker: Worker, sources: Sequence[str]) -> list[DrySource]:
-        """Every source in turn, within the caps of the job."""
-        detail = {"sources": list(sources), **self._job.given_options}
+    async def run(self, worker: Worker, start: Start) -> list[DrySource]:
+        """Every source in turn, within the caps of the job. No gate that exists is changed."""
+        detail = {"sources": list(start.sources), **self._job.given_options}
         await self._store.audit.add(
             self._job.owner_id, "dry_run", None, self._pipeline.name, detail
         )
+        for gate in start.gates:
+            await self._store.gates.introduce(gate)
         walked: list[DrySource] = []
         async with worker.trying(self._job) as ctx:
-            for source in sources:
+            for source in start.sources:
                 if self._limits.max_items is not None and self._total >= self._limits.max_items:
                     break
                 walked.append(await self._walk(DrySource(source), ctx))

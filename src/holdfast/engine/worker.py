@@ -198,7 +198,7 @@ class Worker:
         try:
             yield Context(job, 0, 1, reach.http, reach.gates, self._log, facilities)
         finally:
-            await self._http.aclose()
+            self._http.close()
             await self._leave()
 
     # Turns.
@@ -487,7 +487,7 @@ class Worker:
         await self._walks.drain(grace)
         for task in self._tails:
             task.cancel()
-        await self._http.aclose()
+        self._http.close()
 
     async def _leave(self) -> None:
         try:

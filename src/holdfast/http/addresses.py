@@ -8,15 +8,12 @@ header still see the name.
 from __future__ import annotations
 
 import asyncio
-import errno
 import ipaddress
 import socket
-from collections.abc import Awaitable, Callable, Iterable
-
-import anyio
-import httpcore2
+from collections.abc import Awaitable, Callable
 
 from holdfast.errors import ItemError
+from holdfast.http.streams import Network, TcpNetwork, TcpStream
 
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 
@@ -91,7 +88,7 @@ async def resolve(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
-class CheckedNetwork(httpcore2.AsyncNetworkBackend):
+class CheckedNetwork:
     """Connects to public addresses only, unless private ones are allowed."""
 
     def __init__(
@@ -99,27 +96,19 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
         *,
         allow_private: bool,
         resolve: Resolve = resolve,
-        network: httpcore2.AsyncNetworkBackend | None = None,
+        network: Network | None = None,
     ) -> None:
         self._allow_private = allow_private
         self._resolve = resolve
-        self._network = network or httpcore2.AnyIOBackend()
+        self._network = network or TcpNetwork()
 
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
-    ) -> httpcore2.AsyncNetworkStream:
+    async def connect(self, host: str, port: int, seconds: float) -> TcpStream:
         try:
-            with anyio.fail_after(timeout):
+            async with asyncio.timeout(seconds):
                 addresses = self._allowed(host, await self._addresses(host, port))
-                share = None if timeout is None else timeout / len(addresses)
-                return await self._connect_any(host, addresses, port, share)
+                return await self._connect_any(host, addresses, port, seconds / len(addresses))
         except TimeoutError as error:
-            raise ItemError("TIMEOUT", f"{host}: no connection within {timeout} s") from error
+            raise ItemError("TIMEOUT", f"{host}: no connection within {seconds} s") from error
 
     async def _addresses(self, host: str, port: int) -> list[str]:
         if _is_address(host):
@@ -149,13 +138,13 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
         return allowed[:_MOST_ADDRESSES]
 
     async def _connect_any(
-        self, host: str, addresses: list[str], port: int, timeout: float | None
-    ) -> httpcore2.AsyncNetworkStream:
-        failures: list[Exception] = []
+        self, host: str, addresses: list[str], port: int, seconds: float
+    ) -> TcpStream:
+        failures: list[OSError] = []
         for address in addresses:
             try:
-                return await self._network.connect_tcp(address, port, timeout=timeout)
-            except (httpcore2.NetworkError, httpcore2.TimeoutException, OSError) as error:
+                return await self._network.connect(address, port, seconds)
+            except OSError as error:
                 failures.append(error)
         raise _failure(host, port, failures[-1]) from failures[-1]
 
@@ -168,17 +157,9 @@ def _is_address(host: str) -> bool:
     return True
 
 
-def _failure(host: str, port: int, error: Exception) -> ItemError:
-    if isinstance(error, httpcore2.TimeoutException):
+def _failure(host: str, port: int, error: OSError) -> ItemError:
+    if isinstance(error, TimeoutError):
         return ItemError("TIMEOUT", f"{host}:{port} does not answer")
-    if _is_refusal(error):
+    if isinstance(error, ConnectionRefusedError):
         return ItemError("CONNECTION_REFUSED", f"{host}:{port} refuses connections")
     return ItemError("NETWORK_ERROR", f"{host}:{port} cannot be reached ({error})")
-
-
-def _is_refusal(error: BaseException | None) -> bool:
-    while error is not None:
-        if isinstance(error, OSError) and error.errno == errno.ECONNREFUSED:
-            return True
-        error = error.__cause__
-    return False

@@ -9,8 +9,6 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol, Self
 
-import httpcore2
-
 from holdfast.clock import Clock
 from holdfast.errors import GateWait, ItemError
 from holdfast.http.addresses import CheckedNetwork
@@ -19,6 +17,7 @@ from holdfast.http.options import HttpOptions
 from holdfast.http.reply import Reply
 from holdfast.http.robots import MAX_ROBOTS_BYTES, MAX_ROBOTS_REDIRECTS, Robots, SharedFiles
 from holdfast.http.statuses import http_date, is_throttle, retry_after_seconds
+from holdfast.http.streams import Network
 from holdfast.http.wire import Answer, Into, Wire
 
 _LONGEST_CRAWL_DELAY = 60.0
@@ -71,16 +70,15 @@ class HttpClient:
         clock: Clock,
         rng: random.Random,
         *,
-        network: httpcore2.AsyncNetworkBackend | None = None,
+        network: Network | None = None,
         robots_files: SharedFiles | None = None,
     ) -> None:
         self._gates = gates
         self._options = options
         self._clock = clock
         self._rng = rng
-        self._wire = Wire(
-            options, network or CheckedNetwork(allow_private=options.allow_private_addresses)
-        )
+        network = network or CheckedNetwork(allow_private=options.allow_private_addresses)
+        self._wire = Wire(options, network, clock)
         self._robots = Robots(
             self._fetch_robots, self._crawl_delay, clock, options.user_agent, robots_files
         )
@@ -144,8 +142,9 @@ class HttpClient:
         label = Message("GET", checked_url(reply.url), {}).label  # without the query
         raise ItemError("NETWORK_ERROR", f"{label}: {reason}", retry_after=reply.retry_after)
 
-    async def aclose(self) -> None:
-        await self._wire.aclose()
+    def close(self) -> None:
+        """Closes idle connections at once, and those in use when they become idle."""
+        self._wire.close()
 
     async def _follow(self, message: Message, walk: _Walk) -> Reply:
         passed: list[str] = []

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 
-import anyio
-import httpcore2
+import h11
 import httpx2
 
+from holdfast.clock import Clock
 from holdfast.errors import ItemError
 from holdfast.http.body import (
     ACCEPTED_CODINGS,
@@ -19,10 +19,11 @@ from holdfast.http.body import (
     decode,
     decode_beginning,
 )
+from holdfast.http.connections import Connection, Connections, origin_of
 from holdfast.http.message import Message
 from holdfast.http.options import HttpOptions
+from holdfast.http.streams import Network
 
-_KEEPALIVE_SECONDS = 15.0
 _THREAD_ABOVE_BYTES = 32 * 1024  # may unpack to 32 MB, which would hold up the event loop
 
 
@@ -47,24 +48,11 @@ class _Taken:
 
 
 class Wire:
-    """The pooled connections. Cookies are not kept, and no proxy is taken from the
-    environment: it would resolve names itself, past the address check.
+    """The connections. Cookies are not kept, and no proxy is taken from the environment: it would
+    resolve names itself, past the address check."""
 
-    Each exchange is a task of its own, which is only ever cancelled through its scope: the
-    pool cleans up under such cancellation, but a task's own `cancel` can interrupt its
-    clean-up and lose the connection for good.
-    """
-
-    def __init__(self, options: HttpOptions, network: httpcore2.AsyncNetworkBackend) -> None:
-        self._pool = httpcore2.AsyncConnectionPool(
-            ssl_context=httpx2.create_ssl_context(),
-            max_connections=options.max_connections,
-            max_keepalive_connections=options.max_connections,
-            keepalive_expiry=_KEEPALIVE_SECONDS,
-            network_backend=network,
-        )
-        self._running: set[asyncio.Task[Answer]] = set()
-        self._extensions = {"timeout": {"connect": options.connect_timeout_seconds}}
+    def __init__(self, options: HttpOptions, network: Network, clock: Clock) -> None:
+        self._connections = Connections(network, httpx2.create_ssl_context(), options, clock)
         self._headers = {
             "user-agent": options.user_agent,
             "accept": "*/*",
@@ -83,73 +71,48 @@ class Wire:
         """The reply to one request. Its body is whole, unless `cut` asks for the beginning
         or the status is not a success: then it is what fits into `max_bytes`. The body of a
         success goes to `into` as it comes, where that is given."""
-        scope = anyio.CancelScope(deadline=anyio.current_time() + seconds)
-        taken = _Taken(max_bytes, cut, into)
-        task = asyncio.create_task(self._coded(scope, message, taken))
-        self._running.add(task)
-        task.add_done_callback(self._finished)
         try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            scope.cancel()
-            raise
-
-    async def aclose(self) -> None:
-        await asyncio.gather(*self._running, return_exceptions=True)
-        await self._pool.aclose()
-
-    async def _coded(self, scope: anyio.CancelScope, message: Message, taken: _Taken) -> Answer:
-        try:
-            with scope:
-                return await self._exchange(message, taken)
-        except httpcore2.TimeoutException as error:
-            raise ItemError("TIMEOUT", f"{message.label}: could not connect in time") from error
-        except httpcore2.LocalProtocolError as error:
+            async with asyncio.timeout(seconds):
+                return await self._exchange(message, _Taken(max_bytes, cut, into))
+        except TimeoutError as error:
+            raise ItemError("TIMEOUT", f"{message.label}: no response in time") from error
+        except h11.LocalProtocolError as error:
             raise ItemError("INVALID_URL", f"{message.label}: cannot be sent ({error})") from error
-        except (httpcore2.ProtocolError, httpcore2.NetworkError, OSError) as error:
+        except (h11.RemoteProtocolError, OSError) as error:
             raise ItemError("NETWORK_ERROR", f"{message.label}: {error}") from error
-        raise ItemError("TIMEOUT", f"{message.label}: no response in time")
 
-    def _finished(self, task: asyncio.Task[Answer]) -> None:
-        self._running.discard(task)
-        if not task.cancelled():
-            task.exception()  # retrieved, because no one awaits an abandoned exchange
+    def close(self) -> None:
+        self._connections.close()
 
     async def _exchange(self, message: Message, taken: _Taken) -> Answer:
         max_bytes = taken.max_bytes
-        response = await self._pool.handle_async_request(self._request(message))
-        try:
-            headers = httpx2.Headers(response.headers)
-            success = 200 <= response.status < 300
+        async with self._connections.to(origin_of(message.url)) as connection:
+            response = await connection.ask(self._request(message), message.body)
+            headers = httpx2.Headers(response.headers.raw_items())
+            success = 200 <= response.status_code < 300
             cut = taken.cut or not success
             if taken.into is not None and success:
-                await _stream(message, response, headers, max_bytes, taken.into)
-                return Answer(response.status, headers, b"")
-            body = await _read(message, response, headers, max_bytes, cut)
-        finally:
-            await response.aclose()
+                await _stream(message, connection, headers, max_bytes, taken.into)
+                return Answer(response.status_code, headers, b"")
+            body = await _read(message, connection, headers, max_bytes, cut)
         content = await _decoded(message, headers, body, max_bytes, cut)
-        return Answer(response.status, headers, content)
+        return Answer(response.status_code, headers, content)
 
-    def _request(self, message: Message) -> httpcore2.Request:
+    def _request(self, message: Message) -> h11.Request:
         url = message.url
         headers = {"host": url.netloc.decode("ascii"), **self._headers, **message.headers}
         if message.body or message.method in ("POST", "PUT", "PATCH"):
             headers["content-length"] = str(len(message.body))
-        return httpcore2.Request(
+        return h11.Request(
             method=message.method,
-            url=httpcore2.URL(
-                scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
-            ),
+            target=url.raw_path,
             headers=[(name.encode(), value.encode()) for name, value in headers.items()],
-            content=message.body,
-            extensions=self._extensions,
         )
 
 
 async def _read(
     message: Message,
-    response: httpcore2.Response,
+    connection: Connection,
     headers: httpx2.Headers,
     max_bytes: int,
     cut: bool,
@@ -159,7 +122,7 @@ async def _read(
         raise _too_large(message, f"{announced} bytes announced, {max_bytes} allowed")
     parts: list[bytes] = []
     size = 0
-    async with aclosing(response.aiter_stream()) as stream:
+    async with aclosing(connection.body()) as stream:
         async for part in stream:
             parts.append(part)
             size += len(part)
@@ -172,14 +135,14 @@ async def _read(
 
 async def _stream(
     message: Message,
-    response: httpcore2.Response,
+    connection: Connection,
     headers: httpx2.Headers,
     max_bytes: int,
     into: Into,
 ) -> None:
     try:
         unpacking = Unpacking(headers.get("content-encoding"), max_bytes)
-        async with aclosing(response.aiter_stream()) as stream:
+        async with aclosing(connection.body()) as stream:
             async for data in stream:
                 for part in unpacking.feed(data):
                     into(part)

@@ -96,6 +96,12 @@ class GateTable:
     async def declare(self, tx: Transaction, gate: Gate) -> None:
         await declare_gate(tx, gate)
 
+    @verb("introduce_gate")
+    async def introduce(self, tx: Transaction, gate: Gate) -> None:
+        """Creates the gate, as its first request would, but with these limits. One that exists
+        keeps its own."""
+        await tx.run("default_gate", _limits(gate.name, gate))
+
     @verb("reserve_gate")
     async def reserve(self, tx: Transaction, name: str, worker: str, want: Want) -> Reservation:
         """Starts lie a tenth of the spacing further apart, at most `slack`: a start may come that

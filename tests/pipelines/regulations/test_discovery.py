@@ -111,7 +111,7 @@ async def test_walk_resumes_after_every_page_and_reads_no_child_twice() -> None:
 
 BROKEN = {
     "page": text_answer("<!doctype html><p>Održavanje", 200, "text/html"),
-    "cut": Answer(200, markup("urlset", "url", [f"http://{GAZETTE}/eli/sluzbeni/1/1/1"])[:-20]),
+    "cut": Answer(200, markup("urlset", [f"http://{GAZETTE}/eli/sluzbeni/1/1/1"])[:-20]),
     "missing": text_answer("", 404),
 }
 
@@ -145,7 +145,7 @@ async def test_index_that_is_readable_the_second_time_is_walked(fault: str, resu
     async with gazette(6) as (world, http):
         index = f"http://{GAZETTE}/sitemap.xml"
         listed = [f"http://{GAZETTE}{issue.sitemap}" for issue in world.issues]
-        cut = Answer(200, markup("sitemapindex", "sitemap", listed[:3])[:-20])
+        cut = Answer(200, markup("sitemapindex", listed[:3])[:-20])
         world.replaced["/sitemap.xml"] = cut if fault == "cut" else BROKEN["page"]
         pages: list[Page] = []
         async for page in discovery("gazette", http).pages(Mode.SITEMAP, None):
@@ -195,7 +195,7 @@ async def test_unsafe_urls_in_a_sitemap_are_refused_and_counted() -> None:
     places = ["file:///etc/passwd", "http://127.0.0.1/eli/x", "http://10.0.0.1/", "", "eli/1"]
     places += ["http://evil.example/eli/sluzbeni/2024/1/1", f"http://{GAZETTE}/oglasi/eli/1"]
     async with gazette(1) as (world, http):
-        world.replaced[world.issues[0].sitemap] = Answer(200, markup("urlset", "url", places))
+        world.replaced[world.issues[0].sitemap] = Answer(200, markup("urlset", places))
         pages = await walk("gazette", Mode.SITEMAP, http)
         assert urls(pages) == []
         assert pages[-1].notes["refused"] == {
@@ -210,7 +210,7 @@ async def test_unsafe_urls_in_a_sitemap_are_refused_and_counted() -> None:
 async def test_long_sitemap_is_given_in_parts_and_read_again_from_its_beginning() -> None:
     async with gazette(1) as (world, http):
         places = [f"http://{GAZETTE}/eli/sluzbeni/2024/1/{n}" for n in range(12_000)]
-        world.replaced[world.issues[0].sitemap] = Answer(200, markup("urlset", "url", places))
+        world.replaced[world.issues[0].sitemap] = Answer(200, markup("urlset", places))
         pages = await walk("gazette", Mode.SITEMAP, http)
         assert len(pages) > 3
         assert max(len(page.records) for page in pages) < 7_000

@@ -26,14 +26,16 @@ on_sqlite = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 
 async def dry_run(desk: Desk, **request: object) -> list[DrySource]:
+    """As the command does it: one job after the other, none of which has a number."""
     run = run_of(request, desk.pipeline.known_sources, desk.pipeline.settings)
-    [start] = starts_of(run, await desk.store.plans.standings("regulations"))
-    job = Job(0, "regulations", start.name, JobState.RUNNING, "tester", start.mode,
-              options=dict(start.options), lane=start.lane or Lane.BACKFILL)  # fmt: skip
-    limits = DryLimits(start.max_items, start.cap_of)
-    return await DryDiscovery(desk.store, desk.pipeline, job, limits).run(
-        desk.worker(dry=True), start.sources
-    )
+    walked: list[DrySource] = []
+    for start in starts_of(run, await desk.store.plans.standings("regulations")):
+        job = Job(0, "regulations", start.name, JobState.RUNNING, "tester", start.mode,
+                  options=dict(start.options), lane=start.lane or Lane.BACKFILL)  # fmt: skip
+        limits = DryLimits(start.max_items, start.cap_of)
+        dry = DryDiscovery(desk.store, desk.pipeline, job, limits)
+        walked += await dry.run(desk.worker(dry=True), start)
+    return walked
 
 
 def test_gates_of_the_document_s_example() -> None:
@@ -123,15 +125,18 @@ async def test_dry_run_counts_and_writes_only_its_audit_row(desk: Desk) -> None:
     assert (walked.discovered, walked.new, walked.known) == (20, 13, 7)
     assert [await desk.fetch(f"select count(*) from {table}") for table in tables] == before
     assert (await desk.fetch("select count(*) from audit"))[0][0] == audited[0][0] + 1
-    [capped] = await dry_run(desk, sources="gazette", restart=True, max_urls=4)
+    gates = [(gate["name"], gate["spacing"]) for gate in await desk.store.gates.all()]
+    [capped] = await dry_run(desk, sources="gazette", restart=True, max_urls=4, delay_ms=60_000)
     assert (capped.new, capped.capped) == (4, True)
+    assert [(gate["name"], gate["spacing"]) for gate in await desk.store.gates.all()] == gates
 
 
 @on_sqlite
 async def test_dry_run_is_allowed_while_off_and_stopped_by_a_kill_switch(desk: Desk) -> None:
     await desk.switch(False)
     desk.pipeline.enabled_by = None  # as the command does it
-    assert (await dry_run(desk, sources="tax"))[0].new == 60
+    walked = await dry_run(desk, sources="gazette,tax")  # sources of two modes
+    assert [(source.source, source.new) for source in walked] == [("gazette", 18), ("tax", 60)]
     await desk.control.switch("pipeline:regulations", True, "costs")
     with pytest.raises(SwitchedOff, match="costs"):
         await dry_run(desk, sources="tax")

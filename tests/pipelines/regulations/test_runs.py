@@ -206,9 +206,9 @@ async def test_new_sitemaps_are_read_although_an_old_one_never_can_be(desk: Desk
         job_id = await desk.run(**request)
         assert (await desk.store.reads.job(job_id)).state is JobState.FAILED
     listed = [f"http://{GAZETTE}{issue.sitemap}" for issue in (*world.issues, new)]
-    world.replaced["/sitemap.xml"] = Answer(200, markup("sitemapindex", "sitemap", listed))
+    world.replaced["/sitemap.xml"] = Answer(200, markup("sitemapindex", listed))
     urls = [f"http://{GAZETTE}{new.legacy(act)}" for act in (1, 2)]
-    world.replaced[new.sitemap] = Answer(200, markup("urlset", "url", urls))
+    world.replaced[new.sitemap] = Answer(200, markup("urlset", urls))
     before = len(world.visits)
     job_id = await desk.run(lane="SENTINEL")
     assert (await desk.counters(job_id)).done == 2

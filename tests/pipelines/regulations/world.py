@@ -19,6 +19,7 @@ from itertools import pairwise
 from types import TracebackType
 
 from holdfast.http import HttpClient, HttpOptions
+from holdfast.pipelines.regulations.demo import sitemap_markup
 from holdfast.pipelines.regulations.sources import Source
 from holdfast.pipelines.regulations.sources_file import parse_sources
 from tests.http_client import PublicNames, RecordingGates, http_client
@@ -226,12 +227,12 @@ class RegulatoryWorld:
     def _index(self) -> bytes:
         places = [*(issue.sitemap for issue in self.issues), "/sitemap_3_2024_1.xml"]
         urls = [f"{self._gazette_url}{place}" for place in places]
-        return markup("sitemapindex", "sitemap", urls, self.lastmod)
+        return markup("sitemapindex", urls, self.lastmod)
 
     def _sitemap(self, issue: Issue) -> bytes:
         paths = [issue.eli(1), *(issue.legacy(act) for act in range(1, self.acts + 1))]
         urls = [f"{self._gazette_url}{path}" for path in paths]
-        return markup("urlset", "url", urls, self.lastmod)
+        return markup("urlset", urls, self.lastmod)
 
     def _busy(self, request: Request) -> Answer:
         """A host that has no robots.txt."""
@@ -305,11 +306,8 @@ def _missing_page() -> Answer:
     return text_answer("<html>no such page</html>", 404, "text/html")
 
 
-def markup(root: str, element: str, urls: Sequence[str], lastmod: str | None = LASTMOD) -> bytes:
-    modified = f"<lastmod>{lastmod}</lastmod>" if lastmod else ""
-    entries = "".join(f"<{element}><loc>{url}</loc>{modified}</{element}>" for url in urls)
-    space = "http://www.sitemaps.org/schemas/sitemap/0.9"
-    return f'<?xml version="1.0"?><{root} xmlns="{space}">{entries}</{root}>'.encode()
+def markup(root: str, urls: Sequence[str], lastmod: str | None = LASTMOD) -> bytes:
+    return sitemap_markup(root, urls, lastmod).encode()
 
 
 def _conditional(request: Request, body: bytes, content_type: str) -> Answer:

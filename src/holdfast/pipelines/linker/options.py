@@ -128,9 +128,7 @@ class LinkerOptions:
             return None
         from importlib.metadata import version
 
-        return user_agent(
-            f"holdfast/{version('holdfast')}", self.contact, f"httpcore2/{version('httpcore2')}"
-        )
+        return user_agent(f"holdfast/{version('holdfast')}", self.contact, f"h11/{version('h11')}")
 
 
 #: What a job may be given.

@@ -58,6 +58,21 @@ class Admission:
         refusal = self.refusal(url)
         return True if refusal is None else self._count(refusal, url)
 
+    def admitted(self, urls: Sequence[str]) -> Sequence[str]:
+        """Those that are taken. Where a sitemap has none but those, which is usual, each costs
+        only the patterns."""
+        starts, excludes, includes = self._prefixes, self._exclude, self._include
+        if len(excludes) <= 1 and len(includes) == 1:
+            excluded, included = excludes[0] if excludes else _never, includes[0]
+            wanted = [
+                url
+                for url in urls
+                if url.startswith(starts) and excluded(url) is None and included(url) is not None
+            ]
+            if len(wanted) == len(urls) and max(map(len, urls), default=0) < _LONGEST_URL:
+                return urls
+        return [url for url in urls if self.admits(url)]
+
     def _count(self, refusal: Refusal, url: str) -> bool:
         self.counts[refusal] += 1
         examples = self.examples.setdefault(refusal, [])
@@ -98,6 +113,10 @@ class Admission:
         if place in self._hosts:
             return None
         return Refusal.PRIVATE_ADDRESS if _is_private(host) else Refusal.OFF_HOST
+
+
+def _never(url: str) -> None:
+    return None
 
 
 def _is_private(host: str) -> bool:

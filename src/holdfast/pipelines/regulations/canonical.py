@@ -17,6 +17,8 @@ from urllib.parse import unquote_plus
 from ada_url import URL
 
 _ID_HEX_DIGITS = 32  # 128 bits
+_NUMBERS = ("year", "issue", "act")
+_MOST_ISSUES = 10_000
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 # Already normal: nothing to lower, decode, sort or drop but a slash at the end. Most URLs of a
@@ -68,26 +70,32 @@ def canonical_key(url: str, rules: CanonicalRules = DEFAULT_RULES) -> str:
 
 def key_maker(rules: CanonicalRules) -> Callable[[str], str]:
     """`canonical_key` for many URLs: this runs for every URL of every sitemap, so groups are named
-    by their numbers and the patterns are looked at once."""
+    by their numbers, and what the acts of an issue share is made once."""
     acts = [
-        (
-            p.search,
-            [p.groupindex[name] for name in ("year", "issue", "act")],
-            p.groupindex.get("part"),
-        )
+        (p.search, [p.groupindex[n] for n in ("part", *_NUMBERS) if n in p.groupindex])
         for p in rules.identity
     ]
+    starts: dict[tuple[str | None, ...], str] = {}
 
     def key(url: str) -> str:
-        for search, numbers, part_number in acts:
+        for search, numbers in acts:
             match = search(url)
             if match is not None:
-                year, issue, act = match.group(*numbers)
-                part = (part_number and match[part_number]) or ""
-                return f"act:/eli/{part}/{int(year)}/{int(issue)}/{act.lstrip('0') or '0'}"
+                groups = match.group(*numbers)
+                start = starts.get(groups[:-1])
+                if start is None:
+                    if len(starts) >= _MOST_ISSUES:
+                        starts.clear()
+                    start = starts[groups[:-1]] = _start_of_issue(*groups[:-1])
+                return start + (groups[-1].lstrip("0") or "0")
         return canonical_url(url, rules)
 
     return key
+
+
+def _start_of_issue(*groups: str | None) -> str:
+    *part, year, issue = groups
+    return f"act:/eli/{(part and part[0]) or ''}/{int(year or 0)}/{int(issue or 0)}/"
 
 
 def item_id(slug: str, key: str) -> str:
@@ -104,7 +112,7 @@ def identity_of(url: str, patterns: Sequence[re.Pattern[str]]) -> Identity | Non
     for pattern in patterns:
         match = pattern.search(url)
         if match is not None:
-            year, issue, act = match.group("year", "issue", "act")
+            year, issue, act = match.group(*_NUMBERS)
             part = match["part"] if "part" in pattern.groupindex else None
             return Identity(part or "", int(year), int(issue), act.lstrip("0") or "0")
     return None

@@ -56,14 +56,17 @@ SOURCES_FILE = typer.Option(
     " Holdfast.",
 )
 SOURCE = typer.Option(
-    None, "--source", help="Slug or host of a source. Can be repeated. Default: all."
+    None,
+    "--source",
+    metavar="SLUG",
+    help="Slug or host of a source. Can be repeated. Default: all.",
 )
 
 
 @sources_app.command("check")
 def check_sources(
     file: Path | None = typer.Argument(
-        None, metavar="[FILE]", help="Sources file, in TOML. Default: as for --sources."
+        None, metavar="FILE", help="Sources file, in TOML. Default: as for --sources."
     ),
     named: Path | None = SOURCES_FILE,
 ) -> None:
@@ -111,10 +114,10 @@ def backfill(
         " says.",
     ),
     max_urls: int | None = typer.Option(
-        None, "--max-urls", min=1, help="New URLs that the run takes at most. Default: 1,000."
+        None, "--max-urls", min=1, help="Cap on new URLs of the run. Default: 1,000."
     ),
     max_urls_per_source: int | None = typer.Option(
-        None, "--max-urls-per-source", min=1, help="New URLs of one source at most. Default: 500."
+        None, "--max-urls-per-source", min=1, help="Cap on new URLs of each source. Default: 500."
     ),
     date_from: str | None = typer.Option(
         None, "--from", metavar="DAY", help="First day of publication, YYYY-MM-DD, in Zagreb."
@@ -132,14 +135,23 @@ def backfill(
         None,
         "--recheck-days",
         min=1,
-        help="With --mode recheck: documents not verified for so long.",
+        help="With --mode recheck: fetch documents that were not verified for this many days."
+        " Default: 30.",
     ),
     restart: bool = typer.Option(
         False, "--restart", help="Begin at the beginning, not where the last run stopped."
     ),
-    sentinel: bool = typer.Option(False, "--sentinel", help="A daily pass: it reads what is new."),
-    run_by: str | None = typer.Option(None, "--run-by", help="Who asked for the run."),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Discover and count, and queue nothing."),
+    sentinel: bool = typer.Option(
+        False,
+        "--sentinel",
+        help="Run as the daily pass: read only what is new, before any backfill.",
+    ),
+    run_by: str | None = typer.Option(
+        None, "--run-by", help="Who asked for the run. Default: HOLDFAST_OWNER."
+    ),
+    dry_run: bool = typer.Option(
+        False, "--dry-run", help="Discover and count, without queueing anything."
+    ),
     file: Path | None = SOURCES_FILE,
     work: bool = typer.Option(
         True, "--work/--no-work", help="--no-work: leave it to workers that are already running."

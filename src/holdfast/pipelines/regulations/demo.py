@@ -3,6 +3,7 @@ disappear, as those of real sources do."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
 from urllib.parse import urlsplit
 
@@ -80,7 +81,7 @@ def answer(ask: Ask) -> Reply:
     base = ask.url
     if ask.path == "sitemap.xml":
         places = [f"issue-{_YEAR}-{issue}.xml" for issue in range(1, _ISSUES + 1)]
-        return _sitemap("sitemapindex", "sitemap", base, places)
+        return _sitemap("sitemapindex", base, places)
     if ask.path.startswith("issue-"):
         return _issue(base, int(ask.path.rpartition("-")[2].removesuffix(".xml")))
     if ask.path == "news":
@@ -94,14 +95,21 @@ def _issue(base: str, issue: int) -> Reply:
     """The first act of an issue is listed in both forms."""
     acts = [f"acts/official/{_YEAR}_{issue:02}_{issue}_{act}.html" for act in range(1, _ACTS + 1)]
     places = [f"eli/official/{_YEAR}/{issue}/1", *acts]
-    return _sitemap("urlset", "url", base, places)
+    return _sitemap("urlset", base, places)
 
 
-def _sitemap(root: str, element: str, base: str, places: list[str]) -> Reply:
-    entries = "".join(f"<{element}><loc>{base}/{place}</loc></{element}>" for place in places)
-    space = "http://www.sitemaps.org/schemas/sitemap/0.9"
-    body = f'<?xml version="1.0"?><{root} xmlns="{space}">{entries}</{root}>'
+def _sitemap(root: str, base: str, places: list[str]) -> Reply:
+    body = sitemap_markup(root, [f"{base}/{place}" for place in places])
     return Reply(body, content_type="application/xml")
+
+
+def sitemap_markup(root: str, urls: Iterable[str], lastmod: str | None = None) -> str:
+    """A `urlset`, or a `sitemapindex`."""
+    element = "sitemap" if root == "sitemapindex" else "url"
+    end = f"</loc><lastmod>{lastmod}</lastmod></{element}>" if lastmod else f"</loc></{element}>"
+    entries = "".join([f"<{element}><loc>{url}{end}" for url in urls])
+    space = "http://www.sitemaps.org/schemas/sitemap/0.9"
+    return f'<?xml version="1.0"?><{root} xmlns="{space}">{entries}</{root}>'
 
 
 def _news(base: str, page: int) -> Reply:

@@ -10,9 +10,6 @@ import re
 from dataclasses import dataclass
 
 import orjson
-import trafilatura
-from pypdf import PdfReader
-from pypdf.errors import PyPdfError
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from holdfast.errors import ItemError
@@ -43,9 +40,6 @@ _BLOCKS = frozenset((
     "main", "ol", "p", "pre", "section", "table", "tbody", "thead", "tr", "ul",
 ))  # fmt: skip
 _CELLS = frozenset(("td", "th"))
-_BLANKS = re.compile(r"\s+")
-
-logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns about every careless file
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +74,7 @@ def extract(
 def normalised(text: str) -> str:
     """One form of Unicode, no soft hyphens, single spaces, and no NUL, which PostgreSQL refuses."""
     composed = normal_form("NFC", text.replace("\u00ad", "").replace("\0", ""))
-    return _BLANKS.sub(" ", composed).strip()
+    return " ".join(composed.split())
 
 
 def text_hash(text: str) -> str:
@@ -132,6 +126,8 @@ def _block_text(element: LexborNode) -> str:
 
 
 def _guessed_main(html: str) -> str:
+    import trafilatura  # slow to import, and most pages do not need it
+
     document = trafilatura.bare_extraction(
         html, favor_recall=True, include_comments=False, include_tables=True, with_metadata=False
     )
@@ -180,6 +176,10 @@ def _all_text(tree: LexborHTMLParser) -> str:
 
 
 def _pdf(body: bytes) -> tuple[ContentClass, str, str]:
+    from pypdf import PdfReader  # see `_guessed_main`
+    from pypdf.errors import PyPdfError
+
+    logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns about every careless file
     try:
         reader = PdfReader(io.BytesIO(body))
         parts = [_whole(page.extract_text()) for page in reader.pages[:_MOST_PDF_PAGES]]

@@ -36,6 +36,7 @@ from holdfast.pipelines.regulations.sources_file import read_sources, shipped_so
 from holdfast.pipelines.regulations.walking import Walk, require_source
 
 _MOST_RUNS = 32
+_NO_JOB = 0
 _OFF_SECONDS = 30.0
 
 
@@ -126,14 +127,18 @@ class Regulations(Pipeline):
             raise GateWait(self.enabled_by, _OFF_SECONDS, f"{self.enabled_by} is off")
 
     def _sources_of(self, job: Job) -> dict[str, Source]:
+        if job.id == _NO_JOB:  # the jobs of a dry run have no number
+            return _stored_sources(job)
         if job.id not in self._runs:
             while len(self._runs) >= _MOST_RUNS:
                 del self._runs[next(iter(self._runs))]
-            stored = job.options.get("_sources") or {}
-            self._runs[job.id] = {
-                slug: Source.model_validate(table) for slug, table in stored.items()
-            }
+            self._runs[job.id] = _stored_sources(job)
         return self._runs[job.id]
+
+
+def _stored_sources(job: Job) -> dict[str, Source]:
+    stored = job.options.get("_sources") or {}
+    return {slug: Source.model_validate(table) for slug, table in stored.items()}
 
 
 def _wanted(options: Mapping[str, Any]) -> DateRange:

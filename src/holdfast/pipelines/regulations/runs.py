@@ -146,7 +146,7 @@ def _require_mode(sources: Iterable[Source], mode: str) -> None:
 def _recheck_days(request: Mapping[str, Any], mode: str | None, options: RegulationsOptions) -> int:
     days = _count(request, "recheck_days")
     if days and mode != RECHECK:
-        raise UserError("recheck_days belongs to the mode recheck", "Add --mode recheck.")
+        raise UserError("recheck_days is for the mode recheck only", "Choose the mode recheck.")
     return (days or options.aging_days) if mode == RECHECK else 0
 
 
@@ -166,7 +166,11 @@ def _day(request: Mapping[str, Any], name: str) -> date | None:
     try:
         return date.fromisoformat(str(value))
     except ValueError:
-        raise UserError(f"{name} is {value!r}, not a day", "Write it as 2026-01-31.") from None
+        which = "first" if name == "date_from" else "last"
+        raise UserError(
+            f"the {which} day of the range is {value!r}, which is not a day",
+            "Write it as 2026-01-31.",
+        ) from None
 
 
 # Sources, as a job stores them.

@@ -15,7 +15,6 @@ from selectolax.lexbor import LexborHTMLParser
 from holdfast.pipelines.regulations.admission import Admission
 from holdfast.pipelines.regulations.canonical import TRACKERS, CanonicalRules
 
-_SLUG = r"[a-z0-9]+(?:-[a-z0-9]+)*"
 _ACT_GROUPS = frozenset({"year", "issue", "act"})
 _BLANK_PAGE = LexborHTMLParser("<p>")
 
@@ -62,6 +61,15 @@ def _url(value: str) -> str:
     parts = urlsplit(value)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("must start with http:// or https:// and name a host")
+    return value
+
+
+def _slug(value: str) -> str:
+    if not re.fullmatch(r"[a-z0-9]+(?:-[a-z0-9]+)*", value):
+        raise ValueError(
+            f"is {value!r:.60}; it must be words of lower-case letters and digits with hyphens"
+            " between them, such as tax-office"
+        )
     return value
 
 
@@ -159,7 +167,6 @@ class PaginationRules(_Table):
 class DateRules(_Table):
     url: tuple[DatePattern, ...] = ()
     selector: Selector | None = None  # in the fetched page
-    feed: bool = True
 
 
 class CanonicalTable(_Table):
@@ -179,7 +186,10 @@ class GateTable(_Table):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.max_delay_seconds < self.min_delay_seconds:
-            raise ValueError("max_delay_seconds is less than min_delay_seconds")
+            raise ValueError(
+                f"max_delay_seconds ({self.max_delay_seconds:g}) is less than min_delay_seconds"
+                f" ({self.min_delay_seconds:g})"
+            )
         return self
 
 
@@ -196,7 +206,7 @@ class MissingTable(_Table):
 
 
 class Source(_Table):
-    slug: Annotated[str, Field(pattern=f"^{_SLUG}$", max_length=40)]
+    slug: Annotated[str, Field(max_length=40), AfterValidator(_slug)]
     name: Annotated[str, Field(min_length=1, max_length=120)]
     hosts: Annotated[tuple[Host, ...], Field(min_length=1)]
     verified: date  # when somebody last compared this entry with the site

@@ -41,7 +41,7 @@ class SourcesFileError(InputError):
         lines = "\n".join(f"  {mistake}" for mistake in mistakes)
         super().__init__(
             f"{file} has {len(mistakes)} mistake{'s' if len(mistakes) > 1 else ''}:\n{lines}",
-            "Every field is described in the reference of the regulations pipeline.",
+            "The page Sources in the documentation of regulations describes every field.",
         )
         self.mistakes = mistakes
 
@@ -120,8 +120,10 @@ def _message(problem: Any, path: Names) -> str:
         return "is missing"
     if kind == "value_error":
         return str(problem["ctx"]["error"])
-    text = str(problem["msg"])
-    return f"({problem['input']!r:.60}): {text[:1].lower()}{text[1:]}"
+    if kind == "too_short":
+        return "is empty"
+    text = str(problem["msg"]).replace("Input should", "must")
+    return f"is {problem['input']!r:.60}; it {text[:1].lower()}{text[1:]}"
 
 
 def _fields(path: Names) -> list[str]:

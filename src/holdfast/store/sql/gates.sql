@@ -11,9 +11,10 @@ set spacing = excluded.spacing, jitter = excluded.jitter, concurrency = excluded
     updated_at = excluded.updated_at;
 
 -- name: default_gate
--- A gate that no pipeline declared gets the limits of the settings.
-insert into gates (name, spacing, jitter, concurrency, next_at, updated_at)
-values (:name, :spacing, :jitter, :concurrency, @now, @now)
+-- A gate that does not exist yet: with the limits of the settings, unless somebody knows better.
+insert into gates (name, spacing, jitter, concurrency, requests, units, period, next_at,
+                   updated_at)
+values (:name, :spacing, :jitter, :concurrency, :requests, :units, :period, @now, @now)
 on conflict (name) do nothing;
 
 -- name: slow_gate
