@@ -10,6 +10,7 @@ def test_flag_is_set_and_listed(desk: Desk) -> None:
     flags = {flag["name"]: flag for flag in desk.json("flag", "list")}
     assert (flags["pending"]["value"], flags["ingest"]["value"]) == (False, True)
     assert "pending" in desk.succeed("flag", "list")
+    assert " on " in desk.succeed("flag", "list")
 
 
 def test_flag_refuses_what_it_cannot_be(desk: Desk) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import typer
 
 from holdfast.cli.arguments import JSON
@@ -37,9 +39,15 @@ def list_flags(as_json: bool = JSON) -> None:
             print_json(rows)
             return
         names = ("name", "value", "kind", "by", "at", "help")
-        print_table(names, [[row[name] for name in names] for row in rows], "No flags.")
+        table = [row | {"value": _as_typed(row["value"])} for row in rows]
+        print_table(names, [[row[name] for name in names] for row in table], "No flags.")
 
     run_async(main())
+
+
+def _as_typed(value: Any) -> Any:
+    """As `flag set` takes it."""
+    return ("off", "on")[value] if isinstance(value, bool) else value
 
 
 def set_flag(
