@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+import tomllib
 from collections.abc import Iterator
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -53,3 +54,10 @@ def test_every_imported_package_is_pinned(folder: str, requirements: str) -> Non
         if not {normal(name) for name in distributions.get(package, ())} & pinned(requirements)
     }
     assert found and missing == set()
+
+
+def test_pins_are_made_from_what_the_package_depends_on() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = [name for group in project["optional-dependencies"].values() for name in group]
+    wanted = {re.split("[><=;~! ]", name)[0] for name in (*project["dependencies"], *extras)}
+    assert wanted == set((ROOT / "requirements" / "base.in").read_text().split())
