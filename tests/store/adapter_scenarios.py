@@ -97,6 +97,16 @@ async def _is_noted(store: Store, adapter: Adapter) -> None:
     assert [row[0] for row in await fetch(store, query, id=adapter.id)] == ["0" * 64]
 
 
+async def _forget(store: Store, adapter: Adapter) -> None:
+    await _adapters(store).forget_file(await _see(store, adapter), TOKEN)
+
+
+async def _is_forgotten(store: Store, adapter: Adapter) -> None:
+    query = "select identity from adapter_files where adapter_id = :id"
+    identities = [row[0] for row in await fetch(store, query, id=adapter.id)]
+    assert identities and "a.csv 7" not in identities
+
+
 async def _start(store: Store, adapter: Adapter) -> None:
     file = await _see(store, adapter)
     if file.state is not FileState.TAKEN:
@@ -122,6 +132,7 @@ _on_leased(
 )
 _on_leased("see_file", _see, _is_seen)
 _on_leased("note_file", _note, _is_noted)
+_on_leased("forget_file", _forget, _is_forgotten)
 _on_leased("start_job", _start, _has_one_job)
 
 

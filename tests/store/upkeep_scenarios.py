@@ -68,6 +68,9 @@ GATE = ("gates", "name", 1)
 WORKER = ("workers", "name", 1)
 SCHEDULE = ("schedules", "name", 1)
 simple_scenario("declare_gate", _declare, *GATE)
+simple_scenario(
+    "introduce_gate", lambda store, name: store.gates.introduce(Gate(name, concurrency=2)), *GATE
+)
 simple_scenario("reserve_gate", _reserve, *GATE, _declare)
 simple_scenario(
     "reserve_gate",
