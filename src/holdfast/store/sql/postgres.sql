@@ -170,6 +170,10 @@ numbered as materialized (
     select nextval('standing_seqs') as seq, value as input
     from   job, json_array_elements(cast(:inputs as json))
 ),
+bounds as materialized (
+    select min(seq) as lo, max(seq) as hi, count(*) as items
+    from   numbered
+),
 added as (
     insert into items (job_id, seq, input)
     select job.id, numbered.seq, numbered.input
@@ -181,15 +185,20 @@ ranged as (
     select job.id, lo, hi, 0, coalesce(cast(cast(:run_at as text) as timestamptz), @now), 0, 0, 0,
            cast(:item_bytes as bigint), @now, owner_id, pipeline
     from   job,
-           (select min(seq) as lo, max(seq) as hi
+           (select lo, hi
+            from   bounds
+            where  hi - lo = items - 1
+            union all
+            select min(seq), max(seq)
             from   (select seq, seq - row_number() over (order by seq) as stretch
-                    from numbered) n
+                    from   numbered
+                    where  (select hi - lo >= items from bounds)) n
             group by stretch) s
 ),
 counted as (
     insert into counters (job_id, accepted, done, not_found, skipped, error, retried, throttled,
                           known, updated_at)
-    select id, (select count(*) from numbered), 0, 0, 0, 0, 0, 0, 0, @now
+    select id, (select items from bounds), 0, 0, 0, 0, 0, 0, 0, @now
     from   job
 )
 select (select count(*) from candidates), job.id,
