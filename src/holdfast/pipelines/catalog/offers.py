@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from holdfast.model import Json
@@ -33,7 +33,8 @@ class Offer:
         return self.shop or self.provider
 
     def as_json(self) -> Json:
-        return {name: value for name, value in asdict(self).items() if value not in (None, "")}
+        values = ((name, getattr(self, name)) for name in self.__slots__)
+        return {name: value for name, value in values if value not in (None, "")}
 
 
 @dataclass(frozen=True, slots=True)

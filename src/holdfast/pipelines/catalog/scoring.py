@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import lru_cache
 from itertools import pairwise
 from string import ascii_lowercase, digits
 
@@ -28,6 +29,7 @@ _SHORTEST_PLAIN_MODEL = 7  # without a digit: shorter ones may be words
 _TELLING_SHARE = 0.45
 _SHARED_WITH_SKU = 0.4
 _MOSTLY = 0.75
+_CACHED_WORDS = 8192
 _SHORTEST_MISSPELT = 5
 #: Words of a list that titles leave out.
 VAGUE = frozenset(
@@ -317,6 +319,7 @@ def _is_misspelt(word: str, other: str) -> bool:
     return a[1:] == b[1:] or a[1:] == b or a == b[1:] or (a[:2] == b[1::-1] and a[2:] == b[2:])
 
 
+@lru_cache(maxsize=_CACHED_WORDS)
 def _weight(word: str) -> float:
     if word in VAGUE:
         return 0.5 * len(word)

@@ -60,8 +60,9 @@ def words_of(text: str) -> list[str]:
     return list(dict.fromkeys(tokens_of(text)))[:_MOST_WORDS]
 
 
-def telling_words(text: str) -> list[str]:
-    return [word for word in words_of(text) if word not in STOP_WORDS]
+@lru_cache(maxsize=_CACHED)
+def telling_words(text: str) -> tuple[str, ...]:
+    return tuple(word for word in words_of(text) if word not in STOP_WORDS)
 
 
 def joined_words(text: str) -> list[str]:
