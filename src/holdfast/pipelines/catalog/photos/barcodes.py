@@ -80,7 +80,9 @@ def _places(grey: Image.Image) -> Iterator[tuple[float, float, float]]:
     if min(pixels.shape) < _CELL * _WINDOW:
         return
     down, right = numpy.gradient(pixels)
-    across, along, mixed = (_mean(part) for part in (right * right, down * down, right * down))
+    # One product at a time: together they would take more memory than the photograph.
+    factors = ((right, right), (down, down), (right, down))
+    across, along, mixed = (_mean(one * other) for one, other in factors)
     strength = numpy.hypot(across - along, 2 * mixed)
     clearness = strength * strength / (across + along + 50.0)
     for _ in range(_MOST_PLACES):
