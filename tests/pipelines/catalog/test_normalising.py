@@ -135,7 +135,7 @@ def test_column_of_names_called_item_describes() -> None:
 
 
 def test_words_lose_their_marks() -> None:
-    assert telling_words("Nestlé, the Café-crème 2×") == ["nestle", "cafe", "creme", "2"]
+    assert telling_words("Nestlé, the Café-crème 2×") == ("nestle", "cafe", "creme", "2")
     assert telling_words('128 GB 55" 5-Quart') == telling_words("128gb 55inch 5 qt")
 
 
