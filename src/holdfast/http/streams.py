@@ -49,7 +49,7 @@ class TcpStream(asyncio.Protocol):
             raise
 
     async def read(self, most: int) -> bytes:
-        """Some bytes, up to so many; none at the end. Raises OSError."""
+        """At least one byte and at most `most`; none at the end. Raises OSError."""
         while not self._unread and not self._is_over:
             self._readable = asyncio.get_running_loop().create_future()
             await self._readable

@@ -91,9 +91,7 @@ class Leases:
 
         If the connection is lost before the answer comes, the next claim gives back what this one
         may have leased: nobody else could before the leases expire."""
-        while self._unanswered:
-            await self.give_back(self._unanswered[-1])
-            self._unanswered.pop()
+        await self._give_back_unanswered()
         token = self._new_token()
         hold = {"token": token, "worker": worker, "seconds": seconds}
         try:
@@ -107,6 +105,16 @@ class Leases:
         except DatabaseGone:
             self._unanswered.append(token)
             raise
+
+    async def _give_back_unanswered(self) -> None:
+        """Each by one of the claims that run at the same time."""
+        while self._unanswered:
+            token = self._unanswered.pop()
+            try:
+                await self.give_back(token)
+            except BaseException:
+                self._unanswered.append(token)
+                raise
 
     @verb
     async def give_back(self, tx: Transaction, token: str) -> None:
