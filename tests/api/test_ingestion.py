@@ -16,6 +16,7 @@ import pytest
 from holdfast.console.adapter_scans import AdapterScans, ScanReport
 from holdfast.console.adapters import Adapter
 from holdfast.console.grid import write_export
+from holdfast.files.bucket import BucketStore
 from holdfast.files.places.contract import Arrived, Place
 from holdfast.stored_files import Written
 from tests.api.server import ApiServer, ended, upload
@@ -288,17 +289,23 @@ async def test_wrong_password_is_said_and_not_shown(
     assert "530" in error and "wrong-one" not in error
 
 
+def own_bucket(bucket_settings: dict[str, str]) -> tuple[BucketStore, str, dict[str, str]]:
+    """A part of the bucket for one test: the store, its address, and settings that allow it."""
+    prefix = f"adapter-{uuid4().hex[:8]}"
+    bucket = bucket_of(bucket_settings | {"HOLDFAST_FILES_PREFIX": prefix}, bucket=INCOMING)
+    settings = {name.removeprefix("HOLDFAST_").lower(): v for name, v in bucket_settings.items()}
+    address = f"{INCOMING}/{prefix}"
+    return bucket, address, settings | {"file_buckets": f"{address}/"}
+
+
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_file_in_a_bucket_is_the_same_as_an_upload(
     database_url: str, tmp_path: Path, bucket_settings: dict[str, str]
 ) -> None:
-    prefix = f"adapter-{uuid4().hex[:8]}"
-    bucket = bucket_of(bucket_settings | {"HOLDFAST_FILES_PREFIX": prefix}, bucket=INCOMING)
-    settings = {name.removeprefix("HOLDFAST_").lower(): v for name, v in bucket_settings.items()}
-    settings["file_buckets"] = f"{INCOMING}/{prefix}/"
+    bucket, address, settings = own_bucket(bucket_settings)
     async with ApiServer(database_url, tmp_path / "server", **settings) as server:
         admin = await server.person("ada", "admin")
-        await watch(admin, f"{INCOMING}/{prefix}", "s3")
+        await watch(admin, address, "s3")
         await bucket.put("rows.csv", ROWS, max_bytes=1000)
         await bucket.put("paper.pdf", b"%PDF-1.7 rest", max_bytes=1000)
         report = await scan(admin)

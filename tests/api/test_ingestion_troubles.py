@@ -6,7 +6,6 @@ import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -22,11 +21,10 @@ from tests.api.test_ingestion import (
     FailingPlace,
     Killed,
     lose_lease,
+    own_bucket,
     scan,
     watch,
 )
-from tests.conftest import INCOMING
-from tests.file_stores import bucket_of
 from tests.ftp import PASSWORD, USER, FtpFolder
 from tests.pictures import png
 
@@ -167,13 +165,10 @@ async def test_name_in_a_bucket_that_is_not_a_key_keeps_no_other_waiting(
 ) -> None:
     import obstore
 
-    prefix = f"adapter-{uuid4().hex[:8]}"
-    bucket = bucket_of(bucket_settings | {"HOLDFAST_FILES_PREFIX": prefix}, bucket=INCOMING)
-    settings = {name.removeprefix("HOLDFAST_").lower(): v for name, v in bucket_settings.items()}
-    settings["file_buckets"] = f"{INCOMING}/{prefix}/"
+    bucket, address, settings = own_bucket(bucket_settings)
     async with ApiServer(database_url, tmp_path / "server", **settings) as server:
         admin = await server.person("ada", "admin")
-        await watch(admin, f"{INCOMING}/{prefix}", "s3")
+        await watch(admin, address, "s3")
         await obstore.put_async(bucket._store, "a" * 220 + ".csv", ROWS)
         await bucket.put("rows.csv", ROWS, max_bytes=1000)
         report = await scan(admin)
