@@ -1,4 +1,4 @@
-"""Holdfast: an application's asyncpg connection, one transaction for each record."""
+"""Holdfast: `aenqueue`, one transaction for each record."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ async def producing() -> AsyncIterator[Callable[[int], Awaitable[None]]]:
     connection = await asyncpg.connect(DSN)
 
     async def add(number: int) -> None:
-        async with connection.transaction():
-            await holdfast.aenqueue(connection, "arrivals", [{"number": number, "note": "x" * 80}])
+        rows = [{"number": number, "note": "x" * 80}]
+        await holdfast.aenqueue(connection, "arrivals", rows, own_transaction=True)
 
     yield add
     await connection.close()

@@ -8,9 +8,18 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from holdfast.errors import UserError
 from holdfast.store.driver import Queries
@@ -36,14 +45,14 @@ def enqueue(
     key: Key | None = None,
     run_at: datetime | None = None,
     owner: str | None = None,
+    own_transaction: bool = False,
 ) -> Enqueued:
-    """Adds records to the standing job of a pipeline, in the transaction that the connection is
-    in. `key`: a record whose key is known becomes no item."""
+    """Adds records to the standing job of a pipeline, in the transaction that the connection is in,
+    or in one of their own. `key`: a record whose key is known becomes no item."""
     addition = _addition(pipeline, rows, key, run_at, owner)
-    borrowed = _borrow(connection)
-    if borrowed.is_async:
+    if _is_async(connection):
         raise UserError("this connection is async", "Use: await holdfast.aenqueue(...)")
-    return _finish(enqueue_in(borrowed, addition))
+    return _finish(_add(connection, addition, own_transaction))
 
 
 async def aenqueue(
@@ -54,12 +63,11 @@ async def aenqueue(
     key: Key | None = None,
     run_at: datetime | None = None,
     owner: str | None = None,
+    own_transaction: bool = False,
 ) -> Enqueued:
     """The same on an async connection."""
     addition = _addition(pipeline, rows, key, run_at, owner)
-    if _family(connection) == "sqlalchemy" and hasattr(connection, "get_bind"):
-        connection = await connection.connection()
-    return await enqueue_in(_borrow(connection), addition)
+    return await _add(connection, addition, own_transaction)
 
 
 def _addition(
@@ -95,7 +103,6 @@ class _Borrowed:
     waited_seconds = 0.0
 
     def __init__(self, dialect: str, run: Callable[[Query, Mapping[str, Any]], Any]) -> None:
-        self.is_async = inspect.iscoroutinefunction(run)
         self.writes_together = dialect == "postgres"
         self._queries: Queries = load_queries(dialect, CORE_FOLDERS)
         self._run = run
@@ -115,20 +122,62 @@ class _Borrowed:
         await self.fetch(query, params)
 
 
-def _borrow(connection: Any) -> Any:  # a _Borrowed, as far as the steps need a Transaction
-    families = {
-        "sqlite3": _of_sqlite,
-        "psycopg": _of_psycopg,
-        "asyncpg": _of_asyncpg,
-        "sqlalchemy": _of_sqlalchemy,
-    }
-    borrow = families.get(_family(connection))
-    if borrow is None:
+class _Library(NamedTuple):
+    """How Holdfast uses the connections of one library."""
+
+    borrow: Callable[[Any], Any]  # a _Borrowed, as far as the steps need a Transaction
+    in_transaction: Callable[[Any], bool]
+    commits_each: Callable[[Any], bool]  # whether the next statement is committed by itself
+    begin: Callable[[Any], Any]  # a transaction that is committed at its end
+    how: str  # an application begins one
+    in_one_statement: bool = False  # records without keys are added so
+
+
+async def _add(connection: Any, addition: Addition, own_transaction: bool) -> Enqueued:
+    library = _library_of(connection)
+    async with _transaction(library, connection, addition, own_transaction):
+        if _family(connection) == "sqlalchemy" and hasattr(connection, "get_bind"):  # a session
+            found = connection.connection()
+            connection = await found if inspect.isawaitable(found) else found
+        return await enqueue_in(library.borrow(connection), addition)
+
+
+@asynccontextmanager
+async def _transaction(
+    library: _Library, connection: Any, addition: Addition, own_transaction: bool
+) -> AsyncIterator[None]:
+    """That of the application, or one of the records' own."""
+    commits_each = library.commits_each(connection)
+    if not own_transaction:
+        if commits_each:
+            raise _no_transaction(library.how)
+        yield
+        return
+    if library.in_transaction(connection):
+        raise UserError(
+            "the connection is in a transaction, which own_transaction would commit",
+            "Leave own_transaction out, or use another connection.",
+        )
+    if commits_each and library.in_one_statement and not addition.has_keys:
+        yield
+        return
+    transaction = library.begin(connection)
+    if hasattr(transaction, "__aenter__"):
+        async with transaction:
+            yield
+    else:
+        with transaction:
+            yield
+
+
+def _library_of(connection: Any) -> _Library:
+    library = _LIBRARIES.get(_family(connection))
+    if library is None:
         raise UserError(
             f"enqueue cannot use a {type(connection).__name__}",
             "Give a connection of sqlite3, psycopg 3, asyncpg or SQLAlchemy.",
         )
-    return borrow(connection)
+    return library
 
 
 def _family(connection: Any) -> str:
@@ -136,14 +185,12 @@ def _family(connection: Any) -> str:
     return next((root for root in roots if root != "builtins" and root in _LIBRARIES), "")
 
 
-_LIBRARIES = ("sqlite3", "psycopg", "asyncpg", "sqlalchemy")
+def _is_async(connection: Any) -> bool:
+    _library_of(connection)
+    return _family(connection) == "asyncpg" or inspect.iscoroutinefunction(connection.execute)
 
 
 def _of_sqlite(connection: Any) -> _Borrowed:
-    by_itself = getattr(connection, "autocommit", -1) is True or connection.isolation_level is None
-    if by_itself and not connection.in_transaction:
-        raise _no_transaction("begin immediate")
-
     def run(query: Query, params: Mapping[str, Any]) -> list[Any]:
         cursor = connection.cursor()
         cursor.row_factory = None
@@ -153,12 +200,25 @@ def _of_sqlite(connection: Any) -> _Borrowed:
     return _Borrowed("sqlite", run)
 
 
+def _sqlite_commits_each(connection: Any) -> bool:
+    by_itself = getattr(connection, "autocommit", -1) is True or connection.isolation_level is None
+    return by_itself and not connection.in_transaction
+
+
+@contextmanager
+def _sqlite_transaction(connection: Any) -> Iterator[None]:
+    # Not connection.commit(): on a connection that commits by itself it does nothing.
+    connection.execute("begin immediate")
+    try:
+        yield
+    except BaseException:
+        connection.execute("rollback")
+        raise
+    connection.execute("commit")
+
+
 def _of_psycopg(connection: Any) -> _Borrowed:
     import psycopg
-
-    idle = connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
-    if connection.autocommit and idle:
-        raise _no_transaction("with connection.transaction(): ...")
 
     def run(query: Query, params: Mapping[str, Any]) -> list[Any]:
         cursor = psycopg.RawCursor(connection)
@@ -170,14 +230,17 @@ def _of_psycopg(connection: Any) -> _Borrowed:
         await cursor.execute(query.sql, _in_order(query, params))
         return await cursor.fetchall() if cursor.description else []
 
-    is_async = isinstance(connection, psycopg.AsyncConnection)
-    return _Borrowed("postgres", run_async if is_async else run)
+    return _Borrowed("postgres", run_async if _is_async(connection) else run)
+
+
+def _psycopg_in_transaction(connection: Any) -> bool:
+    import psycopg
+
+    status = psycopg.pq.TransactionStatus.IDLE
+    return bool(connection.info.transaction_status != status)
 
 
 def _of_asyncpg(connection: Any) -> _Borrowed:
-    if not connection.is_in_transaction():
-        raise _no_transaction("async with connection.transaction(): ...")
-
     async def run(query: Query, params: Mapping[str, Any]) -> list[Any]:
         rows: list[Any] = await connection.fetch(query.sql, *_in_order(query, params))
         return rows
@@ -188,10 +251,6 @@ def _of_asyncpg(connection: Any) -> _Borrowed:
 def _of_sqlalchemy(connection: Any) -> _Borrowed:
     from sqlalchemy import text
 
-    if hasattr(connection, "get_bind"):  # a session
-        if inspect.iscoroutinefunction(connection.connection):
-            raise UserError("this session is async", "Use: await holdfast.aenqueue(...)")
-        connection = connection.connection()
     dialect = "sqlite" if connection.dialect.name == "sqlite" else "postgres"
 
     def prepared(query: Query, params: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -206,12 +265,45 @@ def _of_sqlalchemy(connection: Any) -> _Borrowed:
     async def run_async(query: Query, params: Mapping[str, Any]) -> list[Any]:
         return _rows_of(await connection.execute(*prepared(query, params)))
 
-    is_async = inspect.iscoroutinefunction(connection.execute)
-    return _Borrowed(dialect, run_async if is_async else run)
+    return _Borrowed(dialect, run_async if _is_async(connection) else run)
 
 
 def _rows_of(result: Any) -> list[Any]:
     return list(result.fetchall()) if result.returns_rows else []
+
+
+_LIBRARIES = {
+    "sqlite3": _Library(
+        borrow=_of_sqlite,
+        in_transaction=lambda connection: connection.in_transaction,
+        commits_each=_sqlite_commits_each,
+        begin=_sqlite_transaction,
+        how="begin immediate",
+    ),
+    "psycopg": _Library(
+        borrow=_of_psycopg,
+        in_transaction=_psycopg_in_transaction,
+        commits_each=lambda it: it.autocommit and not _psycopg_in_transaction(it),
+        begin=lambda connection: connection.transaction(),
+        how="with connection.transaction(): ...",
+        in_one_statement=True,
+    ),
+    "asyncpg": _Library(
+        borrow=_of_asyncpg,
+        in_transaction=lambda connection: connection.is_in_transaction(),
+        commits_each=lambda connection: not connection.is_in_transaction(),
+        begin=lambda connection: connection.transaction(),
+        how="async with connection.transaction(): ...",
+        in_one_statement=True,
+    ),
+    "sqlalchemy": _Library(
+        borrow=_of_sqlalchemy,
+        in_transaction=lambda connection: connection.in_transaction(),
+        commits_each=lambda _: False,  # begins one by itself
+        begin=lambda connection: connection.begin(),
+        how="with connection.begin(): ...",
+    ),
+}
 
 
 def _in_order(query: Query, params: Mapping[str, Any]) -> list[Any]:

@@ -57,6 +57,10 @@ class Addition:
         return sum(len(item.input) for item in self.items) // max(1, len(self.items))
 
     @property
+    def has_keys(self) -> bool:
+        return any(item.key is not None for item in self.items)
+
+    @property
     def due(self) -> str | None:
         return None if self.run_at is None else sqlite_instant(self.run_at)
 
@@ -85,8 +89,7 @@ class Additions:
 async def enqueue(tx: Transaction, addition: Addition) -> Enqueued:
     if not addition.items:
         return Enqueued((await _standing_job(tx, addition))[0], 0, 0)
-    has_keys = any(item.key is not None for item in addition.items)
-    write = _write_together if tx.writes_together and not has_keys else _write_in_steps
+    write = _write_together if tx.writes_together and not addition.has_keys else _write_in_steps
     enqueued = await write(tx, addition)
     if enqueued.accepted:
         await announce(tx, enqueued.job_id, SliceKind.PROCESS)

@@ -151,83 +151,14 @@ from   jobs
 where  id = :job_id;
 
 -- name: enqueue
--- Items, their range and the count of one call in one round trip, without a lock on any row: an
--- application may hold its transaction open for long. The numbers of calls at the same time mix;
--- each stretch without a gap is a range.
-with candidates as materialized (
-    select id, owner_id, pipeline
-    from   jobs
-    where  standing = 1 and state not in ('CANCELLED', 'DELETING') and pipeline = :pipeline
-           and (cast(:owner as text) = '' or owner_id = :owner) and topic = :topic
-    limit  2
-),
-job as materialized (
-    select *
-    from   candidates
-    where  (select count(*) from candidates) = 1
-),
-numbered as materialized (
-    select nextval('standing_seqs') as seq, value as input
-    from   job, json_array_elements(cast(:inputs as json))
-),
-bounds as materialized (
-    select min(seq) as lo, max(seq) as hi, count(*) as items
-    from   numbered
-),
-added as (
-    insert into items (job_id, seq, input)
-    select job.id, numbered.seq, numbered.input
-    from   job, numbered
-),
-ranged as (
-    insert into ranges (job_id, lo, hi, again, available_at, settled, expiries, lone_expiries,
-                        item_bytes, since, owner_id, pipeline)
-    select job.id, lo, hi, 0, coalesce(cast(cast(:run_at as text) as timestamptz), @now), 0, 0, 0,
-           cast(:item_bytes as bigint), @now, owner_id, pipeline
-    from   job,
-           (select lo, hi
-            from   bounds
-            where  hi - lo = items - 1
-            union all
-            select min(seq), max(seq)
-            from   (select seq, seq - row_number() over (order by seq) as stretch
-                    from   numbered
-                    where  (select hi - lo >= items from bounds)) n
-            group by stretch) s
-),
-counted as (
-    insert into counters (job_id, accepted, done, not_found, skipped, error, retried, throttled,
-                          known, updated_at)
-    select id, (select items from bounds), 0, 0, 0, 0, 0, 0, 0, @now
-    from   job
-)
-select (select count(*) from candidates), job.id,
-       (select pg_notify('holdfast_work', cast(job.id as text))
-        where  job.id is not null and cast(:run_at as text) is null and @gives_notice)
-from   (select 1) one
-       left join job on true;
-
--- fragment: gives_notice
--- Commits that give notice come one after the other, each with its own write to disk. So not while
--- records come fast, nor while two others are about to give notice and records have just come:
--- workers look by themselves then.
-(select case when recent = 0 then true
-             when fast >= 8 then false
-             else pg_try_advisory_xact_lock(hashtextextended('notice ' || job.id, 1))
-                  or pg_try_advisory_xact_lock(hashtextextended('notice ' || job.id, 2))
-        end
- from   (select count(*) as recent, count(*) filter (where available_at >= @after(-0.02)) as fast
-         from   (select   available_at
-                 from     ranges
-                 where    job_id = job.id and available_at between @after(-0.25) and @now
-                 order by available_at desc
-                 limit    8) latest) arrivals)
+-- All that one call adds, in one round trip.
+select fitting_jobs, standing_job
+from   enqueue_records(:pipeline, :owner, :topic, cast(:inputs as json),
+                       cast(:item_bytes as bigint), cast(cast(:run_at as text) as timestamptz));
 
 -- name: notify_work
 -- Wakes workers when this transaction commits.
-select pg_notify('holdfast_work', cast(job.id as text))
-from   (select cast(:job_id as bigint) as id) job
-where  @gives_notice;
+select give_notice(:job_id);
 
 -- name: claim_arrivals
 -- A claim in one statement, of small ranges that came within the last seconds and that nobody has

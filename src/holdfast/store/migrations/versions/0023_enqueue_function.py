@@ -1,0 +1,114 @@
+"""On PostgreSQL, records of applications are added by a function.
+
+One statement over all tables was most of what a record cost the database: it was put together again
+for each call, and a function's statements are kept.
+
+Revision ID: 0023
+"""
+
+from alembic import op
+
+revision = "0023"
+down_revision = "0022"
+branch_labels = None
+depends_on = None
+
+#: Commits that give notice come one after the other, each with its own write to disk. So not while
+#: records come fast, nor while two others are about to give notice and records have just come:
+#: workers look by themselves then.
+_GIVE_NOTICE = """
+create function give_notice(of_job bigint) returns void language plpgsql as $$
+declare
+    moment timestamptz := clock_timestamp();
+    recent bigint;
+    fast   bigint;
+begin
+    select count(*), count(*) filter (where available_at >= moment - interval '0.02 seconds')
+    into   recent, fast
+    from   (select   available_at
+            from     ranges
+            where    job_id = of_job
+                     and available_at between moment - interval '0.25 seconds' and moment
+            order by available_at desc
+            limit    8) latest;
+    if recent = 0
+       or fast < 8
+          and (pg_try_advisory_xact_lock(hashtextextended('notice ' || of_job, 1))
+               or pg_try_advisory_xact_lock(hashtextextended('notice ' || of_job, 2))) then
+        perform pg_notify('holdfast_work', cast(of_job as text));
+    end if;
+end $$
+"""
+
+#: Items, their ranges and their count, without a lock on any row: an application may hold its
+#: transaction open for long. The numbers of calls at the same time mix; each stretch without a gap
+#: is a range. Writes nothing unless exactly one standing job fits.
+_ENQUEUE = """
+create function enqueue_records(
+    of_pipeline text, of_owner text, of_topic text, inputs json, bytes bigint, due timestamptz,
+    out fitting_jobs bigint, out standing_job bigint
+) language plpgsql as $$
+declare
+    owner_name text;
+    moment     timestamptz;
+    seqs       bigint[];
+    total      bigint;
+    starts     bigint[];
+    ends       bigint[];
+begin
+    select count(*), min(id), min(owner_id)
+    into   fitting_jobs, standing_job, owner_name
+    from   (select id, owner_id
+            from   jobs
+            where  standing = 1 and state not in ('CANCELLED', 'DELETING')
+                   and pipeline = of_pipeline and (of_owner = '' or owner_id = of_owner)
+                   and topic = of_topic
+            limit  2) fitting;
+    if fitting_jobs <> 1 then
+        return;
+    end if;
+    if due is null then
+        perform give_notice(standing_job);
+    end if;
+    with added as (
+        insert into items (job_id, seq, input)
+        select standing_job, nextval('standing_seqs'), value
+        from   json_array_elements(inputs)
+        returning seq
+    )
+    select array_agg(seq) into seqs from added;
+    total := cardinality(seqs);
+    if seqs[total] - seqs[1] = total - 1 then
+        starts := seqs[1:1];
+        ends := seqs[total:total];
+    else
+        select array_agg(lo), array_agg(hi)
+        into   starts, ends
+        from   (select   min(seq) as lo, max(seq) as hi
+                from     (select seq, seq - row_number() over (order by seq) as stretch
+                          from   unnest(seqs) seq) numbered
+                group by stretch) stretches;
+    end if;
+    moment := clock_timestamp();
+    insert into ranges (job_id, lo, hi, again, available_at, settled, expiries, lone_expiries,
+                        item_bytes, since, owner_id, pipeline)
+    select standing_job, lo, hi, 0, coalesce(due, moment), 0, 0, 0, bytes, moment, owner_name,
+           of_pipeline
+    from   unnest(starts, ends) stretches (lo, hi);
+    insert into counters (job_id, accepted, done, not_found, skipped, error, retried, throttled,
+                          known, updated_at)
+    values (standing_job, total, 0, 0, 0, 0, 0, 0, 0, moment);
+end $$
+"""
+
+
+def upgrade() -> None:
+    if op.get_context().dialect.name == "postgresql":
+        op.execute(_GIVE_NOTICE)
+        op.execute(_ENQUEUE)
+
+
+def downgrade() -> None:
+    if op.get_context().dialect.name == "postgresql":
+        op.execute("drop function enqueue_records")
+        op.execute("drop function give_notice")
