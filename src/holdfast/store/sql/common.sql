@@ -220,7 +220,8 @@ from   ranges
 where  id = :id and token = :token;
 
 -- name: count
--- Adds to the counters of a job: a row for each change, summed on reading.
+-- Adds to the counters of a job: a row for each change, summed on reading. In rows of records that
+-- arrived, everything but their number may be null, which counts as 0.
 insert into counters (job_id, accepted, done, not_found, skipped, error, retried, throttled,
                       known, updated_at)
 values (:job_id, :accepted, :done, :not_found, :skipped, :error, :retried, :throttled, :known,
@@ -238,7 +239,10 @@ having   count(*) > :rows;
 -- first did not see.
 delete from counters
 where  job_id = :job_id
-returning accepted, done, not_found, skipped, error, retried, throttled, known, updated_at;
+returning accepted, coalesce(done, 0) as done, coalesce(not_found, 0) as not_found,
+          coalesce(skipped, 0) as skipped, coalesce(error, 0) as error,
+          coalesce(retried, 0) as retried, coalesce(throttled, 0) as throttled,
+          coalesce(known, 0) as known, updated_at;
 
 -- name: add_folded
 insert into counters (job_id, accepted, done, not_found, skipped, error, retried, throttled,
@@ -374,7 +378,7 @@ from   jobs
 where  owner_id = :owner_id and state in ('QUEUED', 'RUNNING', 'PAUSED');
 
 -- name: count_open_items
-select coalesce(sum(c.accepted - c.done - c.not_found - c.skipped - c.error), 0)
+select coalesce(sum(c.accepted - coalesce(c.done + c.not_found + c.skipped + c.error, 0)), 0)
 from   jobs j join counters c on c.job_id = j.id
 where  j.owner_id = :owner_id and j.state in ('QUEUED', 'RUNNING', 'PAUSED');
 

@@ -111,7 +111,8 @@ select   r.pipeline, cast(sum(c.open) as bigint) as open, min(r.since) as since,
 from     (select job_id, pipeline, min(since) as since
           from   ranges
           group by job_id, pipeline) r
-         join (select job_id, sum(accepted - done - not_found - skipped - error) as open
+         join (select job_id,
+                      sum(accepted - coalesce(done + not_found + skipped + error, 0)) as open
                from   counters
                where  job_id in (select job_id from ranges)
                group by job_id) c on c.job_id = r.job_id

@@ -167,7 +167,7 @@ returning url;
 -- Of a run that did not fetch all of their URLs.
 delete from regulations_sitemaps
 where  job_id = :job_id and :limit > 0
-       and (select sum(c.accepted) - sum(c.done) from counters c where c.job_id = :job_id) > 0
+       and (select sum(c.accepted - coalesce(c.done, 0)) from counters c where c.job_id = :job_id) > 0
 returning url;
 
 -- name: regulations_sitemaps_read
