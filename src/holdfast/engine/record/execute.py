@@ -196,7 +196,7 @@ class Execute:
             )
         if is_too_deep(text):
             return ItemError("TOO_LARGE", f"the result nests deeper than {DEEPEST} levels")
-        if self._columns and not (type(value) is dict and self._columns <= value.keys()):
+        if self._columns and not (type(value) is dict and self._columns.issubset(value)):
             return ItemError("INVALID_RESULT", self._missing_columns(value))
         return text
 
