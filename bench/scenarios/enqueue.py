@@ -114,8 +114,8 @@ def _full_load(ground: Ground, contender: Contender, figures: Figures) -> None:
 
 def _held(ground: Ground, contender: Contender, figures: Figures) -> None:
     """Twice as long leaves twice as much behind, unless it is flat."""
-    seconds = ground.sizes.arrival_seconds
     sizes, dead = [], []
+    seconds = _held_seconds(ground, contender.name)
     with contender.working(), _transaction(contender.url):
         for _ in range(2):
             with contender.producing(OFTEN, seconds):
@@ -125,6 +125,11 @@ def _held(ground: Ground, contender: Contender, figures: Figures) -> None:
             sizes.append(contender.number("select pg_database_size(current_database())"))
             contender.committed.unlink()
     figures.dead, figures.size = (dead[0], dead[1]), (sizes[0], sizes[1])
+
+
+def _held_seconds(ground: Ground, name: str) -> float:
+    """Peers get less time: theirs is only shown beside ours."""
+    return ground.sizes.held_seconds if name == HOLDFAST else ground.sizes.arrival_seconds
 
 
 @contextmanager
@@ -194,15 +199,15 @@ def _pair(latency: Latency | None) -> str:
 
 
 def _costs(found: dict[str, Figures], ground: Ground) -> Table:
-    seconds = ground.sizes.arrival_seconds
-    title = f"Cost, and what a transaction that is held for {seconds:g} and {2 * seconds:g} s keeps"
-    columns = ("", "records/s, one by one", "WAL bytes a record", "dead rows", "MB")
+    columns = ("", "records/s, one by one", "WAL bytes a record", "held, s", "dead rows", "MB")
+    title = "Cost, and what is left after half and all of the time that a transaction is held"
     table = Table(title, columns)
     for name, figures in found.items():
         dead = "—" if figures.dead is None else " → ".join(f"{n:,.0f}" for n in figures.dead)
         size = "—" if figures.size is None else " → ".join(f"{n / 1e6:.1f}" for n in figures.size)
         wal = "—" if figures.wal is None else f"{figures.wal:,.0f}"
-        table.add(name, per_second(figures.peak), wal, dead, size)
+        held = f"{2 * _held_seconds(ground, name):g}"
+        table.add(name, per_second(figures.peak), wal, held, dead, size)
     table.notes.append(f"One by one: {CONNECTIONS} connections, one transaction for each record.")
     return table
 

@@ -36,6 +36,7 @@ class Sizes:
     live_items: int
     live_pages: int
     arrival_seconds: float  # of records that come one by one
+    held_seconds: float  # half of the time that they come while a transaction is held open
     batched_items: int
 
 
@@ -58,6 +59,7 @@ FULL = Sizes(
     live_items=1_000_000,
     live_pages=200,
     arrival_seconds=60,
+    held_seconds=300,
     batched_items=600_000,
 )
 QUICK = Sizes(
@@ -79,6 +81,7 @@ QUICK = Sizes(
     live_items=100_000,
     live_pages=200,
     arrival_seconds=5,
+    held_seconds=5,
     batched_items=100_000,
 )
 
