@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ from holdfast.errors import UnfitState, UserError
 from holdfast.model import Job, JobState
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
-from holdfast.store.enqueue import Addition, Enqueued, field_key, new_item
+from holdfast.store.enqueue import Addition, Enqueued, field_key, new_item, require_time
 from holdfast.store.idempotency import RequestKey
 
 #: An option of standing jobs to which only consumers of the pipeline add records.
@@ -68,7 +68,7 @@ class Adding:
                 f"job {job.id} accepts records only from the queues that {job.pipeline} reads",
                 "Publish a message to one of them.",
             )
-        _check_time(records.run_at)
+        require_time(records.run_at)
         key = self._key(job, records)
         items = [new_item(row, key(row), self.max_input_bytes) for row in records.rows]
         return Addition(job.pipeline, job.owner_id, items, records.run_at, job.topic)
@@ -84,17 +84,6 @@ class Adding:
     def _log(self, enqueued: Enqueued) -> None:
         fields = {"job_id": enqueued.job_id, "items": enqueued.accepted, "known": enqueued.known}
         self.log.debug("items.added", **fields)
-
-
-def _check_time(run_at: datetime | None) -> None:
-    if run_at is None:
-        return
-    if run_at.tzinfo is None:
-        raise UserError("the time to run at has no time zone")
-    try:
-        run_at.astimezone(UTC)
-    except OverflowError:
-        raise UserError("the time to run at is not between the years 1 and 9999") from None
 
 
 def _own_key(pipeline: Pipeline, row: Any) -> str | None:

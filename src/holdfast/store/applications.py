@@ -10,11 +10,11 @@ import inspect
 import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from holdfast.errors import UserError
 from holdfast.store.driver import Queries
-from holdfast.store.enqueue import Addition, field_key, new_item
+from holdfast.store.enqueue import Addition, field_key, new_item, require_time
 from holdfast.store.enqueue import Enqueued as Enqueued
 from holdfast.store.enqueue import enqueue as enqueue_in
 from holdfast.store.queries import CORE_FOLDERS, Query, load_queries
@@ -57,8 +57,8 @@ async def aenqueue(
 ) -> Enqueued:
     """The same on an async connection."""
     addition = _addition(pipeline, rows, key, run_at, owner)
-    if _family(connection) == "sqlalchemy" and hasattr(connection, "get_bind"):
-        connection = await connection.connection()
+    if _family(connection) == "sqlalchemy":
+        connection = await _begun(connection)
     return await enqueue_in(_borrow(connection), addition)
 
 
@@ -67,8 +67,7 @@ def _addition(
 ) -> Addition:
     if isinstance(rows, Mapping):
         raise UserError("rows is one record", "Give a list: [row].")
-    if run_at is not None and run_at.tzinfo is None:
-        raise UserError("run_at has no time zone", "Use for example datetime.now(UTC).")
+    require_time(run_at)
     items = [new_item(row, _key_of(row, key)) for row in rows]
     return Addition(pipeline, owner or "", items, run_at)
 
@@ -76,7 +75,10 @@ def _addition(
 def _key_of(row: Mapping[str, Any], key: Key | None) -> str | None:
     if key is None:
         return None
-    return field_key(row, key) if isinstance(key, str) else key(row)
+    value = field_key(row, key) if isinstance(key, str) else key(row)
+    if value is not None and not isinstance(value, str):
+        raise UserError(f"the key of a record is not text: {value!r:.80}")
+    return value
 
 
 def _finish(steps: Coroutine[Any, Any, T]) -> T:
@@ -94,16 +96,14 @@ class _Borrowed:
     announces = False
     waited_seconds = 0.0
 
-    def __init__(self, dialect: str, run: Callable[[Query, Mapping[str, Any]], Any]) -> None:
+    def __init__(self, dialect: str, run: Callable[[Query, Mapping[str, Any], bool], Any]) -> None:
         self.is_async = inspect.iscoroutinefunction(run)
         self.writes_together = dialect == "postgres"
         self._queries: Queries = load_queries(dialect, CORE_FOLDERS)
         self._run = run
 
     async def fetch(self, query: str, params: Mapping[str, Any] | None = None) -> list[Any]:
-        rows: Any = self._run(self._queries[query], params or {})
-        result: list[Any] = await rows if inspect.isawaitable(rows) else rows
-        return result
+        return await self._call(query, params or {}, True)
 
     async def scan(self, query: str, params: Mapping[str, Any]) -> Sequence[Any]:
         return await self.fetch(query, params)
@@ -112,7 +112,12 @@ class _Borrowed:
         return await self.fetch(query, params)
 
     async def run(self, query: str, params: Mapping[str, Any]) -> None:
-        await self.fetch(query, params)
+        await self._call(query, params, False)
+
+    async def _call(self, query: str, params: Mapping[str, Any], reads: bool) -> list[Any]:
+        rows: Any = self._run(self._queries[query], params, reads)
+        result: list[Any] = await rows if inspect.isawaitable(rows) else rows
+        return result
 
 
 def _borrow(connection: Any) -> Any:  # a _Borrowed, as far as the steps need a Transaction
@@ -144,10 +149,15 @@ def _of_sqlite(connection: Any) -> _Borrowed:
     if by_itself and not connection.in_transaction:
         raise _no_transaction("begin immediate")
 
-    def run(query: Query, params: Mapping[str, Any]) -> list[Any]:
+    def run(query: Query, params: Mapping[str, Any], reads: bool) -> list[Any]:
         cursor = connection.cursor()
         cursor.row_factory = None
-        rows: list[Any] = cursor.execute(query.sql, named_arguments(query, params)).fetchall()
+        # Keys that come back in another form than they were sent would count as another's.
+        text_factory, connection.text_factory = connection.text_factory, str
+        try:
+            rows: list[Any] = cursor.execute(query.sql, named_arguments(query, params)).fetchall()
+        finally:
+            connection.text_factory = text_factory
         return rows
 
     return _Borrowed("sqlite", run)
@@ -155,20 +165,21 @@ def _of_sqlite(connection: Any) -> _Borrowed:
 
 def _of_psycopg(connection: Any) -> _Borrowed:
     import psycopg
+    from psycopg.rows import tuple_row
 
     idle = connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
     if connection.autocommit and idle:
         raise _no_transaction("with connection.transaction(): ...")
 
-    def run(query: Query, params: Mapping[str, Any]) -> list[Any]:
-        cursor = psycopg.RawCursor(connection)
+    def run(query: Query, params: Mapping[str, Any], reads: bool) -> list[Any]:
+        cursor = psycopg.RawCursor(connection, row_factory=tuple_row)
         cursor.execute(query.sql, _in_order(query, params))
-        return cursor.fetchall() if cursor.description else []
+        return cursor.fetchall() if reads else []
 
-    async def run_async(query: Query, params: Mapping[str, Any]) -> list[Any]:
-        cursor = psycopg.AsyncRawCursor(connection)
+    async def run_async(query: Query, params: Mapping[str, Any], reads: bool) -> list[Any]:
+        cursor = psycopg.AsyncRawCursor(connection, row_factory=tuple_row)
         await cursor.execute(query.sql, _in_order(query, params))
-        return await cursor.fetchall() if cursor.description else []
+        return await cursor.fetchall() if reads else []
 
     is_async = isinstance(connection, psycopg.AsyncConnection)
     return _Borrowed("postgres", run_async if is_async else run)
@@ -178,7 +189,7 @@ def _of_asyncpg(connection: Any) -> _Borrowed:
     if not connection.is_in_transaction():
         raise _no_transaction("async with connection.transaction(): ...")
 
-    async def run(query: Query, params: Mapping[str, Any]) -> list[Any]:
+    async def run(query: Query, params: Mapping[str, Any], reads: bool) -> list[Any]:
         rows: list[Any] = await connection.fetch(query.sql, *_in_order(query, params))
         return rows
 
@@ -192,6 +203,9 @@ def _of_sqlalchemy(connection: Any) -> _Borrowed:
         if inspect.iscoroutinefunction(connection.connection):
             raise UserError("this session is async", "Use: await holdfast.aenqueue(...)")
         connection = connection.connection()
+    if hasattr(connection, "driver_connection"):  # of Engine.raw_connection()
+        return cast(_Borrowed, _borrow(connection.driver_connection))
+    _require_transaction(connection)
     dialect = "sqlite" if connection.dialect.name == "sqlite" else "postgres"
 
     def prepared(query: Query, params: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -200,14 +214,36 @@ def _of_sqlalchemy(connection: Any) -> _Borrowed:
             return text(sql), named_arguments(query, params)
         return text(sql), {name: params[name] for name in query.parameters}
 
-    def run(query: Query, params: Mapping[str, Any]) -> list[Any]:
+    def run(query: Query, params: Mapping[str, Any], reads: bool) -> list[Any]:
         return _rows_of(connection.execute(*prepared(query, params)))
 
-    async def run_async(query: Query, params: Mapping[str, Any]) -> list[Any]:
+    async def run_async(query: Query, params: Mapping[str, Any], reads: bool) -> list[Any]:
         return _rows_of(await connection.execute(*prepared(query, params)))
 
     is_async = inspect.iscoroutinefunction(connection.execute)
     return _Borrowed(dialect, run_async if is_async else run)
+
+
+async def _begun(connection: Any) -> Any:
+    """The connection of an async session, or one whose transaction has begun."""
+    if hasattr(connection, "get_bind"):
+        return await connection.connection()
+    if inspect.iscoroutinefunction(connection.execute) and not connection.in_transaction():
+        await connection.begin()
+    return connection
+
+
+def _require_transaction(connection: Any) -> None:
+    """Refuses SQLAlchemy's AUTOCOMMIT. With SQLite an application may begin by itself what the
+    driver does not."""
+    connection = getattr(connection, "sync_connection", connection)
+    if not connection.in_transaction():
+        connection.begin()  # as it would with a statement
+    pooled = connection.connection
+    if connection.dialect.detect_autocommit_setting(pooled.dbapi_connection) and not getattr(
+        pooled.driver_connection, "in_transaction", False
+    ):
+        raise _no_transaction('leave out isolation_level="AUTOCOMMIT"')
 
 
 def _rows_of(result: Any) -> list[Any]:
