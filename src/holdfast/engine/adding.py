@@ -11,6 +11,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from holdfast.columns import BAD_ROW
 from holdfast.errors import UnfitState, UserError
 from holdfast.model import Job, JobState
 from holdfast.pipeline import Pipeline
@@ -75,7 +76,7 @@ class Adding:
 
     def _key(self, job: Job, records: Records) -> Any:
         if records.key is not None:
-            return lambda row: field_key(row, records.key)
+            return partial(_field_key, records.key)
         pipeline = self.pipelines.get(job.pipeline)
         if pipeline is not None and pipeline.dedupe is not None:
             return partial(_own_key, pipeline)
@@ -84,6 +85,12 @@ class Adding:
     def _log(self, enqueued: Enqueued) -> None:
         fields = {"job_id": enqueued.job_id, "items": enqueued.accepted, "known": enqueued.known}
         self.log.debug("items.added", **fields)
+
+
+def _field_key(name: str, row: Any) -> str | None:
+    """A row that could not be read has no field; it becomes an ERROR item."""
+    is_bad = isinstance(row, Mapping) and BAD_ROW in row
+    return None if is_bad else field_key(row, name)
 
 
 def _own_key(pipeline: Pipeline, row: Any) -> str | None:
