@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
+from holdfast.cli.standing import lines_of
+from holdfast.tables.types import TableOptions
 from tests.cli.desk import UPPER, Desk
 
 
@@ -18,3 +22,40 @@ def test_records_are_added_to_a_standing_job_and_worked_off(desk: Desk) -> None:
     shown = desk.show()
     assert (shown["state"], shown["idle"], shown["problems"]) == ("RUNNING", True, [])
     assert shown["counters"]["done"] == 2
+
+
+def test_rows_that_cannot_be_read_become_errors_and_what_was_assumed_is_shown(desk: Desk) -> None:
+    desk.write("upper.py", UPPER)
+    desk.write("bad.jsonl", '{"title": "oak"}\n{bad\n{"title": "elm"}\n')
+    desk.write("plain.csv", "7,ash\n8,yew\n9,fir\n")
+    desk.succeed("open", "upper.py")
+    for words, stdin in (("bad.jsonl",), None), (("-",), '\ufeff{"title": "fig"}\n{bad\n'):
+        added = desk.command.run("add", "1", *words, "--key", "title", stdin=stdin)
+        assert added.returncode == 0, added.stderr
+    assert "no header" in desk.holdfast("add", "1", "plain.csv").stderr
+    desk.succeed("work", "upper.py", "--until-idle")
+    assert desk.counters()["done"] == 3
+    codes = [item["error_code"] for item in desk.json("items", "1", "--status", "ERROR")]
+    assert codes.count("BAD_ROW") == 2
+
+
+def test_records_added_before_a_mistake_are_counted(desk: Desk) -> None:
+    desk.write("upper.py", UPPER)
+    desk.succeed("open", "upper.py")
+    rows = '{"title": "oak"}\n' * 3000 + '{"other": 1}\n'
+    desk.write("more.jsonl", rows)
+    text = desk.fail("add", "1", "more.jsonl", "--key", "title")
+    assert "1 records added, 2,999 already known" in text
+    assert "has no 'title'" in text
+    assert "line 1 is not" in desk.command.run("add", "1", "-", stdin="title\noak\n").stderr
+
+
+def test_first_lines_of_a_slow_program_do_not_wait_for_the_last() -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as stream, os.fdopen(writing, "wb", buffering=0) as program:
+        batches = lines_of(stream, TableOptions())
+        program.write(b'{"n": 1}\n{"n"')
+        assert next(batches) == [{"n": 1}]
+        program.write(b": 2}")
+        program.close()
+        assert [row for rows in batches for row in rows] == [{"n": 2}]

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import asyncpg
 import orjson
 import psycopg
+import psycopg.rows
 import pytest
 import sqlalchemy
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
@@ -38,6 +40,7 @@ from tests.store.checks import (
 )
 
 Enqueue = Callable[..., Awaitable[holdfast.Enqueued]]
+HOUR = timedelta(hours=1)
 STANDING = NewJob("events", "events", [NewStream("rows {job}", "v1")], standing=True)
 
 
@@ -134,6 +137,62 @@ LIBRARIES = {
         _sqlalchemy_psycopg_async,
     ),
 }  # fmt: skip
+
+
+@asynccontextmanager
+async def _sqlite3_bytes(url: str) -> AsyncIterator[Enqueue]:
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection, connection:
+        connection.text_factory = bytes
+        connection.row_factory = lambda cursor, row: {"row": row}
+        yield _direct(connection)
+
+
+@asynccontextmanager
+async def _sqlalchemy_begins_by_itself(url: str) -> AsyncIterator[Enqueue]:
+    """As SQLAlchemy's manual advises for savepoints on SQLite."""
+    engine = sqlalchemy.create_engine(url, isolation_level="AUTOCOMMIT")
+    sqlalchemy.event.listen(engine, "begin", lambda begun: begun.exec_driver_sql("begin"))
+    with engine.connect() as connection:
+        yield _direct(connection)
+        connection.exec_driver_sql("commit")
+    engine.dispose()
+
+
+@asynccontextmanager
+async def _psycopg_dicts(url: str) -> AsyncIterator[Enqueue]:
+    with psycopg.connect(url, row_factory=psycopg.rows.dict_row) as connection:
+        yield _direct(connection)
+
+
+@asynccontextmanager
+async def _psycopg_pipeline(url: str) -> AsyncIterator[Enqueue]:
+    with psycopg.connect(url) as connection, connection.pipeline():
+        yield _direct(connection)
+
+
+@asynccontextmanager
+async def _asyncpg_json(url: str) -> AsyncIterator[Enqueue]:
+    connection = await asyncpg.connect(url)
+    codec = {"encoder": json.dumps, "decoder": json.loads, "schema": "pg_catalog"}
+    await connection.set_type_codec("json", **codec)
+    async with connection.transaction():
+        yield _awaited(connection)
+    await connection.close()
+
+
+@asynccontextmanager
+async def _raw_connection(url: str) -> AsyncIterator[Enqueue]:
+    engine = sqlalchemy.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    with closing(engine.raw_connection()) as connection:
+        yield _direct(connection)
+        connection.commit()
+    engine.dispose()
+
+
+PECULIAR = {
+    "sqlite": (_sqlite3_bytes, _sqlalchemy_begins_by_itself, _raw_connection),
+    "postgres": (_psycopg_dicts, _psycopg_pipeline, _asyncpg_json, _raw_connection),
+}
 
 
 def libraries(store: Store) -> Any:
@@ -274,7 +333,10 @@ async def test_what_cannot_be_stored_is_refused(store: Store, database_url: str)
             ([deep], {}, "nests deeper"),
             ([{"n": "x" * 11_000_000}], {}, "at most"),
             ([{"n": 1}], {"key": "id"}, "has no 'id'"),
+            ([{"n": 1}], {"key": lambda row: row["n"]}, "not text"),
             ([{"n": 1}], {"run_at": datetime(2030, 1, 1)}, "no time zone"),  # noqa: DTZ001
+            ([{"n": 1}], {"run_at": "2030-01-01T00:00:00Z"}, "no time zone"),
+            ([{"n": 1}], {"run_at": datetime.max.replace(tzinfo=timezone(-HOUR))}, "the years"),
         ):
             with pytest.raises(UserError, match=why):
                 await enqueue(rows, **options)
@@ -307,6 +369,40 @@ async def test_a_connection_without_a_transaction_is_refused(
         with pytest.raises(UserError, match="is async"):
             holdfast.enqueue(unready, "events", [{"n": 1}])
     await unready.close()
+
+
+async def test_a_connection_that_reads_rows_its_own_way_adds_the_same(
+    store: Store, database_url: str
+) -> None:
+    job_id, _ = await store.jobs.open(STANDING, "ada")
+    peculiar = PECULIAR[store.database.driver.dialect]
+    for number, connect in enumerate(peculiar):
+        async with connect(database_url) as enqueue:
+            row = {"key": f"ü{number}"}
+            assert await enqueue([{"n": number}]) == (job_id, 1, 0)
+            assert await enqueue([row], key="key") == (job_id, 1, 0)
+            assert await enqueue([row], key="key") == (job_id, 0, 1)
+    await assert_sound(store, job_id)
+    assert await work_off(store, job_id) == 2 * len(peculiar)
+
+
+async def test_sqlalchemy_that_commits_every_statement_is_refused(
+    store: Store, database_url: str
+) -> None:
+    job_id, _ = await store.jobs.open(STANDING, "ada")
+    url = database_url.replace("postgresql:", "postgresql+psycopg:")
+    engine = sqlalchemy.create_engine(url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection, pytest.raises(UserError, match="not in a transaction"):
+        holdfast.enqueue(connection, "events", [{"n": 1}])
+    engine.dispose()
+    if store.database.driver.dialect == "postgres":
+        url = database_url.replace("postgresql:", "postgresql+asyncpg:")
+        unready = create_async_engine(url, isolation_level="AUTOCOMMIT")
+        async with unready.connect() as waiting:
+            with pytest.raises(UserError, match="not in a transaction"):
+                await holdfast.aenqueue(waiting, "events", [{"n": 1}])
+        await unready.dispose()
+    assert (await store.reads.counters(job_id)).accepted == 0
 
 
 async def test_a_cut_connection_leaves_nothing(store: Store, database_url: str) -> None:

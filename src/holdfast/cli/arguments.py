@@ -30,6 +30,13 @@ OPTION = typer.Option(
     metavar="NAME=VALUE",
     help="Option passed to the pipeline as ctx.options. Can be repeated.",
 )
+ENCODING = typer.Option(None, "--encoding", help="Encoding of the input. Default: detected.")
+DELIMITER = typer.Option(None, "--delimiter", help="Delimiter of the input. Default: detected.")
+SHEET = typer.Option(None, "--sheet", help="Sheet of the workbook. Default: the first.")
+WITHOUT_HEADER = typer.Option(False, "--no-header", help="The first row is data.")
+HEADER_ROW = typer.Option(
+    None, "--header-row", min=1, help="Number of the row that names the columns."
+)
 JOB = typer.Argument(..., metavar="JOB", help="Number of the job, as shown by `holdfast jobs`.")
 STATUS = typer.Option(None, "--status", help="Only these statuses, e.g. ERROR,NOT_FOUND.")
 JSON = typer.Option(False, "--json", help="Print JSON to standard output.")

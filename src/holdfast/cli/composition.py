@@ -114,7 +114,7 @@ def broker_awaited() -> dict[str, Check]:
     return {"broker": broker}
 
 
-def table_limits(settings: Settings) -> dict[str, float]:
+def table_limits(settings: Settings) -> dict[str, Any]:
     """The limits of reading a table file, by the names of `TableOptions`."""
     return {
         "max_cell_bytes": settings.max_input_bytes,

@@ -9,7 +9,17 @@ from pathlib import Path
 
 import typer
 
-from holdfast.cli.arguments import OPTION, PIPELINE, parse_columns, parse_options
+from holdfast.cli.arguments import (
+    DELIMITER,
+    ENCODING,
+    HEADER_ROW,
+    OPTION,
+    PIPELINE,
+    SHEET,
+    WITHOUT_HEADER,
+    parse_columns,
+    parse_options,
+)
 from holdfast.cli.opening import ensure_schema, run_async, settings_from_environment
 from holdfast.cli.pipelines import load_pipeline
 from holdfast.cli.run_images import are_images
@@ -39,19 +49,11 @@ def run(
         None, "--out", help="Write the results to this .csv, .xlsx or .jsonl file."
     ),
     new: bool = typer.Option(False, "--new", help="Start a new job instead of continuing one."),
-    encoding: str | None = typer.Option(
-        None, "--encoding", help="Encoding of the input. Default: detected."
-    ),
-    delimiter: str | None = typer.Option(
-        None, "--delimiter", help="Delimiter of the input. Default: detected."
-    ),
-    sheet: str | None = typer.Option(
-        None, "--sheet", help="Sheet of the workbook. Default: the first."
-    ),
-    no_header: bool = typer.Option(False, "--no-header", help="The first row is data."),
-    header_row: int | None = typer.Option(
-        None, "--header-row", min=1, help="Number of the row that names the columns."
-    ),
+    encoding: str | None = ENCODING,
+    delimiter: str | None = DELIMITER,
+    sheet: str | None = SHEET,
+    no_header: bool = WITHOUT_HEADER,
+    header_row: int | None = HEADER_ROW,
     column: list[str] = typer.Option(
         [],
         "--column",

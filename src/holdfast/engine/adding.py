@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Any
 
+from holdfast.columns import BAD_ROW
 from holdfast.errors import UnfitState, UserError
 from holdfast.model import Job, JobState
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
-from holdfast.store.enqueue import Addition, Enqueued, field_key, new_item
+from holdfast.store.enqueue import Addition, Enqueued, field_key, new_item, require_time
 from holdfast.store.idempotency import RequestKey
 
 #: An option of standing jobs to which only consumers of the pipeline add records.
@@ -68,14 +69,14 @@ class Adding:
                 f"job {job.id} accepts records only from the queues that {job.pipeline} reads",
                 "Publish a message to one of them.",
             )
-        _check_time(records.run_at)
+        require_time(records.run_at)
         key = self._key(job, records)
         items = [new_item(row, key(row), self.max_input_bytes) for row in records.rows]
         return Addition(job.pipeline, job.owner_id, items, records.run_at, job.topic)
 
     def _key(self, job: Job, records: Records) -> Any:
         if records.key is not None:
-            return lambda row: field_key(row, records.key)
+            return partial(_field_key, records.key)
         pipeline = self.pipelines.get(job.pipeline)
         if pipeline is not None and pipeline.dedupe is not None:
             return partial(_own_key, pipeline)
@@ -86,15 +87,10 @@ class Adding:
         self.log.debug("items.added", **fields)
 
 
-def _check_time(run_at: datetime | None) -> None:
-    if run_at is None:
-        return
-    if run_at.tzinfo is None:
-        raise UserError("the time to run at has no time zone")
-    try:
-        run_at.astimezone(UTC)
-    except OverflowError:
-        raise UserError("the time to run at is not between the years 1 and 9999") from None
+def _field_key(name: str, row: Any) -> str | None:
+    """A row that could not be read has no field; it becomes an ERROR item."""
+    is_bad = isinstance(row, Mapping) and BAD_ROW in row
+    return None if is_bad else field_key(row, name)
 
 
 def _own_key(pipeline: Pipeline, row: Any) -> str | None:

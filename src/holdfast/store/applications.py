@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from holdfast.errors import UserError
 from holdfast.store.driver import Queries
-from holdfast.store.enqueue import Addition, field_key, new_item
+from holdfast.store.enqueue import Addition, field_key, new_item, require_time
 from holdfast.store.enqueue import Enqueued as Enqueued
 from holdfast.store.enqueue import enqueue as enqueue_in
 from holdfast.store.queries import CORE_FOLDERS, Query, load_queries
@@ -75,8 +75,7 @@ def _addition(
 ) -> Addition:
     if isinstance(rows, Mapping):
         raise UserError("rows is one record", "Give a list: [row].")
-    if run_at is not None and run_at.tzinfo is None:
-        raise UserError("run_at has no time zone", "Use for example datetime.now(UTC).")
+    require_time(run_at)
     items = [new_item(row, _key_of(row, key)) for row in rows]
     return Addition(pipeline, owner or "", items, run_at)
 
@@ -84,7 +83,10 @@ def _addition(
 def _key_of(row: Mapping[str, Any], key: Key | None) -> str | None:
     if key is None:
         return None
-    return field_key(row, key) if isinstance(key, str) else key(row)
+    value = field_key(row, key) if isinstance(key, str) else key(row)
+    if value is not None and not isinstance(value, str):
+        raise UserError(f"the key of a record is not text: {value!r:.80}")
+    return value
 
 
 def _finish(steps: Coroutine[Any, Any, T]) -> T:
@@ -102,15 +104,13 @@ class _Borrowed:
     announces = False
     waited_seconds = 0.0
 
-    def __init__(self, dialect: str, run: Callable[[Query, Mapping[str, Any]], Any]) -> None:
+    def __init__(self, dialect: str, run: Callable[[Query, Mapping[str, Any], bool], Any]) -> None:
         self.writes_together = dialect == "postgres"
         self._queries: Queries = load_queries(dialect, CORE_FOLDERS)
         self._run = run
 
     async def fetch(self, query: str, params: Mapping[str, Any] | None = None) -> list[Any]:
-        rows: Any = self._run(self._queries[query], params or {})
-        result: list[Any] = await rows if inspect.isawaitable(rows) else rows
-        return result
+        return await self._call(query, params or {}, True)
 
     async def scan(self, query: str, params: Mapping[str, Any]) -> Sequence[Any]:
         return await self.fetch(query, params)
@@ -119,7 +119,12 @@ class _Borrowed:
         return await self.fetch(query, params)
 
     async def run(self, query: str, params: Mapping[str, Any]) -> None:
-        await self.fetch(query, params)
+        await self._call(query, params, False)
+
+    async def _call(self, query: str, params: Mapping[str, Any], reads: bool) -> list[Any]:
+        rows: Any = self._run(self._queries[query], params, reads)
+        result: list[Any] = await rows if inspect.isawaitable(rows) else rows
+        return result
 
 
 class _Library(NamedTuple):
@@ -134,11 +139,12 @@ class _Library(NamedTuple):
 
 
 async def _add(connection: Any, addition: Addition, own_transaction: bool) -> Enqueued:
+    connection = _driver_connection(connection)
     library = _library_of(connection)
     async with _transaction(library, connection, addition, own_transaction):
-        if _family(connection) == "sqlalchemy" and hasattr(connection, "get_bind"):  # a session
-            found = connection.connection()
-            connection = await found if inspect.isawaitable(found) else found
+        if _family(connection) == "sqlalchemy":
+            connection = await _begun(connection)
+            _refuse_autocommit(connection)
         return await enqueue_in(library.borrow(connection), addition)
 
 
@@ -185,16 +191,27 @@ def _family(connection: Any) -> str:
     return next((root for root in roots if root != "builtins" and root in _LIBRARIES), "")
 
 
+def _driver_connection(connection: Any) -> Any:
+    """That of SQLAlchemy's Engine.raw_connection(), which begins nothing by itself."""
+    return getattr(connection, "driver_connection", connection)
+
+
 def _is_async(connection: Any) -> bool:
+    connection = _driver_connection(connection)
     _library_of(connection)
     return _family(connection) == "asyncpg" or inspect.iscoroutinefunction(connection.execute)
 
 
 def _of_sqlite(connection: Any) -> _Borrowed:
-    def run(query: Query, params: Mapping[str, Any]) -> list[Any]:
+    def run(query: Query, params: Mapping[str, Any], reads: bool) -> list[Any]:
         cursor = connection.cursor()
         cursor.row_factory = None
-        rows: list[Any] = cursor.execute(query.sql, named_arguments(query, params)).fetchall()
+        # Keys that come back in another form than they were sent would count as another's.
+        text_factory, connection.text_factory = connection.text_factory, str
+        try:
+            rows: list[Any] = cursor.execute(query.sql, named_arguments(query, params)).fetchall()
+        finally:
+            connection.text_factory = text_factory
         return rows
 
     return _Borrowed("sqlite", run)
@@ -219,16 +236,17 @@ def _sqlite_transaction(connection: Any) -> Iterator[None]:
 
 def _of_psycopg(connection: Any) -> _Borrowed:
     import psycopg
+    from psycopg.rows import tuple_row
 
-    def run(query: Query, params: Mapping[str, Any]) -> list[Any]:
-        cursor = psycopg.RawCursor(connection)
+    def run(query: Query, params: Mapping[str, Any], reads: bool) -> list[Any]:
+        cursor = psycopg.RawCursor(connection, row_factory=tuple_row)
         cursor.execute(query.sql, _in_order(query, params))
-        return cursor.fetchall() if cursor.description else []
+        return cursor.fetchall() if reads else []
 
-    async def run_async(query: Query, params: Mapping[str, Any]) -> list[Any]:
-        cursor = psycopg.AsyncRawCursor(connection)
+    async def run_async(query: Query, params: Mapping[str, Any], reads: bool) -> list[Any]:
+        cursor = psycopg.AsyncRawCursor(connection, row_factory=tuple_row)
         await cursor.execute(query.sql, _in_order(query, params))
-        return await cursor.fetchall() if cursor.description else []
+        return await cursor.fetchall() if reads else []
 
     return _Borrowed("postgres", run_async if _is_async(connection) else run)
 
@@ -241,7 +259,7 @@ def _psycopg_in_transaction(connection: Any) -> bool:
 
 
 def _of_asyncpg(connection: Any) -> _Borrowed:
-    async def run(query: Query, params: Mapping[str, Any]) -> list[Any]:
+    async def run(query: Query, params: Mapping[str, Any], reads: bool) -> list[Any]:
         rows: list[Any] = await connection.fetch(query.sql, *_in_order(query, params))
         return rows
 
@@ -259,13 +277,35 @@ def _of_sqlalchemy(connection: Any) -> _Borrowed:
             return text(sql), named_arguments(query, params)
         return text(sql), {name: params[name] for name in query.parameters}
 
-    def run(query: Query, params: Mapping[str, Any]) -> list[Any]:
+    def run(query: Query, params: Mapping[str, Any], reads: bool) -> list[Any]:
         return _rows_of(connection.execute(*prepared(query, params)))
 
-    async def run_async(query: Query, params: Mapping[str, Any]) -> list[Any]:
+    async def run_async(query: Query, params: Mapping[str, Any], reads: bool) -> list[Any]:
         return _rows_of(await connection.execute(*prepared(query, params)))
 
     return _Borrowed(dialect, run_async if _is_async(connection) else run)
+
+
+async def _begun(connection: Any) -> Any:
+    """The connection, of a session too, in a transaction, which a statement would begin."""
+    if hasattr(connection, "get_bind"):  # a session
+        found = connection.connection()
+        return await found if inspect.isawaitable(found) else found
+    if not connection.in_transaction():
+        begun = connection.begin()
+        if inspect.isawaitable(begun):
+            await begun
+    return connection
+
+
+def _refuse_autocommit(connection: Any) -> None:
+    """With SQLite an application may begin by itself what the driver does not."""
+    connection = getattr(connection, "sync_connection", connection)
+    pooled = connection.connection
+    if connection.dialect.detect_autocommit_setting(pooled.dbapi_connection) and not getattr(
+        pooled.driver_connection, "in_transaction", False
+    ):
+        raise _no_transaction('leave out isolation_level="AUTOCOMMIT"')
 
 
 def _rows_of(result: Any) -> list[Any]:

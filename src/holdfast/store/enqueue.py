@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import orjson
@@ -168,6 +168,18 @@ def new_item(row: Any, key: str | None = None, max_bytes: int = MAX_INPUT_BYTES)
         raise UserError(f"a record nests deeper than {DEEPEST} levels")
     key = storable_key(key)
     return NewItem(text, key, "" if key is None else content_hash(encoded))
+
+
+def require_time(run_at: datetime | None) -> None:
+    """Refuses a time that no database stores."""
+    if run_at is None:
+        return
+    if not isinstance(run_at, datetime) or run_at.tzinfo is None:
+        raise UserError("the time to run at has no time zone", "Use for example datetime.now(UTC).")
+    try:
+        run_at.astimezone(UTC)
+    except OverflowError:
+        raise UserError("the time to run at is not between the years 1 and 9999") from None
 
 
 def field_key(row: Any, name: str) -> str:

@@ -68,31 +68,11 @@ class JsonLinesReader:
 
     def _checked(self, record: str, number: int) -> bytes:
         """The line, or its replacement if it cannot be read."""
-        reason = self._reason_against(record)
+        reason = reason_against(record, self._options)
         if reason is None:
             return record.encode()
         self.problems[BAD_ROWS] += 1
         return bad_row(reason, number, record, self.progress, self._options)
-
-    def _reason_against(self, record: str) -> str | None:
-        limit = self._options.max_row_bytes
-        if len(record) > limit or (4 * len(record) > limit and (_size(record) or 0) > limit):
-            return f"is larger than {limit:,} bytes"
-        try:
-            value = orjson.loads(record)
-        except orjson.JSONDecodeError as error:
-            if _size(record) is None:
-                return "has bytes that are not text in the file's encoding"
-            return f"is not valid JSON: {error.msg}"
-        if not isinstance(value, dict):
-            return "is not a JSON object"
-        if is_too_deep(record):
-            return f"nests deeper than {DEEPEST} levels"
-        if "\\u0000" in record and _holds_nul(value):
-            return "holds a NUL character (\\u0000)"
-        if BAD_ROW in value and not self._options.marks_bad_rows:
-            return f"has a field {BAD_ROW}, a reserved name"
-        return None
 
     def _refuse_array(self) -> None:
         if self._text.sample.lstrip("\ufeff \t\r\n").startswith("["):
@@ -118,6 +98,28 @@ class JsonLinesReader:
             where = f"{self._content.path.name}: line {bad[LINE]:,}"
             raise InputError(f"{where} {bad[BAD_ROW]}.", _ONE_PER_LINE)
         return tuple(columns)
+
+
+def reason_against(record: str, options: TableOptions) -> str | None:
+    """Why a line is not a record; None if it is one."""
+    limit = options.max_row_bytes
+    if len(record) > limit or (4 * len(record) > limit and (_size(record) or 0) > limit):
+        return f"is larger than {limit:,} bytes"
+    try:
+        value = orjson.loads(record)
+    except orjson.JSONDecodeError as error:
+        if _size(record) is None:
+            return "has bytes that are not text in the file's encoding"
+        return f"is not valid JSON: {error.msg}"
+    if not isinstance(value, dict):
+        return "is not a JSON object"
+    if is_too_deep(record):
+        return f"nests deeper than {DEEPEST} levels"
+    if "\\u0000" in record and _holds_nul(value):
+        return "holds a NUL character (\\u0000)"
+    if BAD_ROW in value and not options.marks_bad_rows:
+        return f"has a field {BAD_ROW}, a reserved name"
+    return None
 
 
 def _size(record: str) -> int | None:

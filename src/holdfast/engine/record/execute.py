@@ -82,7 +82,8 @@ class Execute:
         self._log = log
         self._columns = frozenset(pipeline.columns)
         self._column_names = job.column_names
-        self._is_file = "_table" in job.options
+        # To a standing job too, rows of files are added.
+        self._has_rows = job.standing or "_table" in job.options
         self._codes = dict(pipeline.error_codes)
         self._process: Callable[[Any, Context], Any] = pipeline.process
         self._http = parts.http
@@ -102,7 +103,7 @@ class Execute:
         error: BaseException
         try:
             record = orjson.loads(text)
-            if self._is_file and BAD_ROW in record:
+            if self._has_rows and BAD_ROW in record:
                 raise _unreadable(record)
             if self._column_names:
                 record = mapped_row(record, self._column_names)

@@ -23,7 +23,7 @@ on conflict (job_id, seq, number) do nothing;
 -- Of two jobs that meet the same new key, one gets it.
 insert into keys (scope, key, content_hash, job_id, seq)
 select :scope, value ->> 0, value ->> 1, :job_id, cast(value ->> 2 as bigint)
-from   json_array_elements(cast(:rows as json))
+from   json_array_elements(cast(cast(:rows as text) as json))
 on conflict (scope, key) do nothing
 returning key;
 
@@ -31,7 +31,7 @@ returning key;
 -- A known key now names a newer item, unless it was moved since.
 update keys
 set    content_hash = value ->> 1, job_id = :job_id, seq = cast(value ->> 2 as bigint)
-from   json_array_elements(cast(:rows as json)) v(value)
+from   json_array_elements(cast(cast(:rows as text) as json)) v(value)
 where  keys.scope = :scope and keys.key = value ->> 0
        and keys.job_id = cast(value ->> 3 as bigint) and keys.seq = cast(value ->> 4 as bigint)
 returning keys.key;
@@ -139,7 +139,7 @@ where  id = :job_id and standing = 1;
 -- name: add_enqueued_items
 insert into items (job_id, seq, key, input)
 select :job_id, cast(value ->> 0 as bigint), value ->> 1, value -> 2
-from   json_array_elements(cast(:rows as json));
+from   json_array_elements(cast(cast(:rows as text) as json));
 
 -- name: add_enqueued_range
 insert into ranges (job_id, lo, hi, again, available_at, settled, expiries, lone_expiries,
@@ -153,7 +153,7 @@ where  id = :job_id;
 -- name: enqueue
 -- All that one call adds, in one round trip.
 select fitting_jobs, standing_job
-from   enqueue_records(:pipeline, :owner, :topic, cast(:inputs as json),
+from   enqueue_records(:pipeline, :owner, :topic, cast(cast(:inputs as text) as json),
                        cast(:item_bytes as bigint), cast(cast(:run_at as text) as timestamptz));
 
 -- name: notify_work
