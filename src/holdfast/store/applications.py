@@ -19,6 +19,7 @@ from collections.abc import (
 )
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
+from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 from holdfast.errors import UserError
@@ -187,8 +188,13 @@ def _library_of(connection: Any) -> _Library:
 
 
 def _family(connection: Any) -> str:
-    roots = [parent.__module__.partition(".")[0] for parent in type(connection).__mro__]
-    return next((root for root in roots if root != "builtins" and root in _LIBRARIES), "")
+    return _family_of(type(connection))
+
+
+@cache
+def _family_of(kind: type) -> str:
+    roots = [parent.__module__.partition(".")[0] for parent in kind.__mro__]
+    return next((root for root in roots if root in _LIBRARIES), "")
 
 
 def _driver_connection(connection: Any) -> Any:
