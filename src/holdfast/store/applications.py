@@ -19,7 +19,6 @@ from collections.abc import (
 )
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
-from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 from holdfast.errors import UserError
@@ -188,13 +187,8 @@ def _library_of(connection: Any) -> _Library:
 
 
 def _family(connection: Any) -> str:
-    return _family_of(type(connection))
-
-
-@cache
-def _family_of(kind: type) -> str:
-    roots = [parent.__module__.partition(".")[0] for parent in kind.__mro__]
-    return next((root for root in roots if root in _LIBRARIES), "")
+    roots = [parent.__module__.partition(".")[0] for parent in type(connection).__mro__]
+    return next((root for root in roots if root != "builtins" and root in _LIBRARIES), "")
 
 
 def _driver_connection(connection: Any) -> Any:
