@@ -21,6 +21,7 @@ from holdfast.cli.opening import opened_store, run_async, settings_from_environm
 from holdfast.cli.pipelines import load_all
 from holdfast.cli.signals import run_until_signalled, stop_with_supervisor
 from holdfast.cli.supervisor import worker_name
+from holdfast.clock import SystemClock
 from holdfast.engine.control import Control
 from holdfast.engine.upkeep import Upkeep
 from holdfast.pipeline import Pipeline
@@ -66,7 +67,7 @@ async def _run_upkeep(
             ended.set()
 
         async def run() -> None:
-            loops = [asyncio.create_task(task) for task in upkeep.loops()]
+            loops = [asyncio.create_task(task) for task in upkeep.loops(SystemClock())]
             await ended.wait()
             await end_tasks(loops)
             await store.workers.stop_worker(holder)

@@ -4,6 +4,7 @@ number of workers may run them."""
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,6 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
 
+from holdfast.clock import Clock
 from holdfast.engine.control import Control
 from holdfast.engine.deletion import Deleter
 from holdfast.engine.lost_workers import LostWorkers
@@ -42,6 +44,28 @@ async def every(seconds: float, action: Callable[[], Awaitable[None]], log: Any,
         await asyncio.sleep(seconds)
 
 
+class Rested:
+    """An action that reads whole tables, which is slow while a transaction is held open for long.
+    After a slow turn it rests, so that it takes at most a tenth of the time."""
+
+    def __init__(self, action: Callable[[], Awaitable[None]], clock: Clock) -> None:
+        self._action = action
+        self._clock = clock
+        self._rests_until = -math.inf
+
+    async def __call__(self) -> None:
+        started = self._clock.monotonic()
+        if started < self._rests_until:
+            return
+        try:
+            await self._action()
+        finally:
+            ended = self._clock.monotonic()
+            self._rests_until = ended + _REST * (ended - started)
+
+
+#: As long as an action that rests took, times this.
+_REST = 9
 #: Workers give a sign of life, and look for those that do not, this many times within the time
 #: after which one counts as lost, and at least this often.
 _HEARTBEATS = 5
@@ -92,13 +116,13 @@ class Upkeep:
         self._scheduled: set[str] = set()  # schedules of pipelines that are set
         self._lost = LostWorkers(store, holder, limits.worker_lost_seconds, log)
 
-    def loops(self, in_work: InWork = tuple) -> list[Coroutine[Any, Any, None]]:
+    def loops(self, clock: Clock, in_work: InWork = tuple) -> list[Coroutine[Any, Any, None]]:
         """The periodic tasks."""
         seconds = self._limits.sweep_seconds
         return [
             every(seconds, lambda: self.sweep(in_work), self._log, "sweep"),
             every(seconds, self.fire_schedules, self._log, "schedules"),
-            every(seconds, self.read_queue, self._log, "queue"),
+            every(seconds, Rested(self.read_queue, clock), self._log, "queue"),
             every(seconds, self.conclude, self._log, "conclude"),
             every(seconds, self.tend, self._log, "tend"),
             every(self._limits.heartbeat_seconds, self._lost.free, self._log, "lost workers"),

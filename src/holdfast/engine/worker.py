@@ -431,7 +431,7 @@ class Worker:
             every(_GATE_SECONDS, self._gates.keep, self._log, "gates"),
             every(_CLEAR_SECONDS, self._clear_copies, self._log, "local copies"),
             every(_LISTEN_AGAIN_SECONDS, self._listen, self._log, "listen"),
-            *self._upkeep.loops(self._in_work),
+            *self._upkeep.loops(self._clock, self._in_work),
         ]
 
     async def _listen(self) -> None:

@@ -178,7 +178,7 @@ class Settler:
                 ahead = await self._gather_ahead(writing)
                 ended_range = await writing
                 yield
-                if ended_range:
+                if ended_range and not self._execute.job.standing:
                     await self._complete()
                 batches = [batch for batch in ahead if not batch.held.lost] or self._gather()
 

@@ -1,0 +1,57 @@
+"""Loops that read whole tables take a small part of the time, however slow the tables become."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.clock import SystemClock
+from holdfast.engine.upkeep import Rested
+
+
+class HandClock(SystemClock):
+    def __init__(self) -> None:
+        self.at = 100.0
+
+    def monotonic(self) -> float:
+        return self.at
+
+
+class Look:
+    """Takes as many seconds as it is told."""
+
+    def __init__(self, clock: HandClock) -> None:
+        self._clock = clock
+        self.seconds = 0.0
+        self.count = 0
+        self.fails = False
+
+    async def __call__(self) -> None:
+        self.count += 1
+        self._clock.at += self.seconds
+        if self.fails:
+            raise ValueError("a table is gone")
+
+
+async def test_a_quick_look_does_not_rest() -> None:
+    clock = HandClock()
+    look = Look(clock)
+    rested = Rested(look, clock)
+    for _ in range(5):
+        await rested()
+    assert look.count == 5
+
+
+async def test_a_slow_look_rests_nine_times_as_long_even_if_it_fails() -> None:
+    clock = HandClock()
+    look = Look(clock)
+    rested = Rested(look, clock)
+    look.seconds, look.fails = 2.0, True
+    with pytest.raises(ValueError, match="gone"):
+        await rested()
+    look.fails = False
+    clock.at += 17.9
+    await rested()
+    assert look.count == 1
+    clock.at += 0.2
+    await rested()
+    assert look.count == 2
