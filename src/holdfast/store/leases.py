@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from holdfast.clock import Clock
 from holdfast.errors import DatabaseGone
 from holdfast.model import ALONE_AFTER, LONE_EXPIRIES, Lease, SliceKind
 from holdfast.store.announcements import announce, announce_all
@@ -24,9 +26,8 @@ _PIECES = 8
 
 #: While a transaction is held open, ranges that were ended stay in the index, and a look that
 #: starts with the oldest passes over all of them. A queue whose oldest range has just come is
-#: looked at from there on, and from the beginning only now and then.
-_RECENT_LOOKS = 32
-_EMPTY_LOOK_COSTS = 4
+#: looked at from there on, and from the beginning once in so many seconds.
+_RECENT_SECONDS = 1.0
 
 
 class Claimed(NamedTuple):
@@ -66,13 +67,18 @@ InWork = Callable[[], Collection[int]]
 
 class Leases:
     def __init__(
-        self, database: Database, new_token: Callable[[], str], owner_slices: int | None
+        self,
+        database: Database,
+        new_token: Callable[[], str],
+        owner_slices: int | None,
+        clock: Clock,
     ) -> None:
         """`owner_slices`: how many workers may work for one owner at once."""
         self._database = database
         self._new_token = new_token
         self._owner_slices = owner_slices
-        self._recent_looks: dict[int, int] = {}  # by job, how many are left
+        self._clock = clock
+        self._recent_until: dict[int, float] = {}  # by job: only what came a moment ago is claimed
         self._unanswered: list[str] = []  # tokens of claims that may have been made
 
     async def claim(
@@ -87,7 +93,7 @@ class Leases:
         brief: bool = False,
     ) -> list[Claimed]:
         """Leases up to `size` items of a job, and reads them. A claim of a standing job may pass
-        over old ranges a few times; a `brief` one does, if nothing new is there.
+        over old ranges for a moment; a `brief` one does, if nothing new is there.
 
         If the connection is lost before the answer comes, the next claim gives back what this one
         may have leased: nobody else could before the leases expire."""
@@ -99,7 +105,6 @@ class Leases:
                 with suppress(Conflict):
                     claims, others = await self._arrivals(job_id, size, max_bytes, hold)
                     if claims or (brief and not others):
-                        self._recent_looks[job_id] -= 1 if claims else _EMPTY_LOOK_COSTS
                         return claims
             return await self._claim(job_id, size, max_bytes, hold, in_work, standing)
         except DatabaseGone:
@@ -123,9 +128,12 @@ class Leases:
         await announce_all(tx, sorted(jobs), SliceKind.PROCESS)
 
     def _may_claim_arrivals(self, job_id: int) -> bool:
-        if self._owner_slices is not None or self._recent_looks.get(job_id, 0) <= 0:
+        if self._owner_slices is not None or not self._looks_at_recent(job_id):
             return False
         return "claim_arrivals" in self._database.driver.queries
+
+    def _looks_at_recent(self, job_id: int) -> bool:
+        return self._clock.monotonic() < self._recent_until.get(job_id, -math.inf)
 
     async def _arrivals(
         self, job_id: int, size: int, max_bytes: int, hold: Mapping[str, Any]
@@ -167,11 +175,12 @@ class Leases:
             return []
         choice = _Choice(size, max_bytes)
         if standing:
-            recent = self._recent_looks.get(job_id, 0) > 0
+            recent = self._looks_at_recent(job_id)
             few, many = _CANDIDATES
             limit = min(many, max(few, size))
             choice.add(await _free_ranges(tx, job_id, limit, in_work, recent))
-            self._note_look(job_id, recent, choice)
+            if not recent:
+                self._note_look(job_id, choice)
         else:
             # One first: a claim at the same time passes over every range that is locked here.
             choice.add(await _free_ranges(tx, job_id, 1, in_work))
@@ -179,13 +188,9 @@ class Leases:
                 choice.add(await _free_ranges(tx, job_id, choice.candidates, in_work))
         return await _read_items(tx, await _lease(tx, choice.parts, hold))
 
-    def _note_look(self, job_id: int, recent: bool, choice: _Choice) -> None:
-        if not recent:
-            parts = choice.parts.values()
-            is_recent = all(part.free.recent for part in parts)
-            self._recent_looks[job_id] = _RECENT_LOOKS if is_recent else 0
-        else:
-            self._recent_looks[job_id] -= 1 if choice.parts else _EMPTY_LOOK_COSTS
+    def _note_look(self, job_id: int, choice: _Choice) -> None:
+        if all(part.free.recent for part in choice.parts.values()):
+            self._recent_until[job_id] = self._clock.monotonic() + _RECENT_SECONDS
 
     async def _owner_has_enough(self, tx: Transaction, job_id: int, worker: str) -> bool:
         if self._owner_slices is None:

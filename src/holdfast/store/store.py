@@ -107,7 +107,7 @@ async def open_store(
         jobs=Jobs(database),
         ingest=Ingest(database, _new_token),
         additions=Additions(database),
-        leases=Leases(database, _new_token, owner_slices),
+        leases=Leases(database, _new_token, owner_slices, clock),
         outcomes=Outcomes(database),
         gates=GateTable(database, rng, default_gate),
         messages=Messages(database),
