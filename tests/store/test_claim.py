@@ -319,7 +319,9 @@ async def test_old_ranges_of_a_standing_job_are_passed_over_only_for_a_moment(
         await store.additions.enqueue(addition)
 
     async def take() -> list[str]:
-        claims = await worker.leases.claim(job_id, "one", 1, MEGABYTES, 3600, standing=True)
+        claims = await worker.leases.claim(
+            job_id, "one", 1, MEGABYTES, 3600, standing=True, brief=True
+        )
         for claimed in claims:
             await settle(worker, claimed)
         return [row[1] for claimed in claims for row in claimed.rows]

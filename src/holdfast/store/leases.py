@@ -92,8 +92,9 @@ class Leases:
         standing: bool = False,
         brief: bool = False,
     ) -> list[Claimed]:
-        """Leases up to `size` items of a job, and reads them. A claim of a standing job may pass
-        over old ranges for a moment; a `brief` one does, if nothing new is there.
+        """Leases up to `size` items of a job, and reads them. A claim of a standing job takes what
+        has just come before it looks at old ranges, which it may pass over for a moment; a `brief`
+        one does, if nothing new is there.
 
         If the connection is lost before the answer comes, the next claim gives back what this one
         may have leased: nobody else could before the leases expire."""
@@ -101,7 +102,7 @@ class Leases:
         token = self._new_token()
         hold = {"token": token, "worker": worker, "seconds": seconds}
         try:
-            if standing and self._may_claim_arrivals(job_id):
+            if standing and self._may_claim_arrivals(job_id, brief):
                 with suppress(Conflict):
                     claims, others = await self._arrivals(job_id, size, max_bytes, hold)
                     if claims or (brief and not others):
@@ -127,10 +128,10 @@ class Leases:
         jobs = {row["job_id"] for row in await tx.take("give_back_claim", {"token": token})}
         await announce_all(tx, sorted(jobs), SliceKind.PROCESS)
 
-    def _may_claim_arrivals(self, job_id: int) -> bool:
-        if self._owner_slices is not None or not self._looks_at_recent(job_id):
+    def _may_claim_arrivals(self, job_id: int, brief: bool) -> bool:
+        if self._owner_slices is not None or "claim_arrivals" not in self._database.driver.queries:
             return False
-        return "claim_arrivals" in self._database.driver.queries
+        return not brief or self._looks_at_recent(job_id)
 
     def _looks_at_recent(self, job_id: int) -> bool:
         return self._clock.monotonic() < self._recent_until.get(job_id, -math.inf)
