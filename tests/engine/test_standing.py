@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 import structlog
 
 from holdfast.clock import SystemClock
@@ -96,3 +98,30 @@ async def test_a_dead_worker_delays_only_what_it_held(store: Store) -> None:
     assert await work_off(store, job_id) == 1
     await store.leases.return_leases("dead")
     assert await work_off(store, job_id) == len(seqs_of(*held)) == 2
+
+
+async def test_an_item_that_becomes_due_starts_while_the_slice_waits_for_new_ones(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long it would wait."""
+    monkeypatch.setattr("holdfast.engine.worker._LINGER_SECONDS", (3600.0, 3600.0))
+    begun: list[int] = []
+
+    class Noted(Events):
+        name = "events"
+
+        async def process(self, row: Any, ctx: Any) -> Any:
+            begun.append(row["n"])
+            return row
+
+    await Control(store, "tester", structlog.get_logger()).open(Noted(), {})
+    later = datetime.now(UTC) + timedelta(seconds=1)
+    await store.additions.enqueue(Addition("events", "", [new_item({"n": 2})], later))
+    await _enqueue(store, 1)
+    worker = make_worker(store, Noted(), "one")
+    running = asyncio.create_task(worker.run())
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while begun != [1, 2]:
+            await asyncio.sleep(0.01)
+        worker.stop()
+        await running

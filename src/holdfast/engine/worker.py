@@ -149,7 +149,7 @@ class Worker:
         self._finishing: set[ProcessingSlice] = set()
         self._stop = asyncio.Event()
         self._failure: BaseException | None = None
-        self._pressed_at, self._pressed = 0.0, 0.0
+        self._pressed = 0.0
 
     def stop(self) -> None:
         """Starts nothing more; `run` then ends within the drain time."""
@@ -349,7 +349,7 @@ class Worker:
             limits=self._options.work,
             clock=self._clock,
             rng=self._rng,
-            pressure=self._pressure,
+            pressure=lambda: self._pressed,
             may_run_alone=lambda: not self._finishing,
             in_work=self._in_work,
             # With messages a turn ends for the next one; and who waits for the end, waits for it.
@@ -415,14 +415,6 @@ class Worker:
             )
         return self._paces[pipeline.name]
 
-    def _pressure(self) -> float:
-        """Measured once a second: more often would measure noise."""
-        now = self._clock.monotonic()
-        if now >= self._pressed_at + _PRESSURE_SECONDS:
-            cpu, memory = psutil.cpu_percent(None), psutil.virtual_memory().percent
-            self._pressed_at, self._pressed = now, pressure(cpu / 100, memory / 100)
-        return self._pressed
-
     # Start and end.
 
     def _upkeep_tasks(self) -> list[Coroutine[Any, Any, None]]:
@@ -431,6 +423,7 @@ class Worker:
             every(_GATE_SECONDS, self._gates.keep, self._log, "gates"),
             every(_CLEAR_SECONDS, self._clear_copies, self._log, "local copies"),
             every(_LISTEN_AGAIN_SECONDS, self._listen, self._log, "listen"),
+            every(_PRESSURE_SECONDS, self._measure_pressure, self._log, "pressure"),
             *self._upkeep.loops(self._clock, self._in_work),
         ]
 
@@ -445,6 +438,11 @@ class Worker:
         self._turns.hear(job_id)
         if self._slice is not None:
             self._slice.hear(job_id)
+
+    async def _measure_pressure(self) -> None:
+        """Not more often, which would measure noise; nor at a claim, which items wait for."""
+        cpu, memory = psutil.cpu_percent(None), psutil.virtual_memory().percent
+        self._pressed = pressure(cpu / 100, memory / 100)
 
     async def _clear_copies(self) -> None:
         await self._options.files.local.clear(self._clock.now())

@@ -26,7 +26,7 @@ _PIECES = 8
 
 #: While a transaction is held open, ranges that were ended stay in the index, and a look that
 #: starts with the oldest passes over all of them. A queue whose oldest range has just come is
-#: looked at from there on, and from the beginning once in so many seconds.
+#: looked at from there on, and from the beginning once in so many seconds, after what is new.
 _RECENT_SECONDS = 1.0
 
 
@@ -79,6 +79,7 @@ class Leases:
         self._owner_slices = owner_slices
         self._clock = clock
         self._recent_until: dict[int, float] = {}  # by job: only what came a moment ago is claimed
+        self._owed: set[int] = set()  # jobs whose old ranges are next: new ones have come first
         self._unanswered: list[str] = []  # tokens of claims that may have been made
 
     async def claim(
@@ -102,15 +103,19 @@ class Leases:
         token = self._new_token()
         hold = {"token": token, "worker": worker, "seconds": seconds}
         try:
-            if standing and self._may_claim_arrivals(job_id, brief):
+            if standing and self._may_claim_arrivals(job_id):
                 with suppress(Conflict):
                     claims, others = await self._arrivals(job_id, size, max_bytes, hold)
-                    if claims or (brief and not others):
+                    if claims or (brief and not others and self._looks_at_recent(job_id)):
                         return claims
             return await self._claim(job_id, size, max_bytes, hold, in_work, standing)
         except DatabaseGone:
             self._unanswered.append(token)
             raise
+
+    def owes_look(self, job_id: int) -> bool:
+        """Whether the next claim of a standing job is one of old ranges, whatever comes."""
+        return job_id in self._owed
 
     async def _give_back_unanswered(self) -> None:
         """Each by one of the claims that run at the same time."""
@@ -128,10 +133,13 @@ class Leases:
         jobs = {row["job_id"] for row in await tx.take("give_back_claim", {"token": token})}
         await announce_all(tx, sorted(jobs), SliceKind.PROCESS)
 
-    def _may_claim_arrivals(self, job_id: int, brief: bool) -> bool:
+    def _may_claim_arrivals(self, job_id: int) -> bool:
         if self._owner_slices is not None or "claim_arrivals" not in self._database.driver.queries:
             return False
-        return not brief or self._looks_at_recent(job_id)
+        if self._looks_at_recent(job_id):
+            return True
+        self._owed ^= {job_id}
+        return job_id in self._owed
 
     def _looks_at_recent(self, job_id: int) -> bool:
         return self._clock.monotonic() < self._recent_until.get(job_id, -math.inf)
@@ -172,6 +180,7 @@ class Leases:
         in_work: InWork,
         standing: bool,
     ) -> list[Claimed]:
+        self._owed.discard(job_id)
         if await self._owner_has_enough(tx, job_id, hold["worker"]):
             return []
         choice = _Choice(size, max_bytes)

@@ -132,6 +132,7 @@ class ProcessingSlice:
         for task in self._background:
             task.add_done_callback(partial(self._note_failure, "watch"))
         while not self._stopping:
+            self._changed.clear()  # first: what comes during a wait below is not missed
             self._claim_ahead()
             self._open_places()
             if self._nothing_left() and not await self._lingers_on(others_wait):
@@ -238,7 +239,7 @@ class ProcessingSlice:
         )
         items = sum(len(claimed.rows) for claimed in claims)
         if not claims or (self._execute.job.standing and self._took_all(claims, items, size)):
-            self._exhausted = not self._heard
+            self._exhausted = not (self._heard or self._store.leases.owes_look(self._job_id))
         if claims and not self.claimed_any:
             # Not before: where a claim takes longer than a slice, each turn would only give back
             # what it claimed.
@@ -277,6 +278,7 @@ class ProcessingSlice:
         if await others_wait():
             return False
         self._lingers_until = now + _LINGER_SECONDS
+        self._exhausted = self._solo  # items that were to wait may be due
         return True
 
     def _claimed(self, task: asyncio.Task[None]) -> None:
@@ -474,7 +476,6 @@ class ProcessingSlice:
 
     async def _change(self) -> None:
         """Waits until there is something to do: a claim, places, the end."""
-        self._changed.clear()
         if self._may_start():
             self._more.set()
         with suppress(TimeoutError):
