@@ -233,20 +233,56 @@ class Context:
         return self._facilities.files
 
 
-@dataclass(frozen=True, slots=True)
 class Settled:
-    """One item as `save` sees it, in the transaction that settles it."""
+    """One item as `save` sees it, in the transaction that settles it.
 
-    seq: int
-    status: ItemStatus
-    row: Json
-    result: Any
-    job: Job
-    normalized: Any = None  # what `process` was given; None if `normalize` failed
-    code: str | None = None
-    message: str | None = None
-    attempts: int = 1
-    effects: Any = None  # of Done(result, effects=...)
+    `normalized` is what `process` was given, or None if `normalize` failed; `effects` are those of
+    `Done(result, effects=...)`.
+    """
+
+    __slots__ = (
+        "_normalized", "_row", "attempts", "code", "effects", "job", "message", "result", "seq",
+        "status",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        seq: int,
+        status: ItemStatus,
+        row: Json | Callable[[], Json],
+        result: Any,
+        job: Job,
+        normalized: Any = None,
+        code: str | None = None,
+        message: str | None = None,
+        attempts: int = 1,
+        effects: Any = None,
+    ) -> None:
+        """`row` may be a function that gives it, and `normalized` AS_ROW."""
+        self.seq = seq
+        self.status = status
+        self._row = row
+        self.result = result
+        self.job = job
+        self._normalized = normalized
+        self.code = code
+        self.message = message
+        self.attempts = attempts
+        self.effects = effects
+
+    @property
+    def row(self) -> Json:
+        if callable(self._row):
+            self._row = self._row()
+        return self._row
+
+    @property
+    def normalized(self) -> Any:
+        return self.row if self._normalized is AS_ROW else self._normalized
+
+
+#: The normalized row of a pipeline that does not normalize.
+AS_ROW: Any = object()
 
 
 @dataclass(frozen=True, slots=True)

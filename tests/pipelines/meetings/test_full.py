@@ -6,6 +6,7 @@ from typing import Any
 
 from holdfast.model import ItemStatus
 from holdfast.pipeline import Settled
+from holdfast.pipelines.meetings.rows import draft_of
 from holdfast.pipelines.meetings.saving import save
 from holdfast.store import Store
 from tests.pipelines.meetings.front import Front
@@ -245,11 +246,10 @@ async def test_row_that_comes_twice_in_one_settlement_is_kept_as_it_came_last(
     await town.backfill(types=["minutes"])
     job = await town.store.reads.job((await town.stream())["job_id"])
     row = {"id": "a", "meeting": "Parks", "date": "2026-01-01", "page": 1, "text": "text"}
-    place = {"meeting": "Parks", "date": "2026-01-01", "number": 1}
     later = {**row, "page_image": "/a.png", "votes_json": "{}"}
     settled = [
-        Settled(2, ItemStatus.DONE, later, place, job),
-        Settled(1, ItemStatus.DONE, row, place, job),
+        Settled(seq, ItemStatus.DONE, version, None, job, effects=draft_of(version))
+        for seq, version in ((2, later), (1, row))
     ]
     await town.store.database.write("test", lambda tx: save(tx, settled))
     stored = await town.fetch("select text, page_image, extra is not null from meetings_pages")

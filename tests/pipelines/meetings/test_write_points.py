@@ -14,6 +14,7 @@ from holdfast.pipeline import Settled, Tx
 from holdfast.pipelines.meetings.municipalities import checked, write_municipality
 from holdfast.pipelines.meetings.options import MeetingsOptions
 from holdfast.pipelines.meetings.pipeline import Meetings
+from holdfast.pipelines.meetings.rows import draft_of
 from holdfast.store import NewJob, NewStream, Store, open_store
 from tests.store.checks import fetch, tables_of
 from tests.store.fault_points import extension_points
@@ -53,17 +54,14 @@ def page(name: str, number: int, text: str = "words") -> dict[str, Any]:
 
 def save(job: Job, rows: Iterable[dict[str, Any]], *, rejected: Iterable[str] = ()) -> Act:
     settled = [
-        Settled(seq, ItemStatus.DONE, row, _place(row), job) for seq, row in enumerate(rows, 1)
+        Settled(seq, ItemStatus.DONE, row, None, job, effects=draft_of(row))
+        for seq, row in enumerate(rows, 1)
     ]
     settled += [
         Settled(seq, ItemStatus.ERROR, page(name, 0), None, job)
         for seq, name in enumerate(rejected, 100)
     ]
     return lambda tx: MEETINGS.save(tx, settled)
-
-
-def _place(row: dict[str, Any]) -> dict[str, Any]:
-    return {"meeting": row["meeting"], "date": row["date"], "number": row["page"]}
 
 
 def note(job: Job, ids: Iterable[str]) -> Act:

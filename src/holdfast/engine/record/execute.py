@@ -117,11 +117,11 @@ class Execute:
             result = self._encoded(value)
             seconds = self._clock.monotonic() - started
             if type(result) is str:
-                outcome = Outcome(
+                return Outcome(
                     seq, _DONE, tries + 1, attempts + 1, misses, normalized, result,
-                    None, None, seconds,
+                    None, None, seconds, 0.0, True, True,
+                    value.effects if type(value) is Done else None,
                 )  # fmt: skip
-                return outcome._replace(effects=value.effects) if type(value) is Done else outcome
             error = result
         except asyncio.CancelledError:
             raise

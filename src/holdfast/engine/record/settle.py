@@ -21,7 +21,7 @@ from holdfast.engine.record.execute import Execute
 from holdfast.errors import DatabaseGone, HoldfastError
 from holdfast.model import ItemStatus, Lease, Outcome
 from holdfast.observe.tracing import span
-from holdfast.pipeline import Settled
+from holdfast.pipeline import AS_ROW, Settled
 from holdfast.store import Claimed, SaveFailed, Settlement, Store
 from holdfast.store.driver import Transaction
 
@@ -319,16 +319,15 @@ class Settler:
         return [self._settled(outcome, held.inputs) for outcome in outcomes if _is_saved(outcome)]
 
     def _settled(self, outcome: Outcome, inputs: dict[int, str]) -> Settled:
-        row = orjson.loads(inputs[outcome.seq])
-        if self._execute.job.column_names:
-            row = mapped_row(row, self._execute.job.column_names)
-        normalized = row
+        decode = partial(self._decoded, inputs[outcome.seq])
+        normalized = AS_ROW
         if self._execute.pipeline.normalizes:
             normalized = None if outcome.normalized is None else orjson.loads(outcome.normalized)
         return Settled(
             outcome.seq,
             outcome.status,
-            row,
+            # What has effects is saved by them, and mostly needs its row no more.
+            decode() if outcome.effects is None else decode,
             None if outcome.result is None else orjson.loads(outcome.result),
             self._execute.job,
             normalized,
@@ -337,6 +336,11 @@ class Settler:
             outcome.attempts,
             outcome.effects,
         )
+
+    def _decoded(self, text: str) -> Any:
+        row = orjson.loads(text)
+        names = self._execute.job.column_names
+        return mapped_row(row, names) if names else row
 
     async def _settle_one_by_one(self, batches: Sequence[_Batch]) -> list[Lease]:
         """One record could not be written: each is settled on its own, so that only the bad one

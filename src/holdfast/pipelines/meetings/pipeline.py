@@ -14,12 +14,12 @@ from holdfast.errors import Category, ErrorCode, RetryClass
 from holdfast.model import Job, Json, Lane, Page, Standing
 from holdfast.options import Option
 from holdfast.orders import Conclusion, Planned
-from holdfast.pipeline import Context, Pipeline, Settled, Standings, Tx
+from holdfast.pipeline import Context, Done, Pipeline, Settled, Standings, Tx
 from holdfast.pipelines.meetings import saving, searching
 from holdfast.pipelines.meetings.datasette import SiteTable
 from holdfast.pipelines.meetings.options import Collection, MeetingsOptions, Mode
 from holdfast.pipelines.meetings.planning import Planner
-from holdfast.pipelines.meetings.rows import REJECTS, check_text, place_of
+from holdfast.pipelines.meetings.rows import REJECTS, draft_of
 from holdfast.pipelines.meetings.verifying import Verifier, note_inventory
 from holdfast.pipelines.meetings.walking import SiteWalk, query_of
 
@@ -74,10 +74,9 @@ class Meetings(Pipeline):
         walk = SiteWalk(table, Mode(options["mode"]), options["window"], self._options)
         return walk.pages(cursor)
 
-    async def process(self, row: Json, ctx: Context) -> Json:
-        check_text(row)
-        meeting, date, number = place_of(row)
-        return {"meeting": meeting, "date": date, "number": number}
+    async def process(self, row: Json, ctx: Context) -> Done:
+        draft = draft_of(row)
+        return Done(draft.place._asdict(), effects=draft)
 
     async def save(self, tx: Tx, settled: Sequence[Settled]) -> None:
         await saving.save(tx, settled)

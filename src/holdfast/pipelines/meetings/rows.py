@@ -47,6 +47,22 @@ class Content(NamedTuple):
         return hashlib.blake2b((rest + self.text).encode(), digest_size=12).hexdigest()
 
 
+class Draft(NamedTuple):
+    """A page as it will be stored, made before the transaction that stores it."""
+
+    upstream_id: str
+    place: Place
+    content: Content
+    hash: str
+
+
+def draft_of(row: Json) -> Draft:
+    """Raises Failed with the reason if the row cannot be a page."""
+    check_text(row)
+    place, content = place_of(row), content_of(row)
+    return Draft(row["id"], place, content, content.hash)
+
+
 def place_of(row: Json) -> Place:
     """Raises Failed with the reason if the row has no valid place."""
     return Place(_meeting(row.get("meeting")), _day(row.get("date")), _number(row.get("page")))

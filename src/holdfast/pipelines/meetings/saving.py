@@ -19,7 +19,7 @@ from holdfast.model import ItemStatus
 from holdfast.pipeline import Settled, Tx
 from holdfast.pipelines.meetings import searching
 from holdfast.pipelines.meetings.options import Collection
-from holdfast.pipelines.meetings.rows import Content, Place, content_of
+from holdfast.pipelines.meetings.rows import Content, Place
 
 SUPERSEDED, DUPLICATE = "SUPERSEDED", "DUPLICATE"
 _Key = tuple[int, int]  # document, number
@@ -35,6 +35,14 @@ class _Row(NamedTuple):
     place: Place
     content: Content
     hash: str
+
+
+class _Document(NamedTuple):
+    """A document as it is stored, and the latest jobs that saw it and that changed it."""
+
+    id: int
+    seen_job_id: int
+    changed_job_id: int
 
 
 class _Stored(NamedTuple):
@@ -79,14 +87,8 @@ async def save(tx: Tx, settled: Sequence[Settled]) -> None:
 
 
 def _row(item: Settled) -> _Row:
-    place, content = item.result, content_of(item.row)
-    return _Row(
-        item.row["id"],
-        item.seq,
-        Place(place["meeting"], place["date"], place["number"]),
-        content,
-        content.hash,
-    )
+    upstream_id, *rest = item.effects
+    return _Row(upstream_id, item.seq, *rest)
 
 
 class Saving:
@@ -114,7 +116,7 @@ class Saving:
         documents = await self._documents(rows)
         by_key: dict[_Key, list[_Row]] = {}
         for row in self._latest(rows):
-            key = (documents[row.place.meeting, row.place.date], row.place.number)
+            key = (documents[row.place.meeting, row.place.date].id, row.place.number)
             by_key.setdefault(key, []).append(row)
         known = await self._find(by_key)
         new = {key: max(by_key[key]) for key in by_key if key not in known}
@@ -126,15 +128,20 @@ class Saving:
         await self._update(left, known)
         await self._count_documents(documents.values())
 
-    async def _count_documents(self, seen: Iterable[int]) -> None:
+    async def _count_documents(self, documents: Iterable[_Document]) -> None:
         """Each once for the job, though its pages come in several batches."""
-        rows = [(document_id, self._job_id) for document_id in sorted(set(seen))]
-        first_seen = await self._tx.take_many("meetings_see_documents", rows)
-        self._counts.documents_seen += len(first_seen)
-        rows = [(document_id, self._job_id) for document_id in sorted(self._changed)]
-        if rows:
-            changed = await self._tx.take_many("meetings_note_changed_documents", rows)
-            self._counts.documents_updated += len(changed)
+        unseen, unchanged = [], []
+        for document in sorted(documents):
+            if document.seen_job_id < self._job_id:
+                unseen.append((document.id, self._job_id))
+            if document.changed_job_id < self._job_id and document.id in self._changed:
+                unchanged.append((document.id, self._job_id))
+        if unseen:
+            await self._tx.take_many("meetings_see_documents", unseen)
+            self._counts.documents_seen += len(unseen)
+        if unchanged:
+            await self._tx.take_many("meetings_note_changed_documents", unchanged)
+            self._counts.documents_updated += len(unchanged)
 
     def _latest(self, rows: Sequence[_Row]) -> list[_Row]:
         """A walk reads the rows of these months twice; the last one is the current one."""
@@ -149,21 +156,20 @@ class Saving:
         await self._tx.take("meetings_add_counts", {"job_id": self._job_id, **counts})
         await searching.enqueue(self._tx, self._collection, self._touched)
 
-    async def _documents(self, rows: Sequence[_Row]) -> dict[tuple[str, str], int]:
+    async def _documents(self, rows: Sequence[_Row]) -> dict[tuple[str, str], _Document]:
         wanted = sorted({(row.place.meeting, row.place.date) for row in rows})
         keys = [(*self._collection, *key) for key in wanted]
-        document_ids = {
-            (meeting, day): document_id
-            for document_id, meeting, day in await self._tx.take_many(
-                "meetings_find_documents", keys
-            )
+        documents = {
+            (meeting, day): _Document(*rest)
+            for meeting, day, *rest in await self._tx.take_many("meetings_find_documents", keys)
         }
-        missing = [key for key in keys if (key[2], key[3]) not in document_ids]
-        new = [(*key, self._job_id) for key in missing]
-        for document_id, meeting, day in await self._tx.take_many("meetings_add_documents", new):
-            document_ids[meeting, day] = document_id
+        missing = [key for key in keys if (key[2], key[3]) not in documents]
+        if missing:
+            new = [(*key, self._job_id) for key in missing]
+            for meeting, day, *rest in await self._tx.take_many("meetings_add_documents", new):
+                documents[meeting, day] = _Document(*rest)
         self._counts.documents_created += len(missing)
-        return document_ids
+        return documents
 
     async def _find(self, keys: Iterable[_Key]) -> dict[_Key, _Stored]:
         rows = await self._tx.take_many("meetings_find_pages", sorted(keys))
