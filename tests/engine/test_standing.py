@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -10,6 +11,7 @@ import structlog
 from holdfast.clock import SystemClock
 from holdfast.engine.control import Control
 from holdfast.engine.turns import PollingTurns
+from holdfast.errors import Retry
 from holdfast.model import JobState, SliceKind
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
@@ -96,3 +98,30 @@ async def test_a_dead_worker_delays_only_what_it_held(store: Store) -> None:
     assert await work_off(store, job_id) == 1
     await store.leases.return_leases("dead")
     assert await work_off(store, job_id) == len(seqs_of(*held)) == 2
+
+
+async def test_a_slice_that_waits_for_more_records_starts_what_becomes_due(store: Store) -> None:
+    """However long it would wait: nothing gives notice of a retry."""
+    begun: list[int] = []
+
+    class Retried(Events):
+        name = "events"
+
+        async def process(self, row: Any, ctx: Any) -> Any:
+            begun.append(row["n"])
+            if len(begun) == 1:
+                raise Retry(after=0.6)
+            return row
+
+    job_id, _ = await Control(store, "tester", structlog.get_logger()).open(Retried(), {})
+    worker = make_worker(store, Retried(), "one")
+    worker._slice_parts = replace(worker._slice_parts, linger_seconds=3600)
+    running = asyncio.create_task(worker.run())
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        await _enqueue(store, 1)
+        while not (await store.reads.counters(job_id)).done:
+            await asyncio.sleep(0.01)
+        worker.stop()
+        await running
+    assert begun == [1, 1]
+    await assert_sound(store, job_id)
