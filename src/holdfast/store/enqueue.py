@@ -24,8 +24,8 @@ from holdfast.store.counters import add_counts
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Transaction
 from holdfast.store.idempotency import RequestKey, note_made
-from holdfast.store.ingest import NewItem, NewItems, select_by_key
 from holdfast.store.instants import sqlite_instant
+from holdfast.store.keys import NewItem, NewItems, select_by_key
 from holdfast.store.sequence import stretches, take_sequence
 from holdfast.store.storable import storable_key
 
