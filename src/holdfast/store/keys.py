@@ -96,9 +96,7 @@ async def _take_keys(
         known = await known_keys(tx, dedupe, [item for _, item in lost.values()])
         theirs = {key: row for key, row in lost.items() if key in known}
         new = {key: row for key, row in lost.items() if key not in known}
-        again = {
-            key: row for key, row in theirs.items() if takes_again(known[key], row[1], dedupe)
-        }
+        again = {key: row for key, row in theirs.items() if takes_again(known[key], row[1], dedupe)}
         keys = _Keys(new, again, known)
         others += len(theirs) - len(again)
     new_items.known += others
