@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -127,7 +128,7 @@ class Gate:
 
     def __post_init__(self) -> None:
         limits = (self.spacing, self.jitter, self.concurrency, self.requests, self.units)
-        if min(limits) < 0 or self.period <= 0:
+        if self.period <= 0 or not all(0 <= limit < math.inf for limit in (*limits, self.period)):
             raise PipelineError(
                 f"{self} is not a gate", "Limits are at least 0; the period is above 0."
             )

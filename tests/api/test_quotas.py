@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from holdfast.store import NewJob
 from tests.api.server import ApiServer, finished, taken_in, upload
 
 ROWS = b"title\noak\n"
@@ -55,6 +56,23 @@ async def test_job_takes_in_no_more_items_than_its_owner_may_have(
         assert (await ada.get("/api/session/usage")).json()["used"]["items"] == 3
         await server.work(job["id"])
         assert (await upload(ada, "title\noak\n")).status_code == 202
+
+
+async def test_records_for_a_standing_job_count_exactly_however_they_come(
+    database_url: str, tmp_path: Path
+) -> None:
+    async with ApiServer(database_url, tmp_path, quota_items="3") as server:
+        ada = await server.person("ada")
+        new = NewJob("lengths", "lengths", [], owner_id="ada", standing=True)
+        job_id, _ = await server.parts.store.jobs.open(new, "ada")
+        path, row = f"/api/jobs/{job_id}/items", {"title": "oak"}
+        replies = await asyncio.gather(*(ada.post(path, json=[row]) for _ in range(6)))
+        assert sorted(reply.status_code for reply in replies) == [201] * 3 + [409] * 3
+        refused = await ada.post(path, json=[row])
+        assert "HOLDFAST_QUOTA_ITEMS" in refused.text
+        assert (await ada.get("/api/session/usage")).json()["used"]["items"] == 3
+        await server.work(job_id)
+        assert (await ada.post(path, json=[row] * 3)).status_code == 201
 
 
 async def test_bytes_have_a_limit_and_nothing_is_left_behind(

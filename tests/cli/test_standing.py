@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+from collections.abc import Iterator
+from typing import Any
 
-from holdfast.cli.standing import lines_of
+import psycopg
+
+from holdfast.cli.standing import add_batches, lines_of
+from holdfast.settings import load_settings
+from holdfast.store import NewJob, open_store
 from holdfast.tables.types import TableOptions
 from tests.cli.desk import UPPER, Desk
 
@@ -59,3 +66,27 @@ def test_first_lines_of_a_slow_program_do_not_wait_for_the_last() -> None:
         program.write(b": 2}")
         program.close()
         assert [row for rows in batches for row in rows] == [{"n": 2}]
+
+
+async def test_connections_that_are_closed_while_a_program_is_slow_lose_no_record(
+    postgres_url: str,
+) -> None:
+    """As by a restart of the server."""
+
+    def slowly() -> Iterator[list[Any]]:
+        yield [{"n": 1}]
+        others = "from pg_stat_activity where datname = current_database() and pid <> "
+        with psycopg.connect(postgres_url, autocommit=True) as connection:
+            connection.execute(f"select pg_terminate_backend(pid) {others} pg_backend_pid()")
+            while connection.execute(f"select 1 {others} pg_backend_pid()").fetchone():
+                pass
+        yield [{"n": 2}]
+
+    store = await open_store(postgres_url)
+    job_id, _ = await store.jobs.open(NewJob("events", "events", [], standing=True), "ada")
+    await store.close()
+    settings = load_settings({"HOLDFAST_DATABASE_URL": postgres_url})
+    await asyncio.wait_for(add_batches(settings, job_id, None, slowly()), 60)
+    store = await open_store(postgres_url)
+    assert (await store.reads.counters(job_id)).accepted == 2
+    await store.close()

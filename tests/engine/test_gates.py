@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from itertools import pairwise
+from typing import Any
 
 import pytest
 import structlog
@@ -13,7 +14,7 @@ import structlog
 from holdfast.clock import SystemClock
 from holdfast.engine.gates import GateLimits, Gates
 from holdfast.engine.pace.concurrency import ConcurrencyBounds
-from holdfast.errors import Failed, GateWait, ItemError
+from holdfast.errors import Failed, GateWait, ItemError, PipelineError
 from holdfast.model import Lane
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Gate
@@ -178,6 +179,29 @@ async def test_cost_uses_the_budget_up_and_the_next_gives_way(store: Store) -> N
     await gates.keep()
     (gate,) = await store.gates.all()
     assert (gate["passed"], gate["passed_units"]) == (2, 100.0)
+
+
+@pytest.mark.parametrize("cost", [float("nan"), float("inf"), -1.0, "12", None])
+async def test_cost_that_is_not_a_number_of_units_leaves_the_budget_alone(
+    store: Store, cost: Any
+) -> None:
+    await store.gates.declare(Gate("provider", units=1000, period=3600))
+    gates = gates_of(store, "one")
+    with pytest.raises(PipelineError, match="is not what a request can cost"):
+        async with gates.passing("provider", cost):
+            pass
+    async with gates.passing("provider", 100.0):
+        pass
+    with pytest.raises(GateWait, match="budget of 1000 units in 3600 s"):
+        async with gates.passing("provider", 10.0):
+            pass
+
+
+@pytest.mark.parametrize("name", ["spacing", "units", "period"])
+@pytest.mark.parametrize("limit", [float("nan"), float("inf"), -1.0])
+def test_limits_of_a_gate_are_numbers(name: str, limit: float) -> None:
+    with pytest.raises(PipelineError, match="is not a gate"):
+        Gate("provider", **{name: limit})
 
 
 async def test_gate_with_limits_is_declared_by_its_first_use(store: Store) -> None:

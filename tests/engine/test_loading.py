@@ -115,6 +115,23 @@ async def test_error_of_one_key_is_raised_for_it_alone(store: Store) -> None:
     assert await store.cache.read("demo.label", ["good", "bad"]) == {"good": 1}
 
 
+async def test_value_that_is_not_json_fails_its_key_alone(store: Store) -> None:
+    async def fetch(keys: Sequence[str], ctx: Any) -> Mapping[str, Any]:
+        return {key: "\ud800" if key == "1" else f"label {key}" for key in keys}
+
+    class Half(Demo):
+        def __init__(self) -> None:
+            super().__init__(Shelf())
+            self.loaders = {"label": Loader(fetch, wait_seconds=0.1, cache_seconds=60)}
+
+    facilities = facilities_of(store, Half())
+    for _ in range(2):  # the second time from the cache
+        loads = [facilities.load("label", str(number)) for number in range(3)]
+        first, unfit, last = await asyncio.gather(*loads, return_exceptions=True)
+        assert (first, last) == ("label 0", "label 2")
+        assert isinstance(unfit, ItemError) and unfit.code == "INVALID_RESULT"
+
+
 async def test_item_that_is_cancelled_leaves_the_request_to_the_others(store: Store) -> None:
     shelf = Shelf()
     shelf.open.clear()

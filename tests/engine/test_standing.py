@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
 from typing import Any
 
-import pytest
 import structlog
 
 from holdfast.clock import SystemClock
 from holdfast.engine.control import Control
 from holdfast.engine.turns import PollingTurns
+from holdfast.errors import Retry
 from holdfast.model import JobState, SliceKind
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
@@ -100,28 +100,28 @@ async def test_a_dead_worker_delays_only_what_it_held(store: Store) -> None:
     assert await work_off(store, job_id) == len(seqs_of(*held)) == 2
 
 
-async def test_an_item_that_becomes_due_starts_while_the_slice_waits_for_new_ones(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However long it would wait."""
-    monkeypatch.setattr("holdfast.engine.worker._LINGER_SECONDS", (3600.0, 3600.0))
+async def test_a_slice_that_waits_for_more_records_starts_what_becomes_due(store: Store) -> None:
+    """However long it would wait: nothing gives notice of a retry."""
     begun: list[int] = []
 
-    class Noted(Events):
+    class Retried(Events):
         name = "events"
 
         async def process(self, row: Any, ctx: Any) -> Any:
             begun.append(row["n"])
+            if len(begun) == 1:
+                raise Retry(after=0.6)
             return row
 
-    await Control(store, "tester", structlog.get_logger()).open(Noted(), {})
-    later = datetime.now(UTC) + timedelta(seconds=1)
-    await store.additions.enqueue(Addition("events", "", [new_item({"n": 2})], later))
-    await _enqueue(store, 1)
-    worker = make_worker(store, Noted(), "one")
+    job_id, _ = await Control(store, "tester", structlog.get_logger()).open(Retried(), {})
+    worker = make_worker(store, Retried(), "one")
+    worker._slice_parts = replace(worker._slice_parts, linger_seconds=3600)
     running = asyncio.create_task(worker.run())
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while begun != [1, 2]:
+        await _enqueue(store, 1)
+        while not (await store.reads.counters(job_id)).done:
             await asyncio.sleep(0.01)
         worker.stop()
         await running
+    assert begun == [1, 1]
+    await assert_sound(store, job_id)

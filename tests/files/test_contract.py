@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections.abc import AsyncIterator
+import resource
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -190,3 +192,23 @@ async def test_in_a_folder_a_key_cannot_continue_another(tmp_path: Path) -> None
             with pytest.raises(UserError, match="continue another"):
                 await files.put(key, b"1", max_bytes=1, if_absent=if_absent)
         assert await files.find(key) is None
+
+
+@contextmanager
+def _room_for(size: int) -> Iterator[None]:
+    """Files cannot become larger: of a write beyond it, a part is taken, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+async def test_a_write_that_a_full_disk_takes_in_part_fails(tmp_path: Path) -> None:
+    files = FolderStore(tmp_path / "files")
+    for content in (b"1" * 2 * MIB, _blocks(2)):
+        with _room_for(3 * MIB // 2), pytest.raises(OSError, match="too large"):
+            await files.put("cut", content, max_bytes=2 * MIB)
+    assert await files.find("cut") is None
+    assert list((tmp_path / "files").iterdir()) == []

@@ -14,11 +14,14 @@ import structlog
 import holdfast
 from holdfast.console import open_console
 from holdfast.console.deletion import DeletionRows
+from holdfast.console.rulings import NewRuling
 from holdfast.engine.deletion import Deleter
 from holdfast.errors import LeaseLost, NotThere
 from holdfast.model import ItemStatus, JobState
 from holdfast.pipeline import Dedupe
+from holdfast.rulings import Ruling, RulingKind
 from holdfast.store import NewJob, Store
+from holdfast.store.deletion import Left
 from holdfast.store.enqueue import Addition, new_item
 from tests.store.checks import (
     assert_all_sound,
@@ -36,6 +39,7 @@ from tests.store.checks import (
     state_of,
 )
 from tests.store.deletion_scenarios import KEYS, delete_all, rich_job, traces_of
+from tests.store.interleave import stopped, until_blocked
 
 
 def deleter(store: Store, removed: list[str]) -> Deleter:
@@ -153,7 +157,45 @@ async def test_deleting_job_takes_no_orders(store: Store) -> None:
             await order(job_id, "ada")
         assert await state_of(store, job_id) is JobState.DELETING
     assert await store.outcomes.complete(job_id) is None
-    assert await store.deletion.left(job_id) != (0, 0)
+    assert await store.deletion.left(job_id) == Left(2, 2)
+
+
+async def test_what_is_left_of_a_standing_job_is_counted(store: Store) -> None:
+    """Its items may have any numbers."""
+    job_id, _ = await store.jobs.open(NewJob("events", "events", [], standing=True), "ada")
+    other = NewJob("others", "others", [], standing=True)
+    await store.jobs.open(other, "ada")
+    for pipeline in ("events", "others", "events"):
+        await store.additions.enqueue(Addition(pipeline, "", [new_item({"n": 1})] * 3))
+    await store.deletion.mark(job_id, "ada")
+    assert await store.deletion.left(job_id) == Left(6, 6)
+    while await store.deletion.delete_items(job_id):
+        pass
+    assert await store.deletion.left(job_id) == Left(0, 6)
+
+
+async def test_decision_that_is_not_committed_does_not_escape_a_deletion(
+    store: Store, database_url: str
+) -> None:
+    job_id = await filled_job(store, 2)
+    job = await store.reads.job(job_id)
+    ruling = NewRuling(RulingKind.REJECT, None, "wrong", "ada", 0)
+
+    async def decide(other: Store) -> Ruling:
+        return await open_console(other).rulings.rule(job, 1, ruling)
+
+    async def delete() -> None:
+        await deleter(store, []).begin(job_id, "ada")
+        await deleter(store, []).look()
+
+    async with stopped(database_url, "rule", "add_ruling", decide) as other:
+        deleting = asyncio.create_task(delete())
+        await until_blocked(store, deleting)
+        assert (await other.go_on()).version == 1
+        await deleting
+    assert await traces_of(store, job_id) == {}
+    with pytest.raises(NotThere, match="has no item"):
+        await decide(store)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -21,6 +21,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
 import holdfast
+from holdfast.console import open_console
 from holdfast.errors import NotThere, UnfitState, UserError
 from holdfast.model import ItemStatus
 from holdfast.pipeline import Dedupe
@@ -429,3 +430,28 @@ async def test_many_small_ranges_are_claimed_and_settled_together(store: Store) 
     for claimed in claims:
         assert await settle(store, claimed) == []
     await assert_sound(store, job_id)
+
+
+async def test_records_are_counted_alike_everywhere(store: Store) -> None:
+    job_id, _ = await store.jobs.open(STANDING, "ada")
+    job, console = await store.reads.job(job_id), open_console(store)
+
+    async def open_items() -> list[int]:
+        (counted,) = await console.jobs.counted([job])
+        shown = (await console.jobs.of_items([job_id]))[job_id]
+        return [
+            counted.counters.open,
+            shown.accepted - shown.finished,
+            await console.items.pending_count(None, None, 0),
+            (await console.quotas.used(job.owner_id)).items,
+            (await store.reads.counters(job_id)).open,
+        ]
+
+    for number in range(2):
+        await store.additions.enqueue(Addition("events", "", [new_item({"n": number})]))
+    assert await open_items() == [2] * 5
+    (claimed, *_) = await claim(store, job_id, 1)
+    await settle(store, claimed)
+    assert await open_items() == [1] * 5
+    await store.counter_rows.fold()
+    assert await open_items() == [1] * 5

@@ -11,9 +11,11 @@ from holdfast.console import open_console
 from holdfast.errors import DatabaseGone, LeaseLost, UserError
 from holdfast.model import ItemStatus, JobState, StreamState
 from holdfast.pipeline import Dedupe
-from holdfast.store import Store, StreamLease
+from holdfast.store import NewJob, Store, StreamLease
 from holdfast.store.chunks import FinishedItems
+from holdfast.store.enqueue import Addition, new_item
 from tests.store.checks import (
+    assert_sound,
     audit_of,
     claim,
     claim_one,
@@ -40,6 +42,7 @@ from tests.store.interleave import (
     until_blocked,
 )
 
+STANDING = NewJob("events", "events", [], standing=True)
 DONE, ERROR, PENDING = ItemStatus.DONE, ItemStatus.ERROR, ItemStatus.PENDING
 
 
@@ -309,6 +312,44 @@ async def test_key_that_another_job_got_does_not_use_up_the_cap(
         taken = await mine
         assert (taken.accepted, taken.known, taken.state) == (2, 2, StreamState.CAPPED)
         assert two.cursor == {"page": None, "skip": 4}
+
+
+def _adding(text: str) -> Action:
+    row = new_item({"text": text}, "a")
+    return lambda other: other.additions.enqueue(Addition("events", "", [row]))
+
+
+async def test_other_content_of_a_key_that_another_transaction_just_added_is_not_lost(
+    store: Store, database_url: str
+) -> None:
+    job_id, _ = await store.jobs.open(STANDING, "ada")
+    for first, second, accepted in ("old", "new", 1), ("newer", "newer", 0):
+        async with stopped(database_url, "enqueue", "commit", _adding(first)) as other:
+            mine = asyncio.ensure_future(_adding(second)(store))
+            await until_blocked(store, mine)
+            assert (await other.go_on()).accepted == 1
+            assert (await mine)[1:] == (accepted, 1 - accepted)
+    await assert_sound(store, job_id)
+    assert await work_off(store, job_id) == 3
+
+
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+async def test_record_whose_key_is_deleted_with_its_job_meanwhile_is_not_lost(
+    store: Store, database_url: str
+) -> None:
+    """On SQLite the deletion waits."""
+    stream = await lease_stream(store, await make_job(store))
+    await ingest(store, stream, keyed("a"), Dedupe("events"))
+    await work_off(store, stream.job_id, ERROR)
+    job_id, _ = await store.jobs.open(STANDING, "ada")
+    async with stopped(database_url, "enqueue", "move_keys", _adding("new")) as other:
+        await store.jobs.cancel(stream.job_id, "ada")
+        await store.deletion.mark(stream.job_id, "ada")
+        while await store.deletion.delete_chunk(stream.job_id):
+            pass
+        assert (await other.go_on())[1:] == (1, 0)
+    assert await fetch(store, "select job_id from keys") == [(job_id,)]
+    await assert_sound(store, job_id)
 
 
 async def test_two_last_pages_at_once_say_that_discovery_ended(

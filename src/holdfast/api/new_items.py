@@ -66,7 +66,8 @@ async def add(
     """A JSON array of objects, or JSON lines; at most 10,000. Responds when they are stored. With
     an `Idempotency-Key`, a request that is sent again adds nothing."""
     records = Records(_rows(await request.body(), request), key, run_at)
-    enqueued = await adding_of(parts).add(job, records, request_key(request))
+    most_items = parts.console.quotas.limits.items
+    enqueued = await adding_of(parts).add(job, records, request_key(request), most_items)
     return Added(**enqueued._asdict())
 
 

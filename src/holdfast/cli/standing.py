@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Iterator, Mapping
 from io import BufferedReader
@@ -48,6 +49,7 @@ from holdfast.tables.types import NO_HEADER, Progress, TableOptions
 _BATCH_ROWS = 1000
 _BATCH_BYTES = 4 * 1024 * 1024
 _LINES_BYTES = 1024 * 1024
+_LOOK_SECONDS = 0.001
 #: JSON may write a character of one byte in six.
 _ESCAPED = 6
 Rows = list[Any]
@@ -111,16 +113,20 @@ def add(
         )
     else:
         batches = _table_rows(input, table, settings)
-    run_async(_add(settings, job_id, key, batches))
+    run_async(add_batches(settings, job_id, key, batches))
 
 
-async def _add(settings: Settings, job_id: int, key: str | None, batches: Iterator[Rows]) -> None:
+async def add_batches(
+    settings: Settings, job_id: int, key: str | None, batches: Iterator[Rows]
+) -> None:
     accepted = known = 0
     async with opened_store(settings) as store:
         job = await store.reads.job(job_id)
         adding = Adding(store, {}, settings.max_input_bytes, structlog.get_logger())
         try:
             for rows in batches:
+                # While it waited for input, it could not see that the server closed a connection.
+                await asyncio.sleep(_LOOK_SECONDS)
                 enqueued = await adding.add(job, Records(rows, key))
                 accepted, known = accepted + enqueued.accepted, known + enqueued.known
         finally:  # what was stored before an error stays

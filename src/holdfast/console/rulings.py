@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from holdfast.errors import NotThere, UserError
-from holdfast.model import ItemStatus, Job
+from holdfast.model import ItemStatus, Job, JobState
 from holdfast.rulings import (
     OutdatedRuling,
     Proposal,
@@ -91,10 +91,12 @@ async def rule_if_free(
 
 
 async def _item(tx: Transaction, job: Job, seq: int) -> tuple[Row, list[Ruling]]:
-    """The item and all decisions about it."""
+    """The item and all decisions about it. A deletion of the job waits for this transaction, and
+    deletes what it writes."""
     key = {"job_id": job.id, "seq": seq}
+    jobs = await tx.fetch("share_job", {"job_id": job.id})
     items = await tx.fetch("item_to_rule", key)
-    if not items:
+    if not items or not jobs or jobs[0]["state"] == JobState.DELETING:
         raise NotThere(f"job {job.id} has no item {seq}", "GET …/items lists them.")
     return items[0], [ruling_of(row) for row in await tx.fetch("rulings_of_item", key)]
 

@@ -40,10 +40,16 @@ class Adding:
     max_input_bytes: int
     log: Any
 
-    async def add(self, job: Job, records: Records, request: RequestKey | None = None) -> Enqueued:
-        """Returns after the commit."""
+    async def add(
+        self,
+        job: Job,
+        records: Records,
+        request: RequestKey | None = None,
+        most_items: int | None = None,
+    ) -> Enqueued:
+        """Returns after the commit. `most_items`: open items that the owner may have then."""
         addition = self.addition(job, records)
-        enqueued = await self.store.additions.enqueue(addition, request)
+        enqueued = await self.store.additions.enqueue(addition, request, most_items)
         self._log(enqueued)
         return enqueued
 

@@ -16,7 +16,7 @@ from holdfast.engine.lane_lock import LaneLock
 from holdfast.engine.pace.concurrency import ConcurrencyBounds, ConcurrencyPace
 from holdfast.engine.pace.lanes import WEIGHTS
 from holdfast.engine.pace.pipeline_pace import decision_rows, log_decisions
-from holdfast.errors import Category, Failed, GateWait, ItemError, error_code
+from holdfast.errors import Category, Failed, GateWait, ItemError, PipelineError, error_code
 from holdfast.model import Gate, Lane
 from holdfast.observe.metrics import Metrics
 from holdfast.store import Store
@@ -171,6 +171,7 @@ class Gates:
         self, gate: str | Gate, cost: float = 0.0, lane: Lane = Lane.UPLOAD, job_id: int = _NO_JOB
     ) -> AsyncIterator[Passage]:
         """Waits briefly for a permit, or raises GateWait, so that the item gives up its place."""
+        _require_cost(cost)
         name = await self._declare(gate)
         local, waiter, requested = self._local(name), _Waiter(cost, lane), self._clock.monotonic()
         local.waiters.append(waiter)
@@ -410,6 +411,14 @@ class Gates:
     def _shut(self, local: _Local, seconds: float, reason: str) -> None:
         local.shut_until = max(local.shut_until, self._clock.monotonic() + seconds)
         local.shut_reason = reason
+
+
+def _require_cost(cost: float) -> None:
+    """Others share the budget: what is not a number would close it for all of them, or open it."""
+    if not isinstance(cost, int | float) or not 0 <= cost < math.inf:
+        raise PipelineError(
+            f"{cost!r:.80} is not what a request can cost", "A cost is a number, at least 0."
+        )
 
 
 class LaneGates:

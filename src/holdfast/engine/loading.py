@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import orjson
+
 from holdfast.errors import DatabaseGone, ItemError
 from holdfast.loader import Loader
 from holdfast.store.cache import Cache
@@ -118,8 +120,8 @@ class Batches:
                 "INVALID_RESULT",
                 f"the loader's fetch returned {type(fetched).__name__}, not a mapping",
             )
-        await self._keep(unknown, fetched)
-        return {**cached, **{key: fetched.get(key) for key in unknown}}
+        unfit = await self._keep(unknown, fetched)
+        return {**cached, **{key: unfit.get(key, fetched.get(key)) for key in unknown}}
 
     async def _cached(self, keys: Sequence[str]) -> dict[str, Any]:
         if not self._caches:
@@ -130,10 +132,13 @@ class Batches:
             self._log.warning("database.gone", error=str(gone))
             return {}
 
-    async def _keep(self, keys: Sequence[str], fetched: Mapping[str, Any]) -> None:
-        """A value that cannot be kept is used nevertheless."""
+    async def _keep(
+        self, keys: Sequence[str], fetched: Mapping[str, Any]
+    ) -> dict[str, BaseException]:
+        """Returns an error for each key whose value is not JSON: the others of its batch are fine.
+        While the database is away, values are used without being kept."""
         if not self._caches:
-            return
+            return {}
         entries: dict[str, tuple[Any, float]] = {}
         for key in keys:
             value = fetched.get(key, _MISSING)
@@ -141,16 +146,29 @@ class Batches:
                 entries[key] = (None, self._loader.missing_seconds)
             elif not isinstance(value, BaseException):
                 entries[key] = (value, self._loader.cache_seconds)
+        unfit: dict[str, BaseException] = {}
         try:
-            await self._cache.put(self._scope, entries)
+            try:
+                await self._cache.put(self._scope, entries)
+            except TypeError:
+                unfit = {key: error for key in entries if (error := _unfit(entries[key][0]))}
+                fitting = {key: entry for key, entry in entries.items() if key not in unfit}
+                await self._cache.put(self._scope, fitting)
         except DatabaseGone as gone:
             self._log.warning("database.gone", error=str(gone))
-        except TypeError as error:
-            raise ItemError("INVALID_RESULT", f"a loaded value is not JSON: {error}") from error
+        return unfit
 
     @property
     def _caches(self) -> bool:
         return self._loader.cache_seconds > 0 or self._loader.missing_seconds > 0
+
+
+def _unfit(value: Any) -> ItemError | None:
+    try:
+        orjson.dumps(value)
+    except TypeError as error:
+        return ItemError("INVALID_RESULT", f"a loaded value is not JSON: {error}")
+    return None
 
 
 def _raisable(error: BaseException) -> BaseException:

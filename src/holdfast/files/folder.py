@@ -131,7 +131,8 @@ def _link(source: Path, path: Path) -> None:
 
 
 async def _write(content: Content, path: Path, meter: Meter) -> None:
-    with path.open("xb", buffering=0) as file:
+    # Buffered: a write without a buffer may take only a part, as when the disk becomes full.
+    with path.open("xb") as file:
         if isinstance(content, bytes):
             meter.add(content)
             await asyncio.to_thread(file.write, content)
@@ -140,6 +141,7 @@ async def _write(content: Content, path: Path, meter: Meter) -> None:
             async for block in content:
                 meter.add(block)
                 await asyncio.to_thread(file.write, block)
+        await asyncio.to_thread(file.flush)
         await asyncio.to_thread(os.fsync, file.fileno())
 
 

@@ -318,7 +318,7 @@ class Settings(RetentionSettings):
     quota_items: int = setting(
         100_000_000,
         "Maximum number of open items per owner, counted when a job is made over HTTP or by an"
-        " adapter: it takes in no more than what is left.",
+        " adapter: it takes in no more than what is left; and when records are added over HTTP.",
         0,
         10**12,
     )

@@ -1,8 +1,9 @@
 """The only place that talks to a database."""
 
 from holdfast.store.decisions import DecisionRow
-from holdfast.store.ingest import IngestPage, NewItem, StreamLease
+from holdfast.store.ingest import IngestPage, StreamLease
 from holdfast.store.jobs import NewJob, NewStream
+from holdfast.store.keys import NewItem
 from holdfast.store.leases import Claimed
 from holdfast.store.messages import DeadMessage, OutboxRow, TurnJob
 from holdfast.store.outcomes import SaveFailed, Settlement

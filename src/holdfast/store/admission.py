@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _SHORTEST_SECONDS = 5
 _LONGEST_SECONDS = 300
+_ITEMS_HINT = "Wait until some are done, or ask an admin; HOLDFAST_QUOTA_ITEMS sets the limit."
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,20 @@ async def admit_records(tx: Transaction, pipeline: str) -> None:
     transaction does not ask: what it commits must not be lost."""
     await refuse_switched_off(tx, pipeline, ())
     await _refuse_while_pressed(tx, tx.rules.backlog)
+
+
+async def within_items(tx: Transaction, owner_id: str, most: int) -> None:
+    """Refuses records that were added in this transaction, if there are too many open items now."""
+    count = await _open_items(tx, owner_id)
+    if count > most:
+        raise UnfitState(
+            f"that would be {count:,} open items; the limit per owner is {most:,}", _ITEMS_HINT
+        )
+
+
+async def hold_quota(tx: Transaction, owner_id: str) -> None:
+    """One at a time for each owner: requests that come at once would all find room."""
+    await tx.fetch("hold_input", {"input": f"quota {owner_id}"})
 
 
 async def admit_again(tx: Transaction, job_id: int) -> None:
@@ -117,10 +132,9 @@ async def _refuse_while_pressed(tx: Transaction, bounds: BacklogBounds) -> None:
 
 
 async def _refuse_beyond_quota(tx: Transaction, new: NewJob) -> None:
-    """One at a time for each owner: requests that come at once would all find room."""
     if new.most_open is None:
         return
-    await tx.fetch("hold_input", {"input": f"quota {new.owner_id}"})
+    await hold_quota(tx, new.owner_id)
     count = int((await tx.fetch("count_open_jobs", {"owner_id": new.owner_id}))[0][0])
     if count >= new.most_open:
         raise UnfitState(
@@ -134,14 +148,18 @@ async def _within_quota(tx: Transaction, new: NewJob) -> NewJob:
     """The job takes in no more items than its owner may still have."""
     if new.most_items is None or new.standing:
         return new
-    count = int((await tx.fetch("count_open_items", {"owner_id": new.owner_id}))[0][0])
+    count = await _open_items(tx, new.owner_id)
     left = new.most_items - count
     if left <= 0:
         raise UnfitState(
             f"there are {count:,} open items; the limit per owner is {new.most_items:,}",
-            "Wait until some are done, or ask an admin; HOLDFAST_QUOTA_ITEMS sets the limit.",
+            _ITEMS_HINT,
         )
     return replace(new, max_items=min(left, new.max_items or left))
+
+
+async def _open_items(tx: Transaction, owner_id: str) -> int:
+    return int((await tx.fetch("count_open_items", {"owner_id": owner_id}))[0][0])
 
 
 def require_table(options: Mapping[str, Any]) -> None:

@@ -71,10 +71,8 @@ class Deletion:
         return [row[0] for row in await self._database.fetch("deleting_jobs")]
 
     async def left(self, job_id: int) -> Left:
-        rows = await self._database.fetch("item_span", {"job_id": job_id})
-        if not rows or rows[0]["first_seq"] is None:
-            return Left(0, 0 if not rows else rows[0]["next_seq"] - 1)
-        return Left(rows[0]["next_seq"] - rows[0]["first_seq"], rows[0]["next_seq"] - 1)
+        first, last, accepted = (await self._database.fetch("item_span", {"job_id": job_id}))[0]
+        return Left(0 if first is None else min(last - first + 1, accepted), accepted)
 
     async def export_keys(self, job_id: int) -> list[str]:
         """Where the file store has its exports."""

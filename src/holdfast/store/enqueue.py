@@ -18,14 +18,14 @@ from holdfast.errors import NotThere, UnfitState, UserError
 from holdfast.json_depth import DEEPEST, is_too_deep
 from holdfast.model import SliceKind
 from holdfast.pipeline import Dedupe
-from holdfast.store.admission import admit_records
+from holdfast.store.admission import admit_records, hold_quota, within_items
 from holdfast.store.announcements import announce
 from holdfast.store.counters import add_counts
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Transaction
 from holdfast.store.idempotency import RequestKey, note_made
-from holdfast.store.ingest import NewItem, NewItems, select_by_key
 from holdfast.store.instants import sqlite_instant
+from holdfast.store.keys import NewItem, NewItems, select_by_key
 from holdfast.store.sequence import stretches, take_sequence
 from holdfast.store.storable import storable_key
 
@@ -78,10 +78,19 @@ class Additions:
 
     @verb
     async def enqueue(
-        self, tx: Transaction, addition: Addition, request: RequestKey | None = None
+        self,
+        tx: Transaction,
+        addition: Addition,
+        request: RequestKey | None = None,
+        most_items: int | None = None,
     ) -> Enqueued:
+        """`most_items`: open items that the owner may have with these."""
         await admit_records(tx, addition.pipeline)
+        if most_items is not None:
+            await hold_quota(tx, addition.owner)
         enqueued = await enqueue(tx, addition)
+        if most_items is not None:
+            await within_items(tx, addition.owner, most_items)
         await note_made(tx, request, enqueued.job_id)
         return enqueued
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
 from holdfast.errors import DiscoveryError, LeaseLost
-from holdfast.model import ItemStatus, JobState, SliceKind, StreamState
+from holdfast.model import JobState, SliceKind, StreamState
 from holdfast.pipeline import Dedupe
 from holdfast.store.announcements import announce
 from holdfast.store.counters import add_counts
 from holdfast.store.database import Database, verb
 from holdfast.store.decisions import DecisionRow, add_decisions
 from holdfast.store.driver import Row, Transaction
+from holdfast.store.keys import NewItem, NewItems, known_keys, select_by_key, takes_again
 from holdfast.store.rows import fields_of
 from holdfast.store.sequence import stretches, take_sequence
 from holdfast.store.stream_history import (
@@ -48,15 +49,6 @@ class StreamLease:
     overruns: int  # walks that ended before its source gave a page
     token: str
     slice_id: int
-
-
-class NewItem(NamedTuple):
-    """A record as it becomes a row. `key` and `content_hash` matter where keys are deduped; an
-    empty hash means that the content did not change."""
-
-    input: str
-    key: str | None = None
-    content_hash: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,13 +159,13 @@ class Ingest:
     async def are_new(self, items: Sequence[NewItem], dedupe: Dedupe, seen: set[str]) -> list[bool]:
         """Whether a job would take each now; not where its key was `seen` before."""
         async with self._database.driver.reading() as tx:
-            known = await _known_keys(tx, dedupe, items)
+            known = await known_keys(tx, dedupe, items)
 
         def is_new(item: NewItem) -> bool:
             if item.key is None or item.key in seen:
                 return item.key is None
             seen.add(item.key)
-            return item.key not in known or _takes_again(known[item.key], item, dedupe)
+            return item.key not in known or takes_again(known[item.key], item, dedupe)
 
         return [is_new(item) for item in items]
 
@@ -234,21 +226,6 @@ class _AlreadyIngested(Exception):
         self.state = state
 
 
-@dataclass(slots=True)
-class NewItems:
-    """The rows of a page that become items, and how much of the page they use up."""
-
-    rows: list[tuple[int, NewItem]]
-    known: int
-    consumed: int
-    taken: Sequence[int] = ()  # the numbers that were taken for the page
-    inputs: Sequence[str] = ()  # instead of rows, with the first of these numbers
-
-    @property
-    def count(self) -> int:
-        return len(self.rows) + len(self.inputs)
-
-
 async def _room(tx: Transaction, stream: StreamLease) -> int | None:
     """How many new items the caps leave. The job's row is held until the page is committed:
     shared, so that a cancel waits for the page; alone, where a cap has to be exact."""
@@ -282,122 +259,6 @@ async def _select(
         return NewItems([], 0, len(inputs), seqs, inputs)
     items = page.items if room is None else page.items[:room]
     return NewItems(list(zip(seqs, items, strict=False)), 0, len(items), seqs)
-
-
-async def select_by_key(
-    tx: Transaction,
-    job_id: int,
-    seqs: Sequence[int],
-    items: Sequence[NewItem],
-    room: int | None,
-    dedupe: Dedupe,
-) -> NewItems:
-    known = await _known_keys(tx, dedupe, items)
-    new_items = NewItems([], 0, 0, seqs)
-    seen: set[str] = set()
-    while True:
-        new, again = _pick(new_items, seen, items, room, known, dedupe)
-        ours = await _add_keys(tx, job_id, dedupe, new)
-        ours |= await _move_keys(tx, job_id, dedupe, again, known)
-        picked = new | again
-        new_items.known += len(picked) - len(ours)
-        new_items.rows += [row for key, row in picked.items() if key in ours]
-        # Keys that another job took in the meantime leave room for more of the page.
-        if len(ours) == len(picked) or new_items.consumed == len(items):
-            break
-    new_items.rows.sort()
-    return new_items
-
-
-_ByKey = dict[str, tuple[int, NewItem]]
-
-
-def _pick(
-    new_items: NewItems,
-    seen: set[str],
-    items: Sequence[NewItem],
-    room: int | None,
-    known: dict[str, _KeyOwner],
-    dedupe: Dedupe,
-) -> tuple[_ByKey, _ByKey]:
-    """Continues through the page until the room is used up. Returns the keys that are new and those
-    to be ingested again."""
-    new: _ByKey = {}
-    again: _ByKey = {}
-    start = new_items.consumed
-    for seq, item in zip(new_items.taken[start:], items[start:], strict=False):
-        if room is not None and len(new) + len(again) + len(new_items.rows) >= room:
-            break
-        new_items.consumed += 1
-        if item.key is None:
-            new_items.rows.append((seq, item))
-        elif item.key in seen:
-            new_items.known += 1
-        elif item.key not in known:
-            new[item.key] = (seq, item)
-        elif _takes_again(known[item.key], item, dedupe):
-            again[item.key] = (seq, item)
-        else:
-            new_items.known += 1
-        if item.key is not None:
-            seen.add(item.key)
-    return new, again
-
-
-class _KeyOwner(NamedTuple):
-    """The item that a key belongs to."""
-
-    content_hash: str
-    job_id: int
-    seq: int
-    job_state: str | None
-    status: str | None
-
-
-async def _known_keys(
-    tx: Transaction, dedupe: Dedupe, items: Sequence[NewItem]
-) -> dict[str, _KeyOwner]:
-    keys = sorted({item.key for item in items if item.key is not None})
-    # By position: one row for each record of a page.
-    rows = await tx.scan("known_keys", {"scope": dedupe.scope, "keys": keys})
-    return {row[0]: _KeyOwner(*row[1:]) for row in rows}
-
-
-def _takes_again(known: _KeyOwner, item: NewItem, dedupe: Dedupe) -> bool:
-    """A known key is skipped while its item is DONE, or open in a live job, with the same
-    content; otherwise the pipeline's policy decides."""
-    is_open = known.status in (None, ItemStatus.PENDING)
-    live = known.job_state in (JobState.QUEUED, JobState.RUNNING, JobState.PAUSED)
-    settled_well = known.status == ItemStatus.DONE or (is_open and live)
-    if settled_well and item.content_hash in ("", known.content_hash):
-        return False
-    policy = dedupe.changed if settled_well else dedupe.failed
-    return policy == "again"
-
-
-async def _add_keys(tx: Transaction, job_id: int, dedupe: Dedupe, new: _ByKey) -> set[str]:
-    if not new:
-        return set()
-    rows = [(key, item.content_hash, seq) for key, (seq, item) in sorted(new.items())]
-    params = {"scope": dedupe.scope, "job_id": job_id, "rows": orjson.dumps(rows).decode()}
-    return {row[0] for row in await tx.take("add_keys", params)}
-
-
-async def _move_keys(
-    tx: Transaction,
-    job_id: int,
-    dedupe: Dedupe,
-    again: _ByKey,
-    known: dict[str, _KeyOwner],
-) -> set[str]:
-    if not again:
-        return set()
-    rows = [
-        (key, item.content_hash, seq, known[key].job_id, known[key].seq)
-        for key, (seq, item) in sorted(again.items())
-    ]
-    params = {"scope": dedupe.scope, "job_id": job_id, "rows": orjson.dumps(rows).decode()}
-    return {row[0] for row in await tx.take("move_keys", params)}
 
 
 async def _advance(

@@ -15,8 +15,8 @@ from holdfast.store.announcements import announce
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Row, Transaction
 from holdfast.store.enqueue import Addition, Enqueued, enqueue
-from holdfast.store.ingest import NewItem
 from holdfast.store.jobs import NewJob, create_job, open_job
+from holdfast.store.keys import NewItem
 from holdfast.store.rows import fields_of
 
 _DUE_JOBS = 200

@@ -278,7 +278,9 @@ class ProcessingSlice:
         if await others_wait():
             return False
         self._lingers_until = now + _LINGER_SECONDS
-        self._exhausted = self._solo  # items that were to wait may be due
+        # Nothing gives notice of retries and other items that are due now, nor of a transaction
+        # that was open for longer than its records were among many.
+        self._exhausted = self._solo
         return True
 
     def _claimed(self, task: asyncio.Task[None]) -> None:

@@ -137,10 +137,11 @@ where  id = :job_id
 @for_update;
 
 -- name: item_span
--- Where what is left of a job's items begins, and where it ended.
-select (select min(seq) from items where job_id = :job_id) as first_seq, next_seq
-from   jobs
-where  id = :job_id;
+-- Where what is left of a job's items begins and ends, and how many there were. Others have numbers
+-- between those of a standing job.
+select (select min(seq) from items where job_id = :job_id),
+       (select max(seq) from items where job_id = :job_id),
+       (select coalesce(cast(sum(accepted) as bigint), 0) from counters where job_id = :job_id);
 
 -- name: jobs_left_behind
 -- Jobs that have ranges or counters and are gone; found by hopping through the indexes.
