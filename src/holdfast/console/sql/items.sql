@@ -149,7 +149,7 @@ limit    :limit;
 
 -- name: pending_count
 -- Open items of live jobs, by their counters; an empty scope or pipeline means any.
-select coalesce(cast(sum(c.accepted - c.done - c.not_found - c.skipped - c.error) as bigint), 0)
+select coalesce(cast(sum(c.accepted - coalesce(c.done + c.not_found + c.skipped + c.error, 0)) as bigint), 0)
 from   jobs j
        join counters c on c.job_id = j.id
 where  j.state in ('QUEUED', 'RUNNING', 'PAUSED', 'FAILED')

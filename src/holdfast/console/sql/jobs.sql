@@ -20,11 +20,15 @@ order by id desc
 limit    :limit;
 
 -- name: counters_of_jobs
--- The counters of several jobs, one row each.
-select   job_id, cast(sum(accepted) as bigint) as accepted, cast(sum(done) as bigint) as done,
-         cast(sum(not_found) as bigint) as not_found, cast(sum(skipped) as bigint) as skipped,
-         cast(sum(error) as bigint) as error, cast(sum(retried) as bigint) as retried,
-         cast(sum(throttled) as bigint) as throttled, cast(sum(known) as bigint) as known, max(updated_at) as updated_at
+-- The counters of several jobs, one row each. What applications add has no other counts: they are null.
+select   job_id, cast(sum(accepted) as bigint) as accepted,
+         coalesce(cast(sum(done) as bigint), 0) as done,
+         coalesce(cast(sum(not_found) as bigint), 0) as not_found,
+         coalesce(cast(sum(skipped) as bigint), 0) as skipped,
+         coalesce(cast(sum(error) as bigint), 0) as error,
+         coalesce(cast(sum(retried) as bigint), 0) as retried,
+         coalesce(cast(sum(throttled) as bigint), 0) as throttled,
+         coalesce(cast(sum(known) as bigint), 0) as known, max(updated_at) as updated_at
 from     counters
 where    job_id in (@each(:job_ids, bigint))
 group by job_id;

@@ -7,7 +7,7 @@ select (select count(*) from files where owner_id = :owner) as files,
        (select count(*) from exports where owner_id = :owner and state <> 'FAILED') as exports,
        (select count(*) from jobs
         where owner_id = :owner and state in ('QUEUED', 'RUNNING', 'PAUSED')) as jobs,
-       (select coalesce(sum(c.accepted - c.done - c.not_found - c.skipped - c.error), 0)
+       (select coalesce(sum(c.accepted - coalesce(c.done + c.not_found + c.skipped + c.error, 0)), 0)
         from   jobs j join counters c on c.job_id = j.id
         where  j.owner_id = :owner and j.state in ('QUEUED', 'RUNNING', 'PAUSED')) as items,
        (select count(*) from tokens
