@@ -75,7 +75,7 @@ def test_columns_are_mapped_and_the_raw_row_is_kept(desk: Desk) -> None:
     assert "The pipeline has no field 'cost'." in unknown
     assert "Its fields are: title, price." in unknown
     left_out = desk.holdfast("run", "names.py", "in.csv", "--new", "--no-work").stderr
-    assert "No column is read as price. To choose one: --column 'Product name=price'" in left_out
+    assert "No column is read as price. To choose one: --column 'Cost (each)=price'" in left_out
 
 
 def test_table_without_a_header_is_said_to_have_none(desk: Desk) -> None:

@@ -45,7 +45,8 @@ def _missing_words(detected: Detected, inputs: Inputs, names: Mapping[str, str])
     every = len(missing) == len(inputs)
     if not missing or (detected.format == "jsonl" and not every):
         return ()
-    example = detected.columns[0] if detected.columns else "COLUMN"
+    unread = (column for column in detected.columns if names.get(column, column) not in inputs)
+    example = next(unread, "COLUMN")
     return [
         f"No column is read as {', '.join(missing)}. To choose one: --column"
         f" {quote(f'{example}={missing[0]}')}, or `columns` in the API."
