@@ -305,6 +305,7 @@ async def _execute(reader: Reader, documented: Documented) -> None:
     for name, text in _TABLE.findall((ROOT / documented.page).read_text()):
         (reader.folder / name).write_text(text)
     await reader.prepare(documented.line)
+    reader.env |= dict(setting.split("=", 1) for setting in documented.settings.split())
     words = reader.placed(documented)
     if words[0] in RUNS_ON and "--until-idle" not in words:
         assert await reader.until_stopped(words) == 0
