@@ -56,6 +56,22 @@ def require_columns(columns: Sequence[str], chosen: Mapping[str, str]) -> None:
             raise InputError(f"There is no column {column!r}.", f"The columns are: {listed}.")
 
 
+def require_fields(inputs: Inputs, chosen: Mapping[str, str]) -> None:
+    """Refuses a choice of a field that the pipeline does not read, if it declares what it reads."""
+    for column, field in chosen.items():
+        if inputs and field != column and field not in inputs:
+            raise InputError(
+                f"The pipeline has no field {field!r}.", f"Its fields are: {', '.join(inputs)}."
+            )
+
+
+def fields_without_column(
+    columns: Sequence[str], inputs: Inputs, mapping: Mapping[str, str]
+) -> list[str]:
+    present = {mapping.get(column, column) for column in columns}
+    return [field for field in inputs if field not in present]
+
+
 def mapped_row(row: dict[str, Any], mapping: Mapping[str, str]) -> dict[str, Any]:
     """The row as the pipeline reads it; columns without a field keep their names."""
     return {mapping.get(name, name): value for name, value in row.items()}

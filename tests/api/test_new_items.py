@@ -54,5 +54,18 @@ async def test_what_cannot_be_added_is_refused_and_leaves_nothing(server: ApiSer
         await ada.post(f"{path}?runAt=0001-01-01T00:00:00%2B14:00", json=[{"title": "oak"}]),
     ]
     assert [reply.status_code for reply in replies] == [404, 409, 400, 422, 415, 422, 422, 422]
+    lines = {"Content-Type": "application/x-ndjson"}
+    damaged = await ada.post(path, content=b'{"title": "oak"}\n\n{oak\n', headers=lines)
+    assert (damaged.status_code, "line 3 of the body" in damaged.json()["detail"]) == (400, True)
     shown = (await ada.get(f"/api/jobs/{job_id}")).json()
     assert shown["counters"]["accepted"] == 0
+
+
+async def test_refusal_by_a_kill_switch_says_how_it_is_switched_off(server: ApiServer) -> None:
+    root = await server.person("root", "admin")
+    new = NewJob("lengths", "lengths", [], owner_id="root", standing=True)
+    job_id, _ = await server.parts.store.jobs.open(new, "root")
+    await root.put("/api/kill-switches/pipeline:lengths", json={"reason": "costs"})
+    refused = await root.post(f"/api/jobs/{job_id}/items", json=[{"title": "oak"}])
+    assert refused.status_code == 503
+    assert "holdfast kill-switch off --pipeline lengths" in refused.json()["hint"]

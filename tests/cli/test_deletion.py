@@ -28,6 +28,7 @@ def test_job_is_deleted_after_a_question_or_with_yes(desk: Desk) -> None:
     assert "there is no job 1" in desk.fail("delete", "job", "1", "--yes")
     assert desk.json("show", "2", "--verify")["problems"] == []
     for what in ("file", "export"):
+        assert f"{what}s." in desk.succeed("delete", what)
         assert f"there is no {what} 7" in desk.fail("delete", what, "7", "--yes")
     assert "there is no user" in desk.fail("delete", "user", "ada", "--yes")
 

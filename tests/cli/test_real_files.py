@@ -61,6 +61,8 @@ def test_columns_are_mapped_and_the_raw_row_is_kept(desk: Desk) -> None:
     assert done.returncode == 0, done.stderr
     assert "The column 'Product name' is read as 'title'." in done.stderr
     assert "The column 'Cost (each)' is read as 'price'." in done.stderr
+    assert done.stderr.count("The column 'Product name' is read as 'title'.") == 2  # in the summary
+    assert "The column 'Product name' is read as 'title'." in desk.holdfast("show", "1").stdout
     assert desk.results()[0] == {"title": "Lamp", "price": "12.5"}
     assert inputs(desk)[0] == {"Product name": "Lamp", "Cost (each)": "12.5"}
     again = desk.holdfast("run", "names.py", "in.csv")
@@ -69,6 +71,11 @@ def test_columns_are_mapped_and_the_raw_row_is_kept(desk: Desk) -> None:
     assert "different options" in other
     missing = desk.fail("run", "names.py", "in.csv", "--new", "--column", "Cost=price")
     assert "There is no column 'Cost'." in missing
+    unknown = desk.fail("run", "names.py", "in.csv", "--new", "--column", "Cost (each)=cost")
+    assert "The pipeline has no field 'cost'." in unknown
+    assert "Its fields are: title, price." in unknown
+    left_out = desk.holdfast("run", "names.py", "in.csv", "--new", "--no-work").stderr
+    assert "No column is read as price. To choose one: --column 'Cost (each)=price'" in left_out
 
 
 def test_table_without_a_header_is_said_to_have_none(desk: Desk) -> None:

@@ -31,3 +31,13 @@ def test_site_is_built_without_a_warning_and_has_the_pages_of_extensions(tmp_pat
         for page in pages:
             path = f"extensions/{name}/{page.with_suffix('.html')}"
             assert (tmp_path / path).is_file() and path in navigation
+
+
+def test_start_page_leads_to_every_page() -> None:
+    start = (ROOT / "docs" / "index.md").read_text()
+    pages = [page.relative_to(ROOT / "docs") for page in (ROOT / "docs").rglob("*.md")]
+    for name, folder in extension_folders().items():
+        docs = folder / "docs"
+        pages += [Path("extensions", name, page.relative_to(docs)) for page in docs.rglob("*.md")]
+    listed = [page for page in pages if page.parent.name != "adr" and page != Path("index.md")]
+    assert [page for page in listed if f"({page})" not in start] == []

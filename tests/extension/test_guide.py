@@ -48,6 +48,11 @@ def test_the_extension_of_the_guide_runs_saves_and_lists(
     readings = json.loads(run("weather", "list", "--json"))
     assert readings == [{"station": 1, "degrees": 21}, {"station": 2, "degrees": 22}]
     assert "List the latest readings." in run("weather", "--help")
+    server = holdfast_command.start("up", "weather", "--port", "0", env={"PYTHONPATH": path})
+    assert server.stderr is not None
+    assert any("Log in (once) with" in line for line in server.stderr)
+    server.terminate()
+    assert server.wait(60) == 0
 
 
 @pytest.mark.parametrize("name", ["web.py", "templates/readings.html", "sql/common.sql"])

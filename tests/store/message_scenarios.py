@@ -40,7 +40,9 @@ async def out(store: Store, job_id: int, kind: SliceKind = PROCESS) -> str | Non
 
 
 def dead(message_id: str, job_id: int | None = None, **fields: Any) -> DeadMessage:
-    history = [{"reason": "delivery_limit", "count": 3}]
+    history = [
+        {"queue": "bulk", "reason": "delivery_limit", "count": 1, "deliveries": 3, "at": None}
+    ]
     given = {"kind": PROCESS, "code": "POISON", "reason": "its consumer died three times",
              "payload": b"{}", "queue": "bulk", "history": history, **fields}  # fmt: skip
     return DeadMessage(message_id, job_id, **given)

@@ -307,10 +307,14 @@ async def test_what_is_committed_after_a_cancel_is_swept_away(
 
 async def test_the_owner_says_which_job_is_meant(store: Store, database_url: str) -> None:
     library = libraries(store)[0]
-    for options in ({}, {"owner": "ada"}):
-        with pytest.raises(NotThere, match="no standing job"):
+    for options, hint in (
+        ({}, "Open one: holdfast open events"),
+        ({"owner": "ada"}, "Open one: HOLDFAST_OWNER=ada holdfast open events"),
+    ):
+        with pytest.raises(NotThere, match="no standing job") as refused:
             async with library(database_url) as enqueue:
                 await enqueue([{"n": 1}], **options)
+        assert refused.value.hint == hint
     await store.jobs.open(STANDING, "local")
     of_ada = NewJob("events", "events", [], owner_id="ada", standing=True)
     job_id, _ = await store.jobs.open(of_ada, "ada")

@@ -77,7 +77,7 @@ def test_what_was_found_is_said(table) -> None:
 def test_short_header_over_wider_rows_is_said(table) -> None:
     with TableFile(table("text\nred, green\nup, down\n")) as file:
         assert file.detected.header_row == 1
-        assert any("--header-row" in note for note in file.detected.notes)
+        assert any("set the header row" in note for note in file.detected.notes)
 
 
 def test_header_row_can_be_given(table) -> None:

@@ -79,7 +79,7 @@ def _rows(body: bytes, request: Request) -> list[Any]:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     try:
         if kind in _LINES:
-            rows = [orjson.loads(line) for line in body.splitlines() if line.strip()]
+            rows = _lines(body)
         elif kind == "application/json":
             rows = orjson.loads(body)
         else:
@@ -91,4 +91,18 @@ def _rows(body: bytes, request: Request) -> list[Any]:
         raise Malformed(f"the body is not valid JSON: {error}") from error
     if not isinstance(rows, list) or len(rows) > _MOST_ROWS:
         raise Malformed(f"the body is not an array of at most {_MOST_ROWS:,} objects")
+    return rows
+
+
+def _lines(body: bytes) -> list[Any]:
+    rows = []
+    for number, line in enumerate(body.splitlines(), start=1):
+        try:
+            if line.strip():
+                rows.append(orjson.loads(line))
+        except orjson.JSONDecodeError as error:
+            raise Malformed(
+                f"line {number} of the body is not valid JSON: {error.msg}",
+                "Nothing was added. Send one object in each line.",
+            ) from error
     return rows

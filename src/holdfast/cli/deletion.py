@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 import structlog
 import typer
 
 from holdfast.cli.composition import deletions_of
 from holdfast.cli.opening import opened_store, ready_settings, run_async
-from holdfast.cli.output import errors
+from holdfast.cli.output import errors, print_table
 from holdfast.console import open_console
 from holdfast.console.deletion import Deletions
 from holdfast.errors import UserError
@@ -17,6 +18,7 @@ from holdfast.model import JobState
 from holdfast.settings import Settings
 from holdfast.store import Store
 
+_NEWEST = 100
 _YES = typer.Option(False, "--yes", help="Do not ask first.")
 
 
@@ -55,10 +57,18 @@ def delete_job(
 
 
 def delete_file(
-    file_id: int = typer.Argument(..., metavar="FILE", help="Number of the stored file."),
+    file_id: int | None = typer.Argument(
+        None, metavar="FILE", help="Number of the stored file. Default: list the newest files."
+    ),
     yes: bool = _YES,
 ) -> None:
-    """Delete a stored file."""
+    """Delete a stored file.
+
+    Without a number, list the newest files and delete nothing.
+    """
+    if file_id is None:
+        _print_newest(_file_rows, ("file", "name", "size", "owner", "stored"), "No stored files.")
+        return
 
     async def question(store: Store) -> str:
         file = await open_console(store).files.file(file_id)
@@ -72,10 +82,19 @@ def delete_file(
 
 
 def delete_export(
-    export_id: int = typer.Argument(..., metavar="EXPORT", help="Number of the export."),
+    export_id: int | None = typer.Argument(
+        None, metavar="EXPORT", help="Number of the export. Default: list the newest exports."
+    ),
     yes: bool = _YES,
 ) -> None:
-    """Delete an export that was made on the pages or through the API."""
+    """Delete an export that was made on the pages or through the API.
+
+    Without a number, list the newest exports and delete nothing.
+    """
+    if export_id is None:
+        names = ("export", "job", "format", "state", "size", "owner", "created")
+        _print_newest(_export_rows, names, "No exports.")
+        return
 
     async def question(store: Store) -> str:
         export = await open_console(store).exports.export(export_id)
@@ -86,6 +105,31 @@ def delete_export(
         return f"Export {export_id} is deleted."
 
     _carry_out(question, delete, yes)
+
+
+async def _file_rows(store: Store) -> list[tuple[Any, ...]]:
+    files = await open_console(store).files.page(None, _NEWEST)
+    return [(each.id, each.name, each.size, each.owner_id, each.created_at) for each in files]
+
+
+async def _export_rows(store: Store) -> list[tuple[Any, ...]]:
+    exports = await open_console(store).exports.page(None, _NEWEST)
+    return [
+        (each.id, each.job_id, each.format, each.state, each.size, each.owner_id, each.created_at)
+        for each in exports
+    ]
+
+
+def _print_newest(
+    rows_of: Callable[[Store], Awaitable[list[tuple[Any, ...]]]], names: Sequence[str], empty: str
+) -> None:
+    settings = ready_settings()
+
+    async def main() -> None:
+        async with opened_store(settings) as store:
+            print_table(names, await rows_of(store), empty, right=(names[0], "job", "size"))
+
+    run_async(main())
 
 
 def delete_user(

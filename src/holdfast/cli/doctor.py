@@ -85,7 +85,7 @@ def _check_database(settings: Settings) -> Iterator[Finding]:
 
 def _check_broker(settings: Settings) -> list[Finding]:
     if settings.broker_url is None:
-        return [Finding("broker", True, "not set; workers poll the database")]
+        return [Finding("broker", True, "not set; workers find their work in the database")]
     # Only here: commands that need no broker should not import it.
     from holdfast.messaging.queue_checks import check
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -17,12 +18,15 @@ from holdfast.cli.opening import (
     settings_from_environment,
 )
 from holdfast.cli.output import errors, instant, print_json, print_table
-from holdfast.cli.pipelines import load_all, load_pipeline
+from holdfast.cli.pipelines import is_extension, load_all, load_pipeline
 from holdfast.console import open_console
 from holdfast.console.adapter_scans import ScanReport, scan_named
 from holdfast.console.adapters import AdapterKind, NewAdapter
 from holdfast.engine.control import refuse_by_hand
+from holdfast.errors import UserError
 from holdfast.options import checked_options
+from holdfast.pipeline import Pipeline
+from holdfast.settings import Settings
 
 NAME = typer.Argument(..., metavar="NAME", help="Name of the adapter.")
 
@@ -114,6 +118,9 @@ def scan(
     name: str | None = typer.Argument(
         None, metavar="[NAME]", help="Only this adapter. Default: all."
     ),
+    pipeline: list[str] = typer.Option(
+        [], "--pipeline", metavar="FILE.py", help="Pipeline of an adapter, if it is in a file."
+    ),
     as_json: bool = JSON,
 ) -> None:
     """Scan for files now, in this process.
@@ -126,7 +133,7 @@ def scan(
         async with opened_store(settings) as store:
             adapters = await open_console(store).adapters.all()
         used = {each.pipeline for each in adapters if name in (None, each.name)}
-        pipelines = load_all(sorted(used), settings)
+        pipelines = _pipelines_of(used, pipeline, settings)
         async with opened_parts(settings, pipelines) as parts:
             return await scan_named(parts.scans, [] if name is None else [name], None)
 
@@ -144,6 +151,19 @@ def scan(
         print_table(names, rows, "No adapters. Add one with: holdfast ingest add", right=right)
     if any(report.error for report in reports):
         raise typer.Exit(1)
+
+
+def _pipelines_of(
+    used: set[str], references: Sequence[str], settings: Settings
+) -> dict[str, Pipeline]:
+    given = load_all(references, settings)
+    for name in sorted(used - set(given)):
+        if not is_extension(name):
+            raise UserError(
+                f"the pipeline {name} is not installed",
+                f"Name the file that has it: holdfast ingest scan --pipeline {name}.py",
+            )
+    return given | load_all(sorted(used - set(given)), settings)
 
 
 def remove(name: str = NAME) -> None:

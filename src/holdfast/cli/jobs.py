@@ -109,6 +109,7 @@ def _job_json(job: Job, counters: Counters) -> dict[str, Any]:
     ids = parse(job.trace)
     fields = {name: getattr(job, name) for name in names}
     fields |= {"standing": job.standing, "idle": is_idle(job, counters)}
+    fields["read_as"] = list(job.read_as)
     return fields | {"trace_id": ids and ids.trace_id, "counters": counts}
 
 
@@ -129,6 +130,8 @@ def _print_job(details: dict[str, Any]) -> None:
             console.print(f"{name.removesuffix('_at')} {instant(details[name])}")
     if details["trace_id"]:
         console.print(f"trace {details['trace_id']}")
+    for number, sentence in enumerate(details["read_as"]):
+        console.print(f"{'  ' if number else 'read as '}{cell(sentence)}")
     if details["error"]:
         console.print(f"[red]{cell(details['error'])}[/]")
     why = details["why"]

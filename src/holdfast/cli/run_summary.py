@@ -17,7 +17,10 @@ def print_detected(name: str, sentences: Sequence[str]) -> None:
 
 def print_summary(job: Job, counters: Counters, seconds: float, stopped: bool) -> None:
     if job.read_as:
-        errors.print(f"{job.name} was read as {job.read_as[0]}.", markup=False)
+        description, *notes = job.read_as
+        errors.print(f"{job.name} was read as {description}.", markup=False)
+        for note in notes:
+            errors.print(f"  {note}", markup=False)
     errors.print(
         f"Job {job.id} {'stopped' if stopped else job.state}: "
         f"{counters.accepted:,} accepted, {counters.done:,} done, "

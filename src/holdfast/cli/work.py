@@ -67,7 +67,7 @@ def work(
     """Process the running jobs of the given pipelines, taking turns between jobs.
 
     Start it as often as you like, on every host that can reach the database. With
-    HOLDFAST_BROKER_URL set, workers listen for messages; otherwise they poll the database.
+    HOLDFAST_BROKER_URL set, workers listen for messages; otherwise they find work in the database.
 
     With several --processes, a supervisor restarts those that die; the processes answer on the
     ports after the health port.

@@ -9,9 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from holdfast.errors import NotAllowed
+from holdfast.errors import NotAllowed, NotThere
 from holdfast.files import FileStore
-from holdfast.files.contract import BLOCK_BYTES, Meter, checked_key, missing, stream_to
+from holdfast.files.contract import BLOCK_BYTES, Meter, checked_key, stream_to
 
 _FILE = "file"
 
@@ -75,7 +75,7 @@ class FileImports:
         store = self._open_bucket(bucket)
         info = await store.find(checked_key(key))
         if info is None:
-            raise missing(place)
+            raise NotThere(f"there is no object {key!r} in the bucket {bucket}")
         written = await stream_to(
             store, key, folder / _FILE, max_bytes=self._max_bytes, sha256=None
         )

@@ -65,8 +65,11 @@ async def _discovery(console: Console, job: Job, lost_seconds: float) -> Reason 
     if not running or any(stream.leased for stream in running):
         return None
     if any(stream.due for stream in running):
+        if job.file_id is not None:
+            return Reason("waiting", _file_waits(job))
         if job.reference:
-            return Reason("no live worker", _nobody_takes_in(job))
+            text = f"nobody takes the rest of the file in: holdfast run PIPELINE.py {job.reference}"
+            return Reason("no live worker", text)
         return await _no_live_worker(console, job, lost_seconds)
     return await _waiting_streams(console, job, running)
 
@@ -83,10 +86,11 @@ async def _waiting_streams(console: Console, job: Job, streams: list[StreamView]
     return Reason("waiting until", text, stream.available_at)
 
 
-def _nobody_takes_in(job: Job) -> str:
-    if job.file_id is not None:
-        return "the file waits for a server that knows the pipeline to ingest it: holdfast api"
-    return f"nobody takes the rest of the file in: holdfast run PIPELINE.py {job.reference}"
+def _file_waits(job: Job) -> str:
+    return (
+        f"the file is about to be read by a server that has the pipeline {job.pipeline}; if none"
+        " runs, start one: holdfast api FILE.py"
+    )
 
 
 async def _waiting(console: Console, job: Job, lost_seconds: float) -> Reason | None:

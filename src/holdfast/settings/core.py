@@ -45,7 +45,7 @@ class Settings(RetentionSettings):
         "URL of the RabbitMQ server that carries messages between processes.",
         kind="broker URL",
         secret=True,
-        shown="none: workers poll the database",
+        shown="none: workers find their work in the database",
     )
     queue_prefix: str = setting(
         "holdfast",

@@ -3,6 +3,7 @@ schedule, a message or a plan. Checked in the transaction that makes the job."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -106,8 +107,14 @@ async def refuse_switched_off(tx: Transaction, pipeline: str, sources: Sequence[
     if covering:
         raise SwitchedOff(
             f"the kill switch {covering[0]} is on: {reasons[covering[0]] or 'no reason given'}",
-            "An admin switches it off again: holdfast kill-switch off.",
+            f"An admin switches it off again: holdfast kill-switch off{_scope_words(covering[0])}.",
         )
+
+
+def _scope_words(scope: str) -> str:
+    """As options of the command."""
+    kind, _, name = scope.partition(":")
+    return f" --{kind} {shlex.quote(name)}" if name else ""
 
 
 async def _refuse_until_enabled(tx: Transaction, new: NewJob) -> None:

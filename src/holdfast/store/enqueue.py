@@ -156,9 +156,10 @@ def _require_one(addition: Addition, jobs: int) -> None:
         )
     if not jobs:
         whose = f" of {addition.owner}" if addition.owner else ""
+        by = f"HOLDFAST_OWNER={addition.owner} " if addition.owner else ""
         raise NotThere(
             f"there is no standing job{whose} of the pipeline {addition.pipeline}",
-            f"Open one: holdfast open {addition.pipeline}",
+            f"Open one: {by}holdfast open {addition.pipeline}",
         )
 
 

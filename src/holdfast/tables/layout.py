@@ -71,7 +71,9 @@ def header_note(layout: Layout, columns: Sequence[str]) -> str | None:
     """What is worth a sentence about the header: that there is none, that it does not come first,
     that it does not fit the rows."""
     if layout.header_row == NO_HEADER:
-        how = "" if layout.reason == HeaderReason.GIVEN else " Give --header-row 1 if it is one."
+        how = (
+            "" if layout.reason == HeaderReason.GIVEN else " If it is one, set the header row to 1."
+        )
         names = f"column_1 to column_{len(columns)}" if len(columns) > 1 else "column_1"
         return f"The first row is data, not a header; the columns are called {names}.{how}"
     if layout.header_row > 1 and layout.reason == HeaderReason.FOUND:
@@ -81,7 +83,7 @@ def header_note(layout: Layout, columns: Sequence[str]) -> str | None:
     if len(columns) == 1 < layout.width and layout.reason != HeaderReason.GIVEN:
         return (
             f"The header has 1 cell, but most rows have {layout.width}. If titles come before it,"
-            " give --header-row."
+            " set the header row."
         )
     return None
 

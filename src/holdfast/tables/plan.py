@@ -4,9 +4,16 @@ it ends."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from shlex import quote
 from typing import Any
 
-from holdfast.columns import Inputs, column_mapping, require_columns
+from holdfast.columns import (
+    Inputs,
+    column_mapping,
+    fields_without_column,
+    require_columns,
+    require_fields,
+)
 from holdfast.tables.types import NO_HEADER, Detected, HeaderReason
 
 _PACKINGS = {"gzip": "gzip", "zstd": "zstd", "zip": "a zip archive"}
@@ -20,6 +27,7 @@ def reading_plan(
     the columns' fields, and all of it in sentences."""
     if detected.format != "jsonl":  # whose later lines may have other fields
         require_columns(detected.columns, chosen)
+    require_fields(inputs, chosen)
     plan = {name: value for name, value in given.items() if value is not None}
     if detected.header_row is not None:
         plan["header_row"] = detected.header_row
@@ -28,17 +36,20 @@ def reading_plan(
         plan["names"] = names
     return {
         **plan,
-        "read_as": [*read_as(detected, names), *_unknown_words(detected, inputs, names)],
+        "read_as": [*read_as(detected, names), *_missing_words(detected, inputs, names)],
     }
 
 
-def _unknown_words(detected: Detected, inputs: Inputs, names: Mapping[str, str]) -> Sequence[str]:
-    fields = set(inputs)
-    if not fields or any(names.get(column, column) in fields for column in detected.columns):
+def _missing_words(detected: Detected, inputs: Inputs, names: Mapping[str, str]) -> Sequence[str]:
+    missing = fields_without_column(detected.columns, inputs, names)
+    every = len(missing) == len(inputs)
+    if not missing or (detected.format == "jsonl" and not every):
         return ()
+    unread = (column for column in detected.columns if names.get(column, column) not in inputs)
+    example = next(unread, "COLUMN")
     return [
-        f"No column is read as one of the fields {', '.join(inputs)}. Say which is which: --column"
-        f" {detected.columns[0] if detected.columns else 'COLUMN'}=FIELD"
+        f"No column is read as {', '.join(missing)}. To choose one: --column"
+        f" {quote(f'{example}={missing[0]}')}, or `columns` in the API."
     ]
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -15,6 +17,7 @@ from holdfast.clock import SystemClock
 from holdfast.consumers import BadMessage, ConsumerTools, Incoming
 from holdfast.messaging.signing import ZEROS, sign
 from holdfast.model import ItemStatus
+from holdfast.pipelines import linker
 from holdfast.pipelines.linker.consuming import consumers
 from holdfast.pipelines.linker.projects import ProjectRules, add_project
 from holdfast.pipelines.linker.tasks import task_id
@@ -22,6 +25,7 @@ from holdfast.settings import load_settings
 from tests.pipelines.linker.scene import OWNER, LinkerScene
 from tests.pipelines.linker.test_envelope import EXAMPLE
 
+PAGE = (Path(linker.__file__).parent / "docs" / "messages.md").read_text()
 KEY = "a key that is long enough to be one"
 
 
@@ -97,6 +101,25 @@ async def test_row_of_a_message_is_matched_once_in_its_project(scene: LinkerScen
     assert await scene.fetch("select project_id, key, name, state from linker_tasks") == [
         (project.id, "A-17", "Douglas Adams", "awaiting_review")
     ]
+
+
+async def test_documented_messages_are_accepted(scene: LinkerScene) -> None:
+    row, unsigned, task = map(orjson.loads, re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL))
+    mine = await scene.project(auto_accept=101.0)
+    hers = await scene.control.change(add_project("ann", "hers", ProjectRules(auto_accept=101)))
+    job = await scene.matched([{"born": "1952"}], project=mine.id)
+    row["body"]["project_id"] = mine.id
+    assert await _accept(scene, row, "row")
+    unsigned["body"]["project_id"] = hers.id
+    unsigned["header"]["created_at"] = SystemClock().now().isoformat()
+    payload = sign(orjson.dumps(unsigned), KEY)
+    assert await accept_bytes(scene, payload, unsigned["header"]["message_id"])
+    task["body"] |= {"project_id": mine.id, "task_id": task_id(job.id, 1)}
+    assert await _accept(scene, task, "task")
+    await scene.work()
+    assert sorted(
+        await scene.fetch("select project_id, state from linker_tasks where project_id is not null")
+    ) == sorted([(mine.id, "awaiting_review"), (mine.id, "failed"), (hers.id, "awaiting_review")])
 
 
 async def test_document_message_tries_a_failed_task_again(scene: LinkerScene) -> None:

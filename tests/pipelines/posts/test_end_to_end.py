@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import orjson
 import zstandard
 
+from holdfast.pipelines import posts
 from tests.pipelines.posts.scene import Scene, failed_post, post
 from tests.store.checks import fetch
 
@@ -52,6 +54,17 @@ async def test_events_of_every_format_end_in_the_right_rows(scene: Scene) -> Non
     assert len(counts) == 5
     assert (counts[first]["success_count"], counts[first]["error_count"]) == (2, 1)
     assert counts[first]["errors"] == [{"content_id": "3", "error": "RATE_LIMITED"}]
+
+
+async def test_documented_event_is_taken(scene: Scene) -> None:
+    page = (Path(posts.__file__).parent / "docs" / "index.md").read_text()
+    event = orjson.loads(page.partition("```json\n")[2].partition("```")[0])
+    event["payload"]["minio_path"] = await scene.put("batch_000.json", [post(1)])
+    async with scene.consuming() as pipeline:
+        await scene.publish(event)
+        await scene.until_events(1, "TAKEN")
+        await scene.work(pipeline)
+    assert [row["project_id"] for row in await scene.posts()] == ["proj_x"]
 
 
 async def test_unknown_message_becomes_a_dead_letter_and_the_next_is_taken(scene: Scene) -> None:
