@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -9,10 +10,13 @@ from statistics import median
 
 from holdfast.pipelines.catalog.normalising.money import price_text
 from holdfast.pipelines.catalog.normalising.product import Product
+from holdfast.pipelines.catalog.normalising.wording import Wording
+from holdfast.pipelines.catalog.normalising.words import compact
 from holdfast.pipelines.catalog.offers import Offer
 from holdfast.pipelines.catalog.scoring import VAGUE, Score, Wanted, score
 
 _FEWEST_FOR_ESTIMATE = 3
+_FEWEST_OF_LINE = 2
 _CLOSE = 0.05
 _FAR_FROM_TARGET = 3.0
 _MOST_DIFFERING = 4
@@ -63,6 +67,7 @@ class Choice:
 def choose(product: Product, offers: Sequence[Offer], rules: Rules) -> Choice:
     wanted = Wanted.of(product)
     scores = [score(wanted, offer) for offer in _distinct(offers)]
+    _accept_names_of_lines(scores)
     for each in scores:
         _check_price(product, each, rules)
     _mark_bait(scores, rules)
@@ -131,6 +136,32 @@ def _distinct(offers: Sequence[Offer]) -> list[Offer]:
     """The same offer may come from several queries."""
     seen = {(o.source, o.url or o.title, o.price_minor): o for o in reversed(offers)}
     return list(reversed(seen.values()))
+
+
+def _accept_names_of_lines(scores: Sequence[Score]) -> None:
+    """A word that every offer of a maker has does not tell its variants apart: EGO Power+. Behind
+    a number it does: iPhone 15 Pro."""
+    if not any(each.unnamed for each in scores):
+        return
+    makers: defaultdict[str, list[Score]] = defaultdict(list)
+    for each in scores:
+        makers[_maker(each.offer)].append(each)
+    for each in scores:
+        own = makers[_maker(each.offer)]
+        if each.unnamed and len({other.offer.title for other in own}) >= _FEWEST_OF_LINE:
+            each.unnamed = [word for word in each.unnamed if not _names_line(word, own)]
+
+
+def _maker(offer: Offer) -> str:
+    return compact(offer.brand or offer.title.partition(" ")[0])
+
+
+def _names_line(word: str, offers: Sequence[Score]) -> bool:
+    for each in offers:
+        tokens = Wording.of(each.offer.title).tokens
+        if word not in tokens or any(map(str.isdecimal, tokens[tokens.index(word) - 1])):
+            return False
+    return True
 
 
 def _check_price(product: Product, each: Score, rules: Rules) -> None:

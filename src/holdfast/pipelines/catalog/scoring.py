@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
@@ -35,12 +35,16 @@ _SHORTEST_MISSPELT = 5
 VAGUE = frozenset(
     ["can", "cans", "bottle", "bottles", "jar", "tube", "bag", "box", "tub", "unit", "device",
      "machine", "generic", "unbranded", "color", "size", "good", "condition", "old", "genuine",
-     "original", "approximately"]
+     "original", "approximately", "pair"]
 )  # fmt: skip
 _NO_BRAND = frozenset(("generic", "unbranded", "nobrand", "noname"))
-_LETTER_SIZES = {"s": "small", "m": "medium", "l": "large"}
+_LETTER_SIZES = {
+    "s": "small", "m": "medium", "l": "large", "small": "s", "medium": "m", "large": "l",
+}  # fmt: skip
 _VOWELS = frozenset("aeiou")
 _SHORTEST_PREFIX = 3
+_SHORTEST_STEM = 4
+_ENDINGS = ("ings", "ing", "ers", "er", "ors", "or", "es", "ed", "s", "e")
 _SERIES = frozenset(("series", "gen", "generation", "mark", "mk", "version"))
 #: What companies have in their names besides.
 _LEGAL = frozenset(("inc", "corp", "co", "company", "electronics", "ltd", "llc", "gmbh", "usa"))
@@ -265,16 +269,19 @@ def _telling(precision: float, result: Score) -> float:
 
 def _occurs(word: str, offered: Wording) -> bool:
     """Within a longer word only if it is not a number."""
-    if offered.has(word):
+    if offered.has(word) or word in offered.years:
         return True
     if has_digit(word):
-        return _is_abbreviated_number(word, offered)
+        return _is_abbreviated_number(word, offered) or _is_acronym(word, offered.tokens)
+    if word in _LETTER_SIZES:
+        return _LETTER_SIZES[word] in offered.words
     if len(word) == 1:
-        return _LETTER_SIZES.get(word) in offered.words
+        return False
     if len(word) <= _SHORTEST_MODEL:
         return len(word) == _SHORTEST_PREFIX and any(_is_short_for(word, o) for o in offered.words)
     return word in offered.text or any(
-        _is_misspelt(word, other) or _is_short_for(word, other) for other in offered.words
+        _is_misspelt(word, other) or _is_short_for(word, other) or _has_same_stem(word, other)
+        for other in offered.words
     )
 
 
@@ -306,6 +313,36 @@ def _is_short_for(word: str, other: str) -> bool:
         return False
     rest = iter(other)
     return all(letter in rest for letter in word)
+
+
+def _is_acronym(word: str, tokens: Sequence[str]) -> bool:
+    """gp5000 is Grand Prix 5000."""
+    letters = word.rstrip(digits)
+    if not (len(letters) > 1 and letters.isalpha() and len(letters) < len(word)):
+        return False
+    number, size = word[len(letters) :], len(letters)
+    return any(
+        tokens[at] == number and "".join(token[0] for token in tokens[at - size : at]) == letters
+        for at in range(size, len(tokens))
+    )
+
+
+def _has_same_stem(word: str, other: str) -> bool:
+    """pruner and pruning, measure and measuring, liners and liner."""
+    if word[0] != other[0]:
+        return False
+    stem = _stem(word)
+    return len(stem) >= _SHORTEST_STEM and stem == _stem(other)
+
+
+@lru_cache(maxsize=_CACHED_WORDS)
+def _stem(word: str) -> str:
+    if not word.isalpha():
+        return ""
+    for ending in _ENDINGS:
+        if word.endswith(ending):
+            return word.removesuffix(ending)
+    return word
 
 
 def _is_misspelt(word: str, other: str) -> bool:

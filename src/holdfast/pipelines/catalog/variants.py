@@ -23,6 +23,8 @@ _OTHER_STATES = frozenset(
      "secondhand", "broken", "parts", "spare", "empty", "dummy", "replica", "style", "bundle",
      "lot", "rental"]
 )  # fmt: skip
+#: Those that say, before another word, how it works: a manual pruner.
+_ADJECTIVES = frozenset(("manual", "remote", "refill"))
 _IN_TWO_WORDS = frozenset(("openbox", "preowned", "secondhand"))
 #: Of a product that is sold without its parts, this is the product: tool only, body only.
 _WHOLE = frozenset(("tool", "body", "unit", "console", "bare"))
@@ -48,6 +50,7 @@ _WORDS_OF_TWO = frozenset(
      "it", "is", "at", "as", "be"]
 )  # fmt: skip
 _LONGEST_CODE = 2
+_PAIR = 2
 _CACHED = 8192
 _CLOSE = Decimal("0.01")
 _SAME_HEAD = 0.5
@@ -83,9 +86,13 @@ def _accessories(text: Wording, other: Wording) -> Iterator[str]:
     for before, word, following in zip(
         ("", *text.main), text.main, (*text.main[1:], ""), strict=False
     ):
-        is_modifier = following.isalpha() and other.has(following)
-        if _is_accessory(word) and not is_modifier and not before.isdecimal():
+        is_modifier = following.isalpha() and (other.has(following) or word in _ADJECTIVES)
+        if _is_accessory(word) and not is_modifier and not _is_aside(before):
             yield word
+
+
+def _is_aside(before: str) -> bool:
+    return before.isdecimal() or before == "no"  # what comes with it, or does not
 
 
 @lru_cache(maxsize=_CACHED)
@@ -106,10 +113,12 @@ def _has_noun(text: Wording, word: str) -> bool:
 
 
 def _states(offered: Wording, wanted: Wording) -> Iterator[str]:
-    yield from _OTHER_STATES & offered.words - wanted.words
+    yield from _OTHER_STATES & offered.words - wanted.words - {"style"}
     for first, second in pairwise(offered.tokens):
         if first + second in _IN_TWO_WORDS:
             yield first + second
+        if second == "style" and not wanted.has(second) and wanted.has(first):
+            yield second  # of something that is wanted; elsewhere it is part of a name
         if second == "only" and first not in _WHOLE and not wanted.has(first):
             yield f"{first} only"
 
@@ -210,6 +219,8 @@ def other_pack(wanted: Wording, offered: Wording) -> Iterator[str]:
     """A number of pieces may be written as a count: 12 pack, 12 count."""
     own, other = wanted.pack or 1, offered.pack or 1
     if own == other:
+        return
+    if other == _PAIR and "pair" in wanted.tokens:
         return
     if own > 1 and str(own) not in offered.tokens:
         yield f"{'one' if other == 1 else f'a pack of {other}'}, not a pack of {own}"

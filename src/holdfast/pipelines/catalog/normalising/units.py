@@ -37,6 +37,7 @@ _SPELLINGS = {
     "ah": "",
     "pack": "pk packs",
     "count": "ct cnt",
+    "t": "tooth teeth",
 }
 #: Units that are compared in another: 1 kg is 1000 g.
 _MULTIPLES = {

@@ -28,7 +28,10 @@ _SAME_WORDS = {
     "wht": "white", "gry": "gray", "grn": "green", "brn": "brown", "slvr": "silver", "sz": "size",
     "cordls": "cordless", "powerbank": "power bank", "hdd": "hard drive", "ps3": "playstation 3",
     "ps4": "playstation 4", "ps5": "playstation 5", "dozen": "12 count", "doz": "12 count",
-    "gen": "generation", "bbq": "barbecue", "incl": "with", "includes": "with", "including": "with",
+    "gen": "generation", "ed": "edition", "mens": "men", "womens": "women",
+    "pb": "paperback", "softcover": "paperback", "hardback": "hardcover", "sqft": "sq ft",
+    "cuft": "cu ft", "tyre": "tire", "tyres": "tires", "tshirt": "t shirt",
+    "bbq": "barbecue", "incl": "with", "includes": "with", "including": "with",
 }  # fmt: skip
 _JOINTS = frozenset("-/._+")
 _MARKS = (
@@ -37,6 +40,8 @@ _MARKS = (
     ("\u00d7", " x "),
 )  # fmt: skip
 _SHORTEST_JOINED = 4
+#: Of gold, where k is no thousand.
+_CARATS = frozenset(("10", "14", "18", "22", "24"))
 
 
 def text_of(value: Any) -> str:
@@ -148,7 +153,10 @@ def _is_size(piece: str) -> bool:
 def _with_unit(word: str) -> Iterator[str]:
     number = word.rstrip("abcdefghijklmnopqrstuvwxyz")
     unit = word[len(number) :]
-    if unit and is_number(number) and unit_of(unit):
+    if unit == "k" and len(number) > 1 and number.isdecimal() and number not in _CARATS:
+        number, unit, word = "", "", f"{number}000"  # 15k; 4k is a resolution
+    is_model = unit == "t" and len(number) == 1  # 5T is a telephone, 51T a gear
+    if unit and is_number(number) and unit_of(unit) and not is_model:
         yield number
         yield unit
     else:
