@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
-from itertools import pairwise
 from string import ascii_lowercase, digits
 
 from holdfast.pipelines.catalog.normalising.product import Product
@@ -58,6 +57,7 @@ class Score:
     value: float = 0.0
     identity: bool = False  # the same article number, or the same brand and model
     shared: float = 0.0  # the share of the list's words that it has
+    named: float = 0.0  # the share of its title that the list names
     missing: frozenset[str] = frozenset()  # what the list says and it does not
     extra: frozenset[str] = frozenset()  # what its title says besides
     surplus: int = 0  # sizes and things that come with it and are not in the list
@@ -113,7 +113,8 @@ def score(wanted: Wanted, offer: Offer) -> Score:
         result.vetoes += other_pack(wanted.wording, offered)
     else:
         fit = _numbers_fit(wanted, offered, model_words, result)
-        telling = _telling(_precision(wanted.wording, named), result)
+        result.named = _precision(wanted.wording, named)
+        telling = _telling(result.named, result)
         result.value = 0.10 * brand + 0.90 * shared * fit * telling
         result.vetoes += other_variants(wanted.wording, offered)
         result.vetoes += _unsaid(result)
@@ -248,14 +249,25 @@ def _missing(wanted: Wording, words: frozenset[str], offered: Wording) -> list[s
     return [
         word
         for word in words
-        if not (word in joined or _occurs(word, offered) or wanted.has_size(word, offered))
+        if not (word in joined or _occurs(word, wanted, offered) or wanted.has_size(word, offered))
     ]
 
 
 def _precision(wanted: Wording, words: frozenset[str]) -> float:
     """The share of a title that the list names."""
     total = sum(map(_weight, words))
-    return sum(_weight(word) for word in words if wanted.has(word)) / total if total else 0.0
+    return sum(_weight(word) for word in words if _is_named(word, wanted)) / total if total else 0.0
+
+
+def _is_named(word: str, wanted: Wording) -> bool:
+    """Also written apart, or in another form: coffeemaker in coffee maker, cup in cups."""
+    if wanted.has(word):
+        return True
+    if len(word) < _SHORTEST_PREFIX or not word.isalpha():
+        return False
+    if len(word) >= _SHORTEST_MISSPELT and word in wanted.text:
+        return True
+    return any(_has_same_stem(word, other) for other in wanted.words)
 
 
 def _telling(precision: float, result: Score) -> float:
@@ -267,7 +279,7 @@ def _telling(precision: float, result: Score) -> float:
     return 0.6 + 0.4 * precision / _TELLING_SHARE
 
 
-def _occurs(word: str, offered: Wording) -> bool:
+def _occurs(word: str, wanted: Wording, offered: Wording) -> bool:
     """Within a longer word only if it is not a number."""
     if offered.has(word) or word in offered.years:
         return True
@@ -279,9 +291,20 @@ def _occurs(word: str, offered: Wording) -> bool:
         return False
     if len(word) <= _SHORTEST_MODEL:
         return len(word) == _SHORTEST_PREFIX and any(_is_short_for(word, o) for o in offered.words)
-    return word in offered.text or any(
+    return _is_within(word, wanted, offered) or any(
         _is_misspelt(word, other) or _is_short_for(word, other) or _has_same_stem(word, other)
         for other in offered.words
+    )
+
+
+def _is_within(word: str, wanted: Wording, offered: Wording) -> bool:
+    """Written apart there, or at the start of a word, or as its end if the list has the rest:
+    maker of coffeemaker; not style of freestyle."""
+    if word not in offered.text:
+        return False
+    holders = [other for other in offered.words if word in other]
+    return not holders or any(
+        other.startswith(word) or wanted.has(other.removesuffix(word)) for other in holders
     )
 
 
@@ -291,10 +314,13 @@ def _is_abbreviated_number(word: str, offered: Wording) -> bool:
         return True
     number = word.rstrip(ascii_lowercase)
     unit, name = word[len(number) :], word.rstrip(digits)
-    for first, second in pairwise(offered.tokens):
+    for before, first, second in zip(
+        ("", *offered.tokens), offered.tokens, offered.tokens[1:], strict=False
+    ):
         if unit and first == number and second.isalpha() and _begins_with(unit, second):
             return True
-        if first in _SERIES and name + second == word and first.startswith(name):
+        is_name = first.startswith(name) or before == name  # s9 is series 9, io7 is iO series 7
+        if first in _SERIES and name + second == word and is_name:
             return True
     return False
 
@@ -331,8 +357,14 @@ def _has_same_stem(word: str, other: str) -> bool:
     """pruner and pruning, measure and measuring, liners and liner."""
     if word[0] != other[0]:
         return False
+    if _stem_of_plural(word) == _stem_of_plural(other):
+        return True
     stem = _stem(word)
     return len(stem) >= _SHORTEST_STEM and stem == _stem(other)
+
+
+def _stem_of_plural(word: str) -> str:
+    return word[:-1] if len(word) > _SHORTEST_PREFIX and word[-1] == "s" else word
 
 
 @lru_cache(maxsize=_CACHED_WORDS)

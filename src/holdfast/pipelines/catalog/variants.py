@@ -36,13 +36,15 @@ _VARIANTS = frozenset(
 )  # fmt: skip
 #: Names in which such a word tells no variant: Ryobi ONE+, Intel Core Ultra.
 _NAMES = frozenset((("one", "plus"), ("core", "ultra")))
+#: After a brand they praise it: Dawn Ultra.
+_OF_BRANDS = frozenset(("ultra", "super", "plus", "pro"))
 #: Sold together with more than the list names.
 _SEVERAL_THINGS = frozenset(("combo", "kit", "bundle"))
 _COLORS = frozenset(
     ["black", "white", "gray", "silver", "gold", "red", "blue", "green", "yellow", "orange",
      "pink", "purple", "brown", "beige", "ivory", "navy", "teal", "turquoise", "graphite",
      "midnight", "starlight", "charcoal", "bronze", "copper", "cyan", "magenta", "lavender",
-     "cream", "maroon", "violet", "burgundy", "khaki", "olive", "rose"]
+     "cream", "maroon", "violet", "burgundy", "khaki", "olive", "rose", "color"]
 )  # fmt: skip
 #: Two letters that are no code.
 _WORDS_OF_TWO = frozenset(
@@ -51,6 +53,7 @@ _WORDS_OF_TWO = frozenset(
 )  # fmt: skip
 _LONGEST_CODE = 2
 _PAIR = 2
+_SEVERAL_PACKED = frozenset(("combo", "multipack", "multi"))
 _CACHED = 8192
 _CLOSE = Decimal("0.01")
 _SAME_HEAD = 0.5
@@ -141,10 +144,15 @@ def unnamed_variants(wanted: Wording, offered: Wording) -> list[str]:
 
 
 def _is_name(word: str, offered: Wording) -> bool:
-    """As in 20V MAX, where it comes after a size, or as part of a name."""
+    """As in 20V MAX, where it comes after a size, or as part of a name; Dawn Ultra, after the
+    brand."""
+    brand = offered.tokens[0]
     pairs = [first for first, second in pairwise(offered.tokens) if second == word]
     return bool(pairs) and all(
-        unit_of(first) is not None or (first, word) in _NAMES or _is_line(first, word)
+        (first == brand and word in _OF_BRANDS)
+        or unit_of(first) is not None
+        or (first, word) in _NAMES
+        or _is_line(first, word)
         for first in pairs
     )
 
@@ -220,7 +228,7 @@ def other_pack(wanted: Wording, offered: Wording) -> Iterator[str]:
     own, other = wanted.pack or 1, offered.pack or 1
     if own == other:
         return
-    if other == _PAIR and "pair" in wanted.tokens:
+    if (other == _PAIR and "pair" in wanted.tokens) or _names_any_pack(wanted):
         return
     if own > 1 and str(own) not in offered.tokens:
         yield f"{'one' if other == 1 else f'a pack of {other}'}, not a pack of {own}"
@@ -230,8 +238,13 @@ def other_pack(wanted: Wording, offered: Wording) -> Iterator[str]:
 
 def _names_several(wanted: Wording, offered: Wording) -> bool:
     """Whether it is wanted in the plural, without a number: bags, batteries."""
-    plurals = (word for word in wanted.words & offered.words if word.endswith("s"))
-    return wanted.pack is None and any(len(w) > 3 and not w.endswith("ss") for w in plurals)
+    plurals = (w for w in wanted.words if len(w) > 3 and w.endswith("s") and not w.endswith("ss"))
+    return wanted.pack is None and any(_has_noun(offered, word) for word in plurals)
+
+
+def _names_any_pack(wanted: Wording) -> bool:
+    """A combo pack, a multipack: without a number."""
+    return wanted.pack is None and not _SEVERAL_PACKED.isdisjoint(wanted.tokens)
 
 
 def _share(words: frozenset[str], within: Wording) -> float:
