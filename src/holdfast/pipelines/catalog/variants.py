@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from functools import lru_cache
 from itertools import pairwise
@@ -69,7 +69,9 @@ def other_things(wanted: Wording, offered: Wording, precision: float) -> Iterato
     if others:
         yield f"looks like something else: {', '.join(sorted(others))}"
     elif offered.head is not None and wanted.head is None:
-        if not wanted.has(offered.noun) and _share(offered.head, wanted) < _SAME_HEAD:
+        # All that is wanted may be before "for": a lens for a mount that the list leaves out.
+        is_thing = wanted.has(offered.noun) or wanted.words <= offered.head
+        if not is_thing and _share(offered.head, wanted) < _SAME_HEAD:
             yield "is something for it"
     elif wanted.head is not None and _share(wanted.head, offered) < _SAME_HEAD:
         yield "is what it is for, not the thing itself"
@@ -89,13 +91,23 @@ def _accessories(text: Wording, other: Wording) -> Iterator[str]:
     for before, word, following in zip(
         ("", *text.main), text.main, (*text.main[1:], ""), strict=False
     ):
+        if before == "and" and text.head is None:
+            return  # what comes with it: a monitor and wall mount
         is_modifier = following.isalpha() and (other.has(following) or word in _ADJECTIVES)
-        if _is_accessory(word) and not is_modifier and not _is_aside(before):
+        is_part = is_modifier or _is_aside(before) or _is_refill_of(before, word, other)
+        if _is_accessory(word) and not is_part:
             yield word
 
 
 def _is_aside(before: str) -> bool:
-    return before.isdecimal() or before == "no"  # what comes with it, or does not
+    """What comes with it, or does not; or the name of a mount or a stand."""
+    is_name = len(before) == 1 and before.isalpha()
+    return before.isdecimal() or before in ("no", "year") or is_name
+
+
+def _is_refill_of(before: str, word: str, other: Wording) -> bool:
+    """Things that are used up are wanted in the plural: pads are pad refills, a mop is not."""
+    return word.startswith("refill") and not before.endswith("s") and other.has(f"{before}s")
 
 
 @lru_cache(maxsize=_CACHED)
@@ -198,9 +210,17 @@ def _other_words(wanted: Wording, offered: Wording) -> Iterator[str]:
     if without:
         yield f"without {', '.join(sorted(without))}"
     for kind in (_COLORS.__contains__, _is_code):
-        wrong, instead = sorted(filter(kind, more)), sorted(filter(kind, missing))
+        wrong = sorted(filter(kind, more))
+        instead = sorted(word for word in missing if kind(word) and not _begins(word, more))
         if wrong and instead:
             yield f"{', '.join(wrong)} instead of {', '.join(instead)}"
+
+
+def _begins(word: str, others: Iterable[str]) -> bool:
+    """SD is short for SDXC."""
+    return len(word) > 1 and any(
+        other.startswith(word) and len(other) > _LONGEST_CODE for other in others
+    )
 
 
 def _is_code(word: str) -> bool:
