@@ -14,7 +14,9 @@ from holdfast.store import Store
 from holdfast.tables.files import open_table
 
 
-@pytest.mark.parametrize(("labelled", "catalogue"), LISTS, ids=["first", "hard", "everyday"])
+@pytest.mark.parametrize(
+    ("labelled", "catalogue"), LISTS, ids=[labelled.stem for labelled, _ in LISTS]
+)
 async def test_right_offer_is_chosen_on_the_labelled_lists(
     store: Store, labelled: Path, catalogue: Path
 ) -> None:
@@ -22,7 +24,7 @@ async def test_right_offer_is_chosen_on_the_labelled_lists(
     accuracy = await choices_measured(
         store.fetch, store.database.write, CatalogOptions(), table, open_table(labelled, {})
     )
-    assert accuracy.rows >= 200
+    assert accuracy.rows >= 150
     assert accuracy.correct_share >= 0.95, accuracy.misses
     assert accuracy.wrong_share < 0.01, accuracy.misses
 

@@ -228,3 +228,78 @@ def test_addresses_of_shops_that_cannot_work_are_refused(url: str, why: str) -> 
     shop = Shop("acme", "json", settings={"url": url})
     with pytest.raises(UserError, match=why):
         make_provider(shop, CatalogOptions())
+
+
+@pytest.mark.parametrize(
+    ("written", "title"),
+    [
+        ("Fiskars bypass pruners 5/8 in", "Fiskars Bypass Pruning Shears 5/8 inch"),
+        ("Focusrite Scarlett 2i2 gen 3", "Focusrite Scarlett 2i2 3rd Gen"),
+        ("WeatherTech liner front F-150 2022", "WeatherTech Liner Front F-150 2021-2024"),
+        ("Scotts Turf Builder 15k sqft", "Scotts Turf Builder 15,000 sq ft"),
+        ("Pilot G2 pens blue .7mm", "Pilot G2 Gel Pens 0.7 mm Blue"),
+        ("Continental GP5000 tire", "Continental Grand Prix 5000 Tire"),
+        ("Oral-B iO7 toothbrush", "Oral-B iO Series 7 Toothbrush"),
+        ("Chemex coffee maker 8 cups", "Chemex 8-Cup Coffeemaker"),
+        ("Osram H7 Night Breaker (pair)", "Osram Night Breaker H7 Twin Pack"),
+        ("Dawn dish soap 38oz", "Dawn Ultra Dish Soap 38 oz"),
+        ("Swiffer WetJet pads", "Swiffer WetJet Pad Refills"),
+        ("Nanit baby monitor", "Nanit Baby Monitor and Wall Mount"),
+        ("Tamron 28-75 f2.8 G2", "Tamron 28-75mm f/2.8 Di VXD G2 Lens for Sony E"),
+        ("SanDisk Extreme 128gb SD card", "SanDisk Extreme 128GB SDXC Card 200MB/s"),
+        ("APC UPS 1500", "APC Back-UPS 1500VA"),
+        ("North Face Nuptse jacket large", "The North Face Nuptse Jacket L"),
+    ],
+)
+def test_the_same_thing_in_other_words_is_accepted(written: str, title: str) -> None:
+    choice = chosen({"item_description": written}, offer(title))
+    assert choice.status is Status.FOUND, choice.reason
+
+
+@pytest.mark.parametrize(
+    ("written", "title"),
+    [
+        ("HP 67XL color ink cartridge", "HP 67XL Black Ink Cartridge"),
+        ("Apple iPhone 15 128 GB", "Apple iPhone 15 Pro 128 GB"),
+        ("Hatch Rest+ sound machine", "Hatch Rest Sound Machine"),
+        ("Medela pump in style", "Medela Freestyle Pump"),
+        ("O-Cedar spin mop", "O-Cedar Spin Mop Refill"),
+        ("Sony E lens", "Case for Sony E lens"),
+        ("WeatherTech liner front F-150 2019", "WeatherTech Liner Front F-150 2021-2024"),
+        ("gold ring 14k", "Gold Ring 14,000"),
+    ],
+)
+def test_another_thing_in_alike_words_is_not_accepted(written: str, title: str) -> None:
+    choice = chosen({"item_description": written}, offer(title))
+    assert choice.price_minor is None, choice.reason
+
+
+def test_what_the_list_says_is_not_with_it_is_not_looked_for() -> None:
+    bare = offer("EGO Mower Bare Tool LM2130SP", model="LM2130SP")
+    choice = chosen({"item_description": "EGO mower LM2130SP (no battery)"}, bare)
+    assert choice.status is Status.FOUND, choice.reason
+
+
+def test_word_that_every_offer_of_a_maker_has_is_no_variant() -> None:
+    battery = offer("EGO Power+ 56V 7.5Ah Battery BA4200T", 39900)
+    trimmer = offer("EGO Power+ String Trimmer", 22900)
+    row = {"item_description": "EGO 56 volt battery 7.5 Ah"}
+    assert chosen(row, battery, trimmer).price_minor == 39900
+    plain = offer("EGO String Trimmer", 22900)
+    assert chosen(row, battery, plain).status is Status.REVIEW
+
+
+def test_of_several_that_fit_the_one_with_the_price_of_the_list_is_chosen() -> None:
+    offers = [offer("Acme Kettle Steel", 3000), offer("Acme Kettle Glass", 6000)]
+    assert chosen({"item_description": "Acme kettle"}, *offers).status is Status.REVIEW
+    choice = chosen({"item_description": "Acme kettle", "price": 58}, *offers)
+    assert (choice.status, choice.price_minor) == (Status.FOUND, 6000)
+    assert "as the list says" in choice.reason
+
+
+def test_unknown_name_is_left_to_a_person_if_prices_differ_at_all() -> None:
+    offers = [
+        offer("Steelcase Leap Office Chair Black Fabric", 119900),
+        offer("Steelcase Gesture Office Chair Graphite", 139900),
+    ]
+    assert chosen({"item_description": "Steelcase Amia chair"}, *offers).status is Status.REVIEW

@@ -24,7 +24,7 @@ from holdfast.model import ItemStatus
 from holdfast.pipelines.catalog import loading
 from holdfast.pipelines.catalog.accuracy.photographs import photograph, photographs
 from holdfast.pipelines.catalog.normalising.product import product_of
-from holdfast.pipelines.catalog.photos.reader import PhotoReader
+from holdfast.pipelines.catalog.photos.reader import LEAN, PhotoReader
 from tests.api.server import ApiServer, ended, taken_in
 
 DIGITS = "4006381333931"
@@ -83,7 +83,7 @@ async def test_child_has_no_secrets_in_its_environment(
     environment = Path(f"/proc/{reader.child_id}/environ").read_bytes()
     assert b"s3cret" not in environment and b"HOLDFAST" not in environment
     assert {pair.partition(b"=")[0].decode() for pair in environment.split(b"\0") if pair} == set(
-        child_environment()
+        child_environment(**LEAN)
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -9,15 +10,20 @@ from statistics import median
 
 from holdfast.pipelines.catalog.normalising.money import price_text
 from holdfast.pipelines.catalog.normalising.product import Product
+from holdfast.pipelines.catalog.normalising.wording import Wording
+from holdfast.pipelines.catalog.normalising.words import compact
 from holdfast.pipelines.catalog.offers import Offer
 from holdfast.pipelines.catalog.scoring import VAGUE, Score, Wanted, score
 
 _FEWEST_FOR_ESTIMATE = 3
+_FEWEST_OF_LINE = 2
 _CLOSE = 0.05
 _FAR_FROM_TARGET = 3.0
 _MOST_DIFFERING = 4
 _MOST_SPELLINGS = 2
 _AS_WELL = 0.02
+_HARDLY = 0.33
+_SAME_PRICE = 0.10
 
 
 class Status(StrEnum):
@@ -63,6 +69,7 @@ class Choice:
 def choose(product: Product, offers: Sequence[Offer], rules: Rules) -> Choice:
     wanted = Wanted.of(product)
     scores = [score(wanted, offer) for offer in _distinct(offers)]
+    _accept_names_of_lines(scores)
     for each in scores:
         _check_price(product, each, rules)
     _mark_bait(scores, rules)
@@ -100,7 +107,13 @@ def _chosen(
     rivals = [each for each in fitting if best.value - each.value <= _CLOSE]
     if not best.identity:
         rivals = [each for each in rivals if not _says_more(each, best)]
-    unclear = _unclear(best, _alike(best, scores, rules), rules)
+    alike = _alike(best, scores, rules)
+    unclear = _unclear(best, alike, rules)
+    nearest = _nearest_to_target(product, alike, rules) if unclear else None
+    if nearest is not None and not best.identity:
+        offer, price = nearest.offer, price_text(product.price_minor or 0, product.currency)
+        reason = f"{nearest.why}; of {len(alike)} offers the one near {price}, as the list says"
+        return Choice(Status.FOUND, reason, Tier.SERP, offer, offer.price_minor, scores)
     if unclear:
         return Choice(Status.REVIEW, unclear, scores=scores)
     far = _far_from_target(product, best)
@@ -131,6 +144,32 @@ def _distinct(offers: Sequence[Offer]) -> list[Offer]:
     """The same offer may come from several queries."""
     seen = {(o.source, o.url or o.title, o.price_minor): o for o in reversed(offers)}
     return list(reversed(seen.values()))
+
+
+def _accept_names_of_lines(scores: Sequence[Score]) -> None:
+    """A word that every offer of a maker has does not tell its variants apart: EGO Power+. Behind
+    a number it does: iPhone 15 Pro."""
+    if not any(each.unnamed for each in scores):
+        return
+    makers: defaultdict[str, list[Score]] = defaultdict(list)
+    for each in scores:
+        makers[_maker(each.offer)].append(each)
+    for each in scores:
+        own = makers[_maker(each.offer)]
+        if each.unnamed and len({other.offer.title for other in own}) >= _FEWEST_OF_LINE:
+            each.unnamed = [word for word in each.unnamed if not _names_line(word, own)]
+
+
+def _maker(offer: Offer) -> str:
+    return compact(offer.brand or offer.title.partition(" ")[0])
+
+
+def _names_line(word: str, offers: Sequence[Score]) -> bool:
+    for each in offers:
+        tokens = Wording.of(each.offer.title).tokens
+        if word not in tokens or any(map(str.isdecimal, tokens[tokens.index(word) - 1])):
+            return False
+    return True
 
 
 def _check_price(product: Product, each: Score, rules: Rules) -> None:
@@ -198,11 +237,15 @@ def _unclear(best: Score, alike: Sequence[Score], rules: Rules) -> str:
         return f"{len(alike)} offers fit equally well and their prices differ"
     # The list names something that none of them has: perhaps the colour or size in which they
     # differ from each other, which would be yet another one.
-    unknown = sorted(word for word in best.missing if word.isalpha() and word not in VAGUE)
+    unknown = _unknown(best)
     others = [each for each in alike if _is_sibling(each, best)]
     if unknown and others:
         return f"{len(others) + 1} variants fit, and none is said to be {', '.join(unknown[:3])}"
     return ""
+
+
+def _unknown(best: Score) -> list[str]:
+    return sorted(word for word in best.missing if word.isalpha() and word not in VAGUE)
 
 
 def _has_other_size(each: Score, best: Score) -> bool:
@@ -222,8 +265,28 @@ def _is_sibling(each: Score, best: Score) -> bool:
 
 
 def _disagree(rivals: Sequence[Score], rules: Rules) -> bool:
+    """Offers that a list hardly describes, or by a word that none of them has, are different
+    products: their prices may not differ."""
     prices = [each.offer.price_minor or 0 for each in rivals]
-    return min(prices) < max(prices) * (1 - rules.tolerance)
+    is_described = rivals[0].named >= _HARDLY and not _unknown(rivals[0])
+    tolerance = rules.tolerance if is_described else 0.0
+    return min(prices) < max(prices) * (1 - tolerance)
+
+
+def _nearest_to_target(product: Product, alike: Sequence[Score], rules: Rules) -> Score | None:
+    """The one that costs what the list says, if the others do not."""
+    target = product.price_minor
+    if not target:
+        return None
+    near = [each for each in alike if _differs(each, target) <= _SAME_PRICE]
+    others = [each for each in alike if each not in near]
+    if len(near) != 1 or any(_differs(each, target) <= rules.tolerance for each in others):
+        return None
+    return near[0] if near[0].fits and near[0].offer.trusted else None
+
+
+def _differs(each: Score, target: int) -> float:
+    return abs((each.offer.price_minor or 0) - target) / target
 
 
 def _far_from_target(product: Product, best: Score) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
-from itertools import pairwise
 from string import ascii_lowercase, digits
 
 from holdfast.pipelines.catalog.normalising.product import Product
@@ -35,12 +34,16 @@ _SHORTEST_MISSPELT = 5
 VAGUE = frozenset(
     ["can", "cans", "bottle", "bottles", "jar", "tube", "bag", "box", "tub", "unit", "device",
      "machine", "generic", "unbranded", "color", "size", "good", "condition", "old", "genuine",
-     "original", "approximately"]
+     "original", "approximately", "pair"]
 )  # fmt: skip
 _NO_BRAND = frozenset(("generic", "unbranded", "nobrand", "noname"))
-_LETTER_SIZES = {"s": "small", "m": "medium", "l": "large"}
+_LETTER_SIZES = {
+    "s": "small", "m": "medium", "l": "large", "small": "s", "medium": "m", "large": "l",
+}  # fmt: skip
 _VOWELS = frozenset("aeiou")
 _SHORTEST_PREFIX = 3
+_SHORTEST_STEM = 4
+_ENDINGS = ("ings", "ing", "ers", "er", "ors", "or", "es", "ed", "s", "e")
 _SERIES = frozenset(("series", "gen", "generation", "mark", "mk", "version"))
 #: What companies have in their names besides.
 _LEGAL = frozenset(("inc", "corp", "co", "company", "electronics", "ltd", "llc", "gmbh", "usa"))
@@ -54,6 +57,7 @@ class Score:
     value: float = 0.0
     identity: bool = False  # the same article number, or the same brand and model
     shared: float = 0.0  # the share of the list's words that it has
+    named: float = 0.0  # the share of its title that the list names
     missing: frozenset[str] = frozenset()  # what the list says and it does not
     extra: frozenset[str] = frozenset()  # what its title says besides
     surplus: int = 0  # sizes and things that come with it and are not in the list
@@ -109,7 +113,8 @@ def score(wanted: Wanted, offer: Offer) -> Score:
         result.vetoes += other_pack(wanted.wording, offered)
     else:
         fit = _numbers_fit(wanted, offered, model_words, result)
-        telling = _telling(_precision(wanted.wording, named), result)
+        result.named = _precision(wanted.wording, named)
+        telling = _telling(result.named, result)
         result.value = 0.10 * brand + 0.90 * shared * fit * telling
         result.vetoes += other_variants(wanted.wording, offered)
         result.vetoes += _unsaid(result)
@@ -244,14 +249,25 @@ def _missing(wanted: Wording, words: frozenset[str], offered: Wording) -> list[s
     return [
         word
         for word in words
-        if not (word in joined or _occurs(word, offered) or wanted.has_size(word, offered))
+        if not (word in joined or _occurs(word, wanted, offered) or wanted.has_size(word, offered))
     ]
 
 
 def _precision(wanted: Wording, words: frozenset[str]) -> float:
     """The share of a title that the list names."""
     total = sum(map(_weight, words))
-    return sum(_weight(word) for word in words if wanted.has(word)) / total if total else 0.0
+    return sum(_weight(word) for word in words if _is_named(word, wanted)) / total if total else 0.0
+
+
+def _is_named(word: str, wanted: Wording) -> bool:
+    """Also written apart, or in another form: coffeemaker in coffee maker, cup in cups."""
+    if wanted.has(word):
+        return True
+    if len(word) < _SHORTEST_PREFIX or not word.isalpha():
+        return False
+    if len(word) >= _SHORTEST_MISSPELT and word in wanted.text:
+        return True
+    return any(_has_same_stem(word, other) for other in wanted.words)
 
 
 def _telling(precision: float, result: Score) -> float:
@@ -263,18 +279,32 @@ def _telling(precision: float, result: Score) -> float:
     return 0.6 + 0.4 * precision / _TELLING_SHARE
 
 
-def _occurs(word: str, offered: Wording) -> bool:
+def _occurs(word: str, wanted: Wording, offered: Wording) -> bool:
     """Within a longer word only if it is not a number."""
-    if offered.has(word):
+    if offered.has(word) or word in offered.years:
         return True
     if has_digit(word):
-        return _is_abbreviated_number(word, offered)
+        return _is_abbreviated_number(word, offered) or _is_acronym(word, offered.tokens)
+    if word in _LETTER_SIZES:
+        return _LETTER_SIZES[word] in offered.words
     if len(word) == 1:
-        return _LETTER_SIZES.get(word) in offered.words
+        return False
     if len(word) <= _SHORTEST_MODEL:
         return len(word) == _SHORTEST_PREFIX and any(_is_short_for(word, o) for o in offered.words)
-    return word in offered.text or any(
-        _is_misspelt(word, other) or _is_short_for(word, other) for other in offered.words
+    return _is_within(word, wanted, offered) or any(
+        _is_misspelt(word, other) or _is_short_for(word, other) or _has_same_stem(word, other)
+        for other in offered.words
+    )
+
+
+def _is_within(word: str, wanted: Wording, offered: Wording) -> bool:
+    """Written apart there, or at the start of a word, or as its end if the list has the rest:
+    maker of coffeemaker; not style of freestyle."""
+    if word not in offered.text:
+        return False
+    holders = [other for other in offered.words if word in other]
+    return not holders or any(
+        other.startswith(word) or wanted.has(other.removesuffix(word)) for other in holders
     )
 
 
@@ -284,10 +314,13 @@ def _is_abbreviated_number(word: str, offered: Wording) -> bool:
         return True
     number = word.rstrip(ascii_lowercase)
     unit, name = word[len(number) :], word.rstrip(digits)
-    for first, second in pairwise(offered.tokens):
+    for before, first, second in zip(
+        ("", *offered.tokens), offered.tokens, offered.tokens[1:], strict=False
+    ):
         if unit and first == number and second.isalpha() and _begins_with(unit, second):
             return True
-        if first in _SERIES and name + second == word and first.startswith(name):
+        is_name = first.startswith(name) or before == name  # s9 is series 9, io7 is iO series 7
+        if first in _SERIES and name + second == word and is_name:
             return True
     return False
 
@@ -306,6 +339,42 @@ def _is_short_for(word: str, other: str) -> bool:
         return False
     rest = iter(other)
     return all(letter in rest for letter in word)
+
+
+def _is_acronym(word: str, tokens: Sequence[str]) -> bool:
+    """gp5000 is Grand Prix 5000."""
+    letters = word.rstrip(digits)
+    if not (len(letters) > 1 and letters.isalpha() and len(letters) < len(word)):
+        return False
+    number, size = word[len(letters) :], len(letters)
+    return any(
+        tokens[at] == number and "".join(token[0] for token in tokens[at - size : at]) == letters
+        for at in range(size, len(tokens))
+    )
+
+
+def _has_same_stem(word: str, other: str) -> bool:
+    """pruner and pruning, measure and measuring, liners and liner."""
+    if word[0] != other[0]:
+        return False
+    if _stem_of_plural(word) == _stem_of_plural(other):
+        return True
+    stem = _stem(word)
+    return len(stem) >= _SHORTEST_STEM and stem == _stem(other)
+
+
+def _stem_of_plural(word: str) -> str:
+    return word[:-1] if len(word) > _SHORTEST_PREFIX and word[-1] == "s" else word
+
+
+@lru_cache(maxsize=_CACHED_WORDS)
+def _stem(word: str) -> str:
+    if not word.isalpha():
+        return ""
+    for ending in _ENDINGS:
+        if word.endswith(ending):
+            return word.removesuffix(ending)
+    return word
 
 
 def _is_misspelt(word: str, other: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from functools import lru_cache
 from itertools import pairwise
@@ -23,6 +23,8 @@ _OTHER_STATES = frozenset(
      "secondhand", "broken", "parts", "spare", "empty", "dummy", "replica", "style", "bundle",
      "lot", "rental"]
 )  # fmt: skip
+#: Those that say, before another word, how it works: a manual pruner.
+_ADJECTIVES = frozenset(("manual", "remote", "refill"))
 _IN_TWO_WORDS = frozenset(("openbox", "preowned", "secondhand"))
 #: Of a product that is sold without its parts, this is the product: tool only, body only.
 _WHOLE = frozenset(("tool", "body", "unit", "console", "bare"))
@@ -34,13 +36,15 @@ _VARIANTS = frozenset(
 )  # fmt: skip
 #: Names in which such a word tells no variant: Ryobi ONE+, Intel Core Ultra.
 _NAMES = frozenset((("one", "plus"), ("core", "ultra")))
+#: After a brand they praise it: Dawn Ultra.
+_OF_BRANDS = frozenset(("ultra", "super", "plus", "pro"))
 #: Sold together with more than the list names.
 _SEVERAL_THINGS = frozenset(("combo", "kit", "bundle"))
 _COLORS = frozenset(
     ["black", "white", "gray", "silver", "gold", "red", "blue", "green", "yellow", "orange",
      "pink", "purple", "brown", "beige", "ivory", "navy", "teal", "turquoise", "graphite",
      "midnight", "starlight", "charcoal", "bronze", "copper", "cyan", "magenta", "lavender",
-     "cream", "maroon", "violet", "burgundy", "khaki", "olive", "rose"]
+     "cream", "maroon", "violet", "burgundy", "khaki", "olive", "rose", "color"]
 )  # fmt: skip
 #: Two letters that are no code.
 _WORDS_OF_TWO = frozenset(
@@ -48,6 +52,8 @@ _WORDS_OF_TWO = frozenset(
      "it", "is", "at", "as", "be"]
 )  # fmt: skip
 _LONGEST_CODE = 2
+_PAIR = 2
+_SEVERAL_PACKED = frozenset(("combo", "multipack", "multi"))
 _CACHED = 8192
 _CLOSE = Decimal("0.01")
 _SAME_HEAD = 0.5
@@ -63,7 +69,9 @@ def other_things(wanted: Wording, offered: Wording, precision: float) -> Iterato
     if others:
         yield f"looks like something else: {', '.join(sorted(others))}"
     elif offered.head is not None and wanted.head is None:
-        if not wanted.has(offered.noun) and _share(offered.head, wanted) < _SAME_HEAD:
+        # All that is wanted may be before "for": a lens for a mount that the list leaves out.
+        is_thing = wanted.has(offered.noun) or wanted.words <= offered.head
+        if not is_thing and _share(offered.head, wanted) < _SAME_HEAD:
             yield "is something for it"
     elif wanted.head is not None and _share(wanted.head, offered) < _SAME_HEAD:
         yield "is what it is for, not the thing itself"
@@ -83,9 +91,23 @@ def _accessories(text: Wording, other: Wording) -> Iterator[str]:
     for before, word, following in zip(
         ("", *text.main), text.main, (*text.main[1:], ""), strict=False
     ):
-        is_modifier = following.isalpha() and other.has(following)
-        if _is_accessory(word) and not is_modifier and not before.isdecimal():
+        if before == "and" and text.head is None:
+            return  # what comes with it: a monitor and wall mount
+        is_modifier = following.isalpha() and (other.has(following) or word in _ADJECTIVES)
+        is_part = is_modifier or _is_aside(before) or _is_refill_of(before, word, other)
+        if _is_accessory(word) and not is_part:
             yield word
+
+
+def _is_aside(before: str) -> bool:
+    """What comes with it, or does not; or the name of a mount or a stand."""
+    is_name = len(before) == 1 and before.isalpha()
+    return before.isdecimal() or before in ("no", "year") or is_name
+
+
+def _is_refill_of(before: str, word: str, other: Wording) -> bool:
+    """Things that are used up are wanted in the plural: pads are pad refills, a mop is not."""
+    return word.startswith("refill") and not before.endswith("s") and other.has(f"{before}s")
 
 
 @lru_cache(maxsize=_CACHED)
@@ -106,10 +128,12 @@ def _has_noun(text: Wording, word: str) -> bool:
 
 
 def _states(offered: Wording, wanted: Wording) -> Iterator[str]:
-    yield from _OTHER_STATES & offered.words - wanted.words
+    yield from _OTHER_STATES & offered.words - wanted.words - {"style"}
     for first, second in pairwise(offered.tokens):
         if first + second in _IN_TWO_WORDS:
             yield first + second
+        if second == "style" and not wanted.has(second) and wanted.has(first):
+            yield second  # of something that is wanted; elsewhere it is part of a name
         if second == "only" and first not in _WHOLE and not wanted.has(first):
             yield f"{first} only"
 
@@ -132,10 +156,15 @@ def unnamed_variants(wanted: Wording, offered: Wording) -> list[str]:
 
 
 def _is_name(word: str, offered: Wording) -> bool:
-    """As in 20V MAX, where it comes after a size, or as part of a name."""
+    """As in 20V MAX, where it comes after a size, or as part of a name; Dawn Ultra, after the
+    brand."""
+    brand = offered.tokens[0]
     pairs = [first for first, second in pairwise(offered.tokens) if second == word]
     return bool(pairs) and all(
-        unit_of(first) is not None or (first, word) in _NAMES or _is_line(first, word)
+        (first == brand and word in _OF_BRANDS)
+        or unit_of(first) is not None
+        or (first, word) in _NAMES
+        or _is_line(first, word)
         for first in pairs
     )
 
@@ -181,9 +210,17 @@ def _other_words(wanted: Wording, offered: Wording) -> Iterator[str]:
     if without:
         yield f"without {', '.join(sorted(without))}"
     for kind in (_COLORS.__contains__, _is_code):
-        wrong, instead = sorted(filter(kind, more)), sorted(filter(kind, missing))
+        wrong = sorted(filter(kind, more))
+        instead = sorted(word for word in missing if kind(word) and not _begins(word, more))
         if wrong and instead:
             yield f"{', '.join(wrong)} instead of {', '.join(instead)}"
+
+
+def _begins(word: str, others: Iterable[str]) -> bool:
+    """SD is short for SDXC."""
+    return len(word) > 1 and any(
+        other.startswith(word) and len(other) > _LONGEST_CODE for other in others
+    )
 
 
 def _is_code(word: str) -> bool:
@@ -211,6 +248,8 @@ def other_pack(wanted: Wording, offered: Wording) -> Iterator[str]:
     own, other = wanted.pack or 1, offered.pack or 1
     if own == other:
         return
+    if (other == _PAIR and "pair" in wanted.tokens) or _names_any_pack(wanted):
+        return
     if own > 1 and str(own) not in offered.tokens:
         yield f"{'one' if other == 1 else f'a pack of {other}'}, not a pack of {own}"
     elif other > 1 and str(other) not in wanted.tokens and not _names_several(wanted, offered):
@@ -219,8 +258,13 @@ def other_pack(wanted: Wording, offered: Wording) -> Iterator[str]:
 
 def _names_several(wanted: Wording, offered: Wording) -> bool:
     """Whether it is wanted in the plural, without a number: bags, batteries."""
-    plurals = (word for word in wanted.words & offered.words if word.endswith("s"))
-    return wanted.pack is None and any(len(w) > 3 and not w.endswith("ss") for w in plurals)
+    plurals = (w for w in wanted.words if len(w) > 3 and w.endswith("s") and not w.endswith("ss"))
+    return wanted.pack is None and any(_has_noun(offered, word) for word in plurals)
+
+
+def _names_any_pack(wanted: Wording) -> bool:
+    """A combo pack, a multipack: without a number."""
+    return wanted.pack is None and not _SEVERAL_PACKED.isdisjoint(wanted.tokens)
 
 
 def _share(words: frozenset[str], within: Wording) -> float:

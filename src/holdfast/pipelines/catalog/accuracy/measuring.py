@@ -22,11 +22,14 @@ HERE = Path(__file__).parent
 CATALOGUE, LABELLED = HERE / "catalogue.csv", HERE / "labelled.csv"
 #: The lists that come with Holdfast, each with its catalogue. The second is of other trades:
 #: units, packs, variants, accessories, typing errors, shops that do not state brand or model. The
-#: third is written as people write: short, abbreviated, in any order.
+#: third is written as people write: short, abbreviated, in any order. The last two were written
+#: before the rules were adapted to them: medical devices, offices, gardens, car parts, clothing.
 LISTS = (
     (LABELLED, CATALOGUE),
     (HERE / "hard.csv", HERE / "hard_catalogue.csv"),
     (HERE / "everyday.csv", HERE / "everyday_catalogue.csv"),
+    (HERE / "trades.csv", HERE / "trades_catalogue.csv"),
+    (HERE / "households.csv", HERE / "households_catalogue.csv"),
 )
 EXPECTED = "Expected"
 #: A label: no offer is the right one; a person has to choose.

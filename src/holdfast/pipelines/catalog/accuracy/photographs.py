@@ -15,13 +15,20 @@ from holdfast.pipelines.catalog.normalising.gtin import check_digit
 _SIZE, _LARGE = (1280, 960), (3000, 2250)
 _LARGE_SHARE = 0.1
 _MOST_TILT = 0.12
+_FORMATS = {
+    13: zxingcpp.BarcodeFormat.EAN13,
+    12: zxingcpp.BarcodeFormat.UPCA,
+    8: zxingcpp.BarcodeFormat.EAN8,
+}
+_LENGTHS = (13, 13, 12, 8)
 
 
 def photographs(folder: Path, count: int, seed: int) -> Iterator[tuple[Path, str]]:
     """Each with the number that is on it."""
     rng = random.Random(seed)
     for number in range(count):
-        body = "".join(rng.choice("0123456789") for _ in range(12))
+        length = rng.choice(_LENGTHS)
+        body = "".join(rng.choice("0123456789") for _ in range(length - 1))
         digits = body + str(check_digit(body))
         path = folder / f"photo-{number}.jpg"
         photograph(digits, rng).save(path, quality=rng.randint(70, 92))
@@ -38,7 +45,7 @@ def photograph(digits: str, rng: random.Random, words: str = "") -> Image.Image:
         table.paste(picture, (rng.randint(0, places[0]), rng.randint(0, places[1])))
         picture = table
     turned = _tilted(picture, rng).rotate(
-        rng.uniform(-30, 30) + rng.choice((0, 0, 90, 180)),
+        rng.uniform(0, 360),
         resample=Image.Resampling.BICUBIC,
         expand=True,
         fillcolor=(90, 80, 70),
@@ -54,7 +61,7 @@ def _box(digits: str, rng: random.Random, words: str, scale: int) -> Image.Image
     draw.rectangle((200, 150, 1080, 830), fill=(245, 245, 240))
     if words:
         draw.text((240, 190), words, fill=(25, 25, 30), font_size=64)
-    code = zxingcpp.create_barcode(digits, zxingcpp.BarcodeFormat.EAN13)
+    code = zxingcpp.create_barcode(digits, _FORMATS[len(digits)])
     bars = Image.fromarray(numpy.array(zxingcpp.write_barcode_to_image(code, scale=scale)))
     picture.paste(bars.convert("RGB"), (rng.randint(240, 480), rng.randint(400, 520)))
     return picture

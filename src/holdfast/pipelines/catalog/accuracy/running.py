@@ -15,6 +15,7 @@ from holdfast.pipelines.catalog import loading
 from holdfast.pipelines.catalog.accuracy.measuring import Accuracy, labels_in, measure
 from holdfast.pipelines.catalog.choosing import Choice
 from holdfast.pipelines.catalog.lookup import Lookup
+from holdfast.pipelines.catalog.normalising.gtin import article_number
 from holdfast.pipelines.catalog.normalising.product import Product
 from holdfast.pipelines.catalog.options import CatalogOptions
 from holdfast.pipelines.catalog.photos.reader import PhotoReader
@@ -62,7 +63,8 @@ async def barcodes_read(options: CatalogOptions, count: int, seed: int) -> int:
     read = 0
     with tempfile.TemporaryDirectory() as folder:
         for path, digits in photographs(Path(folder), count, seed):
-            read += digits in (await reader.look(path)).barcodes
+            barcodes = (await reader.look(path)).barcodes
+            read += article_number(digits).gtin in {article_number(each).gtin for each in barcodes}
             path.unlink()
     await reader.close()
     return read

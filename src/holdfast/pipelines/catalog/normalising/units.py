@@ -37,6 +37,10 @@ _SPELLINGS = {
     "ah": "",
     "pack": "pk packs",
     "count": "ct cnt",
+    "t": "tooth teeth",
+    "va": "",
+    "hp": "horsepower",
+    "year": "years yr yrs",
 }
 #: Units that are compared in another: 1 kg is 1000 g.
 _MULTIPLES = {

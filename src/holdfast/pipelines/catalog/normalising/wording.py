@@ -19,6 +19,7 @@ from holdfast.pipelines.catalog.normalising.words import (
     joined_words,
     tokens_of,
 )
+from holdfast.pipelines.catalog.normalising.years import with_whole_years, years_in
 
 _MOST_WORDS = 60
 _LONGEST_JOIN = 3
@@ -44,11 +45,13 @@ class Wording:
     head: frozenset[str] | None
     noun: str
     pack: int | None
+    years: frozenset[str]
 
     @classmethod
     @lru_cache(maxsize=_CACHED)
     def of(cls, text: str) -> Wording:
         """The same offers come for many rows."""
+        text = with_whole_years(text)
         tokens = tokens_of(text)
         measured = _measured(tokens)
         kept = [token for token in tokens if token not in STOP_WORDS]
@@ -64,6 +67,7 @@ class Wording:
             None if head is None else frozenset(head) - STOP_WORDS,
             next((token for token in reversed(head or ()) if token not in _NOT_NOUNS), ""),
             pack_of(text),
+            years_in(text),
         )
 
     def has(self, word: str) -> bool:

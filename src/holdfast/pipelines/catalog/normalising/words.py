@@ -28,7 +28,14 @@ _SAME_WORDS = {
     "wht": "white", "gry": "gray", "grn": "green", "brn": "brown", "slvr": "silver", "sz": "size",
     "cordls": "cordless", "powerbank": "power bank", "hdd": "hard drive", "ps3": "playstation 3",
     "ps4": "playstation 4", "ps5": "playstation 5", "dozen": "12 count", "doz": "12 count",
-    "gen": "generation", "bbq": "barbecue", "incl": "with", "includes": "with", "including": "with",
+    "gen": "generation", "ed": "edition", "mens": "men", "womens": "women",
+    "pb": "paperback", "softcover": "paperback", "hardback": "hardcover", "sqft": "sq ft",
+    "cuft": "cu ft", "tyre": "tire", "tyres": "tires", "tshirt": "t shirt",
+    "garbage": "trash", "rubbish": "trash", "couch": "sofa", "hoover": "vacuum", "vac": "vacuum",
+    "asst": "assorted", "assrtd": "assorted", "toolbox": "tool box", "lawnmower": "lawn mower",
+    "rooftop": "roof", "nappy": "diaper", "nappies": "diapers", "pushchair": "stroller",
+    "pram": "stroller", "whiteboard": "dry erase board", "railway": "train",
+    "bbq": "barbecue", "incl": "with", "includes": "with", "including": "with",
 }  # fmt: skip
 _JOINTS = frozenset("-/._+")
 _MARKS = (
@@ -37,6 +44,10 @@ _MARKS = (
     ("\u00d7", " x "),
 )  # fmt: skip
 _SHORTEST_JOINED = 4
+_ORDINALS = frozenset(("st", "nd", "rd", "th"))
+_PRINTING = frozenset(("ink", "inks", "toner", "cartridge", "cartridges", "printer", "laser"))
+#: Of gold, where k is no thousand.
+_CARATS = frozenset(("10", "14", "18", "22", "24"))
 
 
 def text_of(value: Any) -> str:
@@ -66,8 +77,10 @@ def telling_words(text: str) -> tuple[str, ...]:
 
 
 def joined_words(text: str) -> list[str]:
-    """What people write with and without joints, as written: ET-2850 is also et2850."""
-    joined = (word for word in text[:_LONGEST].split() if _JOINTS & set(word.strip("-")))
+    """What people write with and without joints, as written: ET-2850 is also et2850. A plus at
+    the end is a word, not a joint."""
+    words = (word for word in text[:_LONGEST].split() if not word.endswith("+"))
+    joined = (word for word in words if _JOINTS & set(word.strip("-")))
     known = {compact(word): word for word in joined}
     return [word for short, word in known.items() if len(short) >= _SHORTEST_JOINED][:_MOST_WORDS]
 
@@ -100,6 +113,8 @@ def _kept(text: str, at: int) -> str:
     if character in ".," and before.isdecimal() and after.isdecimal():
         is_thousands = character == "," and _digits_at(text, at + 1) == 3
         return "" if is_thousands else "."
+    if character == "." and after.isdecimal() and not before.isalnum():
+        return "0."  # .7 mm
     if character == "/" and before.isdecimal() and after.isdecimal():
         return character
     if character == "'":
@@ -122,8 +137,14 @@ def _parts(word: str) -> Iterator[str]:
         for part in split_fraction(word):
             yield from [part] if "/" in part else _parts(part)
         return
-    if word[:1] == "f" and "." in word:
-        word = word[1:]
+    if "." in word:  # f1.8, XC5.0
+        name = word.rstrip("0123456789.")
+        if name.isalpha() and is_number(word[len(name) :]):
+            if name != "f":
+                yield name
+            word = word[len(name) :]
+    if word[-2:] in _ORDINALS and word[:-2].isdecimal():
+        word = word[:-2]  # 3rd generation, gen 3
     numeral = next((end for end in _NUMERALS if word.endswith(end)), "")
     if numeral and word[: -len(numeral)][-1:].isdecimal():  # a7iii
         yield from (word[: -len(numeral)], numeral)
@@ -148,7 +169,10 @@ def _is_size(piece: str) -> bool:
 def _with_unit(word: str) -> Iterator[str]:
     number = word.rstrip("abcdefghijklmnopqrstuvwxyz")
     unit = word[len(number) :]
-    if unit and is_number(number) and unit_of(unit):
+    if unit == "k" and len(number) > 1 and number.isdecimal() and number not in _CARATS:
+        number, unit, word = "", "", f"{number}000"  # 15k; 4k is a resolution
+    is_model = unit == "t" and len(number) == 1  # 5T is a telephone, 51T a gear
+    if unit and is_number(number) and unit_of(unit) and not is_model:
         yield number
         yield unit
     else:
@@ -156,11 +180,15 @@ def _with_unit(word: str) -> Iterator[str]:
 
 
 def _named_alike(words: Iterable[str]) -> Iterator[str]:
-    """A colour is named by itself: "color" tells only where it is one of the colours."""
-    before = ""
+    """A colour is named by itself: "color" tells only where it is one of the colours, or says
+    what prints: color ink."""
+    before, waiting = "", False
     for word in words:
         name = _NUMERALS.get(word, _SAME_WORDS.get(word, word))
-        if name != "color" or before == "and":
+        if waiting and name in _PRINTING:
+            yield "color"
+        waiting = name == "color" and before != "and"
+        if not waiting:
             yield from name.split()
         before = word
 

@@ -68,10 +68,8 @@ class _Reader:
         image = self._opened(path)
         if text:
             return {"text": self._text(image)}
-        thumbnail = image.copy()
-        thumbnail.thumbnail(_THUMBNAIL)
         stream = io.BytesIO()
-        thumbnail.convert("RGB").save(stream, "WEBP", quality=80)
+        _reduced(image, _THUMBNAIL).save(stream, "WEBP", quality=80)
         width, height = _size_of(path, image)
         return {
             "width": width,
@@ -90,7 +88,8 @@ class _Reader:
         if not is_larger or image.width * image.height > self._most_pixels:
             return None
         image.draft("L", image.size)
-        return ImageOps.exif_transpose(image).convert("L")
+        ImageOps.exif_transpose(image, in_place=True)
+        return image if image.mode == "L" else image.convert("L")
 
     def _opened(self, path: str) -> Any:
         from PIL import Image, ImageOps, UnidentifiedImageError
@@ -100,15 +99,19 @@ class _Reader:
         except UnidentifiedImageError:
             raise Unreadable("MEDIA_FORMAT_ERROR", "it is not an image") from None
         if image.format == "JPEG":
-            # Decoded at a smaller size from the start: the whole of it is never in memory.
-            image.draft("RGB", (_LARGEST_SIDE, _LARGEST_SIDE))
+            # Decoded at a smaller size from the start: the whole of it is never in memory. Both
+            # sides are named: the shorter one would keep it large.
+            longest = max(image.size)
+            sides = [side * _LARGEST_SIDE // longest for side in image.size]
+            image.draft("RGB", (max(1, sides[0]), max(1, sides[1])))
         if image.width * image.height > self._most_pixels:
             raise Unreadable(
                 "MEDIA_TOO_LARGE",
                 f"{image.width:,} by {image.height:,} is more than {self._most_pixels:,} pixels",
             )
         image.thumbnail((_LARGEST_SIDE, _LARGEST_SIDE))  # first: what follows makes copies
-        return ImageOps.exif_transpose(image).convert("RGB")
+        ImageOps.exif_transpose(image, in_place=True)
+        return image if image.mode == "RGB" else image.convert("RGB")
 
     def _text(self, image: Any) -> list[str]:
         """Lines from the largest letters to the smallest: what it is called comes first."""
@@ -129,6 +132,13 @@ class _Reader:
         found = zip(result.txts, result.scores, result.boxes, strict=True)
         lines = [(_height(box), text) for text, score, box in found if score >= _SUREST]
         return [text for _, text in sorted(lines, key=lambda line: -line[0])][:_MOST_LINES]
+
+
+def _reduced(image: Any, size: tuple[int, int]) -> Any:
+    """A copy that fits into a size; never a larger one."""
+    from PIL import ImageOps
+
+    return ImageOps.contain(image, size) if max(image.size) > max(size) else image
 
 
 def _size_of(path: str, upright: Any) -> tuple[int, int]:

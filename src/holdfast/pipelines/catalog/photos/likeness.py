@@ -9,7 +9,7 @@ from typing import NamedTuple
 #: Hashes that differ in at most this many of 64 bits are of the same photograph.
 MOST_BITS = 5
 _BAND_DIGITS = 2
-_MOST_SEEN = 20_000
+_MOST_SEEN = 2_000
 
 
 class Seen(NamedTuple):
@@ -40,24 +40,18 @@ class SeenPhotos:
     when the next ones are compared."""
 
     def __init__(self) -> None:
-        self._photos: OrderedDict[tuple[int, int], Seen] = OrderedDict()
-        self._bands: dict[tuple[int, int, str], set[int]] = {}
+        self._photos: OrderedDict[tuple[int, int], tuple[Seen, int]] = OrderedDict()
 
     def add(self, job_id: int, photo: Seen) -> None:
-        self._photos[job_id, photo.seq] = photo
-        for band, part in bands_of(photo.hash):
-            self._bands.setdefault((job_id, band, part), set()).add(photo.seq)
+        self._photos[job_id, photo.seq] = photo, int(photo.hash, 16)
         if len(self._photos) > _MOST_SEEN:
-            self._forget_first()
+            self._photos.popitem(last=False)
 
     def alike(self, job_id: int, photo: Seen) -> list[Seen]:
-        """Those that have a part of the hash in common, apart from itself."""
-        found: set[int] = set()
-        for band, part in bands_of(photo.hash):
-            found |= self._bands.get((job_id, band, part), set())
-        return [self._photos[job_id, seq] for seq in found - {photo.seq}]
-
-    def _forget_first(self) -> None:
-        (job_id, seq), photo = self._photos.popitem(last=False)
-        for band, part in bands_of(photo.hash):
-            self._bands[job_id, band, part].discard(seq)
+        """Those of a job that differ in a few bits, apart from itself."""
+        own = int(photo.hash, 16)
+        return [
+            other
+            for (job, seq), (other, bits) in self._photos.items()
+            if (own ^ bits).bit_count() <= MOST_BITS and job == job_id and seq != photo.seq
+        ]

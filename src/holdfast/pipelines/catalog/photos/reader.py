@@ -18,6 +18,13 @@ from holdfast.child_environment import child_environment
 from holdfast.errors import Failed
 
 _CHILD = "holdfast.pipelines.catalog.photos.child"
+#: What an image took is given back when it was read; numpy needs no threads here.
+LEAN = {
+    "MALLOC_ARENA_MAX": "1",
+    "MALLOC_MMAP_THRESHOLD_": "131072",
+    "MALLOC_TRIM_THRESHOLD_": "131072",
+    "OPENBLAS_NUM_THREADS": "1",
+}
 _LONGEST_LINE = 8 * 1024 * 1024
 
 
@@ -114,6 +121,6 @@ class PhotoReader:
                 stdout=PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
                 limit=_LONGEST_LINE,
-                env=child_environment(),
+                env=child_environment(**LEAN),
             )
         return self._process
