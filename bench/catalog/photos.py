@@ -34,13 +34,16 @@ def write_zip(path: Path, count: int) -> None:
 
 
 def price_photographs(url: str, path: Path, folder: Path) -> Watch:
-    """All processes together. Text is not read: that needs a model of its own size."""
+    """Resident memory of all processes together, pages that they share counted in each. The
+    schema exists before: only the first command of all creates it. Text is not read: that needs
+    a model of its own size."""
     settings = {
         "HOLDFAST_DATABASE_URL": url,
         "HOLDFAST_DATA_DIR": str(folder / "data"),
         "HOLDFAST_CATALOG_READ_TEXT": "false",
         "HOLDFAST_CATALOG_ATTEMPTS_NOT_FOUND": "1",
     }
+    run_to_end([python("holdfast", "migrate", "up")], folder, settings)
     command = python("holdfast", "run", "catalog", path, "--workers", "1")
     return run_to_end([command], folder, settings, timeout_seconds=3600)
 

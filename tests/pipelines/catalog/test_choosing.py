@@ -264,6 +264,7 @@ def test_the_same_thing_in_other_words_is_accepted(written: str, title: str) -> 
         ("Hatch Rest+ sound machine", "Hatch Rest Sound Machine"),
         ("Medela pump in style", "Medela Freestyle Pump"),
         ("O-Cedar spin mop", "O-Cedar Spin Mop Refill"),
+        ("Black and Decker 20V drill", "Black and Decker 20V Drill Battery"),
         ("Sony E lens", "Case for Sony E lens"),
         ("WeatherTech liner front F-150 2019", "WeatherTech Liner Front F-150 2021-2024"),
         ("gold ring 14k", "Gold Ring 14,000"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import signal
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ import pytest
 from PIL import Image
 
 from holdfast.pipelines.catalog.accuracy.photographs import photograph
-from tests.cli.desk import Desk
+from tests.cli.desk import Desk, wait_until
 from tests.command import HoldfastCommand
+from tests.ports import free_port
 
 DIGITS = "4006381333931"
 SHOP = f"""
@@ -123,3 +125,30 @@ def _lock(path: Path, name: bytes) -> None:
     assert content[directory : directory + 4] == b"PK\x01\x02"
     content[directory + 8] |= 1
     path.write_bytes(content)
+
+
+@pytest.mark.slow
+def test_file_that_an_adapter_takes_is_priced_as_one_that_is_given(desk: Desk) -> None:
+    incoming = desk.folder / "incoming"
+    incoming.mkdir()
+    desk.write("products.csv", LIST)
+    own = {**ONCE, "HOLDFAST_FILE_ROOTS": str(incoming)}
+    rhythm = ("--settle", "0", "--every", "1")
+    desk.succeed("ingest", "add", "inbox", "catalog", incoming, *rhythm, env=own)
+    [listed] = json.loads(desk.succeed("ingest", "list", "--json", env=own))
+    assert (listed["name"], listed["kind"], listed["pipeline"]) == ("inbox", "folder", "catalog")
+    desk.write("incoming/products.csv", LIST)
+    server = desk.start("up", "catalog", "--port", str(free_port()), "--workers", "1", env=own)
+    wait_until(lambda: [job["state"] for job in desk.json("jobs")] == ["DONE"])
+    wait_until((incoming / "done" / "products.csv").exists)
+    [again] = json.loads(desk.succeed("ingest", "scan", "--json", env=own))
+    assert (again["taken"], again["error"]) == ([], None)
+    server.send_signal(signal.SIGTERM)
+    server.wait(60)
+    desk.succeed("export", "1", "--out", "taken.csv", env=own)
+    done = desk.holdfast("run", "catalog", "products.csv", "--out", "given.csv", env=own)
+    assert done.returncode == 0, done.stderr
+    given = (desk.folder / "given.csv").read_text()
+    assert "699.99" in given and (desk.folder / "taken.csv").read_text() == given
+    desk.succeed("ingest", "remove", "inbox", env=own)
+    assert json.loads(desk.succeed("ingest", "list", "--json", env=own)) == []

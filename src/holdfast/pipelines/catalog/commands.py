@@ -50,7 +50,7 @@ def load(
         False, "--untrusted", help="Its prices only count as estimates."
     ),
     replace: bool = typer.Option(
-        False, "--replace", help="Remove what the catalogue had and the file has not."
+        False, "--replace", help="Remove products of this catalogue that are not in the file."
     ),
 ) -> None:
     """Load a list of products with prices into the local catalogue.
@@ -147,7 +147,7 @@ def sources(as_json: bool = JSON) -> None:
 
 @app.command("shops")
 def shops(as_json: bool = JSON) -> None:
-    """List the shops that are asked, in their order."""
+    """List shops in the order in which they are asked."""
     rows = _fetched("catalog_providers")
     for row in rows:
         row["settings"] = orjson.loads(row["settings"])
@@ -186,11 +186,15 @@ def shop(
         metavar="NAME=VALUE",
         help="Sent with each request; VALUE may be env:VARIABLE. Can be repeated.",
     ),
-    priority: int = typer.Option(100, "--priority", help="A lower one is asked first."),
-    cost: float = typer.Option(0.0, "--cost", min=0, help="Shops that cost are asked last."),
-    currency: str = typer.Option("", "--currency", help="Of prices that name none."),
+    priority: int = typer.Option(
+        100, "--priority", help="Shops with a lower number are asked first."
+    ),
+    cost: float = typer.Option(
+        0.0, "--cost", min=0, help="Cost of a request. Free shops are asked first."
+    ),
+    currency: str = typer.Option("", "--currency", help="Currency of prices that do not name one."),
     untrusted: bool = typer.Option(False, "--untrusted", help="Its prices are only estimates."),
-    off: bool = typer.Option(False, "--off", help="Do not ask it."),
+    off: bool = typer.Option(False, "--off", help="Add it without asking it."),
 ) -> None:
     """Add a shop, or replace it. `local` is the catalogue of `holdfast catalog load`."""
     settings = settings_from_environment()
@@ -266,7 +270,7 @@ def accuracy(
     catalogue: Path | None = CATALOG,
     photos: int = typer.Option(0, "--photos", min=0, help="Also read N generated photographs."),
     seed: int = typer.Option(_SEED, "--seed", help="Seed of the photographs."),
-    misses: bool = typer.Option(False, "--misses", help="Print the rows that are not right."),
+    misses: bool = typer.Option(False, "--misses", help="Print the rows with a wrong result."),
     as_json: bool = JSON,
 ) -> None:
     """Measure how often the right offer is chosen, on a labelled list.

@@ -43,7 +43,7 @@ class Catalog(Pipeline):
     inputs = INPUTS
     timeout = 300.0  # photographs wait for each other
     options = (
-        Option("currency", help="Currency of prices that name none. Default: the setting."),
+        Option("currency", help="Currency of prices that do not name one. Default: the setting."),
         Option("providers", help="Only these shops, separated by commas. Default: all."),
         Option("baseline", bool, False, "Use the list's own price where no shop has an offer."),
     )

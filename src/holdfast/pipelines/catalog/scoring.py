@@ -73,7 +73,11 @@ class Score:
 
     @property
     def why(self) -> str:
-        unnamed = [f"is {', '.join(self.unnamed)}"] if self.unnamed else []
+        unnamed = (
+            [f"a variant that the row does not name: {', '.join(self.unnamed)}"]
+            if self.unnamed
+            else []
+        )
         return "; ".join([*self.reasons, *self.vetoes, *unnamed])
 
 
@@ -399,7 +403,7 @@ def _numbers_fit(
     wanted: Wanted, offered: Wording, model_words: frozenset[str], result: Score
 ) -> float:
     """Sizes and versions decide between products whose words are alike."""
-    missing = _missing(wanted.wording, wanted.numbers, offered)
+    missing = result.missing & wanted.numbers
     if not missing:
         return 1.0
     result.reasons.append(f"without {', '.join(sorted(missing))}")

@@ -23,6 +23,9 @@ _OTHER_STATES = frozenset(
      "secondhand", "broken", "parts", "spare", "empty", "dummy", "replica", "style", "bundle",
      "lot", "rental"]
 )  # fmt: skip
+_KINDS_OF_ACCESSORY = frozenset(
+    ["wall", "carrying", "travel", "charging", "power", "remote", "storage", "dust", "desk"]
+)
 #: Those that say, before another word, how it works: a manual pruner.
 _ADJECTIVES = frozenset(("manual", "remote", "refill"))
 _IN_TWO_WORDS = frozenset(("openbox", "preowned", "secondhand"))
@@ -72,9 +75,9 @@ def other_things(wanted: Wording, offered: Wording, precision: float) -> Iterato
         # All that is wanted may be before "for": a lens for a mount that the list leaves out.
         is_thing = wanted.has(offered.noun) or wanted.words <= offered.head
         if not is_thing and _share(offered.head, wanted) < _SAME_HEAD:
-            yield "is something for it"
+            yield "is an accessory for it"
     elif wanted.head is not None and _share(wanted.head, offered) < _SAME_HEAD:
-        yield "is what it is for, not the thing itself"
+        yield "is the product itself, not the accessory"
 
 
 def missing_accessory(wanted: Wording, offered: Wording) -> Iterator[str]:
@@ -88,13 +91,13 @@ def _accessories(text: Wording, other: Wording) -> Iterator[str]:
     more about that: stand mixer, battery lawn mower. After a number it is what comes with it."""
     if any(_is_accessory(word) and _has_noun(other, word) for word in text.main):
         return
-    for before, word, following in zip(
-        ("", *text.main), text.main, (*text.main[1:], ""), strict=False
+    for earlier, before, word, following in zip(
+        ("", "", *text.main), ("", *text.main), text.main, (*text.main[1:], ""), strict=False
     ):
-        if before == "and" and text.head is None:
-            return  # what comes with it: a monitor and wall mount
         is_modifier = following.isalpha() and (other.has(following) or word in _ADJECTIVES)
         is_part = is_modifier or _is_aside(before) or _is_refill_of(before, word, other)
+        # A monitor and wall mount; not Black and Decker battery.
+        is_part |= before == "and" or (earlier == "and" and before in _KINDS_OF_ACCESSORY)
         if _is_accessory(word) and not is_part:
             yield word
 

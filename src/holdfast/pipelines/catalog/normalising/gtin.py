@@ -53,7 +53,7 @@ def check_digit(digits: str) -> int:
 def _checked(digits: str) -> ArticleNumber:
     if len(digits) not in _LENGTHS:
         if len(digits) < _LENGTHS[0] or len(digits) > _DIGITS:
-            return ArticleNumber(problem=f"an article number has no {len(digits)} digits")
+            return ArticleNumber(problem=f"an article number does not have {len(digits)} digits")
         # A spreadsheet drops leading zeros.
         digits = digits.zfill(12 if len(digits) < 12 else 13)
     if len(digits) >= 12 and digits.endswith(_ROUNDED) and int(digits):

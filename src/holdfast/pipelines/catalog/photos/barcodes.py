@@ -191,7 +191,7 @@ def _has_bars(upright: Image.Image) -> bool:
     rows = pixels[middle - _BANDS[1] : middle + _BANDS[1] + 1].mean(axis=0)
     above = rows - numpy.convolve(rows, numpy.ones(_LOCAL) / _LOCAL, mode="same")
     clear = above[numpy.abs(above) > _CLEAR * numpy.percentile(numpy.abs(above), 95)]
-    return numpy.count_nonzero(numpy.diff(clear > 0)) >= _FEWEST_EDGES
+    return int(numpy.count_nonzero(numpy.diff(clear > 0))) >= _FEWEST_EDGES
 
 
 def _sharpened(rows: Pixels) -> Pixels:

@@ -106,7 +106,10 @@ class PhotoReader:
             raise
         if not line:
             await self.close()
-            return {"code": "MEDIA_FORMAT_ERROR", "error": "the reader died over it"}
+            return {
+                "code": "MEDIA_FORMAT_ERROR",
+                "error": "the process that reads images crashed on it",
+            }
         answer: dict[str, Any] = orjson.loads(line)
         return answer
 
