@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.command import HoldfastCommand
+from tests.ports import free_port
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "write-an-extension.md"
 BLOCK = re.compile(
@@ -48,7 +49,8 @@ def test_the_extension_of_the_guide_runs_saves_and_lists(
     readings = json.loads(run("weather", "list", "--json"))
     assert readings == [{"station": 1, "degrees": 21}, {"station": 2, "degrees": 22}]
     assert "List the latest readings." in run("weather", "--help")
-    server = holdfast_command.start("up", "weather", "--port", "0", env={"PYTHONPATH": path})
+    words = ("up", "weather", "--port", str(free_port()))
+    server = holdfast_command.start(*words, env={"PYTHONPATH": path})
     assert server.stderr is not None
     assert any("Log in (once) with" in line for line in server.stderr)
     server.terminate()

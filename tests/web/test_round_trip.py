@@ -36,6 +36,7 @@ def test_upload_to_export(ada: str, open_as: OpenAs, tmp_path: Path) -> None:
     expect(page.locator("#job-head")).to_contain_text("4 of 4")
     expect(page.locator("#job-head")).to_contain_text("Read as CSV, utf-8, delimiter ';'")
     expect(page.locator("#job-head")).to_contain_text("'Product title' is read as 'title'")
+    expect(page.get_by_role("alert")).to_contain_text("1 item failed with PARSE_ERROR")
     rows = page.locator("tr[data-seq]")
     expect(rows).to_have_count(4)
     expect(rows.nth(0)).to_contain_text("chair")
