@@ -111,6 +111,7 @@ async def _write_together(tx: Transaction, addition: Addition) -> Enqueued:
         "owner": addition.owner,
         "topic": addition.topic,
         "inputs": f"[{','.join(item.input for item in addition.items)}]",
+        "total": len(addition.items),
         "item_bytes": addition.item_bytes,
         "run_at": addition.due,
     }
@@ -165,10 +166,12 @@ def _require_one(addition: Addition, jobs: int) -> None:
 
 def new_item(row: Any, key: str | None = None, max_bytes: int = MAX_INPUT_BYTES) -> NewItem:
     """A row as an item: JSON of a size and depth that every process can read."""
-    if not isinstance(row, Mapping):
-        raise UserError(f"a record is not an object: {row!r:.80}")
+    if type(row) is not dict:
+        if not isinstance(row, Mapping):
+            raise UserError(f"a record is not an object: {row!r:.80}")
+        row = dict(row)
     try:
-        encoded = orjson.dumps(dict(row))
+        encoded = orjson.dumps(row)
     except (TypeError, ValueError) as error:
         raise UserError(f"a record is not JSON: {error}") from error
     if len(encoded) > max_bytes:
@@ -176,8 +179,9 @@ def new_item(row: Any, key: str | None = None, max_bytes: int = MAX_INPUT_BYTES)
     text = encoded.decode()
     if is_too_deep(text):
         raise UserError(f"a record nests deeper than {DEEPEST} levels")
-    key = storable_key(key)
-    return NewItem(text, key, "" if key is None else content_hash(encoded))
+    if key is None:
+        return NewItem(text)
+    return NewItem(text, storable_key(key), content_hash(encoded))
 
 
 def require_time(run_at: datetime | None) -> None:

@@ -154,7 +154,8 @@ where  id = :job_id;
 -- All that one call adds, in one round trip.
 select fitting_jobs, standing_job
 from   enqueue_records(:pipeline, :owner, :topic, cast(cast(:inputs as text) as json),
-                       cast(:item_bytes as bigint), cast(cast(:run_at as text) as timestamptz));
+                       cast(:total as bigint), cast(:item_bytes as bigint),
+                       cast(cast(:run_at as text) as timestamptz));
 
 -- name: notify_work
 -- Wakes workers when this transaction commits.

@@ -106,17 +106,17 @@ where  j.state = 'RUNNING' and r.available_at <= @now;
 
 -- name: queue_depth
 -- Open items and the age of the oldest, by pipeline. What is open lies in ranges, but those of items
--- that wait to be tried again span others too: the jobs' counters know how many there are.
-select   r.pipeline, cast(sum(c.open) as bigint) as open, min(r.since) as since, @now as now
-from     (select job_id, pipeline, min(since) as since
-          from   ranges
-          group by job_id, pipeline) r
-         join (select job_id,
-                      sum(accepted - coalesce(done + not_found + skipped + error, 0)) as open
-               from   counters
-               where  job_id in (select job_id from ranges)
-               group by job_id) c on c.job_id = r.job_id
-group by r.pipeline;
+-- that wait to be tried again span others too: the jobs' counters know how many there are. Each job
+-- is asked for its own: joined, a table without statistics is compared row by row.
+select   pipeline, cast(sum(open) as bigint) as open, min(since) as since, @now as now
+from     (select   r.pipeline, min(r.since) as since,
+                   (select sum(c.accepted
+                               - coalesce(c.done + c.not_found + c.skipped + c.error, 0))
+                    from   counters c
+                    where  c.job_id = r.job_id) as open
+          from     ranges r
+          group by r.job_id, r.pipeline) waiting
+group by pipeline;
 
 -- name: upload_jobs
 -- Jobs over stored files whose rows are not all ingested yet and are not being ingested.

@@ -57,4 +57,4 @@ where  i.job_id = :job_id and i.seq between s.value ->> 0 and s.value ->> 1;
 
 -- name: enqueue
 -- Not used: here a statement writes one table.
-select :pipeline, :owner, :topic, :inputs, :item_bytes, :run_at;
+select :pipeline, :owner, :topic, :inputs, :total, :item_bytes, :run_at;

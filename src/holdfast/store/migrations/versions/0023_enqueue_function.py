@@ -43,17 +43,18 @@ end $$
 
 #: Items, their ranges and their count, without a lock on any row: an application may hold its
 #: transaction open for long. The numbers of calls at the same time mix; each stretch without a gap
-#: is a range. Writes nothing unless exactly one standing job fits.
+#: is a range. A record that comes alone takes the short way. Writes nothing unless exactly one
+#: standing job fits.
 _ENQUEUE = """
 create function enqueue_records(
-    of_pipeline text, of_owner text, of_topic text, inputs json, bytes bigint, due timestamptz,
+    of_pipeline text, of_owner text, of_topic text, inputs json, total bigint, bytes bigint,
+    due timestamptz,
     out fitting_jobs bigint, out standing_job bigint
 ) language plpgsql as $$
 declare
     owner_name text;
     moment     timestamptz;
     seqs       bigint[];
-    total      bigint;
     starts     bigint[];
     ends       bigint[];
 begin
@@ -71,31 +72,37 @@ begin
     if due is null then
         perform give_notice(standing_job);
     end if;
-    with added as (
-        insert into items (job_id, seq, input)
-        select standing_job, nextval('standing_seqs'), value
-        from   json_array_elements(inputs)
-        returning seq
-    )
-    select array_agg(seq) into seqs from added;
-    total := cardinality(seqs);
-    if seqs[total] - seqs[1] = total - 1 then
-        starts := seqs[1:1];
-        ends := seqs[total:total];
+    if total = 1 then
+        starts[1] := nextval('standing_seqs');
+        ends := starts;
+        insert into items (job_id, seq, input) values (standing_job, starts[1], inputs -> 0);
     else
-        select array_agg(lo), array_agg(hi)
-        into   starts, ends
-        from   (select   min(seq) as lo, max(seq) as hi
-                from     (select seq, seq - row_number() over (order by seq) as stretch
-                          from   unnest(seqs) seq) numbered
-                group by stretch) stretches;
+        with added as (
+            insert into items (job_id, seq, input)
+            select standing_job, nextval('standing_seqs'), value
+            from   json_array_elements(inputs)
+            returning seq
+        )
+        select array_agg(seq) into seqs from added;
+        if seqs[total] - seqs[1] = total - 1 then
+            starts := seqs[1:1];
+            ends := seqs[total:total];
+        else
+            select array_agg(lo), array_agg(hi)
+            into   starts, ends
+            from   (select   min(seq) as lo, max(seq) as hi
+                    from     (select seq, seq - row_number() over (order by seq) as stretch
+                              from   unnest(seqs) seq) numbered
+                    group by stretch) stretches;
+        end if;
     end if;
     moment := clock_timestamp();
-    insert into ranges (job_id, lo, hi, again, available_at, settled, expiries, lone_expiries,
-                        item_bytes, since, owner_id, pipeline)
-    select standing_job, lo, hi, 0, coalesce(due, moment), 0, 0, 0, bytes, moment, owner_name,
-           of_pipeline
-    from   unnest(starts, ends) stretches (lo, hi);
+    for part in 1 .. cardinality(starts) loop
+        insert into ranges (job_id, lo, hi, again, available_at, settled, expiries, lone_expiries,
+                            item_bytes, since, owner_id, pipeline)
+        values (standing_job, starts[part], ends[part], 0, coalesce(due, moment), 0, 0, 0, bytes,
+                moment, owner_name, of_pipeline);
+    end loop;
     insert into counters (job_id, accepted, updated_at) values (standing_job, total, moment);
 end $$
 """
