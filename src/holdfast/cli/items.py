@@ -25,7 +25,7 @@ from holdfast.cli.output import (
 from holdfast.console import open_console
 from holdfast.console.grid import grid_of
 from holdfast.console.items import ItemFilter, ItemView
-from holdfast.errors import UserError
+from holdfast.console.rulings import no_item
 from holdfast.model import ItemStatus, Job
 from holdfast.store import Store
 from holdfast.tables.writers import plain_text
@@ -127,9 +127,8 @@ def _summary(view: ItemView) -> str:
 async def _item_details(store: Store, job_id: int, seq: int) -> dict[str, Any]:
     details = await open_console(store).items.item(job_id, seq)
     if details is None:
-        raise UserError(
-            f"job {job_id} has no item {seq}", f"List its items with: holdfast items {job_id}"
-        )
+        hint = f"List its items with: holdfast items {job_id}"
+        raise no_item(await store.reads.job(job_id), seq, hint)
     for name in ("input", "normalized", "result"):
         details[name] = None if details[name] is None else orjson.loads(details[name])
     details["status"] = details["status"] or ItemStatus.PENDING
