@@ -103,9 +103,8 @@ async def _item(tx: Transaction, job: Job, seq: int) -> tuple[Row, list[Ruling]]
 
 def no_item(job: Job, seq: int, hint: str = "GET …/items lists them.") -> NotThere:
     """The error about an item that never was, or that retention removed."""
-    if job.removed:
-        hint = f"Older finished items of this job were removed by retention. {hint}"
-    return NotThere(f"job {job.id} has no item {seq}", hint)
+    why = "; its older finished items were removed by retention" if job.removed else ""
+    return NotThere(f"job {job.id} has no item {seq}{why}", hint)
 
 
 async def _write(tx: Transaction, ruled: Ruled, new: NewRuling, hook: Hook | None) -> Ruling:
