@@ -39,7 +39,7 @@ class OldItems:
 
 
 class Removed(NamedTuple):
-    count: int
+    removed: int
     next: OldItems | None  # what follows; None at the end
 
 
