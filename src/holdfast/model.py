@@ -290,6 +290,12 @@ class Job:
     pruned_at: datetime | None = None  # its items are gone: a later pass was verified
     standing: bool = False  # accepts records at any time and does not end
     topic: str = ""  # what a standing job is for, where a pipeline has several
+    #: Finished items that retention removed from a standing job, by status; counters include them.
+    removed: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def removed_items(self) -> int:
+        return sum(self.removed.values())
 
     @property
     def given_options(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +15,7 @@ from holdfast.settings import load_settings
 from holdfast.store import NewJob, open_store
 from holdfast.tables.types import TableOptions
 from tests.cli.desk import UPPER, Desk
+from tests.store.checks import execute_at
 
 
 def test_records_are_added_to_a_standing_job_and_worked_off(desk: Desk) -> None:
@@ -29,6 +31,28 @@ def test_records_are_added_to_a_standing_job_and_worked_off(desk: Desk) -> None:
     shown = desk.show()
     assert (shown["state"], shown["idle"], shown["problems"]) == ("RUNNING", True, [])
     assert shown["counters"]["done"] == 2
+
+
+def test_old_items_of_a_standing_job_are_removed_by_a_policy(desk: Desk) -> None:
+    desk.write("upper.py", UPPER)
+    desk.write("more.jsonl", '{"title": "oak"}\n{"title": "elm"}\n')
+    desk.succeed("open", "upper.py")
+    desk.succeed("add", "1", "more.jsonl", "--key", "title")
+    desk.succeed("work", "upper.py", "--until-idle")
+    execute_at(desk.command.database_url, "update outcomes set updated_at = @after(-864000)")
+    policy = {"HOLDFAST_RETAIN_ITEMS_DAYS": "5"}
+    shown = json.loads(desk.succeed("retention", "--json", env=policy))
+    assert {"what": "items of standing jobs", "keeps": "5 days", "removes": 2} in shown
+    assert len(desk.statuses()) == 2  # nothing was removed
+    desk.succeed("retention", "--now", env=policy)
+    assert desk.statuses() == []
+    job = desk.show()
+    assert (job["problems"], job["removed"], job["counters"]["done"]) == ([], {"DONE": 2}, 2)
+    assert "2 older finished items were removed by retention" in desk.succeed("show", "1")
+    assert "removed by retention" in desk.fail("items", "1", "--item", "1")
+    desk.succeed("add", "1", "more.jsonl", "--key", "title")  # the keys are new again
+    desk.succeed("work", "upper.py", "--until-idle")
+    assert (len(desk.statuses()), desk.counters()["done"]) == (2, 4)
 
 
 def test_rows_that_cannot_be_read_become_errors_and_what_was_assumed_is_shown(desk: Desk) -> None:

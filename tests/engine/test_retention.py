@@ -16,7 +16,14 @@ from holdfast.model import ItemStatus
 from holdfast.store import Store, open_store
 from holdfast.store.retention import Policies
 from tests.store.checks import assert_all_sound, execute, fetch, finished_job
-from tests.store.deletion_scenarios import age, rich_job, stored_file, superseded_pass, traces_of
+from tests.store.deletion_scenarios import (
+    age,
+    aged_standing_job,
+    rich_job,
+    stored_file,
+    superseded_pass,
+    traces_of,
+)
 
 
 @pytest.fixture
@@ -152,3 +159,21 @@ async def test_export_is_kept_until_it_is_old(store: Store) -> None:
     keeper = Keeper(store, exports_days=5)
     await keeper.apply()
     assert keeper.removed == []
+
+
+async def test_old_items_of_standing_jobs_go(store: Store) -> None:
+    standing = [await aged_standing_job(store) for _ in range(2)]
+    ended = await finished_job(store, ItemStatus.DONE)
+    await age(store, "outcomes", "updated_at", "job_id = :j", j=ended)
+    for keeper in (Keeper(store), Keeper(store, items_days=30)):
+        assert await keeper.preview() == {}
+        await keeper.apply()
+    keeper = Keeper(store, items_days=5)
+    assert await keeper.preview() == {"items of standing jobs": 8}
+    await keeper.apply()
+    assert await keeper.preview() == {}
+    for job_id in standing:
+        assert (await traces_of(store, job_id))["items"] == 2  # with a decision, and open
+        assert (await store.reads.job(job_id)).removed_items == 4
+    assert (await traces_of(store, ended))["items"] == 1
+    await assert_all_sound(store)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 from holdfast.console import open_console
@@ -10,12 +11,14 @@ from holdfast.console.exports import NewExport
 from holdfast.console.files import NewFile, StoredFile
 from holdfast.console.rulings import NewRuling
 from holdfast.errors import NotThere, UnfitState
-from holdfast.model import ItemStatus, JobState
+from holdfast.model import FINAL, ItemStatus, JobState
 from holdfast.pipeline import Dedupe
 from holdfast.rulings import RulingKind
 from holdfast.store import DecisionRow, NewJob, NewStream, Settlement, Store
+from holdfast.store.chunks import NamedItems
 from holdfast.store.enqueue import Addition, new_item
 from holdfast.store.gates import Passes
+from holdfast.store.removal import OldItems
 from tests.store.checks import (
     claim,
     claim_one,
@@ -316,3 +319,73 @@ class PrunedPass:
     async def check(store: Store, job_id: int) -> None:  # type: ignore[misc]
         assert not {"items", "outcomes"} & set(await traces_of(store, job_id))
         assert (await store.reads.counters(job_id)).done == 3
+
+
+async def aged_standing_job(store: Store) -> int:
+    """A standing job with old finished items of each status, an old one that a person decided about
+    (the last) and an open one that came last of all; what failed has a dead letter."""
+    topic = f"{await store.jobs.now()}"
+    new = NewJob("demo", "demo", [], standing=True, topic=topic)
+    job_id, _ = await store.jobs.open(new, "tester")
+    items = [new_item({"n": number}, f"{topic} {number}") for number in range(5)]
+    await store.additions.enqueue(Addition("demo", "", items, topic=topic))
+    await finish_in_order(store, job_id, [*sorted(FINAL), ItemStatus.DONE])
+    seqs = [row[0] for row in await fetch(store, _SEQS, j=job_id)]
+    await store.jobs.reprocess(job_id, NamedItems(seqs[:1]), "tester", True)
+    await work_off(store, job_id)
+    job, ruling = await store.reads.job(job_id), NewRuling(RulingKind.REJECT, None, "no", "ada", 0)
+    await open_console(store).rulings.rule(job, seqs[-1], ruling)
+    await execute(
+        store,
+        "insert into dead_letters (kind, job_id, seq, pipeline, code, message, state, created_at)"
+        " select 'item', job_id, seq, 'demo', 'CRASHED', 'x', 'OPEN', @now from outcomes"
+        " where job_id = :j and status = 'ERROR'",
+        j=job_id,
+    )
+    await age(store, "outcomes", "updated_at", "job_id = :j", j=job_id)
+    last = [new_item({"n": 5}, f"{topic} 5")]
+    await store.additions.enqueue(Addition("demo", "", last, topic=topic))
+    return job_id
+
+
+async def finish_in_order(store: Store, job_id: int, statuses: Sequence[ItemStatus]) -> None:
+    """The items of a job that has one range end so."""
+    claimed = await claim_one(store, job_id)
+    ended = zip(claimed.rows, statuses, strict=True)
+    outcomes = [outcome_of(row, status) for row, status in ended]
+    settlement = Settlement(claimed.lease, outcomes, last=True)
+    assert not await store.outcomes.settle(job_id, "one", [settlement])
+
+
+async def remove_old(store: Store, days: float = 1.0) -> int:
+    """Removes whatever is old of all standing jobs."""
+    removed = 0
+    for start in await store.retention.old_items(days):
+        old: OldItems | None = start
+        while old is not None:
+            count, old = await store.retention.remove_items(old)
+            removed += count
+    return removed
+
+
+@scenario("remove_items")
+class OldItemsOfAStandingJob:
+    async def prepare(store: Store) -> int:  # type: ignore[misc]
+        return await aged_standing_job(store)
+
+    async def act(store: Store, job_id: int) -> None:  # type: ignore[misc]
+        await remove_old(store)
+
+    async def check(store: Store, job_id: int) -> None:  # type: ignore[misc]
+        traces = await traces_of(store, job_id)
+        kept = {"items": 2, "outcomes": 1, "keys": 2, "rulings": 1, "ranges": 1, "jobs": 1}
+        assert {table: traces.get(table, 0) for table in kept} == kept
+        assert not {"attempts", "dead_letters"} & set(traces)
+        counters = await store.reads.counters(job_id)
+        assert (counters.accepted, counters.finished, counters.open) == (6, 5, 1)
+        assert (await store.reads.job(job_id)).removed_items == 4
+        acts = await fetch(store, "select action from audit where job_id = :j", j=job_id)
+        assert [row[0] for row in acts].count("items.removed") == 1
+
+
+_SEQS = "select seq from items where job_id = :j order by seq"

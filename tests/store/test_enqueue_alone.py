@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
@@ -16,8 +17,9 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
 import holdfast
-from holdfast.errors import NotThere, UserError
-from holdfast.store import NewJob, NewStream, Store
+from holdfast.errors import NotThere, SchemaError, UserError
+from holdfast.store import NewJob, NewStream, Store, open_store
+from holdfast.store.migrate import CORE, downgrade
 from tests.store.checks import assert_sound, items_of
 
 STANDING = NewJob("events", "events", [NewStream("rows {job}", "v1")], standing=True)
@@ -114,3 +116,27 @@ async def test_a_transaction_of_the_application_is_not_committed(
             holdfast.enqueue(first, "events", [{"n": 2}], own_transaction=True)
         first.rollback()
     assert await items_of(store, job_id) == []
+
+
+async def test_an_older_schema_is_named_and_how_it_is_upgraded(postgres_url: str) -> None:
+    store = await open_store(postgres_url)
+    await store.jobs.open(STANDING, "ada")
+    await store.close()
+    await asyncio.to_thread(downgrade, postgres_url, CORE, "0022")
+    async with _postgres(postgres_url) as open_connections:
+        for connection in open_connections:
+            await _assert_asks_for_migration(connection)
+
+
+async def test_a_database_without_schema_is_named_so(empty_database_url: str) -> None:
+    opened = _sqlite if empty_database_url.startswith("sqlite") else _postgres
+    async with opened(empty_database_url) as open_connections:
+        for connection in open_connections:
+            await _assert_asks_for_migration(connection)
+
+
+async def _assert_asks_for_migration(connection: Any) -> None:
+    for options in ({}, {"key": "n"}):
+        with pytest.raises(SchemaError, match="schema is older") as refused:
+            await _enqueue(connection, [{"n": 1}], **options)
+        assert refused.value.hint == "Run: holdfast migrate up"

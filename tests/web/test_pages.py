@@ -9,11 +9,13 @@ import httpx2
 import pytest
 from fastapi import APIRouter, Response
 
-from holdfast.model import ItemStatus
+from holdfast.console.items import ItemFilter
+from holdfast.model import OPEN, ItemStatus
 from holdfast.web.context import Visitor
 from holdfast.web.navigation import ENTRIES, Entry, PagePack
 from tests.signing_in import sign_in
 from tests.store.checks import execute
+from tests.store.deletion_scenarios import aged_standing_job, remove_old
 from tests.store.message_scenarios import dead
 from tests.web.site import Site
 
@@ -65,6 +67,32 @@ def test_every_page_of_a_job_answers(own_site: Site, admin: httpx2.Client) -> No
     assert following
     rows = admin.get(following[1].replace("&amp;", "&"), headers={"HX-Request": "true"})
     assert rows.text.count("data-seq=") == 20 and "<html" not in rows.text
+
+
+def test_standing_job_says_that_older_items_were_removed(
+    own_site: Site, admin: httpx2.Client
+) -> None:
+    store = own_site.parts.store
+    job_id = own_site.run(aged_standing_job(store))
+    first = f"/jobs/{job_id}/items/1"
+    assert admin.get(first).status_code == 200
+    assert own_site.run(remove_old(store)) == 4
+    note = "4 older finished items were removed by retention"
+    for path in ("", "/head"):
+        assert note in admin.get(f"/jobs/{job_id}{path}").text
+    shown = admin.get(f"/api/jobs/{job_id}").json()
+    assert sum(shown["removed"].values()) == 4 and shown["counters"]["accepted"] == 6
+    gone = admin.get(f"/api{first}")
+    assert gone.status_code == 404 and "removed by retention" in gone.text
+    assert "removed by retention" in admin.get(first).text
+    rows = admin.get(f"/api/jobs/{job_id}/items").json()["items"]
+    job = own_site.run(store.reads.job(job_id))
+    for statuses in ((), (ItemStatus.DONE,), (ItemStatus.ERROR,), tuple(OPEN)):
+        count = own_site.run(own_site.parts.bulk.count(job, ItemFilter(statuses)))
+        expected = [row for row in rows if row["status"] in statuses or not statuses]
+        assert (count.count, count.exact) == (len(expected), True)
+    export = admin.get(f"/jobs/{job_id}/export").text
+    assert "all 2<" in export and '"DONE"' in export and '"ERROR"' not in export
 
 
 def test_lists_with_something_on_them_answer(own_site: Site, admin: httpx2.Client) -> None:

@@ -20,9 +20,9 @@ from holdfast.console.grid import grid_of
 from holdfast.console.item_filters import in_utc, rulings_of, statuses_of
 from holdfast.console.item_lists import summary
 from holdfast.console.items import ItemFilter, ItemView
+from holdfast.console.rulings import no_item
 from holdfast.console.value_search import Value, values_of
 from holdfast.console.why import why_item_waits
-from holdfast.errors import NotThere
 from holdfast.model import OPEN, ItemStatus, Job, JobState
 
 router = APIRouter(prefix="/api/jobs/{jobId}", tags=["items"])
@@ -173,7 +173,7 @@ async def show(
 ) -> ItemDetail:
     item = await parts.console.items.item(job.id, seq)
     if item is None:
-        raise NotThere(f"job {job.id} has no item {seq}", "GET …/items lists them.")
+        raise no_item(job, seq)
     return await _detail(item, job, parts)
 
 

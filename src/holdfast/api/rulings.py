@@ -14,8 +14,7 @@ from holdfast.api.jobs import ScopedJob
 from holdfast.api.problems import Malformed
 from holdfast.api.shapes import LARGEST_ID, Shape, Text
 from holdfast.console.rulings import NewRuling as NewRuling
-from holdfast.console.rulings import counting
-from holdfast.errors import NotThere
+from holdfast.console.rulings import counting, no_item
 from holdfast.model import Job
 from holdfast.rulings import Ruling, RulingKind
 
@@ -57,7 +56,7 @@ async def show(
     job: ScopedJob, seq: Seq, person: Someone, parts: PartsOf, response: Response
 ) -> RulingState:
     if await parts.console.items.item(job.id, seq) is None:
-        raise NotThere(f"job {job.id} has no item {seq}", "GET …/items lists them.")
+        raise no_item(job, seq)
     state = await ruling_state(parts, job, seq)
     response.headers["ETag"] = f'"{state.version}"'
     return state

@@ -72,6 +72,7 @@ class JobShape(Shape):
                     "accepted": 52000, "done": 36102, "notFound": 1870, "skipped": 0,
                     "error": 448, "open": 13580, "retried": 90, "throttled": 12, "known": 0,
                 },
+                "removed": {},
                 "ratePerSecond": 412.0,
                 "etaSeconds": 33.0,
                 "why": None,
@@ -107,6 +108,11 @@ class JobShape(Shape):
     discovered_at: datetime | None
     heartbeat_at: datetime | None
     counters: Counts
+    removed: dict[str, int] = Field(
+        default={},
+        description="Of a standing job: finished items that retention removed, by status. The "
+        "counters include them.",
+    )
     rate_per_second: float | None = None
     eta_seconds: float | None = None
     why: Why | None = None

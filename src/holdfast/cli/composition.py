@@ -227,6 +227,7 @@ def policies_of(settings: Settings) -> Policies:
     return Policies(
         jobs_days=settings.retain_jobs_days,
         jobs_count=settings.retain_jobs_count,
+        items_days=settings.retain_items_days,
         attempts_days=settings.retain_attempts_days,
         decisions_days=settings.retain_decisions_days,
         samples_days=settings.retain_samples_days,

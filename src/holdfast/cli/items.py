@@ -25,7 +25,7 @@ from holdfast.cli.output import (
 from holdfast.console import open_console
 from holdfast.console.grid import grid_of
 from holdfast.console.items import ItemFilter, ItemView
-from holdfast.errors import UserError
+from holdfast.console.rulings import no_item
 from holdfast.model import ItemStatus, Job
 from holdfast.store import Store
 from holdfast.tables.writers import plain_text
@@ -52,7 +52,7 @@ def items(
         async with opened_store(settings) as store:
             job = await store.reads.job(job_id)
             if item is not None:
-                _print_item(await _item_details(store, job_id, item), as_json)
+                _print_item(await _item_details(store, job, item), as_json)
                 return
             pages = _pages(store, job, ItemFilter(tuple(statuses)), limit)
             more = await (_print_as_json(pages) if as_json else _print_pages(job, pages))
@@ -124,16 +124,14 @@ def _summary(view: ItemView) -> str:
     return text if len(text) <= _SUMMARY_CHARACTERS else text[: _SUMMARY_CHARACTERS - 1] + "…"
 
 
-async def _item_details(store: Store, job_id: int, seq: int) -> dict[str, Any]:
-    details = await open_console(store).items.item(job_id, seq)
+async def _item_details(store: Store, job: Job, seq: int) -> dict[str, Any]:
+    details = await open_console(store).items.item(job.id, seq)
     if details is None:
-        raise UserError(
-            f"job {job_id} has no item {seq}", f"List its items with: holdfast items {job_id}"
-        )
+        raise no_item(job, seq, f"List its items with: holdfast items {job.id}")
     for name in ("input", "normalized", "result"):
         details[name] = None if details[name] is None else orjson.loads(details[name])
     details["status"] = details["status"] or ItemStatus.PENDING
-    details["tries_before"] = await open_console(store).items.attempts(job_id, seq)
+    details["tries_before"] = await open_console(store).items.attempts(job.id, seq)
     return details
 
 

@@ -109,7 +109,7 @@ def _job_json(job: Job, counters: Counters) -> dict[str, Any]:
     ids = parse(job.trace)
     fields = {name: getattr(job, name) for name in names}
     fields |= {"standing": job.standing, "idle": is_idle(job, counters)}
-    fields["read_as"] = list(job.read_as)
+    fields["read_as"], fields["removed"] = list(job.read_as), dict(job.removed)
     return fields | {"trace_id": ids and ids.trace_id, "counters": counts}
 
 
@@ -125,6 +125,9 @@ def _print_job(details: dict[str, Any]) -> None:
         f"{cell(details['name'])}"
     )
     console.print(" · ".join(f"{n.replace('_', ' ')} {c:,}" for n, c in counts.items()))
+    if details["removed"]:
+        removed = sum(details["removed"].values())
+        console.print(f"{removed:,} older finished items were removed by retention")
     for name in ("created_at", "started_at", "finished_at", "heartbeat_at"):
         if details[name]:
             console.print(f"{name.removesuffix('_at')} {instant(details[name])}")

@@ -137,15 +137,18 @@ class Bulk:
         return Count(sum(one.count for one in counts), all(one.exact for one in counts))
 
     async def _count_job(self, counted: CountedJob, filter: ItemFilter) -> Count:
-        counters = counted.counters
+        counters, removed = counted.counters, counted.job.removed
         if filter.is_empty:
-            return Count(counters.accepted, exact=True)
+            return Count(counters.accepted - counted.job.removed_items, exact=True)
         if filter.rulings:
             kinds = [str(kind) for kind in filter.rulings]
             exact = filter == ItemFilter(rulings=filter.rulings)
             return Count(await self.console.rulings.count(counted.job.id, kinds), exact)
         if filter.code is None and filter.since is None and filter.until is None:
-            total = sum(getattr(counters, str(status).lower()) for status in filter.final)
+            total = sum(
+                getattr(counters, str(status).lower()) - removed.get(status, 0)
+                for status in filter.final
+            )
             # The counters do not distinguish pending items from those in progress.
             exact = len(filter.open) in (0, len(OPEN))
             return Count(total + (counters.open if filter.open else 0), exact)

@@ -10,7 +10,7 @@ from holdfast.store.database import Database
 from holdfast.store.driver import Row, Transaction
 from holdfast.store.instants import parse_instant
 from holdfast.store.reads import counters_of
-from holdfast.store.rows import fields_of
+from holdfast.store.rows import fields_of, removed_of
 
 _COUNTED = 10_000
 _COUNTED_OF_RARE = 500
@@ -40,7 +40,8 @@ async def errors_by_code(database: Database, job_id: int) -> list[CodeGroup]:
 async def _estimated(tx: Transaction, job_id: int, latest: list[CodeGroup]) -> list[CodeGroup]:
     """As the latest errors are spread, so are all; other codes are added."""
     counters = counters_of((await tx.fetch("counters", {"job_id": job_id}))[0])
-    total = max(_COUNTED, counters.error)
+    removed = removed_of((await tx.fetch("job", {"job_id": job_id}))[0]["removed"])
+    total = max(_COUNTED, counters.error - removed.get("ERROR", 0))
     codes = {row[0] for row in await tx.fetch("codes_of_job", {"job_id": job_id})}
     groups = []
     for group in latest:

@@ -97,8 +97,14 @@ async def _item(tx: Transaction, job: Job, seq: int) -> tuple[Row, list[Ruling]]
     jobs = await tx.fetch("share_job", {"job_id": job.id})
     items = await tx.fetch("item_to_rule", key)
     if not items or not jobs or jobs[0]["state"] == JobState.DELETING:
-        raise NotThere(f"job {job.id} has no item {seq}", "GET …/items lists them.")
+        raise no_item(job, seq)
     return items[0], [ruling_of(row) for row in await tx.fetch("rulings_of_item", key)]
+
+
+def no_item(job: Job, seq: int, hint: str = "GET …/items lists them.") -> NotThere:
+    """The error about an item that never was, or that retention removed."""
+    why = "; its older finished items were removed by retention" if job.removed else ""
+    return NotThere(f"job {job.id} has no item {seq}{why}", hint)
 
 
 async def _write(tx: Transaction, ruled: Ruled, new: NewRuling, hook: Hook | None) -> Ruling:

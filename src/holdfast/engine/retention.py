@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ from holdfast.store import Store
 from holdfast.store.retention import Policies, ago
 
 _ROUNDS = 50
+_CHUNKS = 100
 _JOBS = 20
 _MANY = 10**9
 
@@ -37,6 +39,7 @@ class Retention:
         for job_id in jobs:
             await self._deleter.begin(job_id, "retention")
         await self._deleter.look()
+        items = await self._remove_items()
         await self._repeat(rows.drop_old_attempts, policies.attempts_days)
         await self._repeat(rows.drop_old_decisions, policies.decisions_days)
         if policies.samples_days is not None:
@@ -45,10 +48,10 @@ class Retention:
             await self._store.messages.forget_messages(-ago(policies.inbox_days)["ago"])
         files, exports = await self._drop_files(), await self._drop_exports()
         audit, pruned = await self._prune_audit(), await self._prune_passes()
-        if jobs or files or exports or audit or pruned:
+        if jobs or items or files or exports or audit or pruned:
             self._log.info(
-                "retention.applied", jobs=len(jobs), files=files, exports=exports, audit=audit,
-                pruned=pruned,
+                "retention.applied", jobs=len(jobs), items=items, files=files, exports=exports,
+                audit=audit, pruned=pruned,
             )  # fmt: skip
 
     async def _repeat(self, drop: Callable[[float], Awaitable[int]], days: float | None) -> None:
@@ -57,6 +60,21 @@ class Retention:
         for _ in range(_ROUNDS):
             if not await drop(days):
                 return
+
+    async def _remove_items(self) -> int:
+        """Finished items of standing jobs, a chunk of each in turn."""
+        if self._policies.items_days is None:
+            return 0
+        waiting = deque(await self._rows.old_items(self._policies.items_days))
+        removed = 0
+        for _ in range(max(_CHUNKS, len(waiting))):
+            if not waiting:
+                break
+            count, following = await self._rows.remove_items(waiting.popleft())
+            removed += count
+            if following is not None:
+                waiting.append(following)
+        return removed
 
     async def _drop_files(self) -> int:
         if self._policies.files_days is None:
@@ -105,6 +123,7 @@ class Retention:
             Kept("jobs, by number", _count(policies.jobs_count), len(by_count)),
         ]
         for what, days, query in (
+            ("items of standing jobs", policies.items_days, "count_old_items"),
             ("attempts", policies.attempts_days, "count_old_attempts"),
             ("decisions", policies.decisions_days, "count_old_decisions"),
             ("inbox", policies.inbox_days, "count_old_messages"),

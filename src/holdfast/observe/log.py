@@ -78,7 +78,7 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "user.deleted": ("An account and everything that belonged to it are deleted.", ("user",)),
     "retention.applied": (
         "Policies removed something.",
-        ("jobs", "files", "exports", "audit", "pruned"),
+        ("jobs", "items", "files", "exports", "audit", "pruned"),
     ),
     "job.deleted": ("A job is deleted.", ("job_id",)),
     "message.put_off": (

@@ -23,6 +23,10 @@ class RetentionSettings(FileSettings):
         None, "Maximum number of ended jobs per owner; older ones are deleted.", 1, 10**12,
         shown="no limit",
     )  # fmt: skip
+    retain_items_days: float | None = _days(
+        None,
+        "Finished items of standing jobs are deleted at this age, except those with a decision.",
+    )
     retain_attempts_days: float | None = _days(
         None, "Earlier tries of items are deleted this long after their job ended."
     )

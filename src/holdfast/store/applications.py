@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sqlite3
 from collections.abc import (
     AsyncIterator,
     Callable,
@@ -21,7 +22,7 @@ from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
-from holdfast.errors import UserError
+from holdfast.errors import SchemaError, UserError
 from holdfast.store.driver import Queries
 from holdfast.store.enqueue import Addition, field_key, new_item, require_time
 from holdfast.store.enqueue import Enqueued as Enqueued
@@ -31,6 +32,8 @@ from holdfast.store.sqlite import named_arguments
 
 T = TypeVar("T")
 _NUMBERED = re.compile(r"\$(\d+)")
+#: PostgreSQL's codes for a function, table or column that does not exist.
+_NOT_IN_SCHEMA = frozenset({"42883", "42P01", "42703"})
 
 #: The name of a field whose value is the record's key, or a function that makes it.
 Key = str | Callable[[Mapping[str, Any]], str | None]
@@ -122,9 +125,25 @@ class _Borrowed:
         await self._call(query, params, False)
 
     async def _call(self, query: str, params: Mapping[str, Any], reads: bool) -> list[Any]:
-        rows: Any = self._run(self._queries[query], params, reads)
-        result: list[Any] = await rows if inspect.isawaitable(rows) else rows
+        try:
+            rows: Any = self._run(self._queries[query], params, reads)
+            result: list[Any] = await rows if inspect.isawaitable(rows) else rows
+        except Exception as error:
+            if _is_older_schema(error):
+                raise SchemaError(
+                    "the database's schema is older than this version of Holdfast, or missing",
+                    "Run: holdfast migrate up",
+                ) from error
+            raise
         return result
+
+
+def _is_older_schema(error: Exception) -> bool:
+    """SQLAlchemy has the driver's error within its own."""
+    own = getattr(error, "orig", None) or error
+    if getattr(own, "sqlstate", None) in _NOT_IN_SCHEMA:
+        return True
+    return isinstance(own, sqlite3.OperationalError) and str(own).startswith("no such ")
 
 
 class _Library(NamedTuple):

@@ -11,6 +11,8 @@ A query may use these words, which each database spells in its own way:
 @now              the database's clock, finer than a second
 @after(x)         that clock, x seconds later
 @each(:list, t)   the values of a list parameter, for `in (...)`
+@one_of(:list, t)  ... as a filter, `seq @one_of(:seqs, bigint)`: never a join, whatever the planner
+                  knows of the table
 @rows(a t, b t)   the rows of a batch (`take_many`), as a table with these columns and types:
                   numbers, texts without NUL, and null
 @for_update       lock the rows read
@@ -53,6 +55,7 @@ _SPELLINGS: dict[str, tuple[tuple[str, _Spelling], ...]] = {
             r"(select clock_timestamp() + make_interval(secs => cast(\1 as double precision)))",
         ),
         (r"@each\((:\w+), (\w+)\)", r"select unnest(cast(\1 as \2[]))"),
+        (r"@one_of\((:\w+), (\w+)\)", r"= any(cast(\1 as \2[]))"),
         (
             r"@rows\(([^()]*)\)( \w+)",
             lambda m: f"unnest({_arrays(m[1])}){m[2]} ({', '.join(_columns(m[1]))})",
@@ -91,6 +94,7 @@ _SPELLINGS: dict[str, tuple[tuple[str, _Spelling], ...]] = {
             r"strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', \1))",
         ),
         (r"@each\((:\w+), (\w+)\)", r"select value from json_each(\1)"),
+        (r"@one_of\((:\w+), (\w+)\)", r"in (select value from json_each(\1))"),
         (
             r"@rows\(([^()]*)\)",
             lambda m: f"(select {_json_columns(m[1])} from json_each(:batch))",

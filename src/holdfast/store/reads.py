@@ -13,12 +13,12 @@ from holdfast.model import Counters, Job, JobState, Lane
 from holdfast.store.database import Database
 from holdfast.store.driver import Row
 from holdfast.store.instants import seconds_between
-from holdfast.store.rows import fields_of, known
+from holdfast.store.rows import fields_of, known, removed_of
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The counters, and the same counts from the rows."""
+    """The counters, and the same counts from the rows and from what was removed."""
 
     counters: Counters
     items: int
@@ -126,6 +126,10 @@ class Reads:
             finished = sum(count for status, count in by_status.items() if status != "PENDING")
             by_status["SKIPPED"] = by_status.get("SKIPPED", 0) + items - finished
             counters = with_cancelled(counters)
+        removed = removed_of(row["removed"])
+        for status, count in removed.items():
+            by_status[status] = by_status.get(status, 0) + count
+        items += sum(removed.values())
         pruned = row["pruned_at"] is not None
         return Verification(counters, items, by_status, fresh + again, pruned)
 
@@ -181,6 +185,7 @@ def job_of(row: Row) -> Job:
             "columns": tuple(map(str, columns)) if isinstance(columns, list) else (),
             "options": options if isinstance(options, dict) else {},
             "standing": bool(values["standing"]),
+            "removed": removed_of(values["removed"]),
         }
     )
     if job.state == state:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast.model import ItemStatus
 from holdfast.store.audit import add_audit
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Transaction
+from holdfast.store.removal import OldItems, Removed, remove_items
 from holdfast.store.rows import fields_of
 from holdfast.store.samples import BUCKET_SECONDS, current_bucket
 
@@ -22,6 +24,7 @@ class Policies:
 
     jobs_days: float | None = None
     jobs_count: int | None = None
+    items_days: float | None = None
     attempts_days: float | None = None
     decisions_days: float | None = None
     samples_days: float | None = None
@@ -49,6 +52,15 @@ class RetentionRows:
             count = {"count": policies.jobs_count, "limit": limit}
             rows += await self._database.fetch("surplus_jobs", count)
         return sorted({row["id"] for row in rows})
+
+    async def old_items(self, days: float) -> list[OldItems]:
+        """Where removing finished items of standing jobs begins: each job, each status."""
+        rows = await self._database.fetch("jobs_with_old_items", ago(days))
+        return [OldItems(row["id"], ItemStatus(row["status"]), days * _DAY) for row in rows]
+
+    @verb
+    async def remove_items(self, tx: Transaction, old: OldItems) -> Removed:
+        return await remove_items(tx, old)
 
     @verb
     async def drop_old_attempts(self, tx: Transaction, days: float) -> int:

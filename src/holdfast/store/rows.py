@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, TypeVar
 
+import orjson
+
 from holdfast.store.driver import Row
 from holdfast.store.instants import parse_instant
 
@@ -29,3 +31,9 @@ def known(other: E, value: str) -> E:
     not break a list."""
     kind = type(other)
     return kind(value) if value in kind.__members__ else other
+
+
+def removed_of(text: str) -> dict[str, int]:
+    """The column `removed` of a job: status -> items that retention removed."""
+    removed = orjson.loads(text)
+    return {str(status): int(count) for status, count in removed.items()}

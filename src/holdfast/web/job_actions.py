@@ -127,7 +127,8 @@ async def _reprocess_rows(visited: JobVisit, rows: list[int], reset_attempts: bo
     control = visit.parts.control(visit.person.name)
     opened = await control.reprocess_items(job.id, rows, reset_attempts)
     unchanged = len(set(rows)) - opened
-    more = f" {unchanged:,} were still open and left unchanged." if unchanged else ""
+    kept = "still open or removed by retention" if job.removed else "still open"
+    more = f" {unchanged:,} were {kept} and left unchanged." if unchanged else ""
     return visit.go(f"/jobs/{job.id}", f"{_items(opened)} will be processed again.{more}")
 
 

@@ -124,3 +124,97 @@ select   j.id
 from     jobs j
 where    j.pruned_at is not null and exists (select 1 from items i where i.job_id = j.id)
 limit    :limit;
+
+-- fragment: open_standing_job
+j.standing = 1 and j.state in ('QUEUED', 'RUNNING', 'PAUSED')
+
+-- name: jobs_with_old_items
+-- Standing jobs, and each status of which they have old items: the oldest is found by the index.
+select   j.id, s.status
+from     jobs j
+         cross join (select 'DONE' as status union all select 'NOT_FOUND'
+                     union all select 'SKIPPED' union all select 'ERROR') s
+where    @open_standing_job
+         and (select   o.updated_at
+              from     outcomes o
+              where    o.job_id = j.id and o.status = s.status
+              order by o.updated_at, o.seq
+              limit    1) <= @after(:ago)
+order by j.id, s.status;
+
+-- name: count_old_items
+select count(*)
+from   jobs j
+       join outcomes o on o.job_id = j.id
+where  @open_standing_job and o.status in ('DONE', 'NOT_FOUND', 'SKIPPED', 'ERROR')
+       and o.updated_at <= @after(:ago)
+       and not exists (select 1 from rulings r where r.job_id = o.job_id and r.seq = o.seq);
+
+-- name: hold_standing_job
+-- Locked: whoever opens an item again or decides about one comes before or after.
+select j.removed
+from   jobs j
+where  j.id = :job_id and @open_standing_job
+@for_update;
+
+-- name: old_items
+-- Items that finished so long ago, after a position, in the order they finished. One about which a
+-- person decided stays.
+select   o.seq, o.updated_at, i.key
+from     outcomes o
+         join items i on i.job_id = o.job_id and i.seq = o.seq
+where    o.job_id = :job_id and o.status = :status
+         and (o.updated_at, o.seq) > (:since, :seq) and o.updated_at <= @after(:ago)
+         and not exists (select 1 from rulings r where r.job_id = o.job_id and r.seq = o.seq)
+order by o.updated_at, o.seq
+limit    :limit;
+
+-- name: keys_of_items
+-- Those that still name one of these items; a key may have passed to a later item of the same job.
+select seq
+from   keys
+where  scope @one_of(:scopes, text) and key @one_of(:keys, text)
+       and job_id = :job_id and seq @one_of(:seqs, bigint);
+
+-- name: hold_keys_of_items
+-- Without those that a transaction of an application is about to give to another item: it may last.
+select   seq
+from     keys
+where    scope @one_of(:scopes, text) and key @one_of(:keys, text)
+         and job_id = :job_id and seq @one_of(:seqs, bigint)
+order by scope, key
+@skip_locked;
+
+-- name: remove_keys
+delete from keys
+where  scope @one_of(:scopes, text) and key @one_of(:keys, text)
+       and job_id = :job_id and seq @one_of(:seqs, bigint);
+
+-- name: remove_items
+delete from items
+where  job_id = :job_id and seq @one_of(:seqs, bigint);
+
+-- name: remove_outcomes
+delete from outcomes
+where  job_id = :job_id and seq @one_of(:seqs, bigint);
+
+-- name: remove_attempts
+delete from attempts
+where  job_id = :job_id and seq @one_of(:seqs, bigint);
+
+-- name: remove_item_letters
+delete from dead_letters
+where  job_id = :job_id and seq @one_of(:seqs, bigint);
+
+-- name: note_removed
+update jobs
+set    removed = :removed
+where  id = :job_id;
+
+-- name: removal_in_audit
+-- Whether the audit has an entry of it within a day.
+select 1
+from   audit
+where  job_id = :job_id and subject = 'retention' and action = 'items.removed'
+       and at > @after(-86400.0)
+limit  1;
