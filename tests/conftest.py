@@ -21,6 +21,7 @@ from uuid import uuid4
 
 import aio_pika
 import pytest
+import structlog
 
 from tests import sampling
 from tests.chaos.children import Children
@@ -37,6 +38,13 @@ BUCKET, INCOMING = "holdfast", "incoming"
 on_each_database = pytest.fixture(
     params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 )
+
+
+@pytest.fixture(autouse=True)
+def logs_of_one_test() -> Iterator[None]:
+    """A command that ran in this process has sent its logs to a stream that is closed by now."""
+    yield
+    structlog.reset_defaults()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -118,6 +118,9 @@ USES = {
     "store.streams.of_pipeline": use("sub", "%", "\\"),
     "web.text_diff._LINES": use("findall", "a", "\n", "a\n"),
     "web.text_diff._WORDS": use("findall", "a", " ", "a "),
+    "pipelines.catalog.normalising.years._RANGE": use(
+        "sub", "2021-24", ("2021", " "), "2021 -", ("2021-", " "), "20"
+    ),
     "pipelines.linker.comparing._SEPARATORS": use("sub", " ", "a-", "a "),
     "pipelines.linker.comparing._POINT": use("fullmatch", *POINTS, ("point(", " "), "point("),
     # No text of more than 100 characters is read as a date.

@@ -63,7 +63,7 @@ async def select_by_key(
     seen: set[str] = set()
     while True:
         new, again = _pick(new_items, seen, items, room, known, dedupe)
-        others = await _take_keys(tx, job_id, new_items, _Keys(new, again, known), dedupe)
+        others = await take_keys(tx, job_id, new_items, _Keys(new, again, known), dedupe)
         # Keys that another transaction took leave room for more of the page.
         if not others or new_items.consumed == len(items):
             break
@@ -79,15 +79,15 @@ class _Keys(NamedTuple):
     known: dict[str, _KeyOwner]
 
 
-async def _take_keys(
+async def take_keys(
     tx: Transaction, job_id: int, new_items: NewItems, keys: _Keys, dedupe: Dedupe
 ) -> int:
     """Returns how many turned out to be another's. What another transaction did to a key since it
     was read is committed by now, and decides: it may have other content, or be deleted."""
     others = 0
     while keys.new or keys.again:
-        ours = await _add_keys(tx, job_id, dedupe, keys.new)
-        ours |= await _move_keys(tx, job_id, dedupe, keys.again, keys.known)
+        ours = await add_keys(tx, job_id, dedupe, keys.new)
+        ours |= await move_keys(tx, job_id, dedupe, keys.again, keys.known)
         wanted = keys.new | keys.again
         new_items.rows += [row for key, row in wanted.items() if key in ours]
         lost = {key: row for key, row in wanted.items() if key not in ours}
@@ -156,7 +156,7 @@ def takes_again(known: _KeyOwner, item: NewItem, dedupe: Dedupe) -> bool:
     return policy == "again"
 
 
-async def _add_keys(tx: Transaction, job_id: int, dedupe: Dedupe, new: _ByKey) -> set[str]:
+async def add_keys(tx: Transaction, job_id: int, dedupe: Dedupe, new: _ByKey) -> set[str]:
     if not new:
         return set()
     rows = [(key, item.content_hash, seq) for key, (seq, item) in sorted(new.items())]
@@ -164,7 +164,7 @@ async def _add_keys(tx: Transaction, job_id: int, dedupe: Dedupe, new: _ByKey) -
     return {row[0] for row in await tx.take("add_keys", params)}
 
 
-async def _move_keys(
+async def move_keys(
     tx: Transaction,
     job_id: int,
     dedupe: Dedupe,
