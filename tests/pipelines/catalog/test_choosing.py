@@ -360,6 +360,7 @@ def test_same_model_that_is_not_new_is_not_accepted() -> None:
         ("Lego Technic Jeep Wrangler", "Lego Technic Jeep Wrangler for Adults Building Set"),
         ("Bissell Crosswave 1785", "Bissell CrossWave wet dry vacuum 1785A"),
         ("Shimano Stradic 2500 spinning reel", "Shimano Stradic FM 2500HG Spinning Reel"),
+        ("leg rests invacare tracer", "Invacare Elevating Legrests for Tracer Wheelchair"),
         ("filtrete furnace filter 16x25x1 6 ct", "Filtrete Furnace Filter 16x25x1 6-Pack"),
     ],
 )

@@ -83,7 +83,7 @@ def other_things(wanted: Wording, offered: Wording, precision: float) -> Iterato
         yield f"looks like something else: {', '.join(sorted(others))}"
     elif offered.head is not None and wanted.head is None:
         # All that is wanted may be before "for": a lens for a mount that the list leaves out.
-        is_thing = wanted.has(offered.noun) or wanted.words <= offered.head
+        is_thing = _share(frozenset((offered.noun,)), wanted) == 1 or wanted.words <= offered.head
         if not is_thing and _is_for_wanted(wanted, offered, offered.head):
             yield "is an accessory for it"
     elif wanted.head is not None and _share(wanted.head, offered) < _SAME_HEAD:
