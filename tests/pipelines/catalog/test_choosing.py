@@ -304,3 +304,71 @@ def test_unknown_name_is_left_to_a_person_if_prices_differ_at_all() -> None:
         offer("Steelcase Gesture Office Chair Graphite", 139900),
     ]
     assert chosen({"item_description": "Steelcase Amia chair"}, *offers).status is Status.REVIEW
+
+
+def titles_chosen(row: str, *titles: str) -> str:
+    """The title of the offer that a row is priced with; empty if it is left to a person."""
+    offers = [offer(title, 10000 * (at + 1), sku=title) for at, title in enumerate(titles)]
+    choice = chosen({"item_description": row}, *offers)
+    return choice.offer.title if choice.is_priced and choice.offer else ""
+
+
+@pytest.mark.parametrize(
+    ("row", "title"),
+    [
+        ("audio technica lp60x record player", "Audio-Technica AT-LP60X Turntable Black"),
+        ("weber spirit ii barbecue sapphire, garage", "Weber Spirit II Gas Grill Sapphire"),
+        ("nike pegasus 39 sneakers size 9", "Nike Pegasus 39 Road Running Shoes Size 9"),
+    ],
+)
+def test_words_that_no_title_has_hardly_count_against_a_named_product(row: str, title: str) -> None:
+    assert titles_chosen(row, title) == title
+
+
+def test_word_that_a_sibling_has_tells_variants_apart() -> None:
+    small = "Le Creuset Signature Dutch Oven 3.5 qt Flame"
+    other = "Le Creuset Signature Dutch Oven 7.25 qt Cerise"
+    assert titles_chosen("le creuset signature dutch oven 7.25qt flame", small, other) == ""
+    assert titles_chosen("le creuset signature dutch oven 7.25qt cerise", small, other) == other
+
+
+@pytest.mark.parametrize(
+    ("row", "title"),
+    [
+        ("IKEA Hemnes dresser white", "IKEA Malm 6-Drawer Dresser White"),
+        ("KitchenAid Artisan mixer pistachio green", "KitchenAid Artisan Mixer Aqua Sky"),
+        ("Schwinn IC4 exercise bike", "Schwinn Bike Mat for IC4 Exercise Bike"),
+        ("Seiko SRPD57K0 watch", "Watch Band for Seiko SRPD57K0"),
+    ],
+)
+def test_another_name_color_or_an_accessory_is_left_to_a_person(row: str, title: str) -> None:
+    assert titles_chosen(row, title) == ""
+
+
+def test_same_model_that_is_not_new_is_not_accepted() -> None:
+    row = {"item_description": "shredder", "brand": "Fellowes", "model": "4038408"}
+    title = "Fellowes Powershred 79Ci 4038408 Paper Shredder"
+    for state in ("- Open Box", "(Renewed)", "Certified Refurbished"):
+        assert chosen(row, offer(f"{title} {state}", model="4038408")).price_minor is None
+    assert chosen(row, offer(title, model="4038408")).price_minor == 59900
+
+
+@pytest.mark.parametrize(
+    ("row", "title"),
+    [
+        ("Tide Pods detergent 42 ct", "Tide Pods 42 Count HE Compatible Laundry Detergent"),
+        ("Lego Technic Jeep Wrangler", "Lego Technic Jeep Wrangler for Adults Building Set"),
+        ("Bissell Crosswave 1785", "Bissell CrossWave wet dry vacuum 1785A"),
+        ("Shimano Stradic 2500 spinning reel", "Shimano Stradic FM 2500HG Spinning Reel"),
+        ("leg rests invacare tracer", "Invacare Elevating Legrests for Tracer Wheelchair"),
+        ("filtrete furnace filter 16x25x1 6 ct", "Filtrete Furnace Filter 16x25x1 6-Pack"),
+    ],
+)
+def test_ways_to_write_the_same_product(row: str, title: str) -> None:
+    assert titles_chosen(row, title) == title
+
+
+def test_plain_product_is_preferred_to_a_variant_with_another_number() -> None:
+    plain = "Makita LXT XDT57T Brushless Impact Driver 36V"
+    variant = "Makita LXT Sub-Compact XDT42X Brushless Impact Driver 36V"
+    assert titles_chosen("makita impact driver 36v lxt", plain, variant) == plain

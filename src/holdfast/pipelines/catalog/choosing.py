@@ -13,7 +13,8 @@ from holdfast.pipelines.catalog.normalising.product import Product
 from holdfast.pipelines.catalog.normalising.wording import Wording
 from holdfast.pipelines.catalog.normalising.words import compact
 from holdfast.pipelines.catalog.offers import Offer
-from holdfast.pipelines.catalog.scoring import VAGUE, Score, Wanted, score
+from holdfast.pipelines.catalog.scoring import VAGUE, Score, Wanted, scores_of
+from holdfast.pipelines.catalog.variants import is_code
 
 _FEWEST_FOR_ESTIMATE = 3
 _FEWEST_OF_LINE = 2
@@ -68,7 +69,7 @@ class Choice:
 
 def choose(product: Product, offers: Sequence[Offer], rules: Rules) -> Choice:
     wanted = Wanted.of(product)
-    scores = [score(wanted, offer) for offer in _distinct(offers)]
+    scores = scores_of(wanted, _distinct(offers))
     _accept_names_of_lines(scores)
     for each in scores:
         _check_price(product, each, rules)
@@ -224,7 +225,8 @@ def _fits_as_well(each: Score, best: Score, rules: Rules) -> bool:
 
 def _says_more(each: Score, best: Score) -> bool:
     """One that says all that the best says, and more, is another variant."""
-    return best.extra < each.extra or best.surplus < each.surplus
+    own, other = ({word for word in score.extra if not is_code(word)} for score in (best, each))
+    return own < other or best.extra < each.extra or best.surplus < each.surplus
 
 
 def _unclear(best: Score, alike: Sequence[Score], rules: Rules) -> str:

@@ -14,12 +14,15 @@ from holdfast.pipelines.catalog.normalising.words import compact, has_digit, tel
 from holdfast.pipelines.catalog.offers import Offer
 from holdfast.pipelines.catalog.variants import (
     begins_code,
+    is_code,
     missing_accessory,
     more_sizes,
+    not_new,
     other_pack,
     other_things,
     other_variants,
     several_things,
+    tells_apart,
     unnamed_variants,
 )
 
@@ -28,6 +31,11 @@ _SHORTEST_PLAIN_MODEL = 7  # without a digit: shorter ones may be words
 _TELLING_SHARE = 0.45
 _SHARED_WITH_SKU = 0.4
 _MOSTLY = 0.75
+_NEAR = 0.5
+_UNKNOWN = 0.25
+_SHARED_BY_NAME = 0.4
+_FEWEST_SHARED = 3
+_MOST_DIFFERING = 3
 _CACHED_WORDS = 8192
 _SHORTEST_MISSPELT = 5
 #: Words of a list that titles leave out.
@@ -66,6 +74,10 @@ class Score:
     reasons: list[str] = field(default_factory=list)
     vetoes: list[str] = field(default_factory=list)
     unnamed: list[str] = field(default_factory=list)  # it is a variant that the list does not name
+    by_words: bool = False  # neither its number nor its model is compared
+    certainty: float = 0.0  # of the words that are shared, by numbers and by what they leave open
+    is_named: bool = False  # the list has its name: the word behind its brand, or its number
+    is_other_thing: bool = False
 
     @property
     def fits(self) -> bool:
@@ -120,8 +132,9 @@ def score(wanted: Wanted, offer: Offer) -> Score:
         result.named = _precision(wanted.wording, named)
         telling = _telling(result.named, result)
         result.value = 0.10 * brand + 0.90 * shared * fit * telling
+        result.by_words, result.certainty = True, fit * telling
+        result.is_named = _has_name(wanted.wording, offer, offered)
         result.vetoes += other_variants(wanted.wording, offered)
-        result.vetoes += _unsaid(result)
         result.unnamed = unnamed_variants(wanted.wording, offered)
     if not same_number and wanted.wording.words:
         result.reasons.append(f"{shared:.0%} of the words")
@@ -131,9 +144,56 @@ def score(wanted: Wanted, offer: Offer) -> Score:
         of_others = frozenset(telling_words(offer.brand)) - wanted.wording.words
         of_title = named - {"replacement"} - of_others
         precision = _precision(wanted.wording, of_title)
-        result.vetoes += other_things(wanted.wording, offered, precision)
+        others = list(other_things(wanted.wording, offered, precision))
+        result.vetoes += others
+        result.is_other_thing = bool(others)
+    elif not same_number:
+        result.vetoes += not_new(wanted.wording, offered)
     _look_at_state(wanted, offer, result)
     return result
+
+
+def scores_of(wanted: Wanted, offers: Sequence[Offer]) -> list[Score]:
+    """Words that none of the nearest offers has are people's own: record player, bedroom. They
+    hardly count against an offer whose name the row has. A word that another one has does."""
+    scores = [score(wanted, offer) for offer in offers]
+    most = max((each.shared for each in scores), default=0.0)
+    near = [each for each in scores if each.shared >= _NEAR * most]
+    unknown = wanted.wording.words.intersection(*(each.missing for each in near))
+    siblings = [each for each in near if not each.is_other_thing]
+    for each in scores:
+        if each.by_words:
+            if _is_described(wanted, each):
+                _count_less(wanted, each, frozenset(filter(str.isalpha, unknown)))
+            else:
+                each.vetoes += _unsaid(each)
+            each.vetoes += _unlike(each, each.missing - unknown, siblings)
+    return scores
+
+
+def _is_described(wanted: Wanted, each: Score) -> bool:
+    """The row has its name and more, and neither a color nor a part that it has not."""
+    shared = len(wanted.wording.words) - len(each.missing)
+    is_told = shared >= _FEWEST_SHARED and each.shared >= _SHARED_BY_NAME
+    return each.is_named and is_told and not any(map(tells_apart, each.missing))
+
+
+def _count_less(wanted: Wanted, each: Score, words: frozenset[str]) -> None:
+    total = sum(map(_weight, wanted.wording.words))
+    neutral = (1.0 - _UNKNOWN) * sum(map(_weight, each.missing & words))
+    shared = (each.shared * total) / (total - neutral)
+    each.value += 0.90 * (shared - each.shared) * each.certainty
+    each.shared = shared
+
+
+def _unlike(each: Score, missing: frozenset[str], near: Sequence[Score]) -> Iterator[str]:
+    """A word that one with almost the same title has tells the two apart."""
+    names = frozenset(filter(_is_name, missing))
+    for other in near if names else ():
+        differing = max(len(each.extra - other.extra), len(other.extra - each.extra))
+        if differing <= _MOST_DIFFERING and names - other.missing:
+            yield f"without {', '.join(sorted(names - other.missing)[:3])}, which others have"
+            return
 
 
 def _unsaid(result: Score) -> Iterator[str]:
@@ -142,6 +202,13 @@ def _unsaid(result: Score) -> Iterator[str]:
         names = sorted(word for word in result.missing if _is_name(word))
         if names and any(map(_is_name, result.extra)):
             yield f"without {', '.join(names[:3])}"
+
+
+def _has_name(wanted: Wording, offer: Offer, offered: Wording) -> bool:
+    brand = frozenset(telling_words(offer.brand)) or {offered.tokens[0]}
+    name = next((word for word in offered.tokens if word not in brand and _is_name(word)), "")
+    codes = (word for word in offered.words if is_code(word))
+    return (bool(name) and _is_named(name, wanted)) or any(map(wanted.has, codes))
 
 
 def _is_name(word: str) -> bool:
@@ -214,8 +281,8 @@ def _compare_models(wanted: Wanted, offer: Offer, result: Score) -> bool:
         if own == wanted.model or _names_model(offer.title, wanted.model):
             result.reasons.append("same model")
             return True
-        if begins_code(wanted.model, own):
-            result.reasons.append(f"the model is {offer.model}")
+        if any(begins_code(wanted.model, each) for each in (own, *Wording.of(offer.title).joins)):
+            result.reasons.append(f"the model is {offer.model or 'like it'}")
             return False
         if not has_digit(wanted.model):  # a name, which counts as a word
             return False
@@ -254,6 +321,7 @@ def _missing(wanted: Wording, words: frozenset[str], offered: Wording) -> list[s
         word
         for word in words
         if not (word in joined or _occurs(word, wanted, offered) or wanted.has_size(word, offered))
+        and not (word in ("pack", "count") and offered.pack)
     ]
 
 
@@ -271,7 +339,7 @@ def _is_named(word: str, wanted: Wording) -> bool:
         return False
     if len(word) >= _SHORTEST_MISSPELT and word in wanted.text:
         return True
-    return any(_has_same_stem(word, other) for other in wanted.words)
+    return any(_has_same_stem(word, other) or _is_misspelt(other, word) for other in wanted.words)
 
 
 def _telling(precision: float, result: Score) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from itertools import pairwise
@@ -17,12 +17,21 @@ _ACCESSORIES = frozenset(
      "filter", "warranty", "subscription", "battery", "cartridge", "toner", "ink", "refill",
      "lid", "toy"]
 )  # fmt: skip
+#: Parts that a list wants alone, if no title has them.
+_PARTS = _ACCESSORIES | frozenset(
+    ["pad", "cushion", "blade", "bag", "belt", "hose", "cord", "tray", "lamp", "brush", "head",
+     "tip", "cap", "handle", "wheel", "knob", "seal", "ring", "gasket", "liner", "rack", "shelf",
+     "basket", "band", "film", "plate", "hook", "arm", "needle", "stylus", "nozzle", "attachment",
+     "part", "lens", "hood", "cartridge", "bit", "insert", "base", "pump", "motor", "door"]
+)  # fmt: skip
 #: Words that make an offer something else than the product, wherever they are.
 _OTHER_STATES = frozenset(
     ["replacement", "compatible", "refurbished", "renewed", "used", "openbox", "preowned",
      "secondhand", "broken", "parts", "spare", "empty", "dummy", "replica", "style", "bundle",
      "lot", "rental"]
 )  # fmt: skip
+#: Those of a thing that is not new.
+_NOT_NEW = _OTHER_STATES - {"replacement", "compatible", "spare", "parts", "style", "lot", "bundle"}
 _KINDS_OF_ACCESSORY = frozenset(
     ["wall", "carrying", "travel", "charging", "power", "remote", "storage", "dust", "desk"]
 )
@@ -61,6 +70,7 @@ _CACHED = 8192
 _CLOSE = Decimal("0.01")
 _SAME_HEAD = 0.5
 _SHORTEST_CODE = 5
+_SHORTEST_NUMBER = 3
 _WHOLE_TITLE = 0.8
 
 
@@ -73,11 +83,18 @@ def other_things(wanted: Wording, offered: Wording, precision: float) -> Iterato
         yield f"looks like something else: {', '.join(sorted(others))}"
     elif offered.head is not None and wanted.head is None:
         # All that is wanted may be before "for": a lens for a mount that the list leaves out.
-        is_thing = wanted.has(offered.noun) or wanted.words <= offered.head
-        if not is_thing and _share(offered.head, wanted) < _SAME_HEAD:
+        is_thing = _share(frozenset((offered.noun,)), wanted) == 1 or wanted.words <= offered.head
+        if not is_thing and _is_for_wanted(wanted, offered, offered.head):
             yield "is an accessory for it"
     elif wanted.head is not None and _share(wanted.head, offered) < _SAME_HEAD:
         yield "is the product itself, not the accessory"
+
+
+def _is_for_wanted(wanted: Wording, offered: Wording, head: frozenset[str]) -> bool:
+    """Besides the maker the row names no more of it than of what it is for: a bike mat."""
+    behind = sum(map(wanted.has, offered.words - head))
+    named = sum(map(wanted.has, head - {offered.tokens[0]}))
+    return _share(head, wanted) < _SAME_HEAD or bool(behind and named <= behind)
 
 
 def missing_accessory(wanted: Wording, offered: Wording) -> Iterator[str]:
@@ -130,15 +147,31 @@ def _has_noun(text: Wording, word: str) -> bool:
     return any(map(text.has, (single, f"{single}s", f"{single[:-1]}ies")))
 
 
+def not_new(wanted: Wording, offered: Wording) -> Iterator[str]:
+    states = sorted(_NOT_NEW.intersection(_states(offered, wanted)))
+    if states:
+        yield f"is {', '.join(states)}"
+
+
 def _states(offered: Wording, wanted: Wording) -> Iterator[str]:
-    yield from _OTHER_STATES & offered.words - wanted.words - {"style"}
-    for first, second in pairwise(offered.tokens):
+    yield from _OTHER_STATES & offered.words - wanted.words - {"style", "compatible"}
+    if not wanted.has("compatible") and _is_compatible(offered.tokens):
+        yield "compatible"
+    for first, second in pairwise(("", *offered.tokens)):
         if first + second in _IN_TWO_WORDS:
             yield first + second
         if second == "style" and not wanted.has(second) and wanted.has(first):
             yield second  # of something that is wanted; elsewhere it is part of a name
         if second == "only" and first not in _WHOLE and not wanted.has(first):
             yield f"{first} only"
+
+
+def _is_compatible(tokens: Sequence[str]) -> bool:
+    """With something else: not HE compatible, which says what it is."""
+    pairs = pairwise((*tokens, ""))
+    return tokens[0] == "compatible" or any(
+        first == "compatible" and second in ("with", "for") for first, second in pairs
+    )
 
 
 def other_variants(wanted: Wording, offered: Wording) -> Iterator[str]:
@@ -185,9 +218,21 @@ def is_code(word: str) -> bool:
 
 
 def begins_code(word: str, other: str) -> bool:
-    """Whether a list leaves out the last letters of a maker's number: DCD996 is DCD996B."""
+    """Whether a list leaves out the last letters of a maker's number: DCD996 is DCD996B, 1785 is
+    1785A."""
+    if not other.startswith(word) or not (is_code(word) or _is_long_number(word)):
+        return False
     rest = other[len(word) :]
-    return is_code(word) and other.startswith(word) and rest.isalpha() and rest not in _VARIANTS
+    return rest.isalpha() and rest not in _VARIANTS
+
+
+def _is_long_number(word: str) -> bool:
+    return len(word) >= _SHORTEST_NUMBER and word.isdecimal()
+
+
+def tells_apart(word: str) -> bool:
+    """A word of a list that its product has in its title, or is another one: a color, a part."""
+    return word in _COLORS or word in _PARTS or _singular(word) in _PARTS
 
 
 def several_things(wanted: Wording, offered: Wording) -> bool:

@@ -26,6 +26,11 @@ _LONGEST_JOIN = 3
 _CACHED = 4096
 _FOR = frozenset(("for", "fits", "compatible"))
 _WITH = frozenset(("with", "without"))
+#: Who or where a thing is for, which makes it no accessory.
+_USERS = frozenset(
+    ["adults", "men", "women", "kids", "children", "boys", "girls", "home", "office", "indoor",
+     "outdoor", "beginners", "dogs", "cats"]
+)  # fmt: skip
 _NOT_NOUNS = STOP_WORDS | {"designed", "made", "compatible", "suitable"}
 
 
@@ -89,8 +94,14 @@ class Wording:
 
 def _before(words: frozenset[str], tokens: Sequence[str]) -> Sequence[str] | None:
     """None if none of the words is there, or if it is the first."""
-    at = next((at for at, token in enumerate(tokens) if token in words), 0)
+    pairs = enumerate(zip(tokens, (*tokens[1:], ""), strict=False))
+    at = next((at for at, (word, after) in pairs if word in words and _separates(word, after)), 0)
     return tokens[:at] if at else None
+
+
+def _separates(word: str, after: str) -> bool:
+    """Not "for adults", nor HE compatible, which says what the thing itself is."""
+    return after == "with" if word == "compatible" else after not in _USERS
 
 
 def _joins(words: Sequence[str], text: str) -> dict[str, frozenset[str]]:
