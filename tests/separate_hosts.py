@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import httpx2
 
 from tests.chaos.children import Child, Children
 from tests.command import HoldfastCommand
+from tests.fleet import broker_settings, forget_queues
+from tests.rabbitmq import RabbitServer
 
 PIPELINE = """
 from holdfast import pipeline
@@ -77,6 +80,20 @@ class Hosts:
         disk = self._folder / f"disk-{self._started}"
         env = self._command.environment({"HOLDFAST_DATA_DIR": str(disk), **settings})
         return self._children.holdfast(list(words), env)
+
+
+@contextmanager
+def hosts_of_fleet(
+    database_url: str, broker_url: str, rabbit: RabbitServer, folder: Path
+) -> Iterator[Hosts]:
+    """Hosts that are told by messages what to do; their queues are removed at the end."""
+    settings = broker_settings(broker_url)
+    hosts = Hosts(database_url, folder, settings)
+    yield hosts
+    hosts.close()
+    rabbit.start()
+    with ThreadPoolExecutor() as thread:  # a browser's loop may run in this one
+        thread.submit(forget_queues, settings).result()
 
 
 def wait(condition: Callable[[], Any]) -> Any:

@@ -9,21 +9,16 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.fleet import broker_settings, forget_queues
 from tests.rabbitmq import RabbitServer
-from tests.separate_hosts import Hosts, ended, exported, is_written, upload, wait
+from tests.separate_hosts import Hosts, ended, exported, hosts_of_fleet, is_written, upload, wait
 
 
 @pytest.fixture
 def hosts(
     postgres_url: str, broker_url: str, rabbit_server: RabbitServer, tmp_path: Path
 ) -> Iterator[Hosts]:
-    settings = broker_settings(broker_url)
-    opened = Hosts(postgres_url, tmp_path, settings)
-    yield opened
-    opened.close()
-    rabbit_server.start()
-    forget_queues(settings)
+    with hosts_of_fleet(postgres_url, broker_url, rabbit_server, tmp_path) as opened:
+        yield opened
 
 
 def _live(client: httpx2.Client, job_id: int) -> Iterator[list[int]]:

@@ -5,28 +5,21 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.fleet import broker_settings, forget_queues
 from tests.rabbitmq import RabbitServer
-from tests.separate_hosts import Hosts
+from tests.separate_hosts import Hosts, hosts_of_fleet
 
 
 @pytest.fixture
 def hosts(
     postgres_url: str, broker_url: str, rabbit_server: RabbitServer, tmp_path: Path
 ) -> Iterator[Hosts]:
-    settings = broker_settings(broker_url)
-    opened = Hosts(postgres_url, tmp_path, settings)
-    yield opened
-    opened.close()
-    rabbit_server.start()
-    with ThreadPoolExecutor() as thread:  # the browser's loop runs in this one
-        thread.submit(forget_queues, settings).result()
+    with hosts_of_fleet(postgres_url, broker_url, rabbit_server, tmp_path) as opened:
+        yield opened
 
 
 def test_upload_moves_without_a_reload_and_is_exported(

@@ -26,7 +26,7 @@ _PIECES = 8
 
 #: While a transaction is held open, ranges that were ended stay in the index, and a look that
 #: starts with the oldest passes over all of them. A queue whose oldest range has just come is
-#: looked at from there on, and from the beginning once in so many seconds, after what is new.
+#: looked at from there on, and from the beginning once in this many seconds, after what is new.
 _RECENT_SECONDS = 1.0
 
 

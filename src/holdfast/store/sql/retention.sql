@@ -151,15 +151,15 @@ where  @open_standing_job and o.status in ('DONE', 'NOT_FOUND', 'SKIPPED', 'ERRO
        and not exists (select 1 from rulings r where r.job_id = o.job_id and r.seq = o.seq);
 
 -- name: hold_standing_job
--- Locked: whoever opens an item again or decides about one comes before or after.
+-- Locked: a reprocess or a decision comes before or after.
 select j.removed
 from   jobs j
 where  j.id = :job_id and @open_standing_job
 @for_update;
 
 -- name: old_items
--- Items that finished so long ago, after a position, in the order they finished. One about which a
--- person decided stays.
+-- Items that finished before a time, after a position, in the order they finished. One about which
+-- a person decided stays.
 select   o.seq, o.updated_at, i.key
 from     outcomes o
          join items i on i.job_id = o.job_id and i.seq = o.seq
