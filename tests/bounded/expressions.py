@@ -118,6 +118,15 @@ USES = {
     "store.streams.of_pipeline": use("sub", "%", "\\"),
     "web.text_diff._LINES": use("findall", "a", "\n", "a\n"),
     "web.text_diff._WORDS": use("findall", "a", " ", "a "),
+    "pipelines.catalog.normalising.remarks._NUMBERED": use(
+        *("sub", "room", ("room", " "), "room no ", ("room no.", " "), ("room #", " ")),
+        *("1", "1 ", ("1", " "), ("1+", " "), "first ", "1 years "),
+    ),
+    "pipelines.catalog.normalising.remarks._NOT": use("sub", "not ", "not a ", ("not ", "a"), "-"),
+    "pipelines.catalog.normalising.wording._PARTS": use("split", ",", " - ", "a", " for ", " "),
+    "pipelines.catalog.normalising.wording._EXCLUDED": use(
+        "sub", "(", ("(", " "), "(a ", ("(", "a"), ("(a ", "a"), "(a a a a ", (",", "a "), ", "
+    ),
     "pipelines.catalog.normalising.years._RANGE": use(
         "sub", "2021-24", ("2021", " "), "2021 -", ("2021-", " "), "20"
     ),

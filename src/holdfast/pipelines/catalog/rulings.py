@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.columns import mapped_row
+from holdfast.columns import RowNames
 from holdfast.errors import UserError
 from holdfast.model import Json
 from holdfast.pipelines.catalog.choosing import Status
 from holdfast.pipelines.catalog.normalising.money import amount
-from holdfast.pipelines.catalog.normalising.product import Product, product_of
+from holdfast.pipelines.catalog.normalising.product import INPUTS, Product, product_of
 from holdfast.pipelines.catalog.results import candidate_of, priced
 from holdfast.rulings import Ruled, RulingKind
 
 
 def changes(ruled: Ruled, currency: str) -> Mapping[str, Any] | None:
     """The columns that the decision changes, with everything that follows from a price."""
-    product = product_of(mapped_row(ruled.row, ruled.job.column_names), currency)
+    named = RowNames(ruled.job.column_names, INPUTS if ruled.job.standing else ())
+    product = product_of(named(dict(ruled.row)), currency)
     if ruled.kind is RulingKind.CHOOSE:
         return _chosen(ruled, product)
     if ruled.kind is RulingKind.EDIT and isinstance(ruled.value, dict) and "Price" in ruled.value:

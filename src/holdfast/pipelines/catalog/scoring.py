@@ -2,40 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
-from string import ascii_lowercase, digits
 
 from holdfast.pipelines.catalog.normalising.product import Product
+from holdfast.pipelines.catalog.normalising.remarks import described, excluded
+from holdfast.pipelines.catalog.normalising.vocabulary import GENERIC
 from holdfast.pipelines.catalog.normalising.wording import Wording
 from holdfast.pipelines.catalog.normalising.words import compact, has_digit, telling_words
 from holdfast.pipelines.catalog.offers import Offer
+from holdfast.pipelines.catalog.spelling import has_same_stem, is_misspelt, missing_words
 from holdfast.pipelines.catalog.variants import (
     begins_code,
+    has_noun,
     is_code,
     missing_accessory,
     more_sizes,
     not_new,
     other_pack,
+    other_sizes,
     other_things,
     other_variants,
+    says_second_hand,
     several_things,
-    tells_apart,
     unnamed_variants,
+    variants_of_number,
 )
 
 _SHORTEST_MODEL = 3
 _SHORTEST_PLAIN_MODEL = 7  # without a digit: shorter ones may be words
 _TELLING_SHARE = 0.45
 _SHARED_WITH_SKU = 0.4
-_MOSTLY = 0.75
-_NEAR = 0.5
-_UNKNOWN = 0.25
-_SHARED_BY_NAME = 0.4
-_FEWEST_SHARED = 3
-_MOST_DIFFERING = 3
+#: Numbers that may be meant by other words: one, single, double, a pair.
+_FEW = frozenset(("1", "2"))
+_DIGITS_OF_YEAR = 4
 _CACHED_WORDS = 8192
 _SHORTEST_MISSPELT = 5
 #: Words of a list that titles leave out.
@@ -44,15 +46,9 @@ VAGUE = frozenset(
      "machine", "generic", "unbranded", "color", "size", "good", "condition", "old", "genuine",
      "original", "approximately", "pair"]
 )  # fmt: skip
+_REFURBISHED, _USED = "refurbished", "used"
 _NO_BRAND = frozenset(("generic", "unbranded", "nobrand", "noname"))
-_LETTER_SIZES = {
-    "s": "small", "m": "medium", "l": "large", "small": "s", "medium": "m", "large": "l",
-}  # fmt: skip
-_VOWELS = frozenset("aeiou")
 _SHORTEST_PREFIX = 3
-_SHORTEST_STEM = 4
-_ENDINGS = ("ings", "ing", "ers", "er", "ors", "or", "es", "ed", "s", "e")
-_SERIES = frozenset(("series", "gen", "generation", "mark", "mk", "version"))
 #: What companies have in their names besides.
 _LEGAL = frozenset(("inc", "corp", "co", "company", "electronics", "ltd", "llc", "gmbh", "usa"))
 
@@ -62,7 +58,8 @@ class Score:
     """`value` from 0 to 1. A veto keeps the offer from being accepted, whatever its value."""
 
     offer: Offer
-    value: float = 0.0
+    value: float = 0.0  # how likely it is the product
+    likeness: float = 0.0  # how much its words are like those of the row
     identity: bool = False  # the same article number, or the same brand and model
     shared: float = 0.0  # the share of the list's words that it has
     named: float = 0.0  # the share of its title that the list names
@@ -74,14 +71,19 @@ class Score:
     reasons: list[str] = field(default_factory=list)
     vetoes: list[str] = field(default_factory=list)
     unnamed: list[str] = field(default_factory=list)  # it is a variant that the list does not name
+    contradictions: list[str] = field(default_factory=list)  # of the row with its own number
     by_words: bool = False  # neither its number nor its model is compared
-    certainty: float = 0.0  # of the words that are shared, by numbers and by what they leave open
+    lacking: float = 0.0  # of what the row says and any offer has
     is_named: bool = False  # the list has its name: the word behind its brand, or its number
     is_other_thing: bool = False
+    brand: float = 0.0  # 1: the row names its brand
+    excess: int = 0  # names and numbers that the row does not say
+    has_other_number: bool = False
+    is_thing: bool = False  # the row names what it is
 
     @property
     def fits(self) -> bool:
-        return not (self.vetoes or self.unnamed)
+        return not self.vetoes
 
     @property
     def why(self) -> str:
@@ -102,24 +104,47 @@ class Wanted:
     numbers: frozenset[str]
     brand: str
     model: str
+    excluded: frozenset[str] = frozenset()  # what it is not, as the row says
+    named: dict[str, bool] = field(default_factory=dict)  # words of titles, which recur
+
+    @property
+    def says_refurbished(self) -> bool:
+        return _REFURBISHED in self.wording.words
+
+    @property
+    def condition(self) -> str:
+        """Of its own column, or as the row says among its words."""
+        if self.product.condition or not (self.says_refurbished or self.says_used):
+            return self.product.condition
+        return _REFURBISHED if self.says_refurbished else _USED
+
+    @property
+    def says_used(self) -> bool:
+        """Bought as such; "used" alone is what people say of all that they have."""
+        return says_second_hand(self.wording)
 
     @classmethod
     def of(cls, product: Product) -> Wanted:
-        wording = Wording.of(product.text)
+        wording = Wording.of(described(product))
         numbers = frozenset(filter(has_digit, wording.words))
         brand = compact(product.brand)
         own = "" if brand in _NO_BRAND else brand
-        return cls(product, wording, numbers, own, compact(product.model))
+        return cls(product, wording, numbers, own, compact(product.model), excluded(product))
 
 
 def score(wanted: Wanted, offer: Offer) -> Score:
     result = Score(offer)
     offered = Wording.of(f"{offer.brand} {offer.title} {offer.model}")
     model_words = frozenset(telling_words(offer.model)) - wanted.wording.words
+    title_words = frozenset(telling_words(offer.title))
     same_number = _compare_numbers(wanted, offer, result)
     brand = _compare_brands(wanted, offer, offered.text, result)
+    result.brand = brand
+    vetoes = len(result.vetoes)
     model = _compare_models(wanted, offer, result)
-    shared = _compare_words(wanted.wording, offered, model_words, result)
+    if same_number:  # shops write models in many ways
+        del result.vetoes[vetoes:]
+    shared = _compare_words(wanted.wording, offered, model_words, title_words, result)
     named = offered.words - model_words
     if same_number or _is_same_sku(wanted, offer, shared):
         result.value, result.identity = 1.0, True
@@ -128,80 +153,43 @@ def score(wanted: Wanted, offer: Offer) -> Score:
         result.value = min(1.0, 0.70 + 0.15 * brand + 0.15 * shared)
         result.vetoes += other_pack(wanted.wording, offered)
     else:
-        fit = _numbers_fit(wanted, offered, model_words, result)
-        result.named = _precision(wanted.wording, named)
-        telling = _telling(result.named, result)
-        result.value = 0.10 * brand + 0.90 * shared * fit * telling
-        result.by_words, result.certainty = True, fit * telling
-        result.is_named = _has_name(wanted.wording, offer, offered)
-        result.vetoes += other_variants(wanted.wording, offered)
-        result.unnamed = unnamed_variants(wanted.wording, offered)
+        _compare_by_words(wanted, offered, model_words, result)
     if not same_number and wanted.wording.words:
         result.reasons.append(f"{shared:.0%} of the words")
-    if not same_number:
-        result.vetoes += missing_accessory(wanted.wording, offered)
+    if same_number:
+        result.contradictions = list(other_sizes(wanted.wording, offered))
+        result.vetoes += result.contradictions
+    else:
+        result.vetoes += missing_accessory(wanted.wording, offered, result.missing)
     if not (same_number or _is_this_model(wanted, offer, model)):
         of_others = frozenset(telling_words(offer.brand)) - wanted.wording.words
         of_title = named - {"replacement"} - of_others
-        precision = _precision(wanted.wording, of_title)
+        precision = _precision(wanted, of_title)
         others = list(other_things(wanted.wording, offered, precision))
         result.vetoes += others
         result.is_other_thing = bool(others)
     elif not same_number:
         result.vetoes += not_new(wanted.wording, offered)
     _look_at_state(wanted, offer, result)
+    result.likeness = max(result.likeness, result.value)
     return result
 
 
-def scores_of(wanted: Wanted, offers: Sequence[Offer]) -> list[Score]:
-    """Words that none of the nearest offers has are people's own: record player, bedroom. They
-    hardly count against an offer whose name the row has. A word that another one has does."""
-    scores = [score(wanted, offer) for offer in offers]
-    most = max((each.shared for each in scores), default=0.0)
-    near = [each for each in scores if each.shared >= _NEAR * most]
-    unknown = wanted.wording.words.intersection(*(each.missing for each in near))
-    siblings = [each for each in near if not each.is_other_thing]
-    for each in scores:
-        if each.by_words:
-            if _is_described(wanted, each):
-                _count_less(wanted, each, frozenset(filter(str.isalpha, unknown)))
-            else:
-                each.vetoes += _unsaid(each)
-            each.vetoes += _unlike(each, each.missing - unknown, siblings)
-    return scores
-
-
-def _is_described(wanted: Wanted, each: Score) -> bool:
-    """The row has its name and more, and neither a color nor a part that it has not."""
-    shared = len(wanted.wording.words) - len(each.missing)
-    is_told = shared >= _FEWEST_SHARED and each.shared >= _SHARED_BY_NAME
-    return each.is_named and is_told and not any(map(tells_apart, each.missing))
-
-
-def _count_less(wanted: Wanted, each: Score, words: frozenset[str]) -> None:
-    total = sum(map(_weight, wanted.wording.words))
-    neutral = (1.0 - _UNKNOWN) * sum(map(_weight, each.missing & words))
-    shared = (each.shared * total) / (total - neutral)
-    each.value += 0.90 * (shared - each.shared) * each.certainty
-    each.shared = shared
-
-
-def _unlike(each: Score, missing: frozenset[str], near: Sequence[Score]) -> Iterator[str]:
-    """A word that one with almost the same title has tells the two apart."""
-    names = frozenset(filter(_is_name, missing))
-    for other in near if names else ():
-        differing = max(len(each.extra - other.extra), len(other.extra - each.extra))
-        if differing <= _MOST_DIFFERING and names - other.missing:
-            yield f"without {', '.join(sorted(names - other.missing)[:3])}, which others have"
-            return
-
-
-def _unsaid(result: Score) -> Iterator[str]:
-    """A word in place of another may be the name of another product: Elite instead of Wired."""
-    if result.shared < _MOSTLY:
-        names = sorted(word for word in result.missing if _is_name(word))
-        if names and any(map(_is_name, result.extra)):
-            yield f"without {', '.join(names[:3])}"
+def _compare_by_words(
+    wanted: Wanted, offered: Wording, model_words: frozenset[str], result: Score
+) -> None:
+    """Neither the number nor the model says which product it is."""
+    fit = _numbers_fit(wanted, offered, model_words, result)
+    result.named = _precision(wanted, offered.words - model_words)
+    telling = _telling(result.named, result)
+    result.likeness = 0.10 * result.brand + 0.90 * result.shared * fit * telling
+    result.by_words = True
+    is_thing = bool(offered.thing) and offered.thing not in GENERIC
+    result.is_thing = is_thing and has_noun(wanted.wording, offered.thing)
+    result.is_named = _has_name(wanted.wording, result.offer, offered)
+    result.vetoes += other_variants(wanted.wording, offered, result.missing)
+    result.unnamed = unnamed_variants(wanted.wording, offered)
+    result.vetoes += variants_of_number(result.unnamed, offered)
 
 
 def _has_name(wanted: Wording, offer: Offer, offered: Wording) -> bool:
@@ -224,10 +212,14 @@ def _is_this_model(wanted: Wanted, offer: Offer, model: bool) -> bool:
 
 
 def _compare_words(
-    wanted: Wording, offered: Wording, model_words: frozenset[str], result: Score
+    wanted: Wording,
+    offered: Wording,
+    model_words: frozenset[str],
+    title_words: frozenset[str],
+    result: Score,
 ) -> float:
-    result.missing = frozenset(_missing(wanted, wanted.words, offered))
-    result.extra = offered.words - wanted.words - model_words
+    result.missing = missing_words(wanted, offered)
+    result.extra = offered.words - wanted.words - (model_words - title_words)
     result.surplus = more_sizes(wanted, offered) + several_things(wanted, offered)
     result.sizes = offered.sizes
     result.shared = _shared_words(wanted, result.missing)
@@ -241,7 +233,8 @@ def _compare_numbers(wanted: Wanted, offer: Offer, result: Score) -> bool:
     if gtin == offer.gtin:
         result.reasons.append("same article number")
         return True
-    result.vetoes.append("another article number")
+    result.reasons.append("another article number")
+    result.has_other_number = True
     return False
 
 
@@ -284,8 +277,10 @@ def _compare_models(wanted: Wanted, offer: Offer, result: Score) -> bool:
         if any(begins_code(wanted.model, each) for each in (own, *Wording.of(offer.title).joins)):
             result.reasons.append(f"the model is {offer.model or 'like it'}")
             return False
-        if not has_digit(wanted.model):  # a name, which counts as a word
-            return False
+        title = Wording.of(offer.title)
+        words = telling_words(wanted.product.model)
+        if not has_digit(wanted.model) or (len(words) > 1 and all(map(title.has, words))):
+            return False  # a name, which counts as words: Inspiron 15 3520
         result.vetoes.append(f"the model is {offer.model}" if own else "another or no model")
         return False
     is_model = len(own) > (_SHORTEST_MODEL if has_digit(own) else _SHORTEST_PLAIN_MODEL)
@@ -315,20 +310,17 @@ def _shared_words(wanted: Wording, missing: frozenset[str]) -> float:
     return 1.0 - sum(map(_weight, missing)) / total if total else 0.0
 
 
-def _missing(wanted: Wording, words: frozenset[str], offered: Wording) -> list[str]:
-    joined = wanted.covered(offered)
-    return [
-        word
-        for word in words
-        if not (word in joined or _occurs(word, wanted, offered) or wanted.has_size(word, offered))
-        and not (word in ("pack", "count") and offered.pack)
-    ]
-
-
-def _precision(wanted: Wording, words: frozenset[str]) -> float:
+def _precision(wanted: Wanted, words: frozenset[str]) -> float:
     """The share of a title that the list names."""
-    total = sum(map(_weight, words))
-    return sum(_weight(word) for word in words if _is_named(word, wanted)) / total if total else 0.0
+    total = named = 0.0
+    for word in words:
+        weight = _weight(word)
+        total += weight
+        is_named = wanted.named.get(word)
+        if is_named is None:
+            is_named = wanted.named[word] = _is_named(word, wanted.wording)
+        named += weight if is_named else 0.0
+    return named / total if total else 0.0
 
 
 def _is_named(word: str, wanted: Wording) -> bool:
@@ -339,7 +331,11 @@ def _is_named(word: str, wanted: Wording) -> bool:
         return False
     if len(word) >= _SHORTEST_MISSPELT and word in wanted.text:
         return True
-    return any(_has_same_stem(word, other) or _is_misspelt(other, word) for other in wanted.words)
+    return any(
+        has_same_stem(word, other) or is_misspelt(other, word)
+        for other in wanted.words
+        if other[0] == word[0]
+    )
 
 
 def _telling(precision: float, result: Score) -> float:
@@ -349,115 +345,6 @@ def _telling(precision: float, result: Score) -> float:
         return 1.0
     result.reasons.append(f"{precision:.0%} of the title")
     return 0.6 + 0.4 * precision / _TELLING_SHARE
-
-
-def _occurs(word: str, wanted: Wording, offered: Wording) -> bool:
-    """Within a longer word only if it is not a number."""
-    if offered.has(word) or word in offered.years:
-        return True
-    if has_digit(word):
-        return _is_abbreviated_number(word, offered) or _is_acronym(word, offered.tokens)
-    if word in _LETTER_SIZES:
-        return _LETTER_SIZES[word] in offered.words
-    if len(word) == 1:
-        return False
-    if len(word) <= _SHORTEST_MODEL:
-        return len(word) == _SHORTEST_PREFIX and any(_is_short_for(word, o) for o in offered.words)
-    return _is_within(word, wanted, offered) or any(
-        _is_misspelt(word, other) or _is_short_for(word, other) or _has_same_stem(word, other)
-        for other in offered.words
-    )
-
-
-def _is_within(word: str, wanted: Wording, offered: Wording) -> bool:
-    """Written apart there, or at the start of a word, or as its end if the list has the rest:
-    maker of coffeemaker; not style of freestyle."""
-    if word not in offered.text:
-        return False
-    holders = [other for other in offered.words if word in other]
-    return not holders or any(
-        other.startswith(word) or wanted.has(other.removesuffix(word)) for other in holders
-    )
-
-
-def _is_abbreviated_number(word: str, offered: Wording) -> bool:
-    """18pc is 18 piece, 60t is 60 tooth, s9 is series 9; DCD996 is DCD996B."""
-    if any(begins_code(word, other) for other in offered.words):
-        return True
-    number = word.rstrip(ascii_lowercase)
-    unit, name = word[len(number) :], word.rstrip(digits)
-    for before, first, second in zip(
-        ("", *offered.tokens), offered.tokens, offered.tokens[1:], strict=False
-    ):
-        if unit and first == number and second.isalpha() and _begins_with(unit, second):
-            return True
-        is_name = first.startswith(name) or before == name  # s9 is series 9, io7 is iO series 7
-        if first in _SERIES and name + second == word and is_name:
-            return True
-    return False
-
-
-def _begins_with(unit: str, word: str) -> bool:
-    return word.startswith(unit) or (len(unit) > 1 and word[0] == unit[0] and unit[1] in word)
-
-
-def _is_short_for(word: str, other: str) -> bool:
-    """gen is generation; a word without vowels leaves them out: stnls."""
-    if not (word.isalpha() and len(other) > len(word)):
-        return False
-    if other.startswith(word):
-        return True
-    if _VOWELS & set(word) or word[0] != other[0]:
-        return False
-    rest = iter(other)
-    return all(letter in rest for letter in word)
-
-
-def _is_acronym(word: str, tokens: Sequence[str]) -> bool:
-    """gp5000 is Grand Prix 5000."""
-    letters = word.rstrip(digits)
-    if not (len(letters) > 1 and letters.isalpha() and len(letters) < len(word)):
-        return False
-    number, size = word[len(letters) :], len(letters)
-    return any(
-        tokens[at] == number and "".join(token[0] for token in tokens[at - size : at]) == letters
-        for at in range(size, len(tokens))
-    )
-
-
-def _has_same_stem(word: str, other: str) -> bool:
-    """pruner and pruning, measure and measuring, liners and liner."""
-    if word[0] != other[0]:
-        return False
-    if _stem_of_plural(word) == _stem_of_plural(other):
-        return True
-    stem = _stem(word)
-    return len(stem) >= _SHORTEST_STEM and stem == _stem(other)
-
-
-def _stem_of_plural(word: str) -> str:
-    return word[:-1] if len(word) > _SHORTEST_PREFIX and word[-1] == "s" else word
-
-
-@lru_cache(maxsize=_CACHED_WORDS)
-def _stem(word: str) -> str:
-    if not word.isalpha():
-        return ""
-    for ending in _ENDINGS:
-        if word.endswith(ending):
-            return word.removesuffix(ending)
-    return word
-
-
-def _is_misspelt(word: str, other: str) -> bool:
-    """Whether one letter is wrong, missing or too many, or two have changed places."""
-    if len(word) < _SHORTEST_MISSPELT or abs(len(word) - len(other)) > 1 or word[0] != other[0]:
-        return False
-    at = next((at for at, (a, b) in enumerate(zip(word, other, strict=False)) if a != b), None)
-    if at is None:
-        return True
-    a, b = word[at:], other[at:]
-    return a[1:] == b[1:] or a[1:] == b or a == b[1:] or (a[:2] == b[1::-1] and a[2:] == b[2:])
 
 
 @lru_cache(maxsize=_CACHED_WORDS)
@@ -470,7 +357,8 @@ def _weight(word: str) -> float:
 def _numbers_fit(
     wanted: Wanted, offered: Wording, model_words: frozenset[str], result: Score
 ) -> float:
-    """Sizes and versions decide between products whose words are alike."""
+    """Sizes and versions decide between products whose words are alike: a product has the
+    numbers that a row names."""
     missing = result.missing & wanted.numbers
     if not missing:
         return 1.0
@@ -478,14 +366,30 @@ def _numbers_fit(
     known = wanted.numbers | model_words | offered.covered(wanted.wording)
     numbers = (word for word in offered.words if has_digit(word) and word not in known)
     other = [word for word in numbers if not offered.has_size(word, wanted.wording)]
-    if other:
+    telling = sorted(word for word in missing - _FEW if not _is_year(word))
+    if other and missing - {"1"}:
         result.vetoes.append(f"{', '.join(sorted(other)[:3])} instead of"
                              f" {', '.join(sorted(missing)[:3])}")  # fmt: skip
+    elif telling:
+        result.vetoes.append(f"{', '.join(telling[:3])} is not in its title")
     return 1.0 - 0.5 * len(missing) / len(wanted.numbers)
 
 
+def _is_year(word: str) -> bool:
+    """When it was bought."""
+    return len(word) == _DIGITS_OF_YEAR and word.isdecimal() and word[:2] in ("19", "20")
+
+
 def _look_at_state(wanted: Wanted, offer: Offer, result: Score) -> None:
-    if offer.condition in ("used", "refurbished") and wanted.product.condition != offer.condition:
+    condition = wanted.condition
+    if offer.condition in ("used", "refurbished") and condition != offer.condition:
         result.vetoes.append(f"is {offer.condition}")
+    offered = Wording.of(offer.title)
+    states = (offer.condition, *offered.words)
+    if wanted.says_refurbished and _REFURBISHED not in states:
+        result.vetoes.append("is not refurbished")
+    elif wanted.says_used and offer.condition != _USED and not says_second_hand(offered):
+        result.vetoes.append("is not used")
+    result.vetoes += [f"is {word}" for word in wanted.excluded if offered.has(word)]
     if not offer.in_stock:
         result.vetoes.append("is out of stock")

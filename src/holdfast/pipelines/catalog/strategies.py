@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from holdfast.pipelines.catalog.normalising.product import Product
+from holdfast.pipelines.catalog.normalising.remarks import described
 from holdfast.pipelines.catalog.normalising.words import telling_words
 
 IDENTIFIER = "identifier"
@@ -44,7 +45,7 @@ def identifier_query(product: Product) -> Query | None:
 def queries(product: Product, attempt: int, count: int) -> Iterator[Query]:
     """Those of an attempt, from 1; each text once."""
     texts = {
-        "combined": product.text,
+        "combined": described(product),
         "description_first": f"{product.description} {product.item_description} {product.brand}",
         "item_description_only": product.item_description,
         "description_only": product.description,

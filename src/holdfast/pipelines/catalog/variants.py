@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from decimal import Decimal
 from functools import lru_cache
 from itertools import pairwise
 
-from holdfast.pipelines.catalog.normalising.units import unit_of
+from holdfast.pipelines.catalog.normalising.units import has_size, unit_of
+from holdfast.pipelines.catalog.normalising.vocabulary import (
+    Kind,
+    exclusive_group,
+    kind_of,
+    synonyms,
+)
 from holdfast.pipelines.catalog.normalising.wording import Wording
 
 #: What belongs to a product and is sold alone, unless the list has it too.
@@ -16,13 +21,6 @@ _ACCESSORIES = frozenset(
      "mount", "bracket", "stand", "holder", "manual", "sticker", "decal", "poster", "remote",
      "filter", "warranty", "subscription", "battery", "cartridge", "toner", "ink", "refill",
      "lid", "toy"]
-)  # fmt: skip
-#: Parts that a list wants alone, if no title has them.
-_PARTS = _ACCESSORIES | frozenset(
-    ["pad", "cushion", "blade", "bag", "belt", "hose", "cord", "tray", "lamp", "brush", "head",
-     "tip", "cap", "handle", "wheel", "knob", "seal", "ring", "gasket", "liner", "rack", "shelf",
-     "basket", "band", "film", "plate", "hook", "arm", "needle", "stylus", "nozzle", "attachment",
-     "part", "lens", "hood", "cartridge", "bit", "insert", "base", "pump", "motor", "door"]
 )  # fmt: skip
 #: Words that make an offer something else than the product, wherever they are.
 _OTHER_STATES = frozenset(
@@ -33,10 +31,22 @@ _OTHER_STATES = frozenset(
 #: Those of a thing that is not new.
 _NOT_NEW = _OTHER_STATES - {"replacement", "compatible", "spare", "parts", "style", "lot", "bundle"}
 _KINDS_OF_ACCESSORY = frozenset(
-    ["wall", "carrying", "travel", "charging", "power", "remote", "storage", "dust", "desk"]
+    [
+        "wall",
+        "surge",
+        "carrying",
+        "travel",
+        "charging",
+        "power",
+        "remote",
+        "storage",
+        "dust",
+        "desk",
+    ]
 )
 #: Those that say, before another word, how it works: a manual pruner.
 _ADJECTIVES = frozenset(("manual", "remote", "refill"))
+_SECOND_HAND = frozenset(("preowned", "secondhand"))
 _IN_TWO_WORDS = frozenset(("openbox", "preowned", "secondhand"))
 #: Of a product that is sold without its parts, this is the product: tool only, body only.
 _WHOLE = frozenset(("tool", "body", "unit", "console", "bare"))
@@ -46,6 +56,8 @@ _VARIANTS = frozenset(
      "super", "solar", "junior", "kids", "waterproof", "puppy", "kitten", "sensitive", "deluxe",
      "zero", "diet", "decaf", "organic", "renewed", "refurbished"]
 )  # fmt: skip
+#: Those of which there is often no other: Mario Kart 8 Deluxe.
+_EDITIONS = frozenset(("deluxe",))
 #: Names in which such a word tells no variant: Ryobi ONE+, Intel Core Ultra.
 _NAMES = frozenset((("one", "plus"), ("core", "ultra")))
 #: After a brand they praise it: Dawn Ultra.
@@ -61,13 +73,32 @@ _COLORS = frozenset(
 #: Two letters that are no code.
 _WORDS_OF_TWO = frozenset(
     ["tv", "hd", "pc", "no", "de", "la", "le", "el", "du", "us", "uk", "eu", "st", "vs", "my",
-     "it", "is", "at", "as", "be"]
+     "it", "is", "at", "as", "be", "en", "up", "go"]
 )  # fmt: skip
 _LONGEST_CODE = 2
 _PAIR = 2
 _SEVERAL_PACKED = frozenset(("combo", "multipack", "multi"))
+_EXCLUSIVE = frozenset(
+    (
+        "fuel",
+        "cord",
+        "wire",
+        "bed",
+        "side",
+        "binding",
+        "shape",
+        "number",
+        "cold",
+        "cutlery",
+        "laundry",
+        "jar",
+        "scent",
+        "sugar",
+        "caffeine",
+    )
+)
 _CACHED = 8192
-_CLOSE = Decimal("0.01")
+_PLURALS = {"knives": "knife", "knifes": "knife", "shelves": "shelf"}
 _SAME_HEAD = 0.5
 _SHORTEST_CODE = 5
 _SHORTEST_NUMBER = 3
@@ -77,7 +108,8 @@ _WHOLE_TITLE = 0.8
 def other_things(wanted: Wording, offered: Wording, precision: float) -> Iterator[str]:
     """`precision` is the share of the title that the list names."""
     others = {*_accessories(offered, wanted), *_states(offered, wanted)}
-    if precision >= _WHOLE_TITLE:  # a spare part that is wanted itself
+    is_wanted = bool(offered.thing) and has_noun(wanted, offered.thing)
+    if precision >= _WHOLE_TITLE or is_wanted:  # a spare part that is wanted itself
         others -= {"replacement"}
     if others:
         yield f"looks like something else: {', '.join(sorted(others))}"
@@ -86,6 +118,8 @@ def other_things(wanted: Wording, offered: Wording, precision: float) -> Iterato
         is_thing = _share(frozenset((offered.noun,)), wanted) == 1 or wanted.words <= offered.head
         if not is_thing and _is_for_wanted(wanted, offered, offered.head):
             yield "is an accessory for it"
+    elif wanted.thing and has_noun(offered, wanted.thing):
+        return
     elif wanted.head is not None and _share(wanted.head, offered) < _SAME_HEAD:
         yield "is the product itself, not the accessory"
 
@@ -97,8 +131,8 @@ def _is_for_wanted(wanted: Wording, offered: Wording, head: frozenset[str]) -> b
     return _share(head, wanted) < _SAME_HEAD or bool(behind and named <= behind)
 
 
-def missing_accessory(wanted: Wording, offered: Wording) -> Iterator[str]:
-    lacking = sorted(_accessories(wanted, offered))
+def missing_accessory(wanted: Wording, offered: Wording, missing: frozenset[str]) -> Iterator[str]:
+    lacking = sorted(missing.intersection(_accessories(wanted, offered)))
     if lacking:
         yield f"{lacking[0]} is not in its title"
 
@@ -106,12 +140,15 @@ def missing_accessory(wanted: Wording, offered: Wording) -> Iterator[str]:
 def _accessories(text: Wording, other: Wording) -> Iterator[str]:
     """Those of a text if the other names none of them. Before a word that both have it only says
     more about that: stand mixer, battery lawn mower. After a number it is what comes with it."""
-    if any(_is_accessory(word) and _has_noun(other, word) for word in text.main):
+    main = text.main[: text.for_at] if text.for_at else text.main
+    if any(_is_accessory(word) and has_noun(other, word) for word in main):
         return
     for earlier, before, word, following in zip(
-        ("", "", *text.main), ("", *text.main), text.main, (*text.main[1:], ""), strict=False
+        ("", "", *main), ("", *main), main, (*main[1:], ""), strict=False
     ):
-        is_modifier = following.isalpha() and (other.has(following) or word in _ADJECTIVES)
+        is_modifier = (word != text.thing and (word, following) != ("cover", "and")) or (
+            following.isalpha() and (other.has(following) or word in _ADJECTIVES)
+        )
         is_part = is_modifier or _is_aside(before) or _is_refill_of(before, word, other)
         # A monitor and wall mount; not Black and Decker battery.
         is_part |= before == "and" or (earlier == "and" and before in _KINDS_OF_ACCESSORY)
@@ -138,13 +175,17 @@ def _is_accessory(word: str) -> bool:
 
 
 def _singular(word: str) -> str:
+    if word in _PLURALS:
+        return _PLURALS[word]
     return f"{word[:-3]}y" if word.endswith("ies") else word.removesuffix("s")
 
 
-def _has_noun(text: Wording, word: str) -> bool:
+def has_noun(text: Wording, word: str) -> bool:
     """In the singular or the plural."""
     single = _singular(word)
-    return any(map(text.has, (single, f"{single}s", f"{single[:-1]}ies")))
+    if any(map(text.has, (single, f"{single}s", f"{single[:-1]}ies"))):
+        return True
+    return any(all(map(text.has, name)) for name in synonyms(single))
 
 
 def not_new(wanted: Wording, offered: Wording) -> Iterator[str]:
@@ -153,7 +194,21 @@ def not_new(wanted: Wording, offered: Wording) -> Iterator[str]:
         yield f"is {', '.join(states)}"
 
 
+def says_second_hand(text: Wording) -> bool:
+    return any(
+        second in _SECOND_HAND or first + second in _SECOND_HAND
+        for first, second in pairwise(("", *text.tokens))
+    )
+
+
 def _states(offered: Wording, wanted: Wording) -> Iterator[str]:
+    states = _states_of(offered, wanted)
+    if says_second_hand(wanted):
+        return (state for state in states if state not in {*_SECOND_HAND, "used"})
+    return states
+
+
+def _states_of(offered: Wording, wanted: Wording) -> Iterator[str]:
     yield from _OTHER_STATES & offered.words - wanted.words - {"style", "compatible"}
     if not wanted.has("compatible") and _is_compatible(offered.tokens):
         yield "compatible"
@@ -174,10 +229,10 @@ def _is_compatible(tokens: Sequence[str]) -> bool:
     )
 
 
-def other_variants(wanted: Wording, offered: Wording) -> Iterator[str]:
+def other_variants(wanted: Wording, offered: Wording, missing: frozenset[str]) -> Iterator[str]:
     """What contradicts the list."""
-    yield from _other_words(wanted, offered)
-    yield from _other_sizes(wanted, offered)
+    yield from _other_words(wanted, offered, missing)
+    yield from other_sizes(wanted, offered)
     yield from other_pack(wanted, offered)
 
 
@@ -188,7 +243,34 @@ def unnamed_variants(wanted: Wording, offered: Wording) -> list[str]:
         return []
     more = _VARIANTS.intersection(_more(wanted, offered))
     of_itself = offered.head if offered.head is not None else offered.words
-    return sorted(word for word in more & of_itself if not _is_name(word, offered))
+    return sorted(
+        word
+        for word in more & of_itself
+        if not _is_name(word, offered) and _follows_named(word, wanted, offered)
+    )
+
+
+def variants_of_number(words: Sequence[str], offered: Wording) -> Iterator[str]:
+    """Behind a number they are always another product: iPhone 15 Pro, RTX 4070 Ti."""
+    pairs = pairwise(offered.tokens)
+    others = frozenset(words) - _EDITIONS
+    found = sorted({b for a, b in pairs if b in others and any(map(str.isdecimal, a))})
+    if found:
+        yield f"is {', '.join(found)}"
+
+
+def _follows_named(word: str, wanted: Wording, offered: Wording) -> bool:
+    """Of something that the row names: of 15 in iPhone 15 Pro; not of Torchiere Super Bright, nor
+    of an air purifier."""
+    tokens = offered.tokens
+    return any(
+        second == word and wanted.has(first) and not (word == "air" and _is_thing(after))
+        for first, second, after in zip(tokens, tokens[1:], (*tokens[2:], ""), strict=False)
+    )
+
+
+def _is_thing(word: str) -> bool:
+    return kind_of(word) is Kind.THING
 
 
 def _is_name(word: str, offered: Wording) -> bool:
@@ -230,11 +312,6 @@ def _is_long_number(word: str) -> bool:
     return len(word) >= _SHORTEST_NUMBER and word.isdecimal()
 
 
-def tells_apart(word: str) -> bool:
-    """A word of a list that its product has in its title, or is another one: a color, a part."""
-    return word in _COLORS or word in _PARTS or _singular(word) in _PARTS
-
-
 def several_things(wanted: Wording, offered: Wording) -> bool:
     return bool(_SEVERAL_THINGS & offered.words - wanted.words)
 
@@ -252,16 +329,31 @@ def _more(wanted: Wording, offered: Wording) -> list[str]:
     return [word for word in offered.words - offered.covered(wanted) if not wanted.has(word)]
 
 
-def _other_words(wanted: Wording, offered: Wording) -> Iterator[str]:
-    missing, more = _more(offered, wanted), _more(wanted, offered)
+def _other_words(wanted: Wording, offered: Wording, missing: frozenset[str]) -> Iterator[str]:
+    more = _more(wanted, offered)
     without = _VARIANTS.intersection(missing)
     if without:
         yield f"without {', '.join(sorted(without))}"
-    for kind in (_COLORS.__contains__, _is_code):
+    single = ["single"] if "single" in offered.tokens else []
+    yield from _exclusive(missing, more + single)
+    for kind in (_is_color, _is_code):
         wrong = sorted(filter(kind, more))
         instead = sorted(word for word in missing if kind(word) and not _begins(word, more))
         if wrong and instead:
             yield f"{', '.join(wrong)} instead of {', '.join(instead)}"
+
+
+def _is_color(word: str) -> bool:
+    return word in _COLORS or exclusive_group(word) == "color"
+
+
+def _exclusive(missing: Iterable[str], more: Sequence[str]) -> Iterator[str]:
+    """Of some words a product has one: twin or queen, gas or electric."""
+    groups = {group: word for word in more if (group := exclusive_group(word)) in _EXCLUSIVE}
+    for word in missing if groups else ():
+        other = groups.get(exclusive_group(word))
+        if other:
+            yield f"{other} instead of {word}"
 
 
 def _begins(word: str, others: Iterable[str]) -> bool:
@@ -279,16 +371,12 @@ def _is_code(word: str) -> bool:
     return is_short and word not in _WORDS_OF_TWO
 
 
-def _other_sizes(wanted: Wording, offered: Wording) -> Iterator[str]:
+def other_sizes(wanted: Wording, offered: Wording) -> Iterator[str]:
     for unit, numbers in wanted.sizes.items():
         others = offered.sizes.get(unit)
-        if others and not any(_is_close(a, b) for a in numbers for b in others):
+        if others and not any(has_size(offered.sizes, unit, number) for number in numbers):
             own, other = (min(each).normalize() for each in (numbers, others))
             yield f"{other:f} {unit} instead of {own:f} {unit}"
-
-
-def _is_close(a: Decimal, b: Decimal) -> bool:
-    return abs(a - b) <= _CLOSE * max(a, b)
 
 
 def other_pack(wanted: Wording, offered: Wording) -> Iterator[str]:
@@ -296,7 +384,8 @@ def other_pack(wanted: Wording, offered: Wording) -> Iterator[str]:
     own, other = wanted.pack or 1, offered.pack or 1
     if own == other:
         return
-    if (other == _PAIR and "pair" in wanted.tokens) or _names_any_pack(wanted):
+    pairs = wanted if other == _PAIR else offered if own == _PAIR else None
+    if (pairs is not None and "pair" in pairs.tokens) or _names_any_pack(wanted):
         return
     if own > 1 and str(own) not in offered.tokens:
         yield f"{'one' if other == 1 else f'a pack of {other}'}, not a pack of {own}"
@@ -307,7 +396,7 @@ def other_pack(wanted: Wording, offered: Wording) -> Iterator[str]:
 def _names_several(wanted: Wording, offered: Wording) -> bool:
     """Whether it is wanted in the plural, without a number: bags, batteries."""
     plurals = (w for w in wanted.words if len(w) > 3 and w.endswith("s") and not w.endswith("ss"))
-    return wanted.pack is None and any(_has_noun(offered, word) for word in plurals)
+    return wanted.pack is None and any(has_noun(offered, word) for word in plurals)
 
 
 def _names_any_pack(wanted: Wording) -> bool:

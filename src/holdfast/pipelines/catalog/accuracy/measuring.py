@@ -22,14 +22,22 @@ HERE = Path(__file__).parent
 CATALOGUE, LABELLED = HERE / "catalogue.csv", HERE / "labelled.csv"
 #: The lists that come with Holdfast, each with its catalogue. The second is of other trades:
 #: units, packs, variants, accessories, typing errors, shops that do not state brand or model. The
-#: third is written as people write: short, abbreviated, in any order. The last two were written
-#: before the rules were adapted to them: medical devices, offices, gardens, car parts, clothing.
+#: third is written as people write: short, abbreviated, in any order. The others were written
+#: before the rules were adapted to them: medical devices, offices, gardens, car parts, clothing;
+#: the last seven in the words of people who do not know the catalogue, with remarks.
 LISTS = (
     (LABELLED, CATALOGUE),
     (HERE / "hard.csv", HERE / "hard_catalogue.csv"),
     (HERE / "everyday.csv", HERE / "everyday_catalogue.csv"),
     (HERE / "trades.csv", HERE / "trades_catalogue.csv"),
     (HERE / "households.csv", HERE / "households_catalogue.csv"),
+    (HERE / "contents.csv", HERE / "contents_catalogue.csv"),
+    (HERE / "workshop.csv", HERE / "workshop_catalogue.csv"),
+    (HERE / "personal.csv", HERE / "personal_catalogue.csv"),
+    (HERE / "basement.csv", HERE / "basement_catalogue.csv"),
+    (HERE / "apartment.csv", HERE / "apartment_catalogue.csv"),
+    (HERE / "family.csv", HERE / "family_catalogue.csv"),
+    (HERE / "hotel.csv", HERE / "hotel_catalogue.csv"),
 )
 EXPECTED = "Expected"
 #: A label: no offer is the right one; a person has to choose.

@@ -12,6 +12,7 @@ from typing import Any
 from holdfast.clock import SystemClock
 from holdfast.pipeline import Fetch, Row, Tx
 from holdfast.pipelines.catalog import loading
+from holdfast.pipelines.catalog.accuracy.fitting import Example, examples_of
 from holdfast.pipelines.catalog.accuracy.measuring import Accuracy, labels_in, measure
 from holdfast.pipelines.catalog.choosing import Choice
 from holdfast.pipelines.catalog.lookup import Lookup
@@ -21,8 +22,10 @@ from holdfast.pipelines.catalog.options import CatalogOptions
 from holdfast.pipelines.catalog.photos.reader import PhotoReader
 from holdfast.pipelines.catalog.pipeline import rules_of
 from holdfast.pipelines.catalog.providers.local import LocalCatalog
+from holdfast.pipelines.catalog.strategies import identifier_query, queries
 from holdfast.tables.files import TableFile
 
+_ROWS_OF_LIST = 250
 #: Carries out a transaction of this name.
 Write = Callable[[str, Callable[[Tx], Awaitable[None]]], Awaitable[None]]
 
@@ -30,10 +33,7 @@ Write = Callable[[str, Callable[[Tx], Awaitable[None]]], Awaitable[None]]
 async def choices_measured(
     fetch: Fetch, write: Write, options: CatalogOptions, catalogue: TableFile, labelled: TableFile
 ) -> Accuracy:
-    loaded = loading.Loaded()
-    for rows in loading.batches(catalogue, "accuracy", True, options.currency, loaded):
-        if rows:
-            await write("catalog_load", partial(loading.save, rows=rows))
+    await _load(write, options, catalogue)
 
     async def look_up(product: Product) -> Choice:
         context: Any = _Reading(fetch)
@@ -42,6 +42,31 @@ async def choices_measured(
         return await lookup.run(options.strategies_per_attempt)
 
     return await measure(labels_in(labelled, options.currency), look_up)
+
+
+async def examples_read(
+    fetch: Fetch, write: Write, options: CatalogOptions, catalogue: TableFile, labelled: TableFile
+) -> list[Example]:
+    """What the weights are fitted to: a list counts as much as others, whatever its length."""
+    await _load(write, options, catalogue)
+    labels = list(labels_in(labelled, options.currency))
+    context: Any = _Reading(fetch)
+    examples: list[Example] = []
+    for label in labels:
+        identifier = identifier_query(label.product)
+        plan = [] if identifier is None else [identifier]
+        plan += queries(label.product, 1, options.strategies_per_attempt)
+        offers = [offer for query in plan for offer in await LocalCatalog().offers(query, context)]
+        rules = rules_of(label.product, options)
+        examples += examples_of(label, offers, rules, _ROWS_OF_LIST / len(labels))
+    return examples
+
+
+async def _load(write: Write, options: CatalogOptions, catalogue: TableFile) -> None:
+    loaded = loading.Loaded()
+    for rows in loading.batches(catalogue, "accuracy", True, options.currency, loaded):
+        if rows:
+            await write("catalog_load", partial(loading.save, rows=rows))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 
 #: Each with its other spellings.
@@ -23,6 +23,7 @@ _SPELLINGS = {
     "cl": "centiliter centilitre",
     "l": "liter liters litre litres ltr",
     "w": "watt watts",
+    "kw": "kilowatt kilowatts",
     "v": "volt volts",
     "oz": "ounce ounces",
     "lb": "lbs pound pounds",
@@ -52,6 +53,8 @@ _MULTIPLES = {
     "m": ("mm", 1000),
     "khz": ("hz", 1000),
     "ah": ("mah", 1000),
+    "kw": ("w", 1000),
+    "ft": ("in", 12),
     "mhz": ("hz", 10**6),
     "ghz": ("hz", 10**9),
     "lb": ("oz", 16),
@@ -59,6 +62,17 @@ _MULTIPLES = {
     "qt": ("oz", 32),
     "gal": ("oz", 128),
 }
+#: The same quantity in another system, and how many of it one is. An ounce is of weight or volume.
+_ACROSS = {
+    "in": (("mm", Decimal("25.4")),),
+    "mm": (("in", 1 / Decimal("25.4")),),
+    "oz": (("g", Decimal("28.35")), ("ml", Decimal("29.57"))),
+    "g": (("oz", 1 / Decimal("28.35")),),
+    "ml": (("oz", 1 / Decimal("29.57")),),
+}
+_CLOSE = Decimal("0.02")
+_EXACT = Decimal("0.01")
+_LEAST_ROUNDED = 10
 _UNITS = {name: name for name in _SPELLINGS} | {
     other: name for name, others in _SPELLINGS.items() for other in others.split()
 }
@@ -78,6 +92,23 @@ def size_of(number: str, unit: str) -> tuple[str, Decimal]:
     """In the unit in which it is compared."""
     base, times = _MULTIPLES.get(unit, (unit, 1))
     return base, Decimal(number[:_LONGEST_NUMBER]) * times
+
+
+def has_size(sizes: Mapping[str, Iterable[Decimal]], unit: str, number: Decimal) -> bool:
+    """Whether one of the sizes is this one, in this unit or converted: 66 cm is 26 in."""
+    for each in sizes.get(unit, ()):
+        if abs(each - number) <= _EXACT * number or _is_rounded(number, each):
+            return True
+    return any(
+        abs(each - number * times) <= _CLOSE * each
+        for other, times in _ACROSS.get(unit, ())
+        for each in sizes.get(other, ())
+    )
+
+
+def _is_rounded(number: Decimal, size: Decimal) -> bool:
+    """People leave out what is behind the point: an 18 cu ft refrigerator has 18.3."""
+    return number >= _LEAST_ROUNDED and number != size and number == size // 1
 
 
 def is_number(text: str) -> bool:

@@ -2,35 +2,49 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
-from itertools import pairwise
 
 from holdfast.pipelines.catalog.normalising.packs import pack_of
-from holdfast.pipelines.catalog.normalising.units import base_unit, is_number, size_of, unit_of
+from holdfast.pipelines.catalog.normalising.units import (
+    base_unit,
+    has_size,
+    is_number,
+    size_of,
+    unit_of,
+)
+from holdfast.pipelines.catalog.normalising.vocabulary import Kind, kind_of
 from holdfast.pipelines.catalog.normalising.words import (
     STOP_WORDS,
     TIMES,
     compact,
     has_digit,
     joined_words,
+    telling_words,
     tokens_of,
 )
 from holdfast.pipelines.catalog.normalising.years import with_whole_years, years_in
 
 _MOST_WORDS = 60
 _LONGEST_JOIN = 3
+_LONGEST_USER = 3
+_LONGEST_NUMBER = 12
 _CACHED = 4096
 _FOR = frozenset(("for", "fits", "compatible"))
 _WITH = frozenset(("with", "without"))
 #: Who or where a thing is for, which makes it no accessory.
 _USERS = frozenset(
     ["adults", "men", "women", "kids", "children", "boys", "girls", "home", "office", "indoor",
-     "outdoor", "beginners", "dogs", "cats"]
+     "outdoor", "beginners", "dogs", "cats", "skin", "hair", "teeth", "players", "people"]
 )  # fmt: skip
+_PARTS = re.compile(r",|;| - |\(| for | with | w/|\u2013")
+#: What a title says only to exclude it: (jars not included).
+_EXCLUDED = re.compile(r"[(,;]\s*(?:[\w-]+ ){1,4}not included\)?")
+_LENGTHS = frozenset(("in", "ft", "mm", "cm", "m"))
 _NOT_NOUNS = STOP_WORDS | {"designed", "made", "compatible", "suitable"}
 
 
@@ -49,6 +63,8 @@ class Wording:
     main: Sequence[str]
     head: frozenset[str] | None
     noun: str
+    for_at: int  # the place of "for" among the tokens; 0: none
+    thing: str  # what it is: the last name of a thing in the first part of the text
     pack: int | None
     years: frozenset[str]
 
@@ -56,7 +72,7 @@ class Wording:
     @lru_cache(maxsize=_CACHED)
     def of(cls, text: str) -> Wording:
         """The same offers come for many rows."""
-        text = with_whole_years(text)
+        text = with_whole_years(_EXCLUDED.sub(" ", text) if "not included" in text else text)
         tokens = tokens_of(text)
         measured = _measured(tokens)
         kept = [token for token in tokens if token not in STOP_WORDS]
@@ -71,6 +87,8 @@ class Wording:
             _before(_WITH, tokens) or tokens,
             None if head is None else frozenset(head) - STOP_WORDS,
             next((token for token in reversed(head or ()) if token not in _NOT_NOUNS), ""),
+            len(head or ()),
+            _thing(text),
             pack_of(text),
             years_in(text),
         )
@@ -83,8 +101,17 @@ class Wording:
         """Whether another text has this size, or one in this unit: 0.5 l is 500 ml."""
         if word in self.measured:
             unit, number = self.measured[word]
-            return number in other.sizes.get(unit, ())
-        return unit_of(word) is not None and base_unit(word) in other.sizes
+            return has_size(other.sizes, unit, number)
+        if TIMES in self.tokens and is_number(word) and "mm" in other.sizes:
+            return has_size(other.sizes, "mm", 10 * Decimal(word[:_LONGEST_NUMBER]))  # 45 x 30
+        if word.isdecimal() and len(word) > 1:  # 13 for 13.6
+            return any(token.startswith(f"{word}.") for token in other.tokens)
+        if unit_of(word) is None:
+            return False
+        own = self.sizes.get(base_unit(word), ())
+        return base_unit(word) in other.sizes or any(
+            has_size(other.sizes, base_unit(word), number) for number in own
+        )
 
     def covered(self, other: Wording) -> frozenset[str]:
         """Its own words that another text writes in one."""
@@ -92,16 +119,26 @@ class Wording:
         return frozenset().union(*parts)
 
 
+def _thing(text: str) -> str:
+    first = next(filter(None, map(str.strip, _PARTS.split(text.casefold()))), "")
+    words = (word for part in reversed(first.split()) for word in reversed(telling_words(part)))
+    return next((word for word in words if kind_of(word) is Kind.THING), "")
+
+
 def _before(words: frozenset[str], tokens: Sequence[str]) -> Sequence[str] | None:
     """None if none of the words is there, or if it is the first."""
-    pairs = enumerate(zip(tokens, (*tokens[1:], ""), strict=False))
-    at = next((at for at, (word, after) in pairs if word in words and _separates(word, after)), 0)
+    found = (at for at, word in enumerate(tokens) if word in words and _separates(tokens, at))
+    at = next(found, 0)
     return tokens[:at] if at else None
 
 
-def _separates(word: str, after: str) -> bool:
-    """Not "for adults", nor HE compatible, which says what the thing itself is."""
-    return after == "with" if word == "compatible" else after not in _USERS
+def _separates(tokens: Sequence[str], at: int) -> bool:
+    """Not "for adults", "for dry skin" or "service for 4", nor HE compatible, which says what
+    the thing itself is."""
+    after = tokens[at + 1 : at + 1 + _LONGEST_USER]
+    if tokens[at] == "compatible":
+        return after[:1] == ["with"]
+    return _USERS.isdisjoint(after) and not (at and tokens[at - 1] == "service")
 
 
 def _joins(words: Sequence[str], text: str) -> dict[str, frozenset[str]]:
@@ -117,17 +154,27 @@ def _joins(words: Sequence[str], text: str) -> dict[str, frozenset[str]]:
 
 def _measured(tokens: Sequence[str]) -> dict[str, tuple[str, Decimal]]:
     """Without the parts of a sum: 64 GB (2 x 32 GB) is 64 GB."""
-    measured = {
-        number: size_of(number, unit)
-        for number, unit in pairwise(tokens)
-        if is_number(number) and unit_of(unit) and unit != "pack"
-    }
+    measured: dict[str, tuple[str, Decimal]] = {}
+    for at, unit in enumerate(tokens):
+        if at and is_number(tokens[at - 1]) and unit_of(unit) and unit != "pack":
+            for number in _before_unit(tokens, at):
+                measured.setdefault(number, size_of(number, unit))
     for count, times, part in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if times == TIMES and part in measured and is_number(count):
-            unit, number = measured[part]
-            if (unit, number * Decimal(count[:4])) in measured.values():
+            kind, size = measured[part]
+            if (kind, size * Decimal(count[:4])) in measured.values():
                 del measured[part]
     return measured
+
+
+def _before_unit(tokens: Sequence[str], at: int) -> Iterator[str]:
+    """All numbers that a unit is said of: 55 x 28 inches."""
+    unit = tokens[at]
+    yield tokens[at - 1]
+    while at > _LONGEST_JOIN and tokens[at - 2] == TIMES and is_number(tokens[at - 3]):
+        at -= 2
+        if unit_of(tokens[at]) is None and unit in _LENGTHS:
+            yield tokens[at - 1]
 
 
 def _sizes(measured: Iterable[tuple[str, Decimal]]) -> dict[str, frozenset[Decimal]]:

@@ -29,16 +29,23 @@ _SAME_WORDS = {
     "cordls": "cordless", "powerbank": "power bank", "hdd": "hard drive", "ps3": "playstation 3",
     "ps4": "playstation 4", "ps5": "playstation 5", "dozen": "12 count", "doz": "12 count",
     "gen": "generation", "ed": "edition", "mens": "men", "womens": "women",
-    "pb": "paperback", "softcover": "paperback", "hardback": "hardcover", "sqft": "sq ft",
+    "softcover": "paperback", "hardback": "hardcover", "sqft": "sq ft",
     "cuft": "cu ft", "tyre": "tire", "tyres": "tires", "tshirt": "t shirt",
     "garbage": "trash", "rubbish": "trash", "couch": "sofa", "hoover": "vacuum", "vac": "vacuum",
     "asst": "assorted", "assrtd": "assorted", "toolbox": "tool box", "lawnmower": "lawn mower",
     "rooftop": "roof", "nappy": "diaper", "nappies": "diapers", "pushchair": "stroller",
     "pram": "stroller", "whiteboard": "dry erase board", "railway": "train",
-    "bbq": "barbecue", "incl": "with", "includes": "with", "including": "with",
+    "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "eight": "8", "ten": "10",
+    "twelve": "12", "jr": "junior", "dk": "dark", "mo": "month", "mos": "month",
+    "months": "month", "refurb": "refurbished", "renewed": "refurbished",
+    "reconditioned": "refurbished", "kb": "keyboard", "edp": "eau de parfum",
+    "edt": "eau de toilette", "xlarge": "xl",
+    "stnls": "stainless",
+    "elec": "electric", "bbq": "barbecue", "incl": "with", "includes": "with", "including": "with",
 }  # fmt: skip
 _JOINTS = frozenset("-/._+")
 _MARKS = (
+    (" x-large", " xl"), (" extra large", " xl"), (" extra-large", " xl"), (" xx-large", " xxl"),
     (" w/o ", " without "), (" w/", " with "), ("''", " in "), ('"', " in "), ("\u201d", " in "),
     ("\u2033", " in "), ("\u2032", "'"), ("\u2044", "/"), ("\u2019", "'"), ("&", " and "),
     ("\u00d7", " x "),
@@ -62,7 +69,8 @@ def text_of(value: Any) -> str:
 def tokens_of(text: str) -> list[str]:
     """All words in order. Marks are removed: Nestlé is nestle. A number is separated from its
     unit, however they are written: 128GB and 128 gb are the same two words."""
-    split = [part for word in _spaced(text).split() for part in _parts(word)]
+    parts = [part for word in _spaced(text).split() for part in _parts(word)]
+    split = [part.removesuffix(".0") if is_number(part) else part for part in parts]  # 5.0 Ah
     return list(spelled_alike(_named_alike(_with_times(as_decimals(split)))))
 
 

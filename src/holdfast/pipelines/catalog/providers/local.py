@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from holdfast.pipeline import Context, Row
+from holdfast.pipelines.catalog.normalising.vocabulary import phrases_in, synonyms
 from holdfast.pipelines.catalog.normalising.words import compact
 from holdfast.pipelines.catalog.offers import Offer
 from holdfast.pipelines.catalog.providers.contract import Shop
 from holdfast.pipelines.catalog.strategies import Query
 
 _MOST_OFFERS = 20
+_MOST_OTHER_WORDS = 16
 LOCAL = Shop("local", "local", priority=0)
 
 
@@ -27,7 +30,8 @@ class LocalCatalog:
             exact = {"gtin": query.gtin, "sku": query.sku or None, "model": _model_key(query)}
             rows = await ctx.read("catalog_by_identifier", {**exact, "limit": _MOST_OFFERS})
         else:
-            params = {"words": search_words(query.words), "limit": _MOST_OFFERS}
+            words = (*query.words, *other_words(query.words))
+            params = {"words": search_words(words), "limit": _MOST_OFFERS}
             rows = await ctx.read("catalog_by_words", params) or await _alike(query, ctx)
         return [_offer(row, self.shop) for row in rows]
 
@@ -42,6 +46,15 @@ async def _alike(query: Query, ctx: Context) -> list[Row]:
 
 def _model_key(query: Query) -> str | None:
     return compact(query.model) or None
+
+
+def other_words(words: Sequence[str]) -> list[str]:
+    """What shops may call it, and neighbours written in one: night stand as nightstand."""
+    names = [name for word in words for name in synonyms(word)]
+    names += [name for each in phrases_in(tuple(words)).values() for name in each]
+    joined = [f"{a}{b}" for a, b in pairwise(words) if a.isalpha() and b.isalpha()]
+    others = dict.fromkeys([*(word for name in sorted(names) for word in name), *joined])
+    return [word for word in others if word not in words][:_MOST_OTHER_WORDS]
 
 
 def search_words(words: Sequence[str]) -> str:

@@ -1,0 +1,199 @@
+"""Whether a title has a word of a row, however the two write it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from string import ascii_lowercase, digits
+
+from holdfast.pipelines.catalog.normalising.vocabulary import Phrase, phrases_in, synonyms
+from holdfast.pipelines.catalog.normalising.wording import Wording
+from holdfast.pipelines.catalog.normalising.words import has_digit
+from holdfast.pipelines.catalog.variants import begins_code
+
+_SHORTEST_MODEL = 3
+_SHORTEST_PREFIX = 3
+_SHORTEST_STEM = 4
+_SHORTEST_MISSPELT = 5
+_CACHED_WORDS = 8192
+_CACHED_PAIRS = 65536
+_LETTER_SIZES = {
+    "s": "small", "m": "medium", "l": "large", "small": "s", "medium": "m", "large": "l",
+}  # fmt: skip
+_VOWELS = frozenset("aeiou")
+_ENDINGS = ("able", "ings", "ing", "ers", "er", "ors", "or", "es", "ed", "s", "e")
+#: Letters that are spoken alike.
+_SOUNDS = (
+    ("ght", "t"), ("ph", "f"), ("ck", "k"), ("qu", "k"), ("q", "k"), ("c", "k"), ("z", "s"),
+    ("y", "i"),
+)  # fmt: skip
+#: First letters that are spoken alike.
+_STARTS = {"c": "ckq", "k": "ckq", "q": "ckq", "f": "fp", "p": "fp", "s": "sz", "z": "sz"}
+_SERIES = frozenset(("series", "gen", "generation", "mark", "mk", "version"))
+
+
+def missing_words(wanted: Wording, offered: Wording) -> frozenset[str]:
+    """The words of a row that a title does not have, under any name."""
+    joined = wanted.covered(offered) | _joined(wanted.tokens, offered)
+    missing = {
+        word
+        for word in wanted.words
+        if not (word in joined or occurs(word, wanted, offered) or wanted.has_size(word, offered))
+        and not (word in ("pack", "count") and offered.pack)
+    }
+    if not missing:
+        return frozenset()
+    for phrase, names in phrases_in(tuple(wanted.tokens)).items():
+        if not missing.isdisjoint(phrase) and _has_any(names, offered):
+            missing.difference_update(phrase)
+    return frozenset(word for word in missing if not _has_any(synonyms(word), offered))
+
+
+def _joined(tokens: Sequence[str], offered: Wording) -> frozenset[str]:
+    """Words that the title writes in one: paper white, night stand."""
+    words = offered.words
+    pairs = [
+        pair
+        for pair in pairwise(tokens)
+        if (joined := "".join(pair)) in words or joined.removesuffix("s") in words
+    ]
+    return frozenset(word for pair in pairs for word in pair)
+
+
+def _has_any(names: Iterable[Phrase], offered: Wording) -> bool:
+    return any(all(map(offered.has, name)) for name in names)
+
+
+def occurs(word: str, wanted: Wording, offered: Wording) -> bool:
+    """Within a longer word only if it is not a number."""
+    if offered.has(word) or word in offered.years:
+        return True
+    if has_digit(word):
+        return _is_abbreviated_number(word, offered) or _is_acronym(word, offered.tokens)
+    if word in _LETTER_SIZES:
+        return _LETTER_SIZES[word] in offered.words
+    if len(word) == 1:
+        return False
+    if len(word) <= _SHORTEST_MODEL:
+        return len(word) == _SHORTEST_PREFIX and any(_is_short_for(word, o) for o in offered.words)
+    if _is_within(word, wanted, offered):
+        return True
+    starts = _STARTS.get(word[0], word[0])
+    return any(_is_alike(word, other) for other in offered.words if other[0] in starts)
+
+
+@lru_cache(maxsize=_CACHED_PAIRS)
+def _is_alike(word: str, other: str) -> bool:
+    return (
+        is_misspelt(word, other)
+        or _is_short_for(word, other)
+        or has_same_stem(word, other)
+        or _sound(word) == _sound(other)
+    )
+
+
+def _is_within(word: str, wanted: Wording, offered: Wording) -> bool:
+    """Written apart there, or at the start of a word, or as its end if the list has the rest:
+    maker of coffeemaker; not style of freestyle."""
+    if word not in offered.text:
+        return False
+    holders = [other for other in offered.words if word in other]
+    return not holders or any(
+        other.startswith(word) or wanted.has(other.removesuffix(word)) for other in holders
+    )
+
+
+def _is_abbreviated_number(word: str, offered: Wording) -> bool:
+    """18pc is 18 piece, 60t is 60 tooth, s9 is series 9; DCD996 is DCD996B."""
+    if any(begins_code(word, other) or _ends_code(word, other) for other in offered.words):
+        return True
+    number = word.rstrip(ascii_lowercase)
+    unit, name = word[len(number) :], word.rstrip(digits)
+    for before, first, second in zip(
+        ("", *offered.tokens), offered.tokens, offered.tokens[1:], strict=False
+    ):
+        if unit and first == number and second.isalpha() and _begins_with(unit, second):
+            return True
+        is_name = first.startswith(name) or before == name  # s9 is series 9, io7 is iO series 7
+        if first in _SERIES and name + second == word and is_name:
+            return True
+    return False
+
+
+def _ends_code(word: str, other: str) -> bool:
+    """XM5 is WH-1000XM5."""
+    is_code = len(word) >= _SHORTEST_MODEL and word[0].isalpha()
+    return is_code and other.endswith(word) and len(other) > len(word)
+
+
+def _begins_with(unit: str, word: str) -> bool:
+    return word.startswith(unit) or (len(unit) > 1 and word[0] == unit[0] and unit[1] in word)
+
+
+def _is_short_for(word: str, other: str) -> bool:
+    """gen is generation; a word without vowels leaves them out: stnls."""
+    if not (word.isalpha() and len(other) > len(word)):
+        return False
+    if other.startswith(word):
+        return True
+    if _VOWELS & set(word) or word[0] != other[0]:
+        return False
+    rest = iter(other)
+    return all(letter in rest for letter in word)
+
+
+def _is_acronym(word: str, tokens: Sequence[str]) -> bool:
+    """gp5000 is Grand Prix 5000."""
+    letters = word.rstrip(digits)
+    if not (len(letters) > 1 and letters.isalpha() and len(letters) < len(word)):
+        return False
+    number, size = word[len(letters) :], len(letters)
+    return any(
+        tokens[at] == number and "".join(token[0] for token in tokens[at - size : at]) == letters
+        for at in range(size, len(tokens))
+    )
+
+
+def has_same_stem(word: str, other: str) -> bool:
+    """pruner and pruning, measure and measuring, liners and liner."""
+    if word[0] != other[0]:
+        return False
+    if _stem_of_plural(word) == _stem_of_plural(other):
+        return True
+    stem = _stem(word)
+    return len(stem) >= _SHORTEST_STEM and stem == _stem(other)
+
+
+def _stem_of_plural(word: str) -> str:
+    return word[:-1] if len(word) > _SHORTEST_PREFIX and word[-1] == "s" else word
+
+
+@lru_cache(maxsize=_CACHED_WORDS)
+def _stem(word: str) -> str:
+    if not word.isalpha():
+        return ""
+    for ending in _ENDINGS:
+        if word.endswith(ending):
+            return word.removesuffix(ending)
+    return word
+
+
+@lru_cache(maxsize=_CACHED_WORDS)
+def _sound(word: str) -> str:
+    """Words that are spoken alike have the same: light and lite, fryer and frier."""
+    for written, spoken in _SOUNDS:
+        word = word.replace(written, spoken)
+    kept = (letter for letter, before in zip(word, f" {word}", strict=False) if letter != before)
+    return "".join(kept).removesuffix("e")
+
+
+def is_misspelt(word: str, other: str) -> bool:
+    """Whether one letter is wrong, missing or too many, or two have changed places."""
+    if len(word) < _SHORTEST_MISSPELT or abs(len(word) - len(other)) > 1 or word[0] != other[0]:
+        return False
+    at = next((at for at, (a, b) in enumerate(zip(word, other, strict=False)) if a != b), None)
+    if at is None:
+        return True
+    a, b = word[at:], other[at:]
+    return a[1:] == b[1:] or a[1:] == b or a == b[1:] or (a[:2] == b[1::-1] and a[2:] == b[2:])

@@ -1,0 +1,240 @@
+"""How likely an offer is the product, from how its words compare with those of the other offers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from math import exp, log
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holdfast.pipelines.catalog.normalising.vocabulary import GENERIC, Kind, kind_of
+from holdfast.pipelines.catalog.normalising.wording import Wording
+
+if TYPE_CHECKING:
+    from holdfast.pipelines.catalog.scoring import Score, Wanted
+
+#: Fitted to the labelled lists by `holdfast catalog fit`.
+_FILE = Path(__file__).with_name("weights.json")
+_WORTH = {
+    Kind.NUMBER: 1.2, Kind.NAME: 1.0, Kind.THING: 0.7, Kind.DESCRIBING: 0.5, Kind.REMARK: 0.1,
+}  # fmt: skip
+_LONG, _SHORT = 5, 3
+_LEAST_RARITY = 0.2
+_ENOUGH = 3.0
+_MANY = 4
+_FEWEST = 3
+_MOSTLY = 0.75
+_VOWELS = frozenset("aeiouy")
+#: What all of a kind are, so that titles leave it out.
+_PLAIN = GENERIC | {"console"}
+_WORTH_PLAIN = 0.2
+_HALF, _HARDLY = 0.5, 0.1
+_AS_WELL = 0.02
+_MOST_SPELLINGS = 2
+_NEAR_PRICE = 0.2
+_CACHED = 8192
+
+
+@lru_cache(maxsize=_CACHED)
+def worth(word: str) -> float:
+    """How much a word says about which product it is, whatever the offers have."""
+    kind = kind_of(word)
+    if word in _PLAIN:
+        return _WORTH_PLAIN
+    length = max(min(len(word), _LONG), _SHORT) / _LONG if kind is Kind.NAME else 1.0
+    return _WORTH[kind] * length
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """The words of a row among its offers: what one of many has tells more than what all have."""
+
+    words: frozenset[str]
+    unknown: frozenset[str]  # words that no offer has
+    worth: Mapping[str, float]
+    total: float
+    known: float  # of the total, what any offer has
+
+    @classmethod
+    def of(cls, words: frozenset[str], scores: Sequence[Score]) -> Field:
+        having = {word: sum(word not in each.missing for each in scores) for word in words}
+        values = {word: worth(word) * _rarity(having[word], len(scores)) for word in words}
+        unknown = frozenset(word for word, number in having.items() if not number)
+        total = sum(values.values()) or 1.0
+        return cls(words, unknown, values, total, total - sum(values[word] for word in unknown))
+
+    def share(self, words: Iterable[str]) -> float:
+        return sum(self.worth[word] for word in words) / self.total
+
+    def lacking(self, each: Score) -> float:
+        """The share of what the offers know that this one does not have."""
+        missing = each.missing - self.unknown
+        return self.share(missing) * self.total / self.known if self.known else 1.0
+
+
+def _rarity(having: int, count: int) -> float:
+    return 1.0 - (1.0 - _LEAST_RARITY) * log(having) / log(count) if having > 1 else 1.0
+
+
+def weigh(wanted: Wanted, scores: Sequence[Score]) -> None:
+    """Sets the value of the offers that are compared by their words."""
+    field = Field.of(wanted.wording.words, scores)
+    for each in scores:
+        each.lacking = field.lacking(each)
+        each.excess = _excess(each)
+    fitting = [each for each in scores if each.by_words and each.fits]
+    unknown = field.words.intersection(*(each.missing for each in fitting))
+    for each in fitting:
+        each.vetoes += _hardly(wanted, each, unknown)
+    for each in scores:
+        if each.by_words and each.fits:
+            each.value = likelihood(features(wanted, each, scores, field))
+            if len(scores) < _FEWEST:
+                each.value = min(each.value, _alone(each, field))
+
+
+def _is_full_name(word: str) -> bool:
+    """Not an abbreviation, which leaves out vowels."""
+    return kind_of(word) is Kind.NAME and not _VOWELS.isdisjoint(word)
+
+
+def _hardly(wanted: Wanted, each: Score, unknown: frozenset[str]) -> Iterator[str]:
+    """Why it is another product of the kind, or of any kind, though nothing contradicts it."""
+    if each.shared < _HALF and each.named < _HARDLY and not each.brand:
+        yield "has hardly a word of the row"
+    names = frozenset(word for word in each.missing & unknown if _is_full_name(word))
+    other = _substitute(names, wanted.wording.tokens, each)
+    if other:
+        yield f"{other} instead of {', '.join(sorted(names))}"
+
+
+def _alone(each: Score, field: Field) -> float:
+    """With hardly another offer to compare it with, only the share of the words counts, and it
+    may have no name that the row does not say instead of one that it says."""
+    names = _of_kind(each.missing, Kind.NAME)
+    is_other = bool(names) and any(kind_of(word) is Kind.NAME for word in each.extra)
+    if each.unnamed or (is_other and (each.shared < _MOSTLY or names - field.unknown)):
+        return 0.0
+    shared = 1.0 - field.share(each.missing)
+    return each.likeness * shared / each.shared if each.shared else 0.0
+
+
+def features(
+    wanted: Wanted, each: Score, scores: Sequence[Score], field: Field
+) -> dict[str, float]:
+    """What speaks for an offer and against it, each between -1 and 1."""
+    return {
+        "bias": 1.0,
+        "evidence": min(sum(map(worth, field.words - each.missing)), _ENOUGH) / _ENOUGH,
+        "title_named": each.named,
+        "is_named": float(each.is_named),
+        "brand": each.brand,
+        "unnamed_variant": float(bool(each.unnamed)),
+        "other_number": float(each.has_other_number),
+        "excess": min(each.excess, _MANY) / _MANY,
+        **_lacks(wanted, each, field),
+        **_compared(wanted, each, scores),
+        **_price(wanted, each),
+    }
+
+
+def _lacks(wanted: Wanted, each: Score, field: Field) -> dict[str, float]:
+    """Words of the row that it does not have; those that no offer has may be people's own."""
+    missing = {kind: _of_kind(each.missing, kind) for kind in Kind}
+    names, things = missing[Kind.NAME], _of_kind(field.words, Kind.THING)
+    things = things - GENERIC or things
+    first = next((word for word in wanted.wording.tokens if word in field.words), "")
+    return {
+        "complete": float(all(kind_of(word) is Kind.REMARK for word in each.missing)),
+        "shared": 1.0 - field.share(each.missing),
+        "lacks_known": each.lacking,
+        "lacks_known_name": field.share(names - field.unknown),
+        "lacks_unknown_name": field.share(names & field.unknown),
+        "lacks_name": float(bool(names)),
+        "other_brand": float(first in names and not each.brand),
+        "substituted": float(bool(_substitute(names, wanted.wording.tokens, each))),
+        "lacks_thing": field.share(missing[Kind.THING] & field.unknown),
+        "lacks_describing": field.share(missing[Kind.DESCRIBING] & field.unknown),
+        "has_thing": float(bool(things - each.missing)),
+        "is_thing": float(each.is_thing),
+        "other_thing": float(bool(things) and things <= each.missing and not each.is_thing),
+    }
+
+
+def _substitute(names: frozenset[str], tokens: Sequence[str], each: Score) -> str:
+    """The name that it has beside a word that both have, where the row has another name: Master
+    of MX Master for MX Anywhere."""
+    if not names:
+        return ""
+    own = Wording.of(each.offer.title).tokens
+    for at, word in enumerate(tokens):
+        for step in (-1, 1) if word in names else ():
+            beside = tokens[at + step] if 0 <= at + step < len(tokens) else ""
+            place = own.index(beside) - step if beside in own else -1
+            other = own[place] if 0 <= place < len(own) else ""
+            if other in each.extra and kind_of(other) in (Kind.NAME, Kind.REMARK):
+                return other
+    return ""
+
+
+def _compared(wanted: Wanted, each: Score, scores: Sequence[Score]) -> dict[str, float]:
+    """With the other offers: whether one has more of the row, or as much."""
+    others = [other for other in scores if other is not each and not other.is_other_thing]
+    rivals = [other for other in others if other.fits and not is_same_thing(each, other)]
+    if _price(wanted, each)["price_near"]:  # the price says which of them is meant
+        rivals = [other for other in rivals if not _price(wanted, other)["price_far"]]
+    fuller = [other for other in rivals if each.extra < other.extra]
+    least = min((other.lacking for other in others), default=each.lacking)
+    next_best = min((other.lacking for other in rivals if other not in fuller), default=1.0)
+    as_good = [other for other in rivals if other.lacking - each.lacking < _AS_WELL]
+    plainer = min((other.excess - each.excess for other in as_good), default=_MANY)
+    named = max((other.named for other in as_good), default=0.0)
+    return {
+        "behind": max(0.0, each.lacking - least),
+        "ahead": max(0.0, next_best - each.lacking),
+        "plainer": max(-1.0, min(plainer / _MANY, 1.0)),
+        "more_named": each.named - named,
+        "has_fuller": float(any(other.lacking <= each.lacking for other in fuller)),
+        "only_such": float(each.is_thing and not any(other.is_thing for other in rivals)),
+    }
+
+
+def _price(wanted: Wanted, each: Score) -> dict[str, float]:
+    target, price = wanted.product.price_minor, each.offer.price_minor
+    if not target or not price:
+        return {"price_near": 0.0, "price_far": 0.0}
+    distance = abs(log(price / target))
+    return {
+        "price_near": max(0.0, 1.0 - distance / _NEAR_PRICE),
+        "price_far": min(max(0.0, distance - _NEAR_PRICE), 1.0),
+    }
+
+
+def _of_kind(words: frozenset[str], kind: Kind) -> frozenset[str]:
+    return frozenset(word for word in words if kind_of(word) is kind)
+
+
+def _excess(each: Score) -> int:
+    """How many names and numbers it has that the row does not say."""
+    return sum(kind_of(word) in (Kind.NAME, Kind.NUMBER) for word in each.extra)
+
+
+def is_same_thing(each: Score, other: Score) -> bool:
+    """The same words are said of both, and their titles are almost the same."""
+    if each.identity and other.identity:
+        return True
+    return each.missing == other.missing and len(each.extra ^ other.extra) <= _MOST_SPELLINGS
+
+
+@cache
+def weights() -> Mapping[str, float]:
+    values: Mapping[str, float] = json.loads(_FILE.read_text("utf-8"))
+    return values
+
+
+def likelihood(values: Mapping[str, float]) -> float:
+    total = sum(weights().get(name, 0.0) * value for name, value in values.items())
+    return 1.0 / (1.0 + exp(-total))
