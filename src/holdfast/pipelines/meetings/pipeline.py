@@ -17,6 +17,7 @@ from holdfast.orders import Conclusion, Planned
 from holdfast.pipeline import Context, Done, Pipeline, Settled, Standings, Tx
 from holdfast.pipelines.meetings import saving, searching
 from holdfast.pipelines.meetings.datasette import SiteTable
+from holdfast.pipelines.meetings.documents import KnownDocuments
 from holdfast.pipelines.meetings.options import Collection, MeetingsOptions, Mode
 from holdfast.pipelines.meetings.planning import Planner
 from holdfast.pipelines.meetings.rows import REJECTS, draft_of
@@ -41,6 +42,7 @@ class Meetings(Pipeline):
 
     def __init__(self, options: MeetingsOptions | None = None) -> None:
         self._options = options or MeetingsOptions()
+        self._documents = KnownDocuments()
         self.slice_pages = self._options.batch_pages
         super().__init__()
 
@@ -79,7 +81,7 @@ class Meetings(Pipeline):
         return Done(draft.place._asdict(), effects=draft)
 
     async def save(self, tx: Tx, settled: Sequence[Settled]) -> None:
-        await saving.save(tx, settled)
+        await saving.save(tx, settled, self._documents)
 
     async def note(self, tx: Tx, job: Job, notes: Any, taken: int) -> None:
         await note_inventory(tx, job, notes)

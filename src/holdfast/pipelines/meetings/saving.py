@@ -11,13 +11,20 @@ of its content, so a page that the site scanned again has a new one. Which row a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 from holdfast.model import ItemStatus
 from holdfast.pipeline import Settled, Tx
 from holdfast.pipelines.meetings import searching
+from holdfast.pipelines.meetings.documents import (
+    Document,
+    DocumentKey,
+    KnownDocuments,
+    Witness,
+)
 from holdfast.pipelines.meetings.options import Collection
 from holdfast.pipelines.meetings.rows import Content, Place
 
@@ -35,14 +42,6 @@ class _Row(NamedTuple):
     place: Place
     content: Content
     hash: str
-
-
-class _Document(NamedTuple):
-    """A document as it is stored, and the latest jobs that saw it and that changed it."""
-
-    id: int
-    seen_job_id: int
-    changed_job_id: int
 
 
 class _Stored(NamedTuple):
@@ -77,24 +76,25 @@ class _Changes:
     unchanged: int = 0
 
 
-async def save(tx: Tx, settled: Sequence[Settled]) -> None:
+async def save(tx: Tx, settled: Sequence[Settled], known: KnownDocuments) -> None:
     """All rows belong to one job, and so to one collection."""
     job = settled[0].job
-    saving = Saving(tx, Collection.of(job.options), job.id)
+    saving = Saving(tx, Collection.of(job.options), job.id, known)
     await saving.reject(item for item in settled if item.status is not ItemStatus.DONE)
     await saving.store([_row(item) for item in settled if item.status is ItemStatus.DONE])
     await saving.finish()
 
 
 def _row(item: Settled) -> _Row:
-    upstream_id, *rest = item.effects
-    return _Row(upstream_id, item.seq, *rest)
+    upstream_id, place, content, content_hash = item.effects
+    return _Row(upstream_id, item.seq, place, content, content_hash)
 
 
 class Saving:
-    def __init__(self, tx: Tx, collection: Collection, job_id: int) -> None:
+    def __init__(self, tx: Tx, collection: Collection, job_id: int, known: KnownDocuments) -> None:
         self._tx = tx
         self._job_id = job_id
+        self._known = known
         self._collection = (collection.municipality_id, collection.document_type.value)
         self._counts = _Counts()
         self._touched: list[str] = []
@@ -116,32 +116,39 @@ class Saving:
         documents = await self._documents(rows)
         by_key: dict[_Key, list[_Row]] = {}
         for row in self._latest(rows):
-            key = (documents[row.place.meeting, row.place.date].id, row.place.number)
-            by_key.setdefault(key, []).append(row)
+            meeting, day, number = row.place
+            by_key.setdefault((documents[meeting, day].id, number), []).append(row)
         known = await self._find(by_key)
-        new = {key: max(by_key[key]) for key in by_key if key not in known}
+        new = {key: max(group) for key, group in by_key.items() if key not in known}
         await self._add(new)
-        for key, row in new.items():
-            by_key[key] = [other for other in by_key[key] if other is not row]
-        left = {key: group for key, group in by_key.items() if group}
+        left = {
+            key: [row for row in group if row is not new.get(key)]
+            for key, group in by_key.items()
+            if key in known or len(group) > 1
+        }
         known |= await self._find(key for key in left if key not in known)
         await self._update(left, known)
-        await self._count_documents(documents.values())
+        await self._count_documents(documents)
 
-    async def _count_documents(self, documents: Iterable[_Document]) -> None:
-        """Each once for the job, though its pages come in several batches."""
-        unseen, unchanged = [], []
-        for document in sorted(documents):
-            if document.seen_job_id < self._job_id:
-                unseen.append((document.id, self._job_id))
-            if document.changed_job_id < self._job_id and document.id in self._changed:
-                unchanged.append((document.id, self._job_id))
-        if unseen:
-            await self._tx.take_many("meetings_see_documents", unseen)
-            self._counts.documents_seen += len(unseen)
-        if unchanged:
-            await self._tx.take_many("meetings_note_changed_documents", unchanged)
-            self._counts.documents_updated += len(unchanged)
+    async def _count_documents(self, documents: Mapping[DocumentKey, Document]) -> None:
+        """Each once for the job, though its pages come in several batches, and maybe to several
+        workers."""
+        job_id = self._job_id
+        seen, changed = {}, {}
+        for key, document in documents.items():
+            if document.seen_job_id < job_id:
+                seen[key] = document._replace(seen_job_id=job_id)
+            if document.changed_job_id < job_id and document.id in self._changed:
+                changed[key] = seen.get(key, document)._replace(changed_job_id=job_id)
+        self._counts.documents_seen += await self._note("meetings_see_documents", seen)
+        self._counts.documents_updated += await self._note(
+            "meetings_note_changed_documents", changed
+        )
+        self._learn(seen | changed, None)
+
+    async def _note(self, query: str, documents: Mapping[DocumentKey, Document]) -> int:
+        ids = sorted(document.id for document in documents.values())
+        return len(await self._tx.take_many(query, [(id_, self._job_id) for id_ in ids]))
 
     def _latest(self, rows: Sequence[_Row]) -> list[_Row]:
         """A walk reads the rows of these months twice; the last one is the current one."""
@@ -156,20 +163,37 @@ class Saving:
         await self._tx.take("meetings_add_counts", {"job_id": self._job_id, **counts})
         await searching.enqueue(self._tx, self._collection, self._touched)
 
-    async def _documents(self, rows: Sequence[_Row]) -> dict[tuple[str, str], _Document]:
-        wanted = sorted({(row.place.meeting, row.place.date) for row in rows})
-        keys = [(*self._collection, *key) for key in wanted]
-        documents = {
-            (meeting, day): _Document(*rest)
-            for meeting, day, *rest in await self._tx.take_many("meetings_find_documents", keys)
-        }
-        missing = [key for key in keys if (key[2], key[3]) not in documents]
-        if missing:
-            new = [(*key, self._job_id) for key in missing]
-            for meeting, day, *rest in await self._tx.take_many("meetings_add_documents", new):
-                documents[meeting, day] = _Document(*rest)
+    async def _documents(self, rows: Sequence[_Row]) -> Mapping[DocumentKey, Document]:
+        await self._check_known()
+        known = self._known.of(self._collection)
+        wanted = {row.place[:2] for row in rows}
+        documents = {key: known[key] for key in wanted if key in known}
+        unknown = [(*self._collection, *key) for key in sorted(wanted - documents.keys())]
+        documents |= await self._look_up("meetings_find_documents", unknown)
+        missing = [(*key, self._job_id) for key in unknown if key[2:] not in documents]
+        documents |= await self._look_up("meetings_add_documents", missing)
         self._counts.documents_created += len(missing)
         return documents
+
+    async def _check_known(self) -> None:
+        newest = self._known.newest(self._collection)
+        if newest is None:
+            return
+        found = await self._tx.fetch("meetings_document_created", {"id": newest.id})
+        if not found or found[0][0] != newest.created_at:
+            self._known.forget(self._collection)
+
+    async def _look_up(
+        self, query: str, keys: Sequence[tuple[Any, ...]]
+    ) -> dict[DocumentKey, Document]:
+        rows = await self._tx.take_many(query, keys)
+        documents = {(meeting, day): Document(*rest) for meeting, day, *rest, _ in rows}
+        self._learn(documents, max((Witness(row[2], row[5]) for row in rows), default=None))
+        return documents
+
+    def _learn(self, documents: Mapping[DocumentKey, Document], newest: Witness | None) -> None:
+        if documents:
+            self._tx.after_commit(partial(self._known.add, self._collection, documents, newest))
 
     async def _find(self, keys: Iterable[_Key]) -> dict[_Key, _Stored]:
         rows = await self._tx.take_many("meetings_find_pages", sorted(keys))
@@ -177,18 +201,15 @@ class Saving:
         return {(page.document_id, page.number): page for page in pages}
 
     async def _add(self, new: dict[_Key, _Row]) -> None:
-        rows = [
-            (
-                document_id,
-                *self._collection,
-                number,
-                row.upstream_id,
-                row.hash,
-                *row.content,
-                self._job_id,
-            )
-            for (document_id, number), row in sorted(new.items())
-        ]
+        municipality_id, document_type = self._collection
+        rows = []
+        for key in sorted(new):
+            upstream_id, _, _, content, content_hash = new[key]
+            text, page_image, extra = content
+            rows.append(
+                (key[0], municipality_id, document_type, key[1], upstream_id, content_hash, text,
+                 page_image, extra, self._job_id)
+            )  # fmt: skip
         if rows:
             await self._tx.copy("meetings_pages", _PAGE_COLUMNS, rows)
         self._touched += [row.upstream_id for row in new.values()]

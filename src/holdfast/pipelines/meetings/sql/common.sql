@@ -248,7 +248,8 @@ select cast(:collection as text);
 
 -- name: meetings_find_documents
 -- With the latest jobs that saw and changed each.
-select d.meeting, d.date, d.id, coalesce(d.seen_job_id, 0), coalesce(d.changed_job_id, 0)
+select d.meeting, d.date, d.id, coalesce(d.seen_job_id, 0), coalesce(d.changed_job_id, 0),
+       d.created_at
 from   @rows(municipality_id bigint, document_type text, meeting text, date text) k
        join meetings_documents d
             on d.municipality_id = k.municipality_id and d.document_type = k.document_type
@@ -261,7 +262,12 @@ select k.municipality_id, k.document_type, k.meeting, k.date, k.job_id, k.job_id
 from   @rows(municipality_id bigint, document_type text, meeting text, date text, job_id bigint) k
 where  true
 on conflict (municipality_id, document_type, meeting, date) do nothing
-returning meeting, date, id, seen_job_id, changed_job_id;
+returning meeting, date, id, seen_job_id, changed_job_id, created_at;
+
+-- name: meetings_document_created
+select created_at
+from   meetings_documents
+where  id = :id;
 
 -- name: meetings_see_documents
 -- Returns those that the job had not seen before.
