@@ -101,5 +101,6 @@ def __getattr__(name: str) -> Any:
     if name in ("Enqueued", "aenqueue", "enqueue"):
         from holdfast.store import applications
 
-        return getattr(applications, name)
+        globals()[name] = value = getattr(applications, name)
+        return value
     raise AttributeError(f"module 'holdfast' has no attribute {name!r}")

@@ -1,7 +1,8 @@
 """Columns of a file and fields of a pipeline: which is which, and a row under the fields' names.
 
 A job stores its rows under the names that the file has. The mapping is stored with the job and
-applied whenever a row is read.
+applied whenever a row is read. The records of a standing job come from many places: each is matched
+by its own names, in the same way.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ EXCERPT = "_excerpt"
 #: Each column is compared with each field while a person waits for it.
 _COMPARED_COLUMNS = 1000
 _COMPARED_CHARACTERS = 200
+_REMEMBERED = 1000
 
 
 def column_mapping(
@@ -75,6 +77,45 @@ def fields_without_column(
 def mapped_row(row: dict[str, Any], mapping: Mapping[str, str]) -> dict[str, Any]:
     """The row as the pipeline reads it; columns without a field keep their names."""
     return {mapping.get(name, name): value for name, value in row.items()}
+
+
+class RowNames:
+    """Rows under the fields' names: by one mapping, or each by its own names, where records come
+    from many places."""
+
+    def __init__(self, mapping: Mapping[str, str], inputs: Inputs = ()) -> None:
+        self._mapping = mapping
+        self._inputs = inputs
+        self._known: dict[tuple[str, ...], Mapping[str, str]] = {}
+
+    def __bool__(self) -> bool:
+        """Whether any row may change."""
+        return bool(self._mapping or self._inputs)
+
+    def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
+        mapping = self._mapping or self._mapping_of(tuple(row))
+        return mapped_row(row, mapping) if mapping else row
+
+    def _mapping_of(self, names: tuple[str, ...]) -> Mapping[str, str]:
+        mapping = self._known.get(names)
+        if mapping is None:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            mapping = self._known[names] = column_mapping(names, self._inputs)
+        return mapping
+
+
+def names_to_store(
+    columns: Sequence[str], inputs: Inputs, mapping: Mapping[str, str]
+) -> dict[str, str]:
+    """The part of a mapping that a record of a standing job does not show by itself: its columns
+    are renamed before it is stored."""
+    by_itself = column_mapping(columns, inputs)
+    return {
+        column: field
+        for column, field in mapping.items()
+        if field not in (column, by_itself.get(column))
+    }
 
 
 def normalised(name: str) -> str:

@@ -45,6 +45,8 @@ class UserError(HoldfastError):
         super().__init__(message)
         self.message = message
         self.hint = hint
+        if hint:
+            self.add_note(hint)  # in the tracebacks of applications
 
 
 class InputError(UserError):

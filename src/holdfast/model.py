@@ -351,6 +351,10 @@ class Counters:
         return self.accepted - self.finished
 
 
+#: Shown, and filtered by, as if it were a state.
+IDLE = "IDLE"
+
+
 def is_idle(job: Job, counters: Counters) -> bool:
     """Not stored: a standing job with nothing open. Shown as IDLE."""
     return job.standing and job.state is JobState.RUNNING and counters.open == 0

@@ -241,7 +241,7 @@ class Settled:
     """
 
     __slots__ = (
-        "_normalized", "_row", "attempts", "code", "effects", "job", "message", "result", "seq",
+        "_normalized", "_result", "_row", "attempts", "code", "effects", "job", "message", "seq",
         "status",
     )  # fmt: skip
 
@@ -258,11 +258,11 @@ class Settled:
         attempts: int = 1,
         effects: Any = None,
     ) -> None:
-        """`row` may be a function that gives it, and `normalized` AS_ROW."""
+        """`row` and `result` may be functions that give it, and `normalized` AS_ROW."""
         self.seq = seq
         self.status = status
         self._row = row
-        self.result = result
+        self._result = result
         self.job = job
         self._normalized = normalized
         self.code = code
@@ -275,6 +275,12 @@ class Settled:
         if callable(self._row):
             self._row = self._row()
         return self._row
+
+    @property
+    def result(self) -> Any:
+        if callable(self._result):
+            self._result = self._result()
+        return self._result
 
     @property
     def normalized(self) -> Any:

@@ -24,8 +24,11 @@ def test_records_are_added_to_a_standing_job_and_worked_off(desk: Desk) -> None:
     desk.succeed("open", "upper.py")
     assert "there is no job 9" in desk.fail("add", "9", "more.jsonl")
     desk.succeed("open", "upper.py")
-    assert [job["idle"] for job in desk.json("jobs")] == [True]
+    assert [job["idle"] for job in desk.json("jobs", "--state", "idle")] == [True]
+    assert desk.json("jobs", "--state", "PAUSED,DONE") == desk.json("jobs", "--pipeline", "x") == []
+    assert "no state 'SLEEPY'" in desk.fail("jobs", "--state", "sleepy")
     desk.succeed("add", "1", "more.jsonl", "--key", "title")
+    assert desk.json("jobs", "--state", "IDLE") == []
     desk.succeed("add", "1", "more.jsonl", "--key", "title")
     desk.succeed("work", "upper.py", "--until-idle")
     shown = desk.show()
@@ -70,6 +73,69 @@ def test_rows_that_cannot_be_read_become_errors_and_what_was_assumed_is_shown(de
     assert codes.count("BAD_ROW") == 2
 
 
+NAMED = """
+    from holdfast import Dedupe, Pipeline
+
+    class Named(Pipeline):
+        name = "named"
+        inputs = {"title": ["Product title"], "brand": []}
+        columns = ["title", "brand"]
+        dedupe = Dedupe("named")
+
+        def key(self, row):
+            return row["title"]
+
+        async def process(self, row, ctx):
+            return {"title": row["title"], "brand": row.get("brand")}
+"""
+
+
+def test_added_files_are_read_and_matched_as_by_run(desk: Desk) -> None:
+    desk.write("named.py", NAMED)
+    desk.write("list.csv", "Product title;Brand;subtitle\noak;ACME;x\n")
+    desk.write("bare.csv", "7,elm,Bolt\n8,ash,Bolt\n")
+    desk.succeed("open", "named.py")
+    added = desk.holdfast("add", "1", "list.csv", "--pipeline", "named.py")
+    ran = desk.holdfast("run", "named.py", "list.csv", "--no-work")
+    shown = [line for line in ran.stderr.splitlines() if "is read as" in line][:2]
+    assert added.stderr.splitlines()[1:3] == shown == [
+        "  The column 'Product title' is read as 'title'.",
+        "  The column 'Brand' is read as 'brand'.",
+    ]  # fmt: skip
+    assert "1 records added, 0 already known" in added.stderr
+    again = desk.holdfast("add", "1", "list.csv", "--pipeline", "named.py")
+    assert "0 records added, 1 already known" in again.stderr
+    bare = ("bare.csv", "--no-header", "--column", "column_2=title", "--column", "column_3=brand")
+    columns = desk.holdfast("add", "1", *bare, "--key", "title")
+    assert "no header (as given)" in columns.stderr and "2 records added" in columns.stderr
+    line = '{"PRODUCT TITLE": "fir", "Maker": "Core"}\n'
+    piped = desk.command.run("add", "1", "-", "--column", "Maker=brand", stdin=line)
+    assert "key is not known here" in piped.stderr and "1 records added" in piped.stderr
+    desk.succeed("work", "named.py", "--job", "1", "--until-idle")
+    items = desk.json("items", "1")
+    assert [(item["result"]["title"], item["result"]["brand"]) for item in items] == [
+        ("oak", "ACME"), ("elm", "Bolt"), ("ash", "Bolt"), ("fir", "Core"),
+    ]  # fmt: skip
+
+
+def test_columns_that_cannot_be_are_refused_before_anything_is_added(desk: Desk) -> None:
+    desk.write("named.py", NAMED)
+    desk.write("upper.py", UPPER)
+    desk.write("list.csv", "Product title;Brand\noak;ACME\n")
+    desk.succeed("open", "named.py")
+    for column, words in ("Brand=colour", "no field 'colour'"), ("Colour=brand", "no column"):
+        assert words in desk.fail("add", "1", "list.csv", "--column", column)
+    assert "no pipeline 'named'" in desk.fail("add", "1", "list.csv", "--pipeline", "upper.py")
+    desk.succeed("run", "upper.py", "list.csv", "--no-work")
+    assert "not a standing job" in desk.fail("add", "2", "list.csv")
+    for time in ("soon", "2100-01-01T00:00:00"):
+        assert "time" in desk.fail("add", "1", "list.csv", "--run-at", time)
+    assert desk.counters()["accepted"] == 0
+    desk.succeed("add", "1", "list.csv", "--run-at", "2100-01-01T00:00:00Z")
+    (waiting,) = desk.show()["ranges"]
+    assert waiting["available_at"].startswith("2100-01-01")
+
+
 def test_records_added_before_a_mistake_are_counted(desk: Desk) -> None:
     desk.write("upper.py", UPPER)
     desk.succeed("open", "upper.py")
@@ -110,7 +176,7 @@ async def test_connections_that_are_closed_while_a_program_is_slow_lose_no_recor
     job_id, _ = await store.jobs.open(NewJob("events", "events", [], standing=True), "ada")
     await store.close()
     settings = load_settings({"HOLDFAST_DATABASE_URL": postgres_url})
-    await asyncio.wait_for(add_batches(settings, job_id, None, slowly()), 60)
+    await asyncio.wait_for(add_batches(settings, job_id, None, lambda _: slowly()), 60)
     store = await open_store(postgres_url)
     assert (await store.reads.counters(job_id)).accepted == 2
     await store.close()

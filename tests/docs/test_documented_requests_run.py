@@ -18,7 +18,6 @@ import httpx2
 import pytest
 import pytest_asyncio
 
-from holdfast.store import NewJob
 from tests.api.server import ApiServer
 from tests.docs.documented_requests import Documented, documented_requests
 
@@ -52,8 +51,16 @@ class Prices(Pipeline):
         if row["brand"] == "broken":
             raise ItemError("TIMEOUT", "no answer")
         return {"brand": row["brand"], "price": 7}
+
+
+class Orders(Pipeline):
+    name = "orders"
+
+    async def process(self, row, ctx):
+        return row
 """
 FILES = {
+    "orders.csv": b"id,brand\n1,acme\n2,other\n",
     "products.csv": b"brand\nacme\nother\nbroken\n",
     "orders.jsonl": b'{"id": 1, "brand": "acme"}\n{"id": 2, "brand": "other"}\n',
 }
@@ -103,8 +110,8 @@ class World:
         return int(job["id"])
 
     async def standing_job(self) -> int:
-        new = NewJob("prices", "prices", [], standing=True)
-        return (await self.server.parts.store.jobs.open(new, "root"))[0]
+        body = {"pipeline": "orders", "standing": True}
+        return int((await self.root.post("/api/jobs", json=body)).json()["id"])
 
     async def file(self) -> int:
         made = await self.root.post("/api/files", files={"file": ("a.csv", b"brand\nacme\n")})
@@ -171,7 +178,7 @@ class World:
 _Make = Callable[[World], Awaitable[int | str]]
 PLACES: list[tuple[str, str, _Make]] = [
     ("DELETE", r"^/api/jobs/(\d+)$", World.new_job),
-    ("POST", r"^/api/jobs/(\d+)/items", World.standing_job),
+    ("POST", r"^/api/jobs/(\d+)/(?:items|files)", World.standing_job),
     ("PUT", r"^/api/jobs/(\d+)/items/3/ruling", World.job_without_decisions),
     ("", r"^/api/jobs/(\d+)", World.job),
     ("", r"^/api/files/(\d+)", World.file),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.clock import SystemClock
-from holdfast.engine.upkeep import Rested
+from holdfast.engine.upkeep import Postponed, Rested
 
 
 class HandClock(SystemClock):
@@ -54,4 +54,21 @@ async def test_a_slow_look_rests_nine_times_as_long_even_if_it_fails() -> None:
     assert look.count == 1
     clock.at += 0.2
     await rested()
+    assert look.count == 2
+
+
+async def test_a_postponed_action_waits_while_the_processor_is_busy() -> None:
+    clock = HandClock()
+    look = Look(clock)
+    busy = True
+    postponed = Postponed(look, lambda: busy, clock)
+    for _ in range(10):
+        clock.at += 5
+        await postponed()
+    assert look.count == 0
+    clock.at += 10
+    await postponed()
+    assert look.count == 1
+    busy = False
+    await postponed()
     assert look.count == 2

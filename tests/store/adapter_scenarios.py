@@ -110,8 +110,19 @@ async def _is_forgotten(store: Store, adapter: Adapter) -> None:
 async def _start(store: Store, adapter: Adapter) -> None:
     file = await _see(store, adapter)
     if file.state is not FileState.TAKEN:
-        job = NewJob("demo", "a.csv", [NewStream(f"file {adapter.id}", "v1")], owner_id="ada")
+        sources = [f"file {adapter.id}", await _read_before(store, adapter)]
+        streams = [NewStream(source, "v1") for source in sources]
+        job = NewJob("demo", "a.csv", streams, owner_id="ada")
         await _adapters(store).start_job(file, job, TOKEN)
+
+
+async def _read_before(store: Store, adapter: Adapter) -> str:
+    """A source that a job read before."""
+    source = f"before {adapter.id}"
+    if not await fetch(store, "select 1 from streams where source = :source", source=source):
+        before = NewJob("demo", "before", [NewStream(source, "v1")], owner_id="ada")
+        await store.jobs.cancel(await store.jobs.create(before, "ada"), "ada")
+    return source
 
 
 async def _has_one_job(store: Store, adapter: Adapter) -> None:

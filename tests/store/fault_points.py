@@ -23,6 +23,7 @@ FOLDERS = [Path(package.__path__[0]) for package in (holdfast.store, holdfast.co
 _WRITES = ("run", "take", "run_many", "take_many")
 _INDEX_STEPS = ("enqueue", "remove", "add", "dequeue")  # of a TextIndex
 _Function = ast.AsyncFunctionDef | ast.FunctionDef | ast.ClassDef
+_Names = dict[str, _Function]
 
 
 def fault_points() -> dict[str, frozenset[str]]:
@@ -67,7 +68,7 @@ def _transactions(tree: ast.Module) -> Iterator[tuple[str, _Function]]:
 
 
 def _points(
-    function: _Function, local: dict[str, _Function], public: dict[str, _Function], seen: set[str]
+    function: _Function, local: _Names, public: dict[str, tuple[_Function, _Names]], seen: set[str]
 ) -> set[str]:
     points: set[str] = set()
     for call in ast.walk(function):
@@ -77,9 +78,13 @@ def _points(
             points |= _written(call)
         elif isinstance(call.func, ast.Name) and any(map(_is_transaction, call.args)):
             name = call.func.id
-            called = local.get(name) or public.get(name)
-            if called is not None and name not in seen:
-                points |= _points(called, local, public, seen | {name})
+            if name in seen:
+                continue
+            if name in local:
+                points |= _points(local[name], local, public, seen | {name})
+            elif name in public:  # whose private functions are those of its own module
+                called, others = public[name]
+                points |= _points(called, others, public, seen | {name})
     return points
 
 
@@ -108,13 +113,14 @@ def _is_transaction(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id == "tx"
 
 
-def _named(tree: ast.Module) -> dict[str, _Function]:
+def _named(tree: ast.Module) -> _Names:
     return {node.name: node for node in tree.body if isinstance(node, _Function)}
 
 
-def _public(modules: dict[str, ast.Module]) -> dict[str, _Function]:
+def _public(modules: dict[str, ast.Module]) -> dict[str, tuple[_Function, _Names]]:
+    """Each with the functions of its module."""
     return {
-        name: node
+        name: (node, _named(tree))
         for tree in modules.values()
         for name, node in _named(tree).items()
         if not name.startswith("_")

@@ -51,7 +51,7 @@ class Stopped:
 
     async def reached(self) -> None:
         while not self.is_reached:
-            assert not self._result.done(), "the action ended without reaching its point"
+            assert not self._result.done(), f"the action ended before its point: {self._result}"
             await asyncio.sleep(0.002)
 
     def let_go(self) -> asyncio.Future[Any]:

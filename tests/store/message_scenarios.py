@@ -168,15 +168,22 @@ class AcceptJobOnASourceWalkedBefore:
 
 @scenario("accept_records")
 class AcceptRecords:
+    """Makes a job that reads two sources: one is new, one was read before."""
+
     async def prepare(store: Store) -> str:
         message_id = str(uuid4())
-        new = NewJob(message_id, "standing", [], lane=Lane.EVENT, standing=True)
-        await store.jobs.open(new, "tester")
+        before = [NewStream("before", "v1")]
+        new = NewJob(message_id, "standing", before, lane=Lane.EVENT, standing=True)
+        job_id, _ = await store.jobs.open(new, "tester")
+        await store.jobs.cancel(job_id, "tester")
         return message_id
 
     async def act(store: Store, message_id: str) -> None:
         async def fill(tx: Any) -> Filled:
-            new = NewJob(message_id, "standing", [], lane=Lane.EVENT, standing=True, topic="topic")
+            streams = [NewStream("new", "v1"), NewStream("before", "v1")]
+            new = NewJob(
+                message_id, "standing", streams, lane=Lane.EVENT, standing=True, topic="topic"
+            )
             return Filled(new, [NewItem('{"n": 1}')], opens=True)
 
         await store.messages.accept_records(message_id, "orders", fill)

@@ -57,7 +57,7 @@ class Demo(Pipeline):
 
     async def plan(self, tx: Tx, request: Any, standings: Standings, now: datetime) -> Planned:
         sources = self._sources
-        known = await standings([sources.new, sources.failed, sources.running])
+        known = await standings(sources.all)
         return Planned(sources.orders(known))
 
     async def conclude(self, tx: Tx, job: Job, standing: Standing) -> Conclusion:
@@ -68,12 +68,16 @@ class Demo(Pipeline):
 
 
 class Sources:
-    """One that is new, one whose job failed, one whose job runs."""
+    """One that is new, one whose job failed, one whose job runs, one that was read before."""
 
     def __init__(self, name: str) -> None:
         self.new, self.failed, self.running = f"new {name}", f"failed {name}", f"running {name}"
+        self.read = f"read {name}"
+        self.all = [self.new, self.failed, self.running, self.read]
 
     async def prepare(self, store: Store) -> None:
+        read = NewJob("demo", "before", [NewStream(self.read, "v1")], mode="full")
+        await store.jobs.cancel(await store.jobs.create(read, "tester"), "tester")
         failed = await make_job(store, self.failed)
         await store.ingest.fail_stream(await lease_stream(store, failed), "gone")
         await store.outcomes.complete(failed)
@@ -86,6 +90,8 @@ class Sources:
         if self.new not in by_source:
             gates = (Gate(f"gate of {self.new}", spacing=1.0),)
             orders.append(Start(self.new, "full", self.new, gates=gates))
+        if by_source[self.read].job_state is JobState.CANCELLED:
+            orders.append(Start(self.read, "full", self.read))
         if by_source[self.failed].job_state is JobState.FAILED:
             orders.append(Resume(by_source[self.failed].job_id))
         return orders
@@ -94,11 +100,12 @@ class Sources:
         standings = {one.source: one for one in await store.plans.standings("demo")}
         assert standings[self.new].job_state is JobState.RUNNING
         assert standings[self.failed].job_state is JobState.RUNNING
+        assert standings[self.read].job_state is JobState.RUNNING
         running = standings[self.running]
         assert running.force_full and running.rerun_requested
         assert not standings[self.new].force_full
-        jobs = await fetch(store, "select id from jobs where name = :n", n=self.new)
-        assert len(jobs) == 1
+        for name in (self.new, self.read):
+            assert len(await fetch(store, "select id from jobs where name = :n", n=name)) == 1
 
 
 async def _sources(store: Store) -> Sources:

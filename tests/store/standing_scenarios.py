@@ -13,7 +13,14 @@ from holdfast.store import NewJob, NewStream, Store
 from holdfast.store.counters import add_counts
 from holdfast.store.enqueue import Addition, new_item
 from holdfast.store.idempotency import RequestKey
-from tests.store.checks import assert_sound, fetch, filled_job, make_job, work_off
+from tests.store.checks import (
+    assert_sound,
+    fetch,
+    filled_job,
+    keep_counters,
+    make_job,
+    work_off,
+)
 from tests.store.scenarios import drain, scenario
 
 
@@ -63,6 +70,7 @@ class Fold:
                 await add_counts(tx, job_id, retried=1)  # type: ignore[arg-type]
 
         await store.database.write("test", scatter)
+        await keep_counters(store)
         return job_id
 
     async def act(store: Store, job_id: int) -> None:

@@ -215,6 +215,19 @@ async def test_silent_jobs_are_announced_once_and_only_for_listened_pipelines(
     assert await store.messages.announce_silent(["demo"], 60) == []
 
 
+async def test_items_that_are_soon_due_are_announced_for_then_once(store: Store) -> None:
+    job_id = await filled_job(store, 2)
+    await settle(store, await claim_one(store, job_id), ItemStatus.PENDING, delay=20)
+    await execute(store, "delete from outbox")
+    assert await store.messages.announce_silent(["demo"], 60, ahead=5) == []
+    for announced in ([job_id], []):
+        assert await store.messages.announce_silent(["demo"], 60, ahead=30) == announced
+    for _ in range(2):  # one that ends a turn sees that it is announced
+        await store.messages.end_turn(job_id, PROCESS)
+    assert await outbox_of(store, job_id) == [("process",)]
+    assert (await store.messages.relay(sent)).sent == 0  # not before its time
+
+
 async def test_lost_message_is_sent_again_each_time_later(store: Store) -> None:
     job_id = await filled_job(store, 2)
     for resent in range(3):

@@ -339,7 +339,7 @@ async def test_record_whose_key_is_deleted_with_its_job_meanwhile_is_not_lost(
 ) -> None:
     """On SQLite the deletion waits."""
     stream = await lease_stream(store, await make_job(store))
-    await ingest(store, stream, keyed("a"), Dedupe("events"))
+    await ingest(store, stream, keyed("a"), Dedupe("events of local"))
     await work_off(store, stream.job_id, ERROR)
     job_id, _ = await store.jobs.open(STANDING, "ada")
     async with stopped(database_url, "enqueue", "move_keys", _adding("new")) as other:

@@ -8,28 +8,32 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any
 
-import orjson
 from fastapi import APIRouter, Depends, Path, Query, Request
-from fastapi.exceptions import RequestValidationError
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from holdfast.api.cursors import Cursors
 from holdfast.api.dependencies import Parts
+from holdfast.api.file_inputs import (
+    TABLE_FIELDS,
+    FileInput,
+    form_fields,
+    json_of,
+    neither_json_nor_form,
+    validated,
+)
 from holdfast.api.idempotency import IdempotentRoute, request_key
 from holdfast.api.identity import Operator, PartsOf, Someone, find_person, ip_of, parts_of
 from holdfast.api.multipart import received_form, require_file
-from holdfast.api.problems import Malformed, WrongType
-from holdfast.api.shapes import Counts, Id, JobList, JobShape, Name, Shape, Text, Why
+from holdfast.api.shapes import Counts, Id, JobList, JobShape, Name, Shape, Why
 from holdfast.console.feature_flags import Flag
-from holdfast.console.file_library import HEADER_ROW, TABLE_OPTIONS
-from holdfast.console.jobs import CountedJob
+from holdfast.console.jobs import CountedJob, states_of
 from holdfast.console.live import Rates
 from holdfast.console.new_jobs import JobRequest as JobRequest
 from holdfast.console.person import Person
 from holdfast.console.why import why_not_running
 from holdfast.engine.control import Caps
 from holdfast.errors import UserError, error_code
-from holdfast.model import Job, JobState, is_idle
+from holdfast.model import Job, is_idle
 
 
 class _JobRoute(IdempotentRoute):
@@ -44,31 +48,13 @@ router = APIRouter(prefix="/api/jobs", tags=["jobs"], route_class=_JobRoute)
 _COUNTS = tuple(Counts.model_fields)
 
 
-class NewJob(Shape):
+class NewJob(FileInput):
     pipeline: Name = Field(examples=["prices"])
-    file_id: Id | None = Field(default=None, description="A stored file.", examples=[3])
     file_ids: list[Id] = Field(
         default=[], max_length=1000, description="Stored images; each becomes an item."
     )
-    path: Text | None = Field(
-        default=None, description="A file on the server, under one of HOLDFAST_FILE_ROOTS."
-    )
-    bucket_key: Text | None = Field(
-        default=None,
-        description="An object as BUCKET/KEY, in one of HOLDFAST_FILE_BUCKETS.",
-        examples=["incoming/suppliers/march.csv"],
-    )
     options: dict[str, Any] = Field(
         default_factory=dict, description="Passed to the pipeline as ctx.options."
-    )
-    encoding: Annotated[str, Field(max_length=40)] | None = None
-    delimiter: Annotated[str, Field(max_length=10)] | None = None
-    sheet: Annotated[str, Field(max_length=100)] | None = None
-    header_row: int | None = Field(default=None, ge=0, le=1_000_000, description=HEADER_ROW)
-    columns: dict[str, Text] = Field(
-        default_factory=dict,
-        description="Columns of the file to fields of the pipeline. Others are matched by name.",
-        examples=[{"Product title": "title"}],
     )
     max_items: int | None = Field(default=None, ge=1, le=10**12)
     max_per_source: int | None = Field(default=None, ge=1, le=10**12)
@@ -77,12 +63,11 @@ class NewJob(Shape):
         description="For admins: start even if the job of another owner could continue on the same"
         " source; its checkpoint is lost.",
     )
-
-    @property
-    def table(self) -> dict[str, Any]:
-        """An empty text means that the option is not given."""
-        options = {name: getattr(self, name) for name in TABLE_OPTIONS}
-        return {name: value for name, value in options.items() if value not in (None, "")}
+    standing: bool = Field(
+        default=False,
+        description="Opens a job that accepts records at any time and does not end, or returns the"
+        " one that you have of this pipeline. It has no file and no maximum.",
+    )
 
 
 _JOB_BODY = {
@@ -98,11 +83,7 @@ _JOB_BODY = {
                         "file": {"type": "string", "format": "binary"},
                         "pipeline": {"type": "string"},
                         "options": {"type": "string", "description": "JSON"},
-                        "encoding": {"type": "string"},
-                        "delimiter": {"type": "string"},
-                        "sheet": {"type": "string"},
-                        "headerRow": {"type": "integer", "description": HEADER_ROW},
-                        "columns": {"type": "string", "description": "JSON"},
+                        **TABLE_FIELDS,
                         "maxItems": {"type": "integer"},
                     },
                 }
@@ -166,7 +147,8 @@ ScopedJob = Annotated[Job, Depends(scoped_job)]
 async def make(request: Request, person: Operator, parts: PartsOf) -> JobShape:
     """Over an uploaded file, a stored file, a file on the server or in a bucket, or the records
     that the pipeline finds itself. Responds when the job is stored; its rows are then ingested in
-    the background, even if the server restarts."""
+    the background, even if the server restarts. Or a standing job, which is given its records
+    later."""
     async with _job_request(request, person, parts) as job_request:
         job_id = await parts.new_jobs.start(job_request, person)
     return await describe_job(await parts.console.jobs.job(job_id, None), person, parts)
@@ -176,7 +158,13 @@ async def make(request: Request, person: Operator, parts: PartsOf) -> JobShape:
 async def index(
     person: Someone,
     parts: PartsOf,
-    states: Annotated[str, Query(description="E.g. RUNNING,PAUSED.", max_length=200)] = "",
+    states: Annotated[
+        str,
+        Query(
+            description="E.g. RUNNING,PAUSED. IDLE: standing jobs that run and have no open items.",
+            max_length=200,
+        ),
+    ] = "",
     pipelines: Annotated[str, Query(max_length=1000)] = "",
     page_size: Annotated[int, Query(alias="pageSize", ge=1, le=200)] = 50,
     after: str | None = None,
@@ -257,38 +245,28 @@ def job_shape(counted: CountedJob, person: Person, rates: Rates) -> JobShape:
     return JobShape(**fields)
 
 
-def states_of(text: str) -> list[str]:
-    states = [word for word in text.upper().split(",") if word]
-    unknown = [word for word in states if word not in set(JobState)]
-    if unknown:
-        raise UserError(f"there is no state {unknown[0]!r}", f"States: {', '.join(JobState)}.")
-    return states
-
-
 @asynccontextmanager
 async def _job_request(request: Request, person: Person, parts: Parts) -> AsyncIterator[JobRequest]:
     """From JSON, or from a form whose file is stored first."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json":
-        yield _from_body(_validated(await _json(request)), request)
+        yield _from_body(validated(NewJob, await json_of(request)), request)
     elif kind == "multipart/form-data":
         await parts.flags.require(Flag.INGEST)
         async with received_form(request, parts.library.access) as form:
-            body = _validated(_form_fields(form.fields))
-            parts.new_jobs.startable_pipeline(body.pipeline)  # before anything is stored
+            body = validated(NewJob, form_fields(form.fields))
+            # Before anything is stored.
+            parts.new_jobs.startable_pipeline(body.pipeline)
+            if body.standing:
+                raise UserError("a standing job is opened without a file")
             file, _ = await parts.library.store(require_file(form), body.table, person.name)
             yield _from_body(body.model_copy(update={"file_id": file.id}), request)
     else:
-        raise WrongType(
-            "the body is neither JSON nor a form",
-            "Send application/json, or multipart/form-data with the file as `file`.",
-        )
+        raise neither_json_nor_form()
 
 
 def _from_body(body: NewJob, request: Request) -> JobRequest:
-    given = (body.file_id, body.file_ids or None, body.path, body.bucket_key)
-    if sum(value is not None for value in given) > 1:
-        raise UserError("give only one of fileId, fileIds, path and bucketKey")
+    body.require_one("fileId, fileIds, path and bucketKey", body.file_ids or None)
     return JobRequest(
         pipeline=body.pipeline,
         file_ids=body.file_ids if body.file_id is None else [body.file_id],
@@ -299,32 +277,7 @@ def _from_body(body: NewJob, request: Request) -> JobRequest:
         options=body.options,
         caps=Caps(body.max_items, body.max_per_source),
         take_over=body.take_over,
+        standing=body.standing,
         ip=ip_of(request),
         key=request_key(request),
     )
-
-
-async def _json(request: Request) -> Any:
-    try:
-        return orjson.loads(await request.body())
-    except orjson.JSONDecodeError as error:
-        raise Malformed(f"the body is not valid JSON: {error}") from error
-
-
-def _form_fields(fields: dict[str, str]) -> dict[str, Any]:
-    """Options come as JSON text."""
-    body: dict[str, Any] = {name: value for name, value in fields.items() if value != ""}
-    for name in {"options", "columns"} & body.keys():
-        try:
-            body[name] = orjson.loads(body[name])
-        except orjson.JSONDecodeError as error:
-            raise Malformed(f"the field `{name}` is not valid JSON: {error}") from error
-    return body
-
-
-def _validated(body: Any) -> NewJob:
-    try:
-        return NewJob.model_validate(body)
-    except ValidationError as error:
-        errors = [{**item, "loc": ("body", *item["loc"])} for item in error.errors()]
-        raise RequestValidationError(errors) from error

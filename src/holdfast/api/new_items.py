@@ -10,13 +10,26 @@ from fastapi import APIRouter, Query, Request
 from pydantic import Field
 
 from holdfast.api.dependencies import Parts
+from holdfast.api.file_inputs import (
+    TABLE_FIELDS,
+    FileInput,
+    form_fields,
+    json_of,
+    neither_json_nor_form,
+    validated,
+)
 from holdfast.api.idempotency import IdempotentRoute, request_key
 from holdfast.api.identity import Operator, PartsOf
 from holdfast.api.jobs import ScopedJob
+from holdfast.api.multipart import received_form, require_file
 from holdfast.api.problems import Malformed, WrongType
 from holdfast.api.shapes import Shape, Text
+from holdfast.console import added_files as files
+from holdfast.console.feature_flags import Flag
+from holdfast.console.new_jobs import JobRequest
 from holdfast.console.person import Person
-from holdfast.engine.adding import Adding, Records
+from holdfast.engine.adding import Adding, Records, require_open
+from holdfast.model import Job
 from holdfast.store.enqueue import MAX_INPUT_BYTES
 
 _MOST_ROWS = 10_000
@@ -27,6 +40,16 @@ class Added(Shape):
     job_id: int
     accepted: int | None = Field(description="New items; null if the response is a repeated one.")
     known: int | None = Field(description="Records whose key was known.")
+
+
+class NewRows(FileInput):
+    key: Text | None = Field(default=None, description="The field whose value is the key.")
+
+
+class AddedFile(Added):
+    read_as: list[str] | None = Field(
+        default=None, description="What was detected and assumed about the file, in sentences."
+    )
 
 
 class _AddRoute(IdempotentRoute):
@@ -45,6 +68,25 @@ _BODY = {
                 "schema": {"type": "array", "maxItems": _MOST_ROWS, "items": _RECORD}
             },
             "application/x-ndjson": {"schema": {"type": "string"}},
+        },
+    }
+}
+_FILE_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {"schema": NewRows.model_json_schema(by_alias=True)},
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["file"],
+                    "properties": {
+                        "file": {"type": "string", "format": "binary"},
+                        "key": {"type": "string"},
+                        **TABLE_FIELDS,
+                    },
+                }
+            },
         },
     }
 }
@@ -71,6 +113,56 @@ async def add(
     return Added(**enqueued._asdict())
 
 
+@router.post(
+    "/files",
+    status_code=201,
+    summary="Add the rows of a file to a standing job",
+    openapi_extra=_FILE_BODY,
+)
+async def add_file(request: Request, job: ScopedJob, person: Operator, parts: PartsOf) -> AddedFile:
+    """An uploaded file, a stored file, a file on the server or in a bucket; at most 10,000 rows.
+    Responds when they are stored; all of them, or none."""
+    require_open(job)
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "application/json":
+        body = validated(NewRows, await json_of(request))
+        wanted = _rows_request(body, request)
+        added = await added_files(parts).add_stored(job, wanted, person, body.key)
+    elif kind == "multipart/form-data":
+        added = await _add_form(request, job, parts)
+    else:
+        raise neither_json_nor_form()
+    return AddedFile(**added.enqueued._asdict(), read_as=added.read_as)
+
+
+async def _add_form(request: Request, job: Job, parts: Parts) -> files.AddedFile:
+    """The file of a form is not stored: its rows are."""
+    await parts.flags.require(Flag.INGEST)
+    async with received_form(request, parts.library.access) as form:
+        body, received = validated(NewRows, form_fields(form.fields)), require_file(form)
+        path = received.path.with_name(received.name)
+        received.path.rename(path)
+        wanted = _rows_request(body, request)
+        return await added_files(parts).add(job, path, wanted, body.key)
+
+
+def _rows_request(body: NewRows, request: Request) -> JobRequest:
+    body.require_one("fileId, path and bucketKey")
+    return JobRequest(
+        pipeline="",  # that of the job
+        file_ids=[] if body.file_id is None else [body.file_id],
+        path=body.path,
+        bucket_key=body.bucket_key,
+        table=body.table,
+        columns=body.columns,
+        key=request_key(request),
+    )
+
+
+def added_files(parts: Parts) -> files.AddedFiles:
+    return files.AddedFiles(parts.new_jobs, adding_of(parts))
+
+
 def adding_of(parts: Parts) -> Adding:
     return Adding(parts.store, parts.pipelines, MAX_INPUT_BYTES, parts.log)
 
@@ -89,8 +181,13 @@ def _rows(body: bytes, request: Request) -> list[Any]:
             )
     except orjson.JSONDecodeError as error:
         raise Malformed(f"the body is not valid JSON: {error}") from error
-    if not isinstance(rows, list) or len(rows) > _MOST_ROWS:
-        raise Malformed(f"the body is not an array of at most {_MOST_ROWS:,} objects")
+    if not isinstance(rows, list):
+        raise Malformed("the body is not an array", "Send [{...}], or JSON lines.")
+    if len(rows) > _MOST_ROWS:
+        raise Malformed(
+            f"the body has {len(rows):,} records, more than {_MOST_ROWS:,}",
+            "Nothing was added. Send them in several requests.",
+        )
     return rows
 
 

@@ -37,6 +37,12 @@ WITHOUT_HEADER = typer.Option(False, "--no-header", help="The first row is data.
 HEADER_ROW = typer.Option(
     None, "--header-row", min=1, help="Number of the row that names the columns."
 )
+COLUMN = typer.Option(
+    [],
+    "--column",
+    metavar="COLUMN=FIELD",
+    help="Column of the input to use as a field of the pipeline. Can be repeated.",
+)
 JOB = typer.Argument(..., metavar="JOB", help="Number of the job, as shown by `holdfast jobs`.")
 STATUS = typer.Option(None, "--status", help="Only these statuses, e.g. ERROR,NOT_FOUND.")
 JSON = typer.Option(False, "--json", help="Print JSON to standard output.")

@@ -13,8 +13,8 @@ class Listed(NamedTuple):
 #: In the order in which `holdfast --help` lists them.
 COMMANDS = {
     "run": Listed("run", "Read records in, process them, write the results."),
-    "open": Listed("standing", "Open a job that accepts records at any time."),
-    "add": Listed("standing", "Add records to an open job."),
+    "open": Listed("standing", "Open a standing job, which accepts records at any time."),
+    "add": Listed("standing", "Add records to a standing job."),
     "jobs": Listed("jobs", "List the jobs, newest first."),
     "show": Listed("jobs", "Show a job: state, counters, and what it waits for."),
     "items": Listed("items", "List the items of a job, or one with its history."),

@@ -18,11 +18,14 @@ from holdfast.cli.output import (
     text_cell,
 )
 from holdfast.console import open_console
+from holdfast.console.jobs import states_of
 from holdfast.console.why import why_not_running
-from holdfast.model import Counters, Job, is_idle
+from holdfast.model import IDLE, Counters, Job, is_idle
 from holdfast.observe.tracing import parse
 from holdfast.settings import Settings
 from holdfast.store import Store
+
+_NO_JOBS = "No jobs yet. Start one: holdfast run PIPELINE.py INPUT.csv --out RESULTS.xlsx"
 
 
 def register(app: typer.Typer) -> None:
@@ -32,14 +35,25 @@ def register(app: typer.Typer) -> None:
 
 def jobs(
     limit: int = typer.Option(50, "--limit", min=1, help="Maximum number of jobs."),
+    state: str = typer.Option(
+        "",
+        "--state",
+        help="Only these states, e.g. RUNNING,PAUSED. IDLE: standing jobs with nothing open.",
+    ),
+    pipeline: list[str] = typer.Option(
+        [], "--pipeline", metavar="NAME", help="Only jobs of this pipeline. Can be repeated."
+    ),
     as_json: bool = JSON,
 ) -> None:
     """List the jobs, newest first."""
+    states = states_of(state)
     settings = ready_settings()
 
     async def main() -> None:
         async with opened_store(settings) as store:
-            newest = await open_console(store).jobs.page(None, limit)
+            newest = await open_console(store).jobs.page(
+                None, limit, states=states, pipelines=pipeline
+            )
             rows = [(job, counters) for job, counters, _ in newest]
         if as_json:
             print_json([_job_json(job, counters) for job, counters in rows])
@@ -52,7 +66,7 @@ def jobs(
                  c.not_found, c.error, c.open, job.created_at)
                 for job, c in rows
             ],
-            "No jobs yet. Start one: holdfast run PIPELINE.py INPUT.csv --out RESULTS.xlsx",
+            "No job matches." if states or pipeline else _NO_JOBS,
             right=("job", "accepted", "done", "not found", "error", "open"),
         )  # fmt: skip
 
@@ -114,12 +128,12 @@ def _job_json(job: Job, counters: Counters) -> dict[str, Any]:
 
 
 def _shown_state(job: Job, counters: Counters) -> str:
-    return "IDLE" if is_idle(job, counters) else str(job.state)
+    return IDLE if is_idle(job, counters) else str(job.state)
 
 
 def _print_job(details: dict[str, Any]) -> None:
     counts = details["counters"]
-    state = "IDLE" if details["idle"] else details["state"]
+    state = IDLE if details["idle"] else details["state"]
     console.print(
         f"[bold]Job {details['id']}[/] {cell(state)} · {cell(details['pipeline'])} · "
         f"{cell(details['name'])}"

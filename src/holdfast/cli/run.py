@@ -10,6 +10,7 @@ from pathlib import Path
 import typer
 
 from holdfast.cli.arguments import (
+    COLUMN,
     DELIMITER,
     ENCODING,
     HEADER_ROW,
@@ -54,12 +55,7 @@ def run(
     sheet: str | None = SHEET,
     no_header: bool = WITHOUT_HEADER,
     header_row: int | None = HEADER_ROW,
-    column: list[str] = typer.Option(
-        [],
-        "--column",
-        metavar="COLUMN=FIELD",
-        help="Column of the input to use as a field of the pipeline. Can be repeated.",
-    ),
+    column: list[str] = COLUMN,
     option: list[str] = OPTION,
     max_items: int | None = typer.Option(
         None, "--max-items", min=1, help="Stop after N new items."

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
+from datetime import datetime
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, cast
@@ -14,6 +15,7 @@ import structlog
 import typer
 
 from holdfast.cli.arguments import (
+    COLUMN,
     DELIMITER,
     ENCODING,
     HEADER_ROW,
@@ -22,6 +24,7 @@ from holdfast.cli.arguments import (
     PIPELINE,
     SHEET,
     WITHOUT_HEADER,
+    parse_columns,
     parse_options,
 )
 from holdfast.cli.composition import table_limits
@@ -33,25 +36,31 @@ from holdfast.cli.opening import (
     settings_from_environment,
 )
 from holdfast.cli.output import errors
-from holdfast.cli.pipelines import load_pipeline
+from holdfast.cli.pipelines import is_extension, load_all, load_pipeline
 from holdfast.cli.run_job import open_table
 from holdfast.cli.run_summary import print_detected
-from holdfast.engine.adding import Adding, Records
+from holdfast.columns import Inputs, mapped_row, require_fields
+from holdfast.engine.adding import Adding, Records, require_open
+from holdfast.engine.adding_files import FileReading, FileRows
 from holdfast.engine.control import Control
-from holdfast.errors import InputError
+from holdfast.errors import InputError, UserError
+from holdfast.model import Job
 from holdfast.options import checked_options
+from holdfast.pipeline import Pipeline
 from holdfast.settings import Settings
 from holdfast.tables.bad_rows import bad_row
 from holdfast.tables.jsonlines import reason_against
-from holdfast.tables.plan import read_as
 from holdfast.tables.types import NO_HEADER, Progress, TableOptions
 
 _BATCH_ROWS = 1000
-_BATCH_BYTES = 4 * 1024 * 1024
 _LINES_BYTES = 1024 * 1024
 _LOOK_SECONDS = 0.001
 #: JSON may write a character of one byte in six.
 _ESCAPED = 6
+_NO_KEY = (
+    "The pipeline's key is not known here, so known records are added again. Name the pipeline with"
+    " --pipeline FILE.py, or the field with --key."
+)
 Rows = list[Any]
 
 
@@ -89,15 +98,23 @@ def add(
     key: str | None = typer.Option(
         None, "--key", help="Field whose value is the key: known records are not added again."
     ),
+    run_at: str | None = typer.Option(
+        None, "--run-at", metavar="TIME", help="Process them then, e.g. 2026-03-01T06:00:00Z."
+    ),
     encoding: str | None = ENCODING,
     delimiter: str | None = DELIMITER,
     sheet: str | None = SHEET,
     no_header: bool = WITHOUT_HEADER,
     header_row: int | None = HEADER_ROW,
+    column: list[str] = COLUMN,
+    pipeline: str | None = typer.Option(
+        None, "--pipeline", metavar="FILE.py", help="The job's pipeline, if it is in a file."
+    ),
 ) -> None:
     """Add records to a standing job.
 
-    Each batch is stored before the next one is read. Without --key, the same command adds the
+    Each batch is stored before the next one is read. Without --key, the pipeline's own key counts,
+    if it has one and is installed or named by --pipeline; otherwise the same command adds the
     records again.
     """
     settings = ready_settings()
@@ -107,30 +124,69 @@ def add(
         "sheet": sheet,
         "header_row": NO_HEADER if no_header else header_row,
     }
-    if str(input) == "-":
-        batches = lines_of(
-            cast(BufferedReader, sys.stdin.buffer), TableOptions(**table_limits(settings))
-        )
-    else:
-        batches = _table_rows(input, table, settings)
-    run_async(add_batches(settings, job_id, key, batches))
+    columns = parse_columns(column)
+
+    def batches(inputs: Inputs) -> Iterator[Rows]:
+        if str(input) != "-":
+            return _table_rows(input, FileReading(inputs, table, columns), settings)
+        require_fields(inputs, columns)
+        stream, limits = cast(BufferedReader, sys.stdin.buffer), table_limits(settings)
+        lines = lines_of(stream, TableOptions(**limits))
+        return ([mapped_row(row, columns) for row in rows] for rows in lines)
+
+    run_async(add_batches(settings, job_id, key, batches, pipeline, _instant(run_at)))
 
 
 async def add_batches(
-    settings: Settings, job_id: int, key: str | None, batches: Iterator[Rows]
+    settings: Settings,
+    job_id: int,
+    key: str | None,
+    batches: Callable[[Inputs], Iterator[Rows]],
+    reference: str | None = None,
+    run_at: datetime | None = None,
 ) -> None:
     accepted = known = 0
     async with opened_store(settings) as store:
         job = await store.reads.job(job_id)
-        adding = Adding(store, {}, settings.max_input_bytes, structlog.get_logger())
+        pipelines = _pipelines_of(job, reference, settings)
+        adding = Adding(store, pipelines, settings.max_input_bytes, structlog.get_logger())
+        require_open(job)
+        if key is None and adding.lacks_key(job):
+            errors.print(_NO_KEY, markup=False)
         try:
-            for rows in batches:
+            for rows in batches(adding.inputs(job)):
                 # While it waited for input, it could not see that the server closed a connection.
                 await asyncio.sleep(_LOOK_SECONDS)
-                enqueued = await adding.add(job, Records(rows, key))
+                enqueued = await adding.add(job, Records(rows, key, run_at))
                 accepted, known = accepted + enqueued.accepted, known + enqueued.known
         finally:  # what was stored before an error stays
             errors.print(f"{accepted:,} records added, {known:,} already known.", markup=False)
+
+
+def _instant(text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    example = "For example: 2026-03-01T06:00:00Z"
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        raise UserError(f"{text!r} is not a time", example) from None
+    if instant.tzinfo is None:
+        raise UserError(f"{text!r} has no time zone", example)
+    return instant
+
+
+def _pipelines_of(job: Job, reference: str | None, settings: Settings) -> dict[str, Pipeline]:
+    """The job's pipeline, if this command has it."""
+    if reference is None:
+        return load_all([job.pipeline], settings) if is_extension(job.pipeline) else {}
+    pipelines = load_all([reference], settings)
+    if job.pipeline not in pipelines:
+        raise UserError(
+            f"{reference} has no pipeline {job.pipeline!r}, of which job {job.id} is",
+            f"It has: {', '.join(sorted(pipelines))}.",
+        )
+    return pipelines
 
 
 def lines_of(stream: BufferedReader, options: TableOptions) -> Iterator[Rows]:
@@ -166,10 +222,8 @@ def _row(text: str, number: int, progress: Progress, options: TableOptions) -> A
     return orjson.loads(bad_row(reason, number, text, progress, options))
 
 
-def _table_rows(path: Path, table: Mapping[str, Any], settings: Settings) -> Iterator[Rows]:
-    with open_table(path, table, settings) as file:
-        print_detected(path.name, read_as(file.detected, {}))
-        for batch in file.pages(0, lambda: _BATCH_ROWS, _BATCH_BYTES):
-            yield [orjson.loads(text) for text in batch.inputs]
-            if batch.end:
-                return
+def _table_rows(path: Path, reading: FileReading, settings: Settings) -> Iterator[Rows]:
+    with open_table(path, reading.table, settings) as file:
+        rows = FileRows(file, reading)
+        print_detected(path.name, rows.read_as)
+        yield from rows.batches(_BATCH_ROWS)

@@ -19,7 +19,7 @@ from holdfast.engine.presence import present
 from holdfast.errors import DatabaseGone, FilesGone, LeaseLost
 from holdfast.files import FileAccess
 from holdfast.files.contract import new_key
-from holdfast.model import Job, JobState
+from holdfast.model import Job, JobState, is_idle
 from holdfast.stored_files import EXPORTS
 
 _LEASE_SECONDS = 60.0
@@ -86,12 +86,14 @@ class ExportWriter:
             await renew(written)
 
         chosen = self._chosen(export, job)
+        counters = await self._console.store.reads.counters(job.id)
         notes = await write_export(
             self._console, job, path, export.format, chosen, export.with_input, tell
         )
-        if job.state in _RUNNING:
+        partial = job.state in _RUNNING and not is_idle(job, counters)
+        if partial:
             notes = [f"Partial: job {job.id} was {job.state} when this was written.", *notes]
-        return Written("DONE", rows, job.state in _RUNNING, notes=notes)
+        return Written("DONE", rows, partial, notes=notes)
 
     async def _stored(self, path: Path, written: Written, tell: _Tell) -> Written:
         """Under a key of its own: if another writer has taken the export over, each has its file

@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from holdfast.console.error_groups import CodeGroup, errors_by_code
-from holdfast.errors import NotThere
-from holdfast.model import Counters, Job, JobState
+from holdfast.errors import NotThere, UserError
+from holdfast.model import IDLE, Counters, Job, JobState
 from holdfast.store import Store
 from holdfast.store.driver import Row
 from holdfast.store.instants import parse_instant
@@ -64,7 +64,8 @@ class JobReads:
             "limit": limit,
             "before": before or LAST_ID,
             "any_state": int(not states),
-            "states": list(states),
+            "states": [state for state in states if state != IDLE],
+            "idle": int(IDLE in states),
             "any_pipeline": int(not pipelines),
             "pipelines": list(pipelines),
         }
@@ -101,6 +102,16 @@ class JobReads:
         """What the adaptive controllers decided, the newest first."""
         params = {"job_id": job_id, "limit": limit}
         return [fields_of(row) for row in await self._database.fetch("decisions_of_job", params)]
+
+
+def states_of(text: str) -> list[str]:
+    """The states in a text such as RUNNING,IDLE, which is not stored."""
+    states = [word for word in (each.strip() for each in text.upper().split(",")) if word]
+    known = [*JobState, IDLE]
+    unknown = [word for word in states if word not in known]
+    if unknown:
+        raise UserError(f"there is no state {unknown[0]!r}", f"States: {', '.join(known)}.")
+    return states
 
 
 def _counted(job: Job, row: Row | None) -> CountedJob:

@@ -1,5 +1,5 @@
 """New jobs: over a stored file, images, a file on the server or in a bucket, or the pipeline's own
-sources."""
+sources; and standing jobs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from holdfast.engine.control import (
 from holdfast.engine.dry_run import dry_run
 from holdfast.engine.pace.backpressure import Backpressure
 from holdfast.engine.worker import Worker
-from holdfast.errors import NotAllowed, Throttled, UserError
+from holdfast.errors import NotAllowed, NotThere, Throttled, UserError
 from holdfast.model import Job, JobState, Outcome
 from holdfast.pipeline import Pipeline
 from holdfast.store.idempotency import RequestKey
@@ -52,6 +52,11 @@ class JobRequest:
     ip: str | None = None
     key: RequestKey | None = None
     take_over: bool = False  # for admins: the checkpoint of another owner's job is lost
+    standing: bool = False  # a job that accepts records at any time and does not end
+
+    @property
+    def has_input(self) -> bool:
+        return bool(self.file_ids) or self.path is not None or self.bucket_key is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,20 +98,19 @@ class NewJobs:
         """Returns the id of the job."""
         pipeline = self.startable_pipeline(request.pipeline)
         control = Control(self.console.store, person.name, self.log)
+        if request.take_over and not person.is_admin:
+            raise NotAllowed("only an admin may take over another owner's stream")
+        if request.standing:
+            refuse_in_standing(request)
+            origin = self._origin(request, person)
+            return (await control.open(pipeline, request.options, origin))[0]
         file = await self._input_file(request, person)
         if file is None:
-            if request.take_over and not person.is_admin:
-                raise NotAllowed("only an admin may take over another owner's stream")
-            origin = Origin(
-                request.ip,
-                request=request.key,
-                by_admin=person.is_admin,
-                take_over=request.take_over,
-                most_open=self.console.quotas.limits.jobs,
-                most_items=self.console.quotas.limits.items,
-            )
             return await control.start_discovery(
-                pipeline, request.options, caps=request.caps, origin=origin
+                pipeline,
+                request.options,
+                caps=request.caps,
+                origin=self._origin(request, person),
             )
         upload = NewUpload(
             pipeline=pipeline,
@@ -116,16 +120,28 @@ class NewJobs:
             table=await self._plan(file, pipeline, request),
             options=request.options,
             caps=request.caps,
-            origin=Origin(
-                request.ip,
-                file.id,
-                request.key,
-                most_open=self.console.quotas.limits.jobs,
-                most_items=self.console.quotas.limits.items,
-            ),
+            origin=self._origin(request, person, file.id),
             images=file.kind == IMAGE_LIST,
         )
         return await control.start_upload(upload)
+
+    def _origin(self, request: JobRequest, person: Person, file_id: int | None = None) -> Origin:
+        return Origin(
+            request.ip,
+            file_id,
+            request.key,
+            by_admin=person.is_admin,
+            take_over=request.take_over,
+            most_open=self.console.quotas.limits.jobs,
+            most_items=self.console.quotas.limits.items,
+        )
+
+    async def standing_job(self, pipeline: str, person: Person) -> int | None:
+        """The person's own, if there is one."""
+        try:
+            return await self.console.store.additions.standing_job(pipeline, person.name)
+        except NotThere:
+            return None
 
     async def _plan(
         self, file: StoredFile, pipeline: Pipeline, request: JobRequest
@@ -161,15 +177,20 @@ class NewJobs:
         return pipeline
 
     async def _input_file(self, request: JobRequest, person: Person) -> StoredFile | None:
-        ids, name = request.file_ids, person.name
-        if not ids and request.path is None and request.bucket_key is None:
+        if not request.has_input:
             return None
+        ids = await self.stored_files(request, person)
+        return await self.library.job_input(ids, request.table, person.name, person.scope)
+
+    async def stored_files(self, request: JobRequest, person: Person) -> Sequence[int]:
+        """Those that the request names; one that is elsewhere is stored now."""
         await self.flags.require(Flag.INGEST)
+        table, name = request.table, person.name
         if request.path is not None:
-            ids = [(await self.library.import_path(request.path, request.table, name)).id]
-        elif request.bucket_key is not None:
-            ids = [(await self.library.import_object(request.bucket_key, request.table, name)).id]
-        return await self.library.job_input(ids, request.table, name, person.scope)
+            return [(await self.library.import_path(request.path, table, name)).id]
+        if request.bucket_key is not None:
+            return [(await self.library.import_object(request.bucket_key, table, name)).id]
+        return request.file_ids
 
     async def _first_rows(
         self, request: JobRequest, person: Person
@@ -183,3 +204,15 @@ class NewJobs:
             return [image_row(file) for file in await self.library.images(ids, person.scope)], True
         preview = await self.library.preview(first, request.table)
         return preview.rows[:_DRY_RUN_ROWS], is_archive(first)
+
+
+def refuse_in_standing(request: JobRequest) -> None:
+    """What would be ignored."""
+    if request.has_input:
+        raise UserError(
+            "a standing job is opened without a file", "Open it first, then add records to it."
+        )
+    if request.caps != NO_CAPS:
+        raise UserError(
+            "a standing job does not end, so its items have no maximum", "Leave the maximum out."
+        )

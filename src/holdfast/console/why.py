@@ -104,8 +104,9 @@ async def _waiting(console: Console, job: Job, lost_seconds: float) -> Reason | 
         if due.waiting_for:
             return Reason("gate closed until", due.waiting_for, due.available_at)
         latest = await console.ranges.latest_retry(job.id)
-        text = "all open items wait to be tried again"
-        text += f"; the latest for {latest}" if latest else ""
+        if not latest:
+            return Reason("due at", "all open items are due later", due.available_at)
+        text = f"all open items wait to be tried again; the latest for {latest}"
         return Reason("retry at", text, due.available_at)
     return await _no_live_worker(console, job, lost_seconds) or _leased(holders)
 

@@ -6,12 +6,12 @@ Applications add records in their own transaction instead; see `holdfast.store.a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any
 
-from holdfast.columns import BAD_ROW
+from holdfast.columns import BAD_ROW, Inputs, RowNames
 from holdfast.errors import UnfitState, UserError
 from holdfast.model import Job, JobState
 from holdfast.pipeline import Pipeline
@@ -19,8 +19,11 @@ from holdfast.store import Store
 from holdfast.store.enqueue import Addition, Enqueued, field_key, new_item, require_time
 from holdfast.store.idempotency import RequestKey
 
-#: An option of standing jobs to which only consumers of the pipeline add records.
-FED_BY_CONSUMERS = "_fed_by_consumers"
+#: Options of standing jobs, for those who add records without having the pipeline: that only its
+#: consumers may, how it dedupes, which fields it reads.
+_FED_BY_CONSUMERS = "_fed_by_consumers"
+_DEDUPE = "_dedupe"
+_INPUTS = "_inputs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,28 +67,29 @@ class Adding:
 
     def addition(self, job: Job, records: Records) -> Addition:
         """Refuses what the job cannot accept now."""
-        if not job.standing or job.state is JobState.CANCELLED:
-            state = f"is {job.state}" if job.standing else "is not a standing job"
-            raise UnfitState(
-                f"job {job.id} {state} and accepts no records",
-                f"Open a standing job: holdfast open {job.pipeline}",
-            )
-        if job.options.get(FED_BY_CONSUMERS):
-            raise UnfitState(
-                f"job {job.id} accepts records only from the queues that {job.pipeline} reads",
-                "Publish a message to one of them.",
-            )
+        require_open(job)
         require_time(records.run_at)
         key = self._key(job, records)
         items = [new_item(row, key(row), self.max_input_bytes) for row in records.rows]
         return Addition(job.pipeline, job.owner_id, items, records.run_at, job.topic)
 
+    def inputs(self, job: Job) -> Inputs:
+        """The fields that the job's pipeline reads; if it is not known here, those that it read
+        when the job was opened."""
+        pipeline = self.pipelines.get(job.pipeline)
+        return job.options.get(_INPUTS, ()) if pipeline is None else pipeline.inputs
+
+    def lacks_key(self, job: Job) -> bool:
+        """Whether the job's pipeline dedupes, by a key that is not known here."""
+        return _DEDUPE in job.options and job.pipeline not in self.pipelines
+
     def _key(self, job: Job, records: Records) -> Any:
+        named = RowNames({}, self.inputs(job))
         if records.key is not None:
-            return partial(_field_key, records.key)
+            return partial(_field_key, records.key, named)
         pipeline = self.pipelines.get(job.pipeline)
         if pipeline is not None and pipeline.dedupe is not None:
-            return partial(_own_key, pipeline)
+            return partial(_own_key, pipeline, named)
         return lambda row: None
 
     def _log(self, enqueued: Enqueued) -> None:
@@ -93,18 +97,49 @@ class Adding:
         self.log.debug("items.added", **fields)
 
 
-def _field_key(name: str, row: Any) -> str | None:
-    """A row that could not be read has no field; it becomes an ERROR item."""
-    is_bad = isinstance(row, Mapping) and BAD_ROW in row
-    return None if is_bad else field_key(row, name)
+def standing_options(pipeline: Pipeline) -> dict[str, Any]:
+    """What a standing job keeps of its pipeline."""
+    options: dict[str, Any] = {}
+    if pipeline.dedupe is not None:
+        options[_DEDUPE] = asdict(pipeline.dedupe)
+    if pipeline.fed_by_consumers:
+        options[_FED_BY_CONSUMERS] = True
+    if pipeline.inputs:
+        options[_INPUTS] = pipeline.inputs
+    return options
 
 
-def _own_key(pipeline: Pipeline, row: Any) -> str | None:
+def require_open(job: Job) -> None:
+    """Refuses records for a job that does not accept any."""
+    if not job.standing or job.state is JobState.CANCELLED:
+        state = f"is {job.state}" if job.standing else "is not a standing job"
+        raise UnfitState(
+            f"job {job.id} {state} and accepts no records",
+            f"Open a standing job: holdfast open {job.pipeline}",
+        )
+    if job.options.get(_FED_BY_CONSUMERS):
+        raise UnfitState(
+            f"job {job.id} accepts records only from the queues that {job.pipeline} reads",
+            "Publish a message to one of them.",
+        )
+
+
+def _field_key(name: str, named: RowNames, row: Any) -> str | None:
+    """Of a field of the pipeline, or of a column as the record has it. A row that could not be read
+    has neither; it becomes an ERROR item."""
+    if not isinstance(row, Mapping) or name in row:
+        return field_key(row, name)
+    return None if BAD_ROW in row else field_key(named(dict(row)), name)
+
+
+def _own_key(pipeline: Pipeline, named: RowNames, row: Any) -> str | None:
     """Its code has not seen records of strangers before: it may fail on them."""
     if not isinstance(row, Mapping):
         raise UserError(f"a record is not an object: {row!r:.80}")
+    if BAD_ROW in row:
+        return None
     try:
-        key = pipeline.key(dict(row))
+        key = pipeline.key(named(dict(row)))
     except Exception as error:
         raise UserError(
             f"the pipeline finds no key in a record: {type(error).__name__}: {error}"[:300],

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
 from typing import Any, TypeVar
 
-from holdfast.engine.adding import FED_BY_CONSUMERS
+from holdfast.engine.adding import standing_options
 from holdfast.engine.planning import PipelinePlanner
 from holdfast.errors import (
     HoldfastError,
@@ -183,12 +183,23 @@ class Control:
     ) -> tuple[int, bool]:
         """The standing job of the pipeline and owner, and whether it was made now."""
         refuse_consumed(pipeline)
+        new = replace(
+            self.standing_job(pipeline, options),
+            ip=origin.ip,
+            request=origin.request,
+            takes_over=origin.take_over and origin.by_admin,
+            most_open=origin.most_open,
+        )
         await self.prepare(pipeline)
-        new = replace(self.standing_job(pipeline, options), ip=origin.ip)
-        with span("job.open", pipeline=new.pipeline) as trace:
-            job_id, is_new = await self._store.jobs.open(replace(new, trace=trace), self._owner)
+        try:
+            with span("job.open", pipeline=new.pipeline) as trace:
+                job_id, is_new = await self._store.jobs.open(replace(new, trace=trace), self._owner)
+        except StreamOwned as owned:
+            raise (owned.named if origin.by_admin else owned) from None
         if is_new:
             self._log.info("job.opened", job_id=job_id, pipeline=new.pipeline, by=self._owner)
+        elif options:
+            _require_same_options(await self._store.reads.job(job_id), new)
         return job_id, is_new
 
     def standing_job(self, pipeline: Pipeline, options: Mapping[str, Any]) -> NewJob:
@@ -206,8 +217,7 @@ class Control:
             options={
                 **options,
                 "_file": pipeline.file,
-                **_dedupe_option(pipeline),
-                **({FED_BY_CONSUMERS: True} if pipeline.fed_by_consumers else {}),
+                **standing_options(pipeline),
             },
             enabled_by=pipeline.enabled_by,
             standing=True,
@@ -436,9 +446,14 @@ def refuse_consumed(pipeline: Pipeline) -> None:
         )
 
 
-def _dedupe_option(pipeline: Pipeline) -> dict[str, Any]:
-    """For applications, which add records without having the pipeline."""
-    return {} if pipeline.dedupe is None else {"_dedupe": asdict(pipeline.dedupe)}
+def _require_same_options(job: Job, wanted: NewJob) -> None:
+    """A job keeps its options; different ones must not be ignored silently."""
+    given = {name: value for name, value in wanted.options.items() if not name.startswith("_")}
+    if given != job.given_options:
+        raise UnfitState(
+            f"job {job.id}, the standing job of {job.pipeline}, was opened with different options",
+            "Leave them out to use it, or cancel it first.",
+        )
 
 
 def discovery_key(pipeline: Pipeline, options: Mapping[str, Any]) -> str:

@@ -64,6 +64,26 @@ class Rested:
             self._rests_until = ended + _REST * (ended - started)
 
 
+class Postponed:
+    """An action that can wait: while the processor is busy it runs once a minute."""
+
+    def __init__(
+        self, action: Callable[[], Awaitable[None]], is_busy: Callable[[], bool], clock: Clock
+    ) -> None:
+        self._action = action
+        self._is_busy = is_busy
+        self._clock = clock
+        self._ran_at = clock.monotonic()
+
+    async def __call__(self) -> None:
+        now = self._clock.monotonic()
+        if self._is_busy() and now < self._ran_at + _POSTPONED_SECONDS:
+            return
+        self._ran_at = now
+        await self._action()
+
+
+_POSTPONED_SECONDS = 60.0
 #: As long as an action that rests took, times this.
 _REST = 9
 #: Workers give a sign of life, and look for those that do not, this many times within the time
@@ -116,15 +136,19 @@ class Upkeep:
         self._scheduled: set[str] = set()  # schedules of pipelines that are set
         self._lost = LostWorkers(store, holder, limits.worker_lost_seconds, log)
 
-    def loops(self, clock: Clock, in_work: InWork = tuple) -> list[Coroutine[Any, Any, None]]:
-        """The periodic tasks."""
+    def loops(
+        self, clock: Clock, in_work: InWork = tuple, is_busy: Callable[[], bool] = lambda: False
+    ) -> list[Coroutine[Any, Any, None]]:
+        """The periodic tasks. `is_busy`: the processor has more urgent work."""
         seconds = self._limits.sweep_seconds
+        tend = Postponed(self.tend, is_busy, clock)
         return [
             every(seconds, lambda: self.sweep(in_work), self._log, "sweep"),
             every(seconds, self.fire_schedules, self._log, "schedules"),
             every(seconds, Rested(self.read_queue, clock), self._log, "queue"),
             every(seconds, self.conclude, self._log, "conclude"),
-            every(seconds, self.tend, self._log, "tend"),
+            every(seconds, tend, self._log, "tend"),
+            every(seconds, self.turn_trays, self._log, "trays"),
             every(self._limits.heartbeat_seconds, self._lost.free, self._log, "lost workers"),
             every(seconds, self._deleter.look, self._log, "delete"),
             every(_RETAIN_SECONDS, self.retain, self._log, "retention"),
@@ -163,6 +187,12 @@ class Upkeep:
         if await self._store.workers.hold_duty("retention", self._holder, term):
             await self._retention.apply()
 
+    async def turn_trays(self) -> None:
+        """Does nothing while another process has the duty."""
+        term = self._limits.sweep_seconds * _TERM_SWEEPS
+        if await self._store.workers.hold_duty("trays", self._holder, term):
+            await self._store.trays.turn()
+
     async def conclude(self) -> None:
         """Finishes jobs whose `conclude` must run here because the worker that should have finished
         them is gone."""
@@ -181,7 +211,10 @@ class Upkeep:
     async def _announce(self) -> list[int]:
         messages = self._store.messages
         listened = await messages.listened_pipelines(self._limits.worker_lost_seconds)
-        return await messages.announce_silent(listened, self._limits.message_lost_seconds)
+        # What becomes due before the next sweep is announced for its time.
+        return await messages.announce_silent(
+            listened, self._limits.message_lost_seconds, self._limits.sweep_seconds
+        )
 
     async def fire_schedules(self) -> None:
         for pipeline in self._pipelines.values():

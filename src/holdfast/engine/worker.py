@@ -68,6 +68,7 @@ _CLEAR_SECONDS = 600.0
 _EXECUTES = 32
 _LINGER_SECONDS = (0.25, 10.0)
 _PRESSURE_SECONDS = 1.0
+_BUSY = 0.7
 T = TypeVar("T")
 
 
@@ -150,6 +151,7 @@ class Worker:
         self._stop = asyncio.Event()
         self._failure: BaseException | None = None
         self._pressed = 0.0
+        self._cpu = 0.0
 
     def stop(self) -> None:
         """Starts nothing more; `run` then ends within the drain time."""
@@ -424,7 +426,7 @@ class Worker:
             every(_CLEAR_SECONDS, self._clear_copies, self._log, "local copies"),
             every(_LISTEN_AGAIN_SECONDS, self._listen, self._log, "listen"),
             every(_PRESSURE_SECONDS, self._measure_pressure, self._log, "pressure"),
-            *self._upkeep.loops(self._clock, self._in_work),
+            *self._upkeep.loops(self._clock, self._in_work, lambda: self._cpu > _BUSY),
         ]
 
     async def _listen(self) -> None:
@@ -441,8 +443,8 @@ class Worker:
 
     async def _measure_pressure(self) -> None:
         """Not more often, which would measure noise; nor at a claim, which items wait for."""
-        cpu, memory = psutil.cpu_percent(None), psutil.virtual_memory().percent
-        self._pressed = pressure(cpu / 100, memory / 100)
+        self._cpu = psutil.cpu_percent(None) / 100
+        self._pressed = pressure(self._cpu, psutil.virtual_memory().percent / 100)
 
     async def _clear_copies(self) -> None:
         await self._options.files.local.clear(self._clock.now())

@@ -131,6 +131,8 @@ class BrokerTurns:
         delivery = self._open.pop(turn, None)
         if delivery is not None:
             await self._end(delivery, turn.job_id, turn.kind, 0.0 if worked else _IDLE_SECONDS)
+        elif turn.kind is SliceKind.PROCESS:
+            await self._end_heard(turn.job_id)
 
     async def close(self) -> None:
         """Takes no more. What was delivered but not begun is announced again, so that a worker
@@ -268,6 +270,14 @@ class BrokerTurns:
             await delivery.give_back()
         else:
             await delivery.ack()
+
+    async def _end_heard(self, job_id: int) -> None:
+        """No message asked for the slice, so none would ask for the rest: retries, records for a
+        later time, and what the slice had no time for."""
+        deadline = self._clock.monotonic() + _PATIENCE_SECONDS
+        end = partial(self._messages.end_turn, job_id, SliceKind.PROCESS)
+        with suppress(DatabaseGone):  # the sweeper finds it
+            await self._patiently(end, lambda: self._clock.monotonic() >= deadline)
 
     async def _hand_back_unread(self, delivery: Delivery) -> None:
         await self._hand_back(delivery, self._decode(delivery))

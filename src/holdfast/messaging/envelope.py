@@ -73,6 +73,9 @@ def _check_instant(value: Any) -> Any:
     return value
 
 
+_Instant = Annotated[AwareDatetime, Field(strict=False), BeforeValidator(_check_instant)]
+
+
 JobId = Annotated[int, Field(ge=1, le=2**63 - 1)]
 Attempts = Annotated[int, Field(ge=1, le=1000)]
 
@@ -87,7 +90,7 @@ class Header(_Part):
     job_id: JobId | None = None
     type: Annotated[str, Field(min_length=1, max_length=100)]
     version: Annotated[int, Field(ge=1, le=1000)]
-    created_at: Annotated[AwareDatetime, Field(strict=False), BeforeValidator(_check_instant)]
+    created_at: _Instant
     attempt: Attempts
     max_attempts: Attempts
     signature: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
@@ -154,6 +157,7 @@ class ItemsAdd(Body):
     rows: Annotated[list[dict[str, JsonValue]], Field(min_length=1, max_length=10_000)]
     key: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     owner: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    run_at: _Instant | None = None
 
 
 TYPES: dict[tuple[str, int], type[Body]] = {

@@ -25,5 +25,5 @@ class ItemAdds:
         owner = request.owner or self._owner
         job_id = await store.additions.standing_job(request.pipeline, owner)
         job = await store.reads.job(job_id)
-        records = Records(request.rows, request.key)
+        records = Records(request.rows, request.key, request.run_at)
         await self._adding.add_once(job, records, header.message_id, header.type)

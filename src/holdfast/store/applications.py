@@ -20,6 +20,7 @@ from collections.abc import (
 )
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
+from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 from holdfast.errors import SchemaError, UserError
@@ -183,7 +184,8 @@ async def _transaction(
             "the connection is in a transaction, which own_transaction would commit",
             "Leave own_transaction out, or use another connection.",
         )
-    if commits_each and library.in_one_statement and not addition.has_keys:
+    in_one = library.in_one_statement and not addition.has_keys and addition.run_at is None
+    if commits_each and in_one:
         yield
         return
     transaction = library.begin(connection)
@@ -206,7 +208,13 @@ def _library_of(connection: Any) -> _Library:
 
 
 def _family(connection: Any) -> str:
-    roots = [parent.__module__.partition(".")[0] for parent in type(connection).__mro__]
+    kind: Any = type(connection)
+    return _family_of(kind)
+
+
+@cache
+def _family_of(kind: type) -> str:
+    roots = [parent.__module__.partition(".")[0] for parent in kind.__mro__]
     return next((root for root in roots if root != "builtins" and root in _LIBRARIES), "")
 
 

@@ -100,8 +100,10 @@ async def enqueue(tx: Transaction, addition: Addition) -> Enqueued:
         return Enqueued((await _standing_job(tx, addition))[0], 0, 0)
     write = _write_together if tx.writes_together and not addition.has_keys else _write_in_steps
     enqueued = await write(tx, addition)
-    if enqueued.accepted:
+    if enqueued.accepted and addition.run_at is None:
         await announce(tx, enqueued.job_id, SliceKind.PROCESS)
+    elif enqueued.accepted:
+        await tx.fetch("notify_due", {"job_id": enqueued.job_id, "run_at": addition.due})
     return enqueued
 
 
@@ -121,9 +123,9 @@ async def _write_together(tx: Transaction, addition: Addition) -> Enqueued:
 
 
 async def _write_in_steps(tx: Transaction, addition: Addition) -> Enqueued:
-    job_id, options = await _standing_job(tx, addition)
+    job_id, options, owner = await _standing_job(tx, addition)
     seqs = await take_sequence(tx, job_id, len(addition.items))
-    dedupe = Dedupe(**options.get("_dedupe") or {"scope": addition.pipeline})
+    dedupe = Dedupe(**options.get("_dedupe") or {"scope": f"{addition.pipeline} of {owner}"})
     new_items = await select_by_key(tx, job_id, seqs, addition.items, None, dedupe)
     if new_items.rows:
         await _add_items(tx, job_id, new_items, addition)
@@ -142,11 +144,12 @@ async def _add_items(tx: Transaction, job_id: int, new_items: NewItems, addition
         await tx.run("add_enqueued_range", {**span, "run_at": due, "item_bytes": item_bytes})
 
 
-async def _standing_job(tx: Transaction, addition: Addition) -> tuple[int, Mapping[str, Any]]:
+async def _standing_job(tx: Transaction, addition: Addition) -> tuple[int, Mapping[str, Any], str]:
+    """Its id, options and owner."""
     target = {"pipeline": addition.pipeline, "owner": addition.owner, "topic": addition.topic}
     rows = await tx.scan("standing_jobs", target)
     _require_one(addition, len(rows))
-    return int(rows[0][0]), orjson.loads(rows[0][1])
+    return int(rows[0][0]), orjson.loads(rows[0][1]), rows[0][2]
 
 
 def _require_one(addition: Addition, jobs: int) -> None:
@@ -189,7 +192,9 @@ def require_time(run_at: datetime | None) -> None:
     if run_at is None:
         return
     if not isinstance(run_at, datetime) or run_at.tzinfo is None:
-        raise UserError("the time to run at has no time zone", "Use for example datetime.now(UTC).")
+        raise UserError(
+            "run_at has no time zone", "For example: 2026-03-01T06:00:00Z, or datetime.now(UTC)."
+        )
     try:
         run_at.astimezone(UTC)
     except OverflowError:

@@ -25,6 +25,8 @@ _FAILED_SECONDS = (0.5, 60.0)
 _DOUBLINGS = 6
 #: A job lets another of its owner go first for so long, where only one of them may be worked on.
 _GIVE_WAY_SECONDS = 1.0
+#: Messages for the same slice this close together are one.
+_SAME_SECONDS = 0.1
 _SLICES = frozenset(SliceKind)
 
 
@@ -170,13 +172,17 @@ class Messages:
             return
         due = await tx.fetch(_DUE[kind], {"job_id": job_id})
         if due and due[0][0] is not None:
-            await announce(tx, job_id, kind, max(earliest, float(due[0][0])))
+            delay = max(earliest, float(due[0][0]))
+            soon = {"job_id": job_id, "kind": kind, "seconds": delay + _SAME_SECONDS}
+            if not await tx.fetch("announced_by", soon):
+                await announce(tx, job_id, kind, delay)
 
     @verb
     async def announce_silent(
-        self, tx: Transaction, listened: Iterable[str], lost_seconds: float
+        self, tx: Transaction, listened: Iterable[str], lost_seconds: float, ahead: float = 0.0
     ) -> list[int]:
-        """Announces jobs that have work and no message, and those whose message got lost."""
+        """Announces jobs that have work and no message, and those whose message got lost. Items
+        that are due within `ahead` seconds are announced for then."""
         pipelines = sorted(set(listened))
         for job_id, kind, message_id, resent, age in await tx.fetch(
             "lost_turns", {"ago": -lost_seconds}
@@ -185,10 +191,14 @@ class Messages:
                 lost = {"job_id": job_id, "kind": kind, "message_id": message_id}
                 await tx.run("forget_turn", lost)
         job_ids = []
-        for query, kind in _SILENT:
-            for row in await tx.fetch(query, {"pipelines": pipelines}):
-                await announce(tx, row[0], kind)
-                job_ids.append(row[0])
+        for job_id, seconds in await tx.fetch(
+            "silent_jobs", {"pipelines": pipelines, "ahead": ahead}
+        ):
+            await announce(tx, job_id, SliceKind.PROCESS, max(0.0, float(seconds)))
+            job_ids.append(job_id)
+        for row in await tx.fetch("silent_walks", {"pipelines": pipelines}):
+            await announce(tx, row[0], SliceKind.DISCOVER)
+            job_ids.append(row[0])
         return job_ids
 
     async def listened_pipelines(self, lost_seconds: float) -> set[str]:
@@ -272,7 +282,6 @@ class Messages:
 
 
 _DUE = {SliceKind.PROCESS: "next_range_due", SliceKind.DISCOVER: "next_stream_due"}
-_SILENT = (("silent_jobs", SliceKind.PROCESS), ("silent_walks", SliceKind.DISCOVER))
 
 
 async def _wants_more(

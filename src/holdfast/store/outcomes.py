@@ -109,7 +109,7 @@ async def _pass_fence(
     tx: Transaction, settlements: Sequence[Settlement]
 ) -> tuple[list[Settlement], list[Lease]]:
     rest = [settlement.lease for settlement in settlements if settlement.last]
-    fences = [(lease.range_id, lease.token, lease.settled) for lease in rest]
+    fences = [(lease.job_id, lease.range_id, lease.token, lease.settled) for lease in rest]
     passed = {row[0] for row in await tx.take_many("settle_rest", fences)} if rest else set()
     for settlement in settlements:
         if not settlement.last and await _pass_part(tx, settlement.lease):
@@ -125,7 +125,8 @@ async def _pass_fence(
 
 async def _pass_part(tx: Transaction, lease: Lease) -> bool:
     fence = {"id": lease.range_id, "token": lease.token, "settled": lease.settled}
-    return bool(await tx.take("settle_part", {**fence, "seconds": lease.seconds}))
+    more = {"job_id": lease.job_id, "seconds": lease.seconds}
+    return bool(await tx.take("settle_part", fence | more))
 
 
 async def _was_settled(tx: Transaction, lease: Lease) -> bool:

@@ -41,8 +41,9 @@ _SOCKET = {
     "TCP_KEEPCNT": 2,
     "TCP_USER_TIMEOUT": 20_000,
 }
-_BEGIN = "BEGIN;"
-_BEGIN_RELAXED = "BEGIN; SET LOCAL synchronous_commit = off;"
+#: Whatever the default of the server: what is looked at after a lock must be seen as it is then.
+_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED;"
+_BEGIN_RELAXED = f"{_BEGIN} SET LOCAL synchronous_commit = off;"
 _BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
 _CONFLICTS = (
     asyncpg.DeadlockDetectedError,

@@ -7,12 +7,14 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from holdfast.api import jobs as api
-from holdfast.model import JobState
+from holdfast.model import IDLE, JobState
 from holdfast.web.context import Visitor
 
 router = APIRouter()
 
 _PAGE_SIZE = 50
+_STATES: list[str] = list(JobState)
+_STATES.insert(_STATES.index(JobState.RUNNING) + 1, IDLE)
 
 
 @router.get("/jobs")
@@ -40,4 +42,4 @@ async def index(
     if after is not None:
         return visit.part("parts/job_rows.html", **context)
     names = sorted(visit.parts.pipelines)
-    return await visit.page("jobs.html", here="jobs", all_states=JobState, names=names, **context)
+    return await visit.page("jobs.html", here="jobs", all_states=_STATES, names=names, **context)

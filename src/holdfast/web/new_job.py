@@ -1,4 +1,5 @@
-"""A new job: preview a file, name its columns, try the first rows, then start."""
+"""A new job: preview a file, name its columns, try the first rows, then start; or one that is kept
+open for records."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from fastapi import APIRouter, Depends, Query, Response
 
 from holdfast.api.identity import ip_of
 from holdfast.api.jobs import require_capacity
+from holdfast.api.new_items import added_files
 from holdfast.api.shapes import Id
 from holdfast.console.feature_flags import Flag
 from holdfast.console.file_library import table_options
@@ -38,12 +40,14 @@ async def choose(visit: Visitor, pipeline: PipelineName = "") -> Response:
     """Choose a pipeline, and a file unless it finds its own records."""
     visit.person.require_change()
     parts = visit.parts
+    chosen = _chosen(visit, pipeline)
     return await visit.page(
         "new_job.html",
         here="jobs",
         pipelines=parts.new_jobs.startable,
         planning=[known for known in parts.pipelines.values() if known.plans],
-        chosen=_chosen(visit, pipeline),
+        chosen=chosen,
+        standing=chosen and await parts.new_jobs.standing_job(chosen.name, visit.person),
         files=await parts.console.files.page(visit.person.scope, _RECENT_FILES),
         ingest=await parts.flags.is_on(Flag.INGEST),
         max_bytes=parts.options.max_upload_bytes,
@@ -84,6 +88,7 @@ async def preview_file(
         names=_names(visit),
         guesses=guesses(preview.detected["columns"], preview.rows, recipe.inputs),
         table=table,
+        standing=await visit.parts.new_jobs.standing_job(recipe.name, visit.person),
     )
 
 
@@ -124,6 +129,20 @@ async def start(visit: OperatorPost) -> Response:
     return visit.go(f"/jobs/{job_id}")
 
 
+@router.post("/add")
+async def add(visit: OperatorPost) -> Response:
+    """Adds the rows of a stored file to the person's standing job."""
+    form = await fields(visit.request)
+    job = await visit.parts.console.jobs.job(whole_number(form.get("job")) or 0, visit.person.scope)
+    wanted = await _request(visit)
+    key = form.get("key", "")
+    added = await added_files(visit.parts).add_stored(
+        job, wanted, visit.person, wanted.columns.get(key, key) or None
+    )
+    count, known = added.enqueued.accepted, added.enqueued.known
+    return visit.go(f"/jobs/{job.id}", f"{count:,} records added, {known:,} already known.")
+
+
 def _names(visit: Visit) -> list[str]:
     return sorted(pipeline.name for pipeline in visit.parts.new_jobs.startable)
 
@@ -160,6 +179,7 @@ async def _request(visit: Visit) -> JobRequest:
         options=_declared_options(form),
         caps=Caps(whole_number(form.get("max_items"))),
         ip=ip_of(visit.request),
+        standing=form.get("standing") == "on",
     )
 
 

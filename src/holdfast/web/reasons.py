@@ -40,6 +40,7 @@ def _link(job: Job, why: Why) -> tuple[str | None, str | None]:
         "cap reached": (f"{job_path}/streams", "streams"),
         "waiting until": (f"{job_path}/streams", "streams"),
         "retry at": (f"{job_path}/pending", "pending"),
+        "due at": (f"{job_path}/pending", "pending"),
         "no live worker": ("/#workers", "workers"),
     }
     return links.get(why.kind, (None, None))

@@ -1,11 +1,14 @@
 -- Jobs, their counters, decisions and errors. Nothing here writes.
 
+-- fragment: is_idle
+(standing = 1 and state = 'RUNNING' and not exists (select 1 from ranges where job_id = jobs.id))
+
 -- name: jobs_page
 -- The newest jobs first; an empty list of states or pipelines means any.
 select   @job_columns
 from     jobs
 where    id < :before
-         and (:any_state = 1 or state in (@each(:states, text)))
+         and (:any_state = 1 or state in (@each(:states, text)) or :idle = 1 and @is_idle)
          and (:any_pipeline = 1 or pipeline in (@each(:pipelines, text)))
 order by id desc
 limit    :limit;
@@ -14,7 +17,7 @@ limit    :limit;
 select   @job_columns
 from     jobs
 where    owner_id = :scope and id < :before
-         and (:any_state = 1 or state in (@each(:states, text)))
+         and (:any_state = 1 or state in (@each(:states, text)) or :idle = 1 and @is_idle)
          and (:any_pipeline = 1 or pipeline in (@each(:pipelines, text)))
 order by id desc
 limit    :limit;

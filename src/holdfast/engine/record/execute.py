@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from holdfast.clock import Clock
-from holdfast.columns import BAD_ROW, EXCERPT, LINE, mapped_row
+from holdfast.columns import BAD_ROW, EXCERPT, LINE, RowNames
 from holdfast.engine.facilities import BlockingFacilities
 from holdfast.engine.pace.retry import RetryPolicy, Verdict, decide, decide_not_found, policy_of
 from holdfast.engine.threads import BlockingHttp, Threads, blocking_context
@@ -81,7 +81,8 @@ class Execute:
         self._rng = parts.rng
         self._log = log
         self._columns = frozenset(pipeline.columns)
-        self._column_names = job.column_names
+        self.named = RowNames(job.column_names, pipeline.inputs if job.standing else ())
+        self._is_named = bool(self.named)
         # To a standing job too, rows of files are added.
         self._has_rows = job.standing or "_table" in job.options
         self._codes = dict(pipeline.error_codes)
@@ -105,8 +106,8 @@ class Execute:
             record = orjson.loads(text)
             if self._has_rows and BAD_ROW in record:
                 raise _unreadable(record)
-            if self._column_names:
-                record = mapped_row(record, self._column_names)
+            if self._is_named:
+                record = self.named(record)
             if self.pipeline.normalizes:
                 record = self.pipeline.normalize(record)
                 normalized = self._normalized(record)

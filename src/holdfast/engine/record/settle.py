@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, TypeVar
 import orjson
 
 from holdfast.clock import Clock
-from holdfast.columns import mapped_row
 from holdfast.engine.pace.pipeline_pace import PipelinePace, log_decisions
 from holdfast.engine.patience import patiently
 from holdfast.engine.planning import planner_at_end
@@ -319,16 +318,19 @@ class Settler:
         return [self._settled(outcome, held.inputs) for outcome in outcomes if _is_saved(outcome)]
 
     def _settled(self, outcome: Outcome, inputs: dict[int, str]) -> Settled:
-        decode = partial(self._decoded, inputs[outcome.seq])
+        row: Any = partial(self._decoded, inputs[outcome.seq])
+        result: Any = outcome.result and partial(orjson.loads, outcome.result)
         normalized = AS_ROW
         if self._execute.pipeline.normalizes:
             normalized = None if outcome.normalized is None else orjson.loads(outcome.normalized)
+        if outcome.effects is None:
+            # Decoded ahead. What has effects is saved by them, and mostly needs these no more.
+            row, result = row(), result and result()
         return Settled(
             outcome.seq,
             outcome.status,
-            # What has effects is saved by them, and mostly needs its row no more.
-            decode() if outcome.effects is None else decode,
-            None if outcome.result is None else orjson.loads(outcome.result),
+            row,
+            result,
             self._execute.job,
             normalized,
             outcome.error_code,
@@ -339,8 +341,8 @@ class Settler:
 
     def _decoded(self, text: str) -> Any:
         row = orjson.loads(text)
-        names = self._execute.job.column_names
-        return mapped_row(row, names) if names else row
+        named = self._execute.named
+        return named(row) if named else row
 
     async def _settle_one_by_one(self, batches: Sequence[_Batch]) -> list[Lease]:
         """One record could not be written: each is settled on its own, so that only the bad one

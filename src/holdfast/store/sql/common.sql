@@ -42,7 +42,7 @@ returning next_seq - :count as first_seq, null as seqs;
 
 -- name: standing_jobs
 -- The standing jobs of a pipeline for a topic: of one owner, or of any.
-select id, cast(options as text)
+select id, cast(options as text), owner_id
 from   jobs
 where  standing = 1 and state not in ('CANCELLED', 'DELETING') and pipeline = :pipeline
        and (:owner = '' or owner_id = :owner) and topic = :topic
@@ -59,6 +59,9 @@ where  id = :job_id;
 -- name: notify_work
 -- SQLite gives no notices: workers watch the file.
 select :job_id;
+
+-- name: notify_due
+select :job_id, :run_at;
 
 -- name: accepted_count
 -- How many items the job has accepted, for its cap.
@@ -210,7 +213,7 @@ update ranges
 set    settled = settled + 1, expires_at = @after(:seconds)
 where  id = :id and token = :token and settled = :settled
        and exists (select 1 from jobs j
-                   where j.id = ranges.job_id and j.state in ('RUNNING', 'PAUSED'))
+                   where j.id = :job_id and j.state in ('RUNNING', 'PAUSED'))
 returning id;
 
 -- name: settled_number

@@ -108,13 +108,23 @@ returning job_id;
 
 -- name: next_range_due
 -- In how many seconds something of a job that may run can be claimed.
-select min(@seconds_until(available_at))
-from   ranges
-where  job_id = :job_id and worker is null
-       and exists (select 1 from jobs j
-                   where j.id = :job_id and j.state = 'RUNNING'
-                         and not exists (select 1 from kill_switches k
-                                         where k.scope in ('all', 'pipeline:' || j.pipeline)));
+select   @seconds_until(available_at)
+from     ranges
+where    job_id = :job_id and worker is null
+         and exists (select 1 from jobs j
+                     where j.id = :job_id and j.state = 'RUNNING'
+                           and not exists (select 1 from kill_switches k
+                                           where k.scope in ('all', 'pipeline:' || j.pipeline)))
+order by available_at
+limit    1;
+
+-- name: announced_by
+-- Whether a message for the slice will be sent within this many seconds.
+select 1
+from   outbox
+where  job_id = :job_id and kind = :kind
+       and (available_at <= @now or @seconds_until(available_at) <= :seconds)
+limit  1;
 
 -- name: next_stream_due
 -- In how many seconds a stream of a job that may run can be walked on.
@@ -127,19 +137,27 @@ where  s.job_id = :job_id and s.state = 'RUNNING' and s.worker is null and j.sta
                        where k.scope in ('all', 'pipeline:' || j.pipeline, 'source:' || s.source));
 
 -- name: silent_jobs
--- Jobs of the pipelines that workers listen for, with items to claim and no message on its way.
-select j.id
-from   jobs j
-where  j.state = 'RUNNING' and j.pipeline in (@each(:pipelines, text))
-       and not exists (select 1 from kill_switches k
-                       where k.scope in ('all', 'pipeline:' || j.pipeline))
-       and exists (select 1 from ranges r
-                   where r.job_id = j.id and r.available_at <= @now
-                         and (r.worker is null or r.expires_at <= @now))
-       and not exists (select 1 from turns t
-                       where t.job_id = j.id and t.kind = 'process' and t.message_id is not null)
+-- Jobs of the pipelines that workers listen for, with items that can be claimed within this many
+-- seconds and no message on its way by then; and in how many seconds they can.
+select waiting.id, waiting.seconds
+from   (select j.id,
+               (select   @seconds_until(r.available_at)
+                from     ranges r
+                where    r.job_id = j.id and (r.worker is null or r.expires_at <= @now)
+                order by r.available_at
+                limit    1) as seconds
+        from   jobs j
+        where  j.state = 'RUNNING' and j.pipeline in (@each(:pipelines, text))
+               and not exists (select 1 from kill_switches k
+                               where k.scope in ('all', 'pipeline:' || j.pipeline))
+               and not exists (select 1 from turns t
+                               where t.job_id = j.id and t.kind = 'process'
+                                     and t.message_id is not null)) waiting
+where  waiting.seconds <= :ahead
        and not exists (select 1 from outbox o
-                       where o.job_id = j.id and o.kind = 'process' and o.available_at <= @now)
+                       where o.job_id = waiting.id and o.kind = 'process'
+                             and (o.available_at <= @now
+                                  or @seconds_until(o.available_at) <= waiting.seconds + 0.1))
 limit  1000;
 
 -- name: silent_walks

@@ -43,7 +43,7 @@ from   json_each(:rows);
 -- name: settle_rest
 -- The same fence for the last settlements of leases, which end their ranges.
 delete from ranges
-where  id = ? and token = ? and settled = ?
+where  job_id = ? and id = ? and token = ? and settled = ?
        and exists (select 1 from jobs j
                    where j.id = ranges.job_id and j.state in ('RUNNING', 'PAUSED'))
 returning id;

@@ -36,6 +36,14 @@ function fillOne(root, job) {
     for (const place of root.querySelectorAll(`[data-fill="${name}"]`)) write(place, text);
   }
   for (const bar of root.querySelectorAll('[data-fill="bar"] .bar')) draw(bar, counters);
+  for (const badge of root.querySelectorAll('[data-fill="state"] .badge')) name(badge, job);
+}
+
+function name(badge, job) {
+  const shown = (job.idle ? "idle" : job.state).toLowerCase();
+  if (badge.textContent === shown) return;
+  badge.textContent = shown;
+  badge.className = `badge is-${shown}`;
 }
 
 function fillCounts(counters) {
@@ -65,7 +73,7 @@ function draw(bar, counters) {
 }
 
 // What only the server knows (why a job waits, which buttons apply) is refreshed now and then, and at
-// once when the state of the job changes. A reading may be older than the page. The last change is
+// once when the state of the job changes or it becomes idle. A reading may be older than the page. The last change is
 // always followed by a refresh, since no further event may come.
 function scheduleRefresh(live, jobs) {
   const state = live.dataset.state;
@@ -75,8 +83,10 @@ function scheduleRefresh(live, jobs) {
     live.dataset.state = job.state;
     live.dataset.changed = job.updatedAt;
   }
+  const rests = job?.idle && live.dataset.idle !== "true";
+  if (job) live.dataset.idle = job.idle;
   const left = refreshedAt + 1000 * (live.dataset.refresh ?? REFRESH_SECONDS) - performance.now();
-  if (changed || left <= 0) refresh(live);
+  if (changed || rests || left <= 0) refresh(live);
   else later ??= setTimeout(refresh, left, live);
 }
 

@@ -1,0 +1,86 @@
+"""Standing jobs on the pages: opened, found while idle, given the rows of files."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from playwright.sync_api import Page, expect
+
+from tests.web.conftest import OpenAs
+from tests.web.site import Site
+
+
+def test_standing_job_is_opened_and_found_while_idle(ada: str, open_as: OpenAs) -> None:
+    page = open_as(ada, "/new?pipeline=repeated")
+    standing = page.locator("section", has_text="Or records that come later")
+    standing.get_by_label("times (optional) How often").fill("3")
+    standing.get_by_role("button", name="Keep a job open for records").click()
+    page.wait_for_url("**/jobs/*")
+    expect(page.locator("#job-head .badge").first).to_have_text("idle")
+    number = page.url.rpartition("/")[2]
+
+    page.goto("/new?pipeline=repeated")
+    expect(page.get_by_text("Your standing job of repeated is open")).to_be_visible()
+    expect(page.get_by_role("link", name=f"job {number}")).to_be_visible()
+
+    page.goto("/jobs")
+    page.get_by_label("Filter by state").get_by_role("link", name="idle").click()
+    page.wait_for_url(re.compile(r"/jobs\?states=IDLE$"))
+    expect(page.locator("tr[data-job]")).to_have_count(1)
+    expect(page.locator("tr[data-job] .badge")).to_have_text("idle")
+    expect(page.get_by_role("link", name="idle")).to_have_attribute("aria-current", "true")
+
+
+def test_rows_of_a_file_are_added_to_a_standing_job(
+    ada: str, open_as: OpenAs, tmp_path: Path
+) -> None:
+    path = tmp_path / "more.csv"
+    path.write_text("Product title;Nr\nchair;1\nmissing;2\nchair;1\n", encoding="utf-8")
+    page = open_as(ada, "/new?pipeline=lengths")
+    page.get_by_role("button", name="Keep a job open for records").click()
+    page.wait_for_url("**/jobs/*")
+    job = page.url
+    expect(page.get_by_text("holdfast add")).to_be_visible()
+    page.get_by_role("link", name="Add a file …").click()
+    page.wait_for_url("**/new?pipeline=lengths")
+    page.set_input_files("input[type=file]", path)
+    page.wait_for_url("**/new/files/**")
+    page.get_by_label("New name of Product title").select_option("title")
+    page.get_by_label("Key (optional)").select_option("Nr")
+    page.get_by_role("button", name="Add rows to job").click()
+    page.wait_for_url(job)
+    expect(page.get_by_text("2 records added, 1 already known.")).to_be_visible()
+    rows = page.locator("tr[data-seq]")
+    expect(rows).to_have_count(2)
+    expect(page.locator("#job-head .badge").first).to_have_text("idle")
+    expect(page.locator("#job-head")).to_contain_text("2 of 2")
+    page.reload()
+    expect(rows.nth(0)).to_contain_text("chair")
+    expect(rows.nth(1)).to_contain_text("not found")
+
+
+def test_state_changes_in_the_list_and_on_the_page_while_one_looks(
+    ada: str, site: Site, open_as: OpenAs
+) -> None:
+    page = open_as(ada, "/new?pipeline=held")
+    page.get_by_role("button", name="Keep a job open for records").click()
+    page.wait_for_url("**/jobs/*")
+    job_id = int(page.url.rpartition("/")[2])
+    listed = open_as(ada, "/jobs")
+    token = site.run(site.parts.accounts.make_token(ada, "test", None, "tester")).value
+
+    def add(page: Page) -> None:
+        headers = {"Authorization": f"Bearer {token}"}
+        path = f"/api/jobs/{job_id}/items"
+        assert page.request.post(path, data=[{"title": "oak"}], headers=headers).ok
+
+    badge = listed.locator(f'tr[data-job="{job_id}"] .badge')
+    expect(badge).to_have_text("idle")
+    add(listed)
+    expect(badge).to_have_text("running")
+    expect(page.locator("#job-head .badge").first).to_have_text("running")
+    site.let_go(job_id, 1)
+    expect(badge).to_have_text("idle")
+    expect(page.locator("#job-head .badge").first).to_have_text("idle")
+    expect(page.locator("tr[data-seq]")).to_contain_text("done")
