@@ -43,7 +43,7 @@ def test_run_takes_in_works_exports_and_sums_up(desk: Desk) -> None:
     desk.write("in.csv", "title\n" + "\n".join(TITLES) + "\n")
     done = desk.holdfast("run", "mixed.py", "in.csv", "--out", "out.xlsx", "--workers", "2")
     assert done.returncode == 3, done.stderr
-    assert "in.csv: CSV, utf-8, delimiter ',', header in row 1 (assumed), 1 columns" in done.stderr
+    assert "in.csv: CSV, utf-8, delimiter ',', header in row 1 (assumed), 1 column" in done.stderr
     assert "Job 1 DONE: 7 accepted, 2 done, 2 not found, 1 skipped, 2 error, 0 open" in done.stderr
     assert "Results: out.xlsx" in done.stderr
     assert "holdfast items 1 --status ERROR" in done.stderr

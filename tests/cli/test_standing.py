@@ -102,7 +102,7 @@ def test_added_files_are_read_and_matched_as_by_run(desk: Desk) -> None:
         "  The column 'Product title' is read as 'title'.",
         "  The column 'Brand' is read as 'brand'.",
     ]  # fmt: skip
-    assert "1 records added, 0 already known" in added.stderr
+    assert "1 record added, 0 already known" in added.stderr
     again = desk.holdfast("add", "1", "list.csv", "--pipeline", "named.py")
     assert "0 records added, 1 already known" in again.stderr
     bare = ("bare.csv", "--no-header", "--column", "column_2=title", "--column", "column_3=brand")
@@ -110,7 +110,7 @@ def test_added_files_are_read_and_matched_as_by_run(desk: Desk) -> None:
     assert "no header (as given)" in columns.stderr and "2 records added" in columns.stderr
     line = '{"PRODUCT TITLE": "fir", "Maker": "Core"}\n'
     piped = desk.command.run("add", "1", "-", "--column", "Maker=brand", stdin=line)
-    assert "key is not known here" in piped.stderr and "1 records added" in piped.stderr
+    assert "key is not known here" in piped.stderr and "1 record added" in piped.stderr
     desk.succeed("work", "named.py", "--job", "1", "--until-idle")
     items = desk.json("items", "1")
     assert [(item["result"]["title"], item["result"]["brand"]) for item in items] == [
@@ -142,7 +142,7 @@ def test_records_added_before_a_mistake_are_counted(desk: Desk) -> None:
     rows = '{"title": "oak"}\n' * 3000 + '{"other": 1}\n'
     desk.write("more.jsonl", rows)
     text = desk.fail("add", "1", "more.jsonl", "--key", "title")
-    assert "1 records added, 2,999 already known" in text
+    assert "1 record added, 2,999 already known" in text
     assert "has no 'title'" in text
     assert "line 1 is not" in desk.command.run("add", "1", "-", stdin="title\noak\n").stderr
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from tests.web.conftest import OpenAs
+from tests.web.conftest import OpenAs, Watch
 from tests.web.site import Site
 
 
@@ -43,9 +43,15 @@ def test_rows_of_a_file_are_added_to_a_standing_job(
     job = page.url
     expect(page.get_by_text("holdfast add")).to_be_visible()
     page.get_by_role("link", name="Add a file …").click()
-    page.wait_for_url("**/new?pipeline=lengths")
+    page.wait_for_url("**/new?into=*")
+    expect(page.get_by_role("heading", name="Add a file to job")).to_be_visible()
+    expect(page.get_by_text("Or records that come later")).to_have_count(0)
     page.set_input_files("input[type=file]", path)
     page.wait_for_url("**/new/files/**")
+    expect(page.get_by_role("button", name="Start job")).to_have_count(0)
+    page.get_by_text("Change how the file is read").click()
+    page.get_by_role("button", name="Re-read file").click()
+    page.wait_for_url(re.compile("into="))
     page.get_by_label("New name of Product title").select_option("title")
     page.get_by_label("Key (optional)").select_option("Nr")
     page.get_by_role("button", name="Add rows to job").click()
@@ -84,3 +90,31 @@ def test_state_changes_in_the_list_and_on_the_page_while_one_looks(
     expect(badge).to_have_text("idle")
     expect(page.locator("#job-head .badge").first).to_have_text("idle")
     expect(page.locator("tr[data-seq]")).to_contain_text("done")
+
+
+def test_admin_adds_a_file_to_the_standing_job_of_another(
+    ada: str, root: str, open_as: OpenAs, tmp_path: Path
+) -> None:
+    path = tmp_path / "more.csv"
+    path.write_text("title\nchair\n", encoding="utf-8")
+    page = open_as(ada, "/new?pipeline=lengths")
+    page.get_by_role("button", name="Keep a job open for records").click()
+    page.wait_for_url("**/jobs/*")
+    job = page.url
+    page = open_as(root, job)
+    page.get_by_role("link", name="Add a file …").click()
+    page.wait_for_url("**/new?into=*")
+    page.set_input_files("input[type=file]", path)
+    page.wait_for_url("**/new/files/**")
+    page.get_by_role("button", name="Add rows to job").click()
+    page.wait_for_url(job)
+    expect(page.get_by_text("1 record added, 0 already known.")).to_be_visible()
+
+
+def test_file_for_a_job_that_accepts_none_is_refused(
+    ada: str, site: Site, open_as: OpenAs, watch: Watch
+) -> None:
+    watch.expected = ("409",)
+    job_id = site.job(ada, ["oak"])
+    page = open_as(ada, f"/new?into={job_id}")
+    expect(page.get_by_text("is not a standing job and accepts no records")).to_be_visible()

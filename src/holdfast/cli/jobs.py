@@ -171,7 +171,8 @@ def _print_details(details: dict[str, Any]) -> None:
         "No streams.",
     )  # fmt: skip
     if details["ranges"]:
-        console.print(f"\n{details['ranges_count']:,} ranges; the first ones:")
+        count = details["ranges_count"]
+        console.print("\n1 range:" if count == 1 else f"\n{count:,} ranges; the first ones:")
         print_table(
             ("range", "items", "kind", "due", "leased by", "until", "expiries"),
             [(r.id, f"{r.lo}..{r.hi}", "again" if r.again else "fresh", r.available_at, r.worker,

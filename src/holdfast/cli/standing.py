@@ -40,7 +40,7 @@ from holdfast.cli.pipelines import is_extension, load_all, load_pipeline
 from holdfast.cli.run_job import open_table
 from holdfast.cli.run_summary import print_detected
 from holdfast.columns import Inputs, mapped_row, require_fields
-from holdfast.engine.adding import Adding, Records, require_open
+from holdfast.engine.adding import Adding, Records, added_words, require_open
 from holdfast.engine.adding_files import FileReading, FileRows
 from holdfast.engine.control import Control
 from holdfast.errors import InputError, UserError
@@ -160,7 +160,7 @@ async def add_batches(
                 enqueued = await adding.add(job, Records(rows, key, run_at))
                 accepted, known = accepted + enqueued.accepted, known + enqueued.known
         finally:  # what was stored before an error stays
-            errors.print(f"{accepted:,} records added, {known:,} already known.", markup=False)
+            errors.print(added_words(accepted, known), markup=False)
 
 
 def _instant(text: str | None) -> datetime | None:

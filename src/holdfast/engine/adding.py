@@ -109,6 +109,11 @@ def standing_options(pipeline: Pipeline) -> dict[str, Any]:
     return options
 
 
+def added_words(accepted: int, known: int) -> str:
+    records = "1 record" if accepted == 1 else f"{accepted:,} records"
+    return f"{records} added, {known:,} already known."
+
+
 def require_open(job: Job) -> None:
     """Refuses records for a job that does not accept any."""
     if not job.standing or job.state is JobState.CANCELLED:

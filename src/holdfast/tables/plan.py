@@ -63,7 +63,7 @@ def read_as(detected: Detected, names: Mapping[str, str]) -> list[str]:
         detected.sheet and f"sheet {detected.sheet!r}",
         detected.delimiter and f"delimiter {detected.delimiter!r}",
         header_words(detected),
-        f"{len(detected.columns)} columns",
+        "1 column" if len(detected.columns) == 1 else f"{len(detected.columns)} columns",
     ]
     return [", ".join(filter(None, parts)), *detected.notes, *_mapping_words(names)]
 

@@ -16,9 +16,10 @@ from holdfast.console.feature_flags import Flag
 from holdfast.console.file_library import table_options
 from holdfast.console.images import image_row, is_image
 from holdfast.console.new_jobs import JobRequest
+from holdfast.engine.adding import added_words, require_open
 from holdfast.engine.control import Caps
 from holdfast.errors import UserError
-from holdfast.model import ItemStatus, Outcome
+from holdfast.model import ItemStatus, Job, Outcome
 from holdfast.pipeline import Pipeline
 from holdfast.web.column_guess import guesses
 from holdfast.web.context import Visit, Visitor
@@ -36,17 +37,20 @@ PipelineName = Annotated[str, Query(max_length=200)]
 
 
 @router.get("")
-async def choose(visit: Visitor, pipeline: PipelineName = "") -> Response:
-    """Choose a pipeline, and a file unless it finds its own records."""
+async def choose(visit: Visitor, pipeline: PipelineName = "", into: Id | None = None) -> Response:
+    """Choose a pipeline, and a file unless it finds its own records; or only a file, for the
+    standing job `into`."""
     visit.person.require_change()
     parts = visit.parts
-    chosen = _chosen(visit, pipeline)
+    job = into and await _standing(visit, into)
+    chosen = _chosen(visit, job.pipeline if job else pipeline)
     return await visit.page(
         "new_job.html",
         here="jobs",
         pipelines=parts.new_jobs.startable,
         planning=[known for known in parts.pipelines.values() if known.plans],
         chosen=chosen,
+        into=job,
         standing=chosen and await parts.new_jobs.standing_job(chosen.name, visit.person),
         files=await parts.console.files.page(visit.person.scope, _RECENT_FILES),
         ingest=await parts.flags.is_on(Flag.INGEST),
@@ -63,9 +67,12 @@ async def preview_file(
     delimiter: Annotated[str, Query(max_length=10)] = "",
     sheet: Annotated[str, Query(max_length=100)] = "",
     header_row: Annotated[str, Query(max_length=7)] = "",
+    into: Id | None = None,
 ) -> Response:
     """What was detected in a stored file, its first rows, and its columns to confirm."""
     visit.person.require_change()
+    if into:
+        pipeline = (await _standing(visit, into)).pipeline
     recipe = _require_chosen(visit, pipeline)
     delimiter = "\t" if delimiter == "\\t" else delimiter
     table = {
@@ -88,7 +95,8 @@ async def preview_file(
         names=_names(visit),
         guesses=guesses(preview.detected["columns"], preview.rows, recipe.inputs),
         table=table,
-        standing=await visit.parts.new_jobs.standing_job(recipe.name, visit.person),
+        into=into,
+        standing=into or await visit.parts.new_jobs.standing_job(recipe.name, visit.person),
     )
 
 
@@ -139,8 +147,13 @@ async def add(visit: OperatorPost) -> Response:
     added = await added_files(visit.parts).add_stored(
         job, wanted, visit.person, wanted.columns.get(key, key) or None
     )
-    count, known = added.enqueued.accepted, added.enqueued.known
-    return visit.go(f"/jobs/{job.id}", f"{count:,} records added, {known:,} already known.")
+    return visit.go(f"/jobs/{job.id}", added_words(added.enqueued.accepted, added.enqueued.known))
+
+
+async def _standing(visit: Visit, job_id: int) -> Job:
+    job = await visit.parts.console.jobs.job(job_id, visit.person.scope)
+    require_open(job)
+    return job
 
 
 def _names(visit: Visit) -> list[str]:

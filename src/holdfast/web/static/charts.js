@@ -2,6 +2,7 @@
 import { number } from "./formatting.js";
 
 const REFRESH_SECONDS = 5;
+const SHORTEST_SECONDS = 10; // on the time axis, whose labels have whole seconds
 const isStepped = (name) => name === "pace" || name === "ingest" || name.startsWith("gate-");
 const drawn = new Map();
 
@@ -65,7 +66,7 @@ function options(place) {
     legend: { show: false },
     cursor: { drag: { x: false, y: false }, points: { size: 6 } },
     hooks: { setCursor: [(plot) => showValues(place, plot, plot.cursor.idx)] },
-    scales: { y: { range: (_, low, high) => [0, Math.max(1, high * 1.1)] } },
+    scales: { x: { range: (_, first, last) => [first, Math.max(last, first + SHORTEST_SECONDS)] }, y: { range: (_, low, high) => [0, Math.max(1, high * 1.1)] } },
     axes: [{ ...axis, size: 28, values: (_, seconds, __, ___, step) => seconds.map((second) => moment(second, step)) }, { ...axis, size: 50, values: (_, ticks) => ticks.map(short) }],
     series: [{}, ...labels.map((label, place) => ({
       label, stroke: colours[place], width: 1.5, paths, points: { show: false },

@@ -41,11 +41,10 @@ async function sendAll(zone, files) {
     stored.push(reply);
   }
   if (!stored.length) return;
-  const pipeline = `pipeline=${encodeURIComponent(zone.dataset.drop)}`;
   if (stored.every((file) => file.detected.format === "image")) {
-    location.assign(`/new/images?files=${stored.map((file) => file.id).join(",")}&${pipeline}`);
+    location.assign(`/new/images?files=${stored.map((file) => file.id).join(",")}&${zone.dataset.drop}`);
   } else if (stored.length === 1) {
-    location.assign(`/new/files/${stored[0].id}?${pipeline}`);
+    location.assign(`/new/files/${stored[0].id}?${zone.dataset.drop}`);
   } else {
     showMessage(zone, "A job takes several files only if all of them are images. The files are stored: reload the page and choose one below.");
   }
