@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -42,6 +44,7 @@ from tests.store.checks import (
 
 Enqueue = Callable[..., Awaitable[holdfast.Enqueued]]
 HOUR = timedelta(hours=1)
+RIGHTS_PAGE = Path(__file__).parents[2] / "docs/how-to/add-records-from-an-application.md"
 STANDING = NewJob("events", "events", [NewStream("rows {job}", "v1")], standing=True)
 
 
@@ -222,6 +225,30 @@ async def test_every_library_adds_records_with_the_commit_and_none_without(
     items = await items_of(store, job_id)
     assert [orjson.loads(item.input) for item in items] == expected
     assert await work_off(store, job_id) == len(expected)
+
+
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+async def test_role_with_the_documented_rights_adds_records(
+    store: Store, database_url: str
+) -> None:
+    job_id, _ = await store.jobs.open(STANDING, "ada")
+    grants = re.findall(r"^grant .*;$", RIGHTS_PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    with psycopg.connect(database_url) as connection:
+        connection.execute("create role shop login")
+        try:
+            for grant in grants:
+                connection.execute(grant)
+            connection.execute("set role shop")
+            assert holdfast.enqueue(connection, "events", [{"n": 1}, {"n": 2}]).accepted == 2
+            keyed = [{"n": 3}, {"n": 3}]
+            assert holdfast.enqueue(connection, "events", keyed, key="n") == (job_id, 1, 1)
+            later = datetime.now(UTC) + HOUR
+            assert holdfast.enqueue(connection, "events", [{"n": 4}], run_at=later).accepted == 1
+            connection.execute("reset role")
+        finally:
+            connection.execute("drop owned by shop")
+            connection.execute("drop role shop")
+    assert await work_off(store, job_id) == 3
 
 
 async def test_a_key_is_accepted_again_once_its_item_failed_or_its_content_changed(

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from holdfast.clock import SystemClock
@@ -193,6 +194,33 @@ def test_upgrade_of_a_current_database_changes_nothing(core_url: str) -> None:
         return count
 
     assert asyncio.run(jobs()) == 5
+
+
+def test_rights_of_other_roles_reach_the_tables_of_trays(empty_postgres_url: str) -> None:
+    upgrade(empty_postgres_url, CORE, branches=CORE_BRANCH)
+    downgrade(empty_postgres_url, CORE, "0024", branches=CORE_BRANCH)
+    with psycopg.connect(empty_postgres_url, autocommit=True) as connection:
+        connection.execute("create role reader")
+        try:
+            connection.execute("grant select, insert on ranges, counters to reader")
+            upgrade(empty_postgres_url, CORE, branches=CORE_BRANCH)
+            for table in ("ranges", "ranges_3", "counters", "counters_1"):
+                assert _may(connection, table, "insert") and _may(connection, table, "select")
+                assert not _may(connection, table, "delete")
+            assert _may(connection, "tray_turns", "select")
+            connection.execute("set role reader")
+            connection.execute("select nextval('range_ids'), current_tray()")
+            connection.execute("reset role")
+        finally:
+            connection.execute("drop owned by reader")
+            connection.execute("drop role reader")
+
+
+def _may(connection: psycopg.Connection, table: str, right: str) -> bool:
+    row = connection.execute(
+        "select has_table_privilege('reader', cast(%s as text), %s)", [table, right]
+    ).fetchone()
+    return row is not None and bool(row[0])
 
 
 def test_downgrade_leaves_no_table_behind(core_url: str) -> None:

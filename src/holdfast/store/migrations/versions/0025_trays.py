@@ -225,6 +225,30 @@ def upgrade() -> None:
         op.execute(function)
 
 
+#: Roles that could use the table as it was, such as an application's, can use the new ones.
+_COPY_RIGHTS = """
+do $$
+declare
+    other record;
+begin
+    for other in
+        select (aclexplode(relacl)).* from pg_class where oid = cast('{table}_0' as regclass)
+    loop
+        if other.grantee <> 0 and other.grantee <> other.grantor then
+            execute format('grant %s on {tables} to %I', other.privilege_type,
+                           pg_get_userbyid(other.grantee));
+            if other.privilege_type = 'INSERT' then
+                execute format('grant select on sequence tray_turns to %I',
+                               pg_get_userbyid(other.grantee));
+                execute format('grant usage on sequence range_ids to %I',
+                               pg_get_userbyid(other.grantee));
+            end if;
+        end if;
+    end loop;
+end $$
+"""
+
+
 def _part(table: str, tray: str, indexes: dict[str, str]) -> None:
     """The table as it is becomes tray 0 of a new one."""
     op.execute(f"alter table {table} rename to {table}_0")
@@ -241,6 +265,8 @@ def _part(table: str, tray: str, indexes: dict[str, str]) -> None:
         for number in _TRAYS:
             op.execute(f"create index {name}_{number} on {table}_{number} {columns}")
         op.execute(f"create index {name} on {table} {columns}")  # made of those of the trays
+    tables = ", ".join([table, *(f"{table}_{number}" for number in _TRAYS)])
+    op.execute(_COPY_RIGHTS.format(table=table, tables=tables))
 
 
 def downgrade() -> None:
