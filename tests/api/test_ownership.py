@@ -50,6 +50,7 @@ OWNED = {
     "POST /api/streams/{stream_id}/force-full",
     "GET /api/dead-letters/{letter_id}", "POST /api/dead-letters/{letter_id}/replay",
     "POST /api/dead-letters/{letter_id}/drop", "POST /api/jobs/{jobId}/items",
+    "POST /api/jobs/{jobId}/files",
     "DELETE /api/jobs/{jobId}", "DELETE /api/files/{file_id}", "DELETE /api/exports/{export_id}",
     "GET /api/ingestion/{name}/files", "POST /api/ingestion/scan",
 }  # fmt: skip
@@ -83,6 +84,7 @@ BODIES: dict[str, Any] = {
     "PUT /api/flags/{name}": {"value": False},
     "PUT /api/jobs/{jobId}/items/{seq}/ruling": {"kind": "reject", "version": 0},
     "POST /api/jobs/{jobId}/items": [{"title": "elm"}],
+    "POST /api/jobs/{jobId}/files": {"fileId": 1},
     "POST /api/tokens": {"name": "mine"},
     "PUT /api/session/password": {"password": "long enough"},
 }

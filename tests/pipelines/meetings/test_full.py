@@ -6,6 +6,7 @@ from typing import Any
 
 from holdfast.model import ItemStatus
 from holdfast.pipeline import Settled
+from holdfast.pipelines.meetings.documents import KnownDocuments
 from holdfast.pipelines.meetings.rows import draft_of
 from holdfast.pipelines.meetings.saving import save
 from holdfast.store import Store
@@ -251,6 +252,6 @@ async def test_row_that_comes_twice_in_one_settlement_is_kept_as_it_came_last(
         Settled(seq, ItemStatus.DONE, version, None, job, effects=draft_of(version))
         for seq, version in ((2, later), (1, row))
     ]
-    await town.store.database.write("test", lambda tx: save(tx, settled))
+    await town.store.database.write("test", lambda tx: save(tx, settled, KnownDocuments()))
     stored = await town.fetch("select text, page_image, extra is not null from meetings_pages")
     assert [tuple(map(bool, one)) for one in stored] == [(True, True, True)]
