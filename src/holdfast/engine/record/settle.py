@@ -245,8 +245,12 @@ class Settler:
                 raise
             self._log.warning("save.failed", error=str(failure))
             lost = await self._settle_one_by_one(batches)
+        written: list[Outcome] = []
         for held, settlement, _ in batches:
             self._account(held, settlement, held.lease in lost)
+            if not held.lost:
+                written += settlement.outcomes
+        self._pace.settled(written)
         self._log_settled(settlements, self._clock.monotonic() - started)
         log_decisions(self._log, decisions)
         return any(settlement.last for settlement in settlements)
@@ -264,7 +268,6 @@ class Settler:
         held.lease.settled += 1
         if settlement.last:
             self._held.discard(held)
-        self._pace.settled(settlement.outcomes)
 
     async def _complete(self) -> None:
         """Ends the job if this was the last of it. If the database fails now, the sweeper does."""

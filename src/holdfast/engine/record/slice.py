@@ -42,6 +42,9 @@ _LINGER_SECONDS = 0.25
 _DENSE_ITEMS = 2
 _DENSE_SECONDS = 0.25
 _DENSE_LOOK_SECONDS = 0.01
+#: In a burst, first sooner, then less often: most bursts are short.
+_BURST_ITEMS = 4
+_BURST_LOOK_SECONDS = 0.002
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,7 @@ class ProcessingSlice:
         self._lingers_until = -math.inf
         self._claimed_at = -math.inf  # some items, the last time
         self._dense = False
+        self._bursts = 0  # claims of several items, one after the other
         self.claimed_any = False
         self._deadline = math.inf
         self._alone: tuple[HeldLease, Sequence[Values]] | None = None
@@ -265,6 +269,7 @@ class ProcessingSlice:
         if items and self._execute.job.standing:
             now = self._clock.monotonic()
             self._dense = items >= _DENSE_ITEMS or now < self._claimed_at + _DENSE_SECONDS
+            self._bursts = self._bursts + 1 if items >= _BURST_ITEMS else 0
             self._claimed_at, self._lingers_until = now, now + _LINGER_SECONDS
 
     async def _lingers_on(self, others_wait: Callable[[], Coroutine[Any, Any, bool]]) -> bool:
@@ -480,18 +485,15 @@ class ProcessingSlice:
         """Waits until there is something to do: a claim, places, the end."""
         if self._may_start():
             self._more.set()
-        with suppress(TimeoutError):
-            now = self._clock.monotonic()
-            left = max(0.01, self._deadline - now)
-            if self._lingers_until > now:
-                left = min(left, self._lingers_until - now)
-            if self._dense and self._lingers_until > now:
-                await self._change_or_look(left)
-            else:
-                await asyncio.wait_for(self._changed.wait(), min(left, 0.25))
-
-    async def _change_or_look(self, left: float) -> None:
+        now = self._clock.monotonic()
+        left = max(0.01, self._deadline - now)
+        if self._lingers_until > now:
+            left = min(left, self._lingers_until - now)
+        looks = self._dense and self._lingers_until > now
+        soon = (_BURST_LOOK_SECONDS * self._bursts) or _DENSE_LOOK_SECONDS
+        most = min(soon, _DENSE_LOOK_SECONDS) if looks else 0.25
         try:
-            await asyncio.wait_for(self._changed.wait(), min(left, _DENSE_LOOK_SECONDS))
+            await asyncio.wait_for(self._changed.wait(), min(left, most))
         except TimeoutError:
-            self._exhausted = self._solo
+            if looks:
+                self._exhausted = self._solo

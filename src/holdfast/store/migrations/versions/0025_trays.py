@@ -40,14 +40,13 @@ def _each(statement: str) -> str:
 #: Commits that give notice come one after the other, each with its own write to disk. So not while
 #: records come fast, nor while two others are about to give notice and records have just come:
 #: workers look by themselves then.
-_EIGHTH = """
-    select   available_at
-    into     eighth
-    from     ranges_{n}
-    where    job_id = of_job and available_at <= moment
-    order by available_at desc
-    offset   7
-    limit    1"""
+_FAST = """
+    fast := (select count(*) = 32
+             from   (select 1
+                     from   ranges_{n}
+                     where  job_id = of_job and available_at <= moment
+                            and available_at > moment - interval '0.02 seconds'
+                     limit  32) newest)"""
 _RECENT = """
     recent := exists (select 1
                       from   ranges_{n}
@@ -57,11 +56,11 @@ _GIVE_NOTICE = f"""
 create function give_notice(of_job bigint, turn bigint) returns boolean language plpgsql as $$
 declare
     moment timestamptz := clock_timestamp();
-    eighth timestamptz;
+    fast   boolean;
     recent boolean := false;
 begin
-    {_each(_EIGHTH)}
-    if eighth >= moment - interval '0.02 seconds' then
+    {_each(_FAST)}
+    if fast then
         return false;
     end if;
     if not pg_try_advisory_xact_lock(hashtextextended('notice ' || of_job, 1))
@@ -94,7 +93,7 @@ create function enqueue_records(
     out fitting_jobs bigint, out standing_job bigint
 ) language plpgsql as $$
 declare
-    turn       bigint := (select last_value from tray_turns);
+    turn       bigint := pg_sequence_last_value('tray_turns');
     owner_name text;
     moment     timestamptz;
     noticed    boolean;
