@@ -35,9 +35,11 @@ _SHORTEST_MODEL = 3
 _SHORTEST_PLAIN_MODEL = 7  # without a digit: shorter ones may be words
 _TELLING_SHARE = 0.45
 _SHARED_WITH_SKU = 0.4
+_SHARED_WITH_NUMBER = 0.4
 #: Numbers that may be meant by other words: one, single, double, a pair.
 _FEW = frozenset(("1", "2"))
 _DIGITS_OF_YEAR = 4
+_FIRST_YEAR, _NO_YEAR = 1950, 2040
 _CACHED_WORDS = 8192
 _SHORTEST_MISSPELT = 5
 #: Words of a list that titles leave out.
@@ -108,6 +110,11 @@ class Wanted:
     named: dict[str, bool] = field(default_factory=dict)  # words of titles, which recur
 
     @property
+    def initials(self) -> str:
+        """Of its brand: HP is Hewlett Packard."""
+        return "".join(word[0] for word in telling_words(self.product.brand))
+
+    @property
     def says_refurbished(self) -> bool:
         return _REFURBISHED in self.wording.words
 
@@ -142,9 +149,9 @@ def score(wanted: Wanted, offer: Offer) -> Score:
     result.brand = brand
     vetoes = len(result.vetoes)
     model = _compare_models(wanted, offer, result)
-    if same_number:  # shops write models in many ways
-        del result.vetoes[vetoes:]
     shared = _compare_words(wanted.wording, offered, model_words, title_words, result)
+    if same_number:  # shops write models in many ways, and people the makers of lines
+        del result.vetoes[0 if shared >= _SHARED_WITH_NUMBER else vetoes :]
     named = offered.words - model_words
     if same_number or _is_same_sku(wanted, offer, shared):
         result.value, result.identity = 1.0, True
@@ -251,7 +258,7 @@ def _compare_brands(wanted: Wanted, offer: Offer, title: str, result: Score) -> 
         # The list may name the brand among its words.
         own = compact(offer.brand)
         return 1.0 if own and own in compact(wanted.product.text) else 0.0
-    if wanted.brand in title or _is_same_brand(wanted.product.brand, offer):
+    if wanted.brand in title or _is_same_brand(wanted, offer):
         result.reasons.append("same brand")
         return 1.0
     if offer.brand:
@@ -259,11 +266,16 @@ def _compare_brands(wanted: Wanted, offer: Offer, title: str, result: Score) -> 
     return 0.0
 
 
-def _is_same_brand(brand: str, offer: Offer) -> bool:
-    """Samsung Electronics is Samsung. Another letter is another brand: that may be a copy."""
-    own = frozenset(telling_words(brand)) - _LEGAL
+def _is_same_brand(wanted: Wanted, offer: Offer) -> bool:
+    """Samsung Electronics is Samsung. Another letter is another brand, which may be a copy, unless
+    the row says this one too."""
+    own = frozenset(telling_words(wanted.product.brand)) - _LEGAL
     other = frozenset(telling_words(offer.brand)) - _LEGAL
-    return bool(own and other) and (own <= other or other <= own)
+    if not (own and other):
+        return False
+    if own <= other or other <= own or all(map(wanted.wording.has, other)):
+        return True
+    return compact(offer.brand) in (wanted.initials, *wanted.wording.words)
 
 
 def _compare_models(wanted: Wanted, offer: Offer, result: Score) -> bool:
@@ -377,7 +389,7 @@ def _numbers_fit(
 
 def _is_year(word: str) -> bool:
     """When it was bought."""
-    return len(word) == _DIGITS_OF_YEAR and word.isdecimal() and word[:2] in ("19", "20")
+    return len(word) == _DIGITS_OF_YEAR and word.isdecimal() and _FIRST_YEAR <= int(word) < _NO_YEAR
 
 
 def _look_at_state(wanted: Wanted, offer: Offer, result: Score) -> None:

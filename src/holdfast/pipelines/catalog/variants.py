@@ -10,7 +10,9 @@ from holdfast.pipelines.catalog.normalising.units import has_size, unit_of
 from holdfast.pipelines.catalog.normalising.vocabulary import (
     Kind,
     exclusive_group,
+    is_remark,
     kind_of,
+    phrases_in,
     synonyms,
 )
 from holdfast.pipelines.catalog.normalising.wording import Wording
@@ -115,7 +117,7 @@ def other_things(wanted: Wording, offered: Wording, precision: float) -> Iterato
         yield f"looks like something else: {', '.join(sorted(others))}"
     elif offered.head is not None and wanted.head is None:
         # All that is wanted may be before "for": a lens for a mount that the list leaves out.
-        is_thing = _share(frozenset((offered.noun,)), wanted) == 1 or wanted.words <= offered.head
+        is_thing = has_noun(wanted, offered.noun) or wanted.words <= offered.head
         if not is_thing and _is_for_wanted(wanted, offered, offered.head):
             yield "is an accessory for it"
     elif wanted.thing and has_noun(offered, wanted.thing):
@@ -142,6 +144,9 @@ def _accessories(text: Wording, other: Wording) -> Iterator[str]:
     more about that: stand mixer, battery lawn mower. After a number it is what comes with it."""
     main = text.main[: text.for_at] if text.for_at else text.main
     if any(_is_accessory(word) and has_noun(other, word) for word in main):
+        return
+    names = (name for each in phrases_in(tuple(other.tokens)).values() for name in each)
+    if any(name[-1] == text.thing for name in names):  # a power bank is a portable charger
         return
     for earlier, before, word, following in zip(
         ("", "", *main), ("", *main), main, (*main[1:], ""), strict=False
@@ -302,10 +307,14 @@ def is_code(word: str) -> bool:
 def begins_code(word: str, other: str) -> bool:
     """Whether a list leaves out the last letters of a maker's number: DCD996 is DCD996B, 1785 is
     1785A."""
-    if not other.startswith(word) or not (is_code(word) or _is_long_number(word)):
+    if not other.startswith(word) or not (is_code(word) or _is_short_code(word) or _is_long_number(word)):
         return False
     rest = other[len(word) :]
     return rest.isalpha() and rest not in _VARIANTS
+
+
+def _is_short_code(word: str) -> bool:
+    return len(word) >= _SHORTEST_NUMBER and word[0].isalpha() and word[-1].isdecimal()
 
 
 def _is_long_number(word: str) -> bool:
@@ -336,11 +345,15 @@ def _other_words(wanted: Wording, offered: Wording, missing: frozenset[str]) -> 
         yield f"without {', '.join(sorted(without))}"
     single = ["single"] if "single" in offered.tokens else []
     yield from _exclusive(missing, more + single)
-    for kind in (_is_color, _is_code):
-        wrong = sorted(filter(kind, more))
-        instead = sorted(word for word in missing if kind(word) and not _begins(word, more))
-        if wrong and instead:
-            yield f"{', '.join(wrong)} instead of {', '.join(instead)}"
+    wrong = sorted(filter(_is_color, more))
+    instead = sorted(filter(_is_color, missing))
+    if wrong and instead:
+        yield f"{', '.join(wrong)} instead of {', '.join(instead)}"
+    codes = {_form_of_code(word): word for word in more if _is_code(word)}
+    for word in sorted(filter(_is_code, missing)):
+        other = codes.get(_form_of_code(word))
+        if other and not _begins(word, more):
+            yield f"{other} instead of {word}"
 
 
 def _is_color(word: str) -> bool:
@@ -365,10 +378,15 @@ def _begins(word: str, others: Iterable[str]) -> bool:
 
 def _is_code(word: str) -> bool:
     """As in AA, EF or size B."""
-    if unit_of(word):
+    if unit_of(word) or is_remark(word):
         return False
     is_short = word.isalpha() and (len(word) <= _LONGEST_CODE or len(set(word)) == 1)
     return is_short and word not in _WORDS_OF_TWO
+
+
+def _form_of_code(word: str) -> bool:
+    """Of one letter, as AA and B, or of two: only those of one form exclude each other."""
+    return len(set(word)) == 1
 
 
 def other_sizes(wanted: Wording, offered: Wording) -> Iterator[str]:

@@ -107,7 +107,7 @@ def _hardly(wanted: Wanted, each: Score, unknown: frozenset[str]) -> Iterator[st
         yield "has hardly a word of the row"
     names = frozenset(word for word in each.missing & unknown if _is_full_name(word))
     other = _substitute(names, wanted.wording.tokens, each)
-    if other:
+    if other and each.brand:
         yield f"{other} instead of {', '.join(sorted(names))}"
 
 
@@ -126,9 +126,10 @@ def features(
     wanted: Wanted, each: Score, scores: Sequence[Score], field: Field
 ) -> dict[str, float]:
     """What speaks for an offer and against it, each between -1 and 1."""
+    evidence = min(sum(map(worth, field.words - each.missing)), _ENOUGH) / _ENOUGH
     return {
         "bias": 1.0,
-        "evidence": min(sum(map(worth, field.words - each.missing)), _ENOUGH) / _ENOUGH,
+        "evidence": evidence,
         "title_named": each.named,
         "is_named": float(each.is_named),
         "brand": each.brand,
@@ -136,7 +137,7 @@ def features(
         "other_number": float(each.has_other_number),
         "excess": min(each.excess, _MANY) / _MANY,
         **_lacks(wanted, each, field),
-        **_compared(wanted, each, scores),
+        **_compared(wanted, each, scores, evidence),
         **_price(wanted, each),
     }
 
@@ -154,7 +155,8 @@ def _lacks(wanted: Wanted, each: Score, field: Field) -> dict[str, float]:
         "lacks_known_name": field.share(names - field.unknown),
         "lacks_unknown_name": field.share(names & field.unknown),
         "lacks_name": float(bool(names)),
-        "other_brand": float(first in names and not each.brand),
+        "lacks_first": float(first in names and not each.brand),
+        "other_brand": float(bool(names and each.offer.brand) and not each.brand),
         "substituted": float(bool(_substitute(names, wanted.wording.tokens, each))),
         "lacks_thing": field.share(missing[Kind.THING] & field.unknown),
         "lacks_describing": field.share(missing[Kind.DESCRIBING] & field.unknown),
@@ -180,7 +182,9 @@ def _substitute(names: frozenset[str], tokens: Sequence[str], each: Score) -> st
     return ""
 
 
-def _compared(wanted: Wanted, each: Score, scores: Sequence[Score]) -> dict[str, float]:
+def _compared(
+    wanted: Wanted, each: Score, scores: Sequence[Score], evidence: float
+) -> dict[str, float]:
     """With the other offers: whether one has more of the row, or as much."""
     others = [other for other in scores if other is not each and not other.is_other_thing]
     rivals = [other for other in others if other.fits and not is_same_thing(each, other)]
@@ -199,6 +203,8 @@ def _compared(wanted: Wanted, each: Score, scores: Sequence[Score]) -> dict[str,
         "more_named": each.named - named,
         "has_fuller": float(any(other.lacking <= each.lacking for other in fuller)),
         "only_such": float(each.is_thing and not any(other.is_thing for other in rivals)),
+        "vague_only": (1.0 - evidence) * float(each.is_thing and not any(other.is_thing for other in rivals)),
+        "vague_such": (1.0 - evidence) * min(sum(other.is_thing for other in rivals), _MANY) / _MANY,
     }
 
 

@@ -46,7 +46,13 @@ def kind_of(word: str) -> Kind:
 @lru_cache(maxsize=_CACHED)
 def is_remark(word: str) -> bool:
     """Whether people say it of their things, though it may be the name of one: shelf, kids."""
-    return not _forms(word).isdisjoint(_words()[Kind.REMARK])
+    return not (has_digit(word) or _forms(word).isdisjoint(_words()[Kind.REMARK]))
+
+
+@lru_cache(maxsize=_CACHED)
+def is_worn(word: str) -> bool:
+    """Whether it is one of the clothes or shoes."""
+    return not _forms(word).isdisjoint(_clothes())
 
 
 @lru_cache(maxsize=_CACHED)
@@ -78,7 +84,8 @@ def _forms(word: str) -> frozenset[str]:
     """With and without the ending of a plural."""
     if len(word) < _SHORTEST_PLURAL:
         return frozenset((word,))
-    return frozenset((word, word.removesuffix("s"), word.removesuffix("es"), f"{word}s"))
+    others = (f"{word[:-3]}y",) if word.endswith("ies") else ()
+    return frozenset((word, word.removesuffix("s"), word.removesuffix("es"), f"{word}s", *others))
 
 
 @cache
@@ -109,11 +116,18 @@ def _words() -> Mapping[Kind, frozenset[str]]:
     last = {phrase[-1] for phrase in _synonyms()}
     before = {word for phrase in _synonyms() for word in phrase[:-1]}
     describing = _split(_read("describing")["describing"].values())
+    remarks = _split(_read("remarks")["remarks"].values())
     return {
-        Kind.THING: _split(_read("things")["things"].values()) | last - STOP_WORDS - describing,
+        Kind.THING: _split(_read("things")["things"].values()) | last - STOP_WORDS - describing - remarks,
         Kind.DESCRIBING: describing | frozenset(_groups()) | before,
-        Kind.REMARK: _split(_read("remarks")["remarks"].values()),
+        Kind.REMARK: remarks,
     }
+
+
+@cache
+def _clothes() -> frozenset[str]:
+    things = _read("things")["things"]
+    return _split((things["clothing"], things["shoes"]))
 
 
 @cache
@@ -123,4 +137,5 @@ def _groups() -> Mapping[str, str]:
 
 
 def _split(texts: Iterable[str]) -> frozenset[str]:
-    return frozenset(word for text in texts for word in tokens_of(text))
+    lines = (line for text in texts for line in text.splitlines())
+    return frozenset(word for line in lines for word in tokens_of(line))

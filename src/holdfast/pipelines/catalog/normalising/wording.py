@@ -18,6 +18,7 @@ from holdfast.pipelines.catalog.normalising.units import (
     unit_of,
 )
 from holdfast.pipelines.catalog.normalising.vocabulary import Kind, kind_of
+from holdfast.pipelines.catalog.normalising.wearing import worn_sizes
 from holdfast.pipelines.catalog.normalising.words import (
     STOP_WORDS,
     TIMES,
@@ -67,6 +68,7 @@ class Wording:
     thing: str  # what it is: the last name of a thing in the first part of the text
     pack: int | None
     years: frozenset[str]
+    worn: frozenset[str]  # sizes of clothes and shoes
 
     @classmethod
     @lru_cache(maxsize=_CACHED)
@@ -91,6 +93,7 @@ class Wording:
             _thing(text),
             pack_of(text),
             years_in(text),
+            worn_sizes(tokens),
         )
 
     def has(self, word: str) -> bool:
