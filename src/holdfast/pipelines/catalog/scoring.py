@@ -21,6 +21,7 @@ from holdfast.pipelines.catalog.variants import (
     missing_accessory,
     more_sizes,
     not_new,
+    other_fit,
     other_pack,
     other_sizes,
     other_things,
@@ -76,7 +77,6 @@ class Score:
     contradictions: list[str] = field(default_factory=list)  # of the row with its own number
     by_words: bool = False  # neither its number nor its model is compared
     lacking: float = 0.0  # of what the row says and any offer has
-    is_named: bool = False  # the list has its name: the word behind its brand, or its number
     is_other_thing: bool = False
     brand: float = 0.0  # 1: the row names its brand
     excess: int = 0  # names and numbers that the row does not say
@@ -159,6 +159,9 @@ def score(wanted: Wanted, offer: Offer) -> Score:
         result.identity = bool(brand or wanted.product.brand == "") and len(wanted.model) > 3
         result.value = min(1.0, 0.70 + 0.15 * brand + 0.15 * shared)
         result.vetoes += other_pack(wanted.wording, offered)
+        if not wanted.model:  # named among the words, which may be those of a line
+            result.vetoes += other_sizes(wanted.wording, offered)
+            result.vetoes += other_fit(wanted.wording, offered)
     else:
         _compare_by_words(wanted, offered, model_words, result)
     if not same_number and wanted.wording.words:
@@ -193,21 +196,9 @@ def _compare_by_words(
     result.by_words = True
     is_thing = bool(offered.thing) and offered.thing not in GENERIC
     result.is_thing = is_thing and has_noun(wanted.wording, offered.thing)
-    result.is_named = _has_name(wanted.wording, result.offer, offered)
     result.vetoes += other_variants(wanted.wording, offered, result.missing)
     result.unnamed = unnamed_variants(wanted.wording, offered)
     result.vetoes += variants_of_number(result.unnamed, offered)
-
-
-def _has_name(wanted: Wording, offer: Offer, offered: Wording) -> bool:
-    brand = frozenset(telling_words(offer.brand)) or {offered.tokens[0]}
-    name = next((word for word in offered.tokens if word not in brand and _is_name(word)), "")
-    codes = (word for word in offered.words if is_code(word))
-    return (bool(name) and _is_named(name, wanted)) or any(map(wanted.has, codes))
-
-
-def _is_name(word: str) -> bool:
-    return word.isalpha() and len(word) > _SHORTEST_PREFIX - 1 and word not in VAGUE
 
 
 def _is_this_model(wanted: Wanted, offer: Offer, model: bool) -> bool:

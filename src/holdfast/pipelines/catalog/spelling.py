@@ -49,8 +49,8 @@ def missing_words(wanted: Wording, offered: Wording) -> frozenset[str]:
         if not (word in joined or occurs(word, wanted, offered) or wanted.has_size(word, offered))
         and not (word in ("pack", "count") and offered.pack)
     }
-    if not offered.worn:
-        missing -= wanted.worn
+    if not (offered.worn or offered.has_bare_number):
+        missing.difference_update(wanted.worn)
     if not missing:
         return frozenset()
     for phrase, names in phrases_in(tuple(wanted.tokens)).items():
@@ -76,7 +76,7 @@ def _has_any(names: Iterable[Phrase], offered: Wording) -> bool:
 
 def occurs(word: str, wanted: Wording, offered: Wording) -> bool:
     """Within a longer word only if it is not a number."""
-    if offered.has(word) or word in offered.years:
+    if offered.has(word) or word in offered.years or offered.has(word.removesuffix("s")):
         return True
     if has_digit(word):
         return _is_abbreviated_number(word, offered) or _is_acronym(word, offered.tokens)

@@ -66,12 +66,6 @@ _NAMES = frozenset((("one", "plus"), ("core", "ultra")))
 _OF_BRANDS = frozenset(("ultra", "super", "plus", "pro"))
 #: Sold together with more than the list names.
 _SEVERAL_THINGS = frozenset(("combo", "kit", "bundle"))
-_COLORS = frozenset(
-    ["black", "white", "gray", "silver", "gold", "red", "blue", "green", "yellow", "orange",
-     "pink", "purple", "brown", "beige", "ivory", "navy", "teal", "turquoise", "graphite",
-     "midnight", "starlight", "charcoal", "bronze", "copper", "cyan", "magenta", "lavender",
-     "cream", "maroon", "violet", "burgundy", "khaki", "olive", "rose", "color"]
-)  # fmt: skip
 #: Two letters that are no code.
 _WORDS_OF_TWO = frozenset(
     ["tv", "hd", "pc", "no", "de", "la", "le", "el", "du", "us", "uk", "eu", "st", "vs", "my",
@@ -80,25 +74,6 @@ _WORDS_OF_TWO = frozenset(
 _LONGEST_CODE = 2
 _PAIR = 2
 _SEVERAL_PACKED = frozenset(("combo", "multipack", "multi"))
-_EXCLUSIVE = frozenset(
-    (
-        "fuel",
-        "cord",
-        "wire",
-        "bed",
-        "side",
-        "binding",
-        "shape",
-        "number",
-        "cold",
-        "cutlery",
-        "laundry",
-        "jar",
-        "scent",
-        "sugar",
-        "caffeine",
-    )
-)
 _CACHED = 8192
 _PLURALS = {"knives": "knife", "knifes": "knife", "shelves": "shelf"}
 _SAME_HEAD = 0.5
@@ -152,13 +127,18 @@ def _accessories(text: Wording, other: Wording) -> Iterator[str]:
         ("", "", *main), ("", *main), main, (*main[1:], ""), strict=False
     ):
         is_modifier = (word != text.thing and (word, following) != ("cover", "and")) or (
-            following.isalpha() and (other.has(following) or word in _ADJECTIVES)
+            following.isalpha() and (_is_said(following, other) or word in _ADJECTIVES)
         )
         is_part = is_modifier or _is_aside(before) or _is_refill_of(before, word, other)
         # A monitor and wall mount; not Black and Decker battery.
         is_part |= before == "and" or (earlier == "and" and before in _KINDS_OF_ACCESSORY)
         if _is_accessory(word) and not is_part:
             yield word
+
+
+def _is_said(word: str, other: Wording) -> bool:
+    """Not a name: a barbecue cover Weber is a cover."""
+    return kind_of(word) is not Kind.NAME and other.has(word)
 
 
 def _is_aside(before: str) -> bool:
@@ -237,6 +217,7 @@ def _is_compatible(tokens: Sequence[str]) -> bool:
 def other_variants(wanted: Wording, offered: Wording, missing: frozenset[str]) -> Iterator[str]:
     """What contradicts the list."""
     yield from _other_words(wanted, offered, missing)
+    yield from other_fit(wanted, offered)
     yield from other_sizes(wanted, offered)
     yield from other_pack(wanted, offered)
 
@@ -345,10 +326,6 @@ def _other_words(wanted: Wording, offered: Wording, missing: frozenset[str]) -> 
         yield f"without {', '.join(sorted(without))}"
     single = ["single"] if "single" in offered.tokens else []
     yield from _exclusive(missing, more + single)
-    wrong = sorted(filter(_is_color, more))
-    instead = sorted(filter(_is_color, missing))
-    if wrong and instead:
-        yield f"{', '.join(wrong)} instead of {', '.join(instead)}"
     codes = {_form_of_code(word): word for word in more if _is_code(word)}
     for word in sorted(filter(_is_code, missing)):
         other = codes.get(_form_of_code(word))
@@ -356,14 +333,10 @@ def _other_words(wanted: Wording, offered: Wording, missing: frozenset[str]) -> 
             yield f"{other} instead of {word}"
 
 
-def _is_color(word: str) -> bool:
-    return word in _COLORS or exclusive_group(word) == "color"
-
-
 def _exclusive(missing: Iterable[str], more: Sequence[str]) -> Iterator[str]:
     """Of some words a product has one: twin or queen, gas or electric."""
-    groups = {group: word for word in more if (group := exclusive_group(word)) in _EXCLUSIVE}
-    for word in missing if groups else ():
+    groups = {group: word for word in more if (group := exclusive_group(word))}
+    for word in sorted(missing) if groups else ():
         other = groups.get(exclusive_group(word))
         if other:
             yield f"{other} instead of {word}"
@@ -372,7 +345,8 @@ def _exclusive(missing: Iterable[str], more: Sequence[str]) -> Iterator[str]:
 def _begins(word: str, others: Iterable[str]) -> bool:
     """SD is short for SDXC."""
     return len(word) > 1 and any(
-        other.startswith(word) and len(other) > _LONGEST_CODE for other in others
+        other.startswith(word) and len(other) > _LONGEST_CODE and len(set(other)) > 1
+        for other in others
     )
 
 
@@ -395,6 +369,13 @@ def other_sizes(wanted: Wording, offered: Wording) -> Iterator[str]:
         if others and not any(has_size(offered.sizes, unit, number) for number in numbers):
             own, other = (min(each).normalize() for each in (numbers, others))
             yield f"{other:f} {unit} instead of {own:f} {unit}"
+
+
+def other_fit(wanted: Wording, offered: Wording) -> Iterator[str]:
+    """Clothes of another size, if its title says one."""
+    own, other = frozenset(wanted.worn.values()), frozenset(offered.worn.values())
+    if own and other and own.isdisjoint(other):
+        yield f"size {min(other)} instead of {min(own)}"
 
 
 def other_pack(wanted: Wording, offered: Wording) -> Iterator[str]:

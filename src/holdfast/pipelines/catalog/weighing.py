@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import pairwise
 from math import exp, log
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -107,7 +108,7 @@ def _hardly(wanted: Wanted, each: Score, unknown: frozenset[str]) -> Iterator[st
         yield "has hardly a word of the row"
     names = frozenset(word for word in each.missing & unknown if _is_full_name(word))
     other = _substitute(names, wanted.wording.tokens, each)
-    if other and each.brand:
+    if other:
         yield f"{other} instead of {', '.join(sorted(names))}"
 
 
@@ -126,18 +127,14 @@ def features(
     wanted: Wanted, each: Score, scores: Sequence[Score], field: Field
 ) -> dict[str, float]:
     """What speaks for an offer and against it, each between -1 and 1."""
-    evidence = min(sum(map(worth, field.words - each.missing)), _ENOUGH) / _ENOUGH
     return {
         "bias": 1.0,
-        "evidence": evidence,
-        "title_named": each.named,
-        "is_named": float(each.is_named),
+        "evidence": min(sum(map(worth, field.words - each.missing)), _ENOUGH) / _ENOUGH,
         "brand": each.brand,
         "unnamed_variant": float(bool(each.unnamed)),
         "other_number": float(each.has_other_number),
-        "excess": min(each.excess, _MANY) / _MANY,
         **_lacks(wanted, each, field),
-        **_compared(wanted, each, scores, evidence),
+        **_compared(wanted, each, scores),
         **_price(wanted, each),
     }
 
@@ -145,24 +142,19 @@ def features(
 def _lacks(wanted: Wanted, each: Score, field: Field) -> dict[str, float]:
     """Words of the row that it does not have; those that no offer has may be people's own."""
     missing = {kind: _of_kind(each.missing, kind) for kind in Kind}
-    names, things = missing[Kind.NAME], _of_kind(field.words, Kind.THING)
-    things = things - GENERIC or things
-    first = next((word for word in wanted.wording.tokens if word in field.words), "")
+    names = missing[Kind.NAME]
     return {
         "complete": float(all(kind_of(word) is Kind.REMARK for word in each.missing)),
         "shared": 1.0 - field.share(each.missing),
         "lacks_known": each.lacking,
         "lacks_known_name": field.share(names - field.unknown),
-        "lacks_unknown_name": field.share(names & field.unknown),
         "lacks_name": float(bool(names)),
-        "lacks_first": float(first in names and not each.brand),
         "other_brand": float(bool(names and each.offer.brand) and not each.brand),
-        "substituted": float(bool(_substitute(names, wanted.wording.tokens, each))),
+        "replaced": float(_has_replaced(each.missing - names, wanted.wording.tokens, each)),
         "lacks_thing": field.share(missing[Kind.THING] & field.unknown),
         "lacks_describing": field.share(missing[Kind.DESCRIBING] & field.unknown),
-        "has_thing": float(bool(things - each.missing)),
         "is_thing": float(each.is_thing),
-        "other_thing": float(bool(things) and things <= each.missing and not each.is_thing),
+        "lacks_head": float(wanted.wording.thing in each.missing and not each.is_thing),
     }
 
 
@@ -177,14 +169,27 @@ def _substitute(names: frozenset[str], tokens: Sequence[str], each: Score) -> st
             beside = tokens[at + step] if 0 <= at + step < len(tokens) else ""
             place = own.index(beside) - step if beside in own else -1
             other = own[place] if 0 <= place < len(own) else ""
-            if other in each.extra and kind_of(other) in (Kind.NAME, Kind.REMARK):
+            is_line = bool(each.brand) or kind_of(beside) is Kind.NAME
+            if is_line and other in each.extra and kind_of(other) in (Kind.NAME, Kind.REMARK):
                 return other
     return ""
 
 
-def _compared(
-    wanted: Wanted, each: Score, scores: Sequence[Score], evidence: float
-) -> dict[str, float]:
+def _has_replaced(words: frozenset[str], tokens: Sequence[str], each: Score) -> bool:
+    """Whether its title has another word of the kind in the place of one of these: crunchy peanut
+    butter, creamy peanut butter."""
+    own = Wording.of(each.offer.title).tokens
+    for first, second in pairwise(tokens):
+        for word, beside, step in ((first, second, -1), (second, first, 1)):
+            if word in words and beside in own:
+                place = own.index(beside) + step
+                other = own[place] if 0 <= place < len(own) else ""
+                if other in each.extra and kind_of(other) is kind_of(word):
+                    return True
+    return False
+
+
+def _compared(wanted: Wanted, each: Score, scores: Sequence[Score]) -> dict[str, float]:
     """With the other offers: whether one has more of the row, or as much."""
     others = [other for other in scores if other is not each and not other.is_other_thing]
     rivals = [other for other in others if other.fits and not is_same_thing(each, other)]
@@ -202,9 +207,6 @@ def _compared(
         "plainer": max(-1.0, min(plainer / _MANY, 1.0)),
         "more_named": each.named - named,
         "has_fuller": float(any(other.lacking <= each.lacking for other in fuller)),
-        "only_such": float(each.is_thing and not any(other.is_thing for other in rivals)),
-        "vague_only": (1.0 - evidence) * float(each.is_thing and not any(other.is_thing for other in rivals)),
-        "vague_such": (1.0 - evidence) * min(sum(other.is_thing for other in rivals), _MANY) / _MANY,
     }
 
 

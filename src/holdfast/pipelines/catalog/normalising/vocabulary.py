@@ -133,7 +133,7 @@ def _clothes() -> frozenset[str]:
 @cache
 def _groups() -> Mapping[str, str]:
     groups = _read("describing")["exclusive"].items()
-    return {word: group for group, words in groups for word in tokens_of(words)}
+    return {word: group for group, words in groups for word in words.replace(",", " ").split()}
 
 
 def _split(texts: Iterable[str]) -> frozenset[str]:

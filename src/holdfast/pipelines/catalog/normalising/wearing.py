@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from string import digits
 
@@ -11,29 +11,35 @@ from holdfast.pipelines.catalog.normalising.vocabulary import is_worn
 from holdfast.pipelines.catalog.normalising.words import TIMES
 
 _SIZE = "size"
-_LETTERS = frozenset(("xs", "s", "m", "l", "xl", "xxl", "small", "medium", "large"))
+_LETTERS = {
+    "xs": "xs", "s": "s", "m": "m", "l": "l", "xl": "xl", "xxl": "xxl", "small": "s",
+    "medium": "m", "large": "l",
+}  # fmt: skip
 #: Before a number: women's, men's, or of a country.
 _SYSTEMS = frozenset(("w", "m", "us", "uk", "eu"))
 
 
-def worn_sizes(tokens: Sequence[str]) -> frozenset[str]:
-    """With the word "size"."""
-    sizes = frozenset(_named(tokens))
-    if any(map(is_worn, tokens)):
-        sizes |= frozenset(_plain(tokens))
-    return sizes
+def worn_sizes(tokens: Sequence[str]) -> Mapping[str, str]:
+    """Words that say a size, each with the size."""
+    sizes = dict(_named(tokens))
+    return sizes | dict(_plain(tokens)) if any(map(is_worn, tokens)) else sizes
 
 
-def _named(tokens: Sequence[str]) -> Iterator[str]:
+def _named(tokens: Sequence[str]) -> Iterator[tuple[str, str]]:
     for before, word in pairwise(tokens):
         if before == _SIZE and (is_number(word) or word in _LETTERS):
-            yield from (before, word)
+            size = _LETTERS.get(word, word)
+            yield from ((before, size), (word, size))
 
 
-def _plain(tokens: Sequence[str]) -> Iterator[str]:
+def _plain(tokens: Sequence[str]) -> Iterator[tuple[str, str]]:
     """XL, 34 x 32, W8."""
-    yield from _LETTERS.intersection(tokens)
+    yield from ((word, _LETTERS[word]) for word in tokens if word in _LETTERS)
     for width, times, length in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if times == TIMES:
-            yield from (width, length)
-    yield from (word for word in tokens if word.rstrip(digits) in _SYSTEMS and word[-1] in digits)
+            size = f"{width} x {length}"
+            yield from ((width, size), (length, size))
+    for word in tokens:
+        system = word.rstrip(digits)
+        if system in _SYSTEMS and system != word:
+            yield word, word.removeprefix(system)
