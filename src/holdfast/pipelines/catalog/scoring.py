@@ -17,7 +17,6 @@ from holdfast.pipelines.catalog.spelling import has_same_stem, is_misspelt, miss
 from holdfast.pipelines.catalog.variants import (
     begins_code,
     has_noun,
-    is_code,
     missing_accessory,
     more_sizes,
     not_new,
@@ -156,12 +155,7 @@ def score(wanted: Wanted, offer: Offer) -> Score:
     if same_number or _is_same_sku(wanted, offer, shared):
         result.value, result.identity = 1.0, True
     elif model:
-        result.identity = bool(brand or wanted.product.brand == "") and len(wanted.model) > 3
-        result.value = min(1.0, 0.70 + 0.15 * brand + 0.15 * shared)
-        result.vetoes += other_pack(wanted.wording, offered)
-        if not wanted.model:  # named among the words, which may be those of a line
-            result.vetoes += other_sizes(wanted.wording, offered)
-            result.vetoes += other_fit(wanted.wording, offered)
+        _accept_model(wanted, offered, result)
     else:
         _compare_by_words(wanted, offered, model_words, result)
     if not same_number and wanted.wording.words:
@@ -183,6 +177,16 @@ def score(wanted: Wanted, offer: Offer) -> Score:
     _look_at_state(wanted, offer, result)
     result.likeness = max(result.likeness, result.value)
     return result
+
+
+def _accept_model(wanted: Wanted, offered: Wording, result: Score) -> None:
+    is_brand = bool(result.brand or wanted.product.brand == "")
+    result.identity = is_brand and len(wanted.model) > _SHORTEST_MODEL
+    result.value = 0.40 + 0.225 * (result.brand + result.shared)
+    result.vetoes += other_pack(wanted.wording, offered)
+    if not wanted.model:  # named among the words, which may be those of a line
+        result.vetoes += other_sizes(wanted.wording, offered)
+        result.vetoes += other_fit(wanted.wording, offered)
 
 
 def _compare_by_words(

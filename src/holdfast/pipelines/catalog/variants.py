@@ -79,6 +79,7 @@ _PLURALS = {"knives": "knife", "knifes": "knife", "shelves": "shelf"}
 _SAME_HEAD = 0.5
 _SHORTEST_CODE = 5
 _SHORTEST_NUMBER = 3
+_LONGEST_ENDING = 4
 _WHOLE_TITLE = 0.8
 
 
@@ -92,7 +93,8 @@ def other_things(wanted: Wording, offered: Wording, precision: float) -> Iterato
         yield f"looks like something else: {', '.join(sorted(others))}"
     elif offered.head is not None and wanted.head is None:
         # All that is wanted may be before "for": a lens for a mount that the list leaves out.
-        is_thing = has_noun(wanted, offered.noun) or wanted.words <= offered.head
+        is_thing = _share(frozenset((offered.noun,)), wanted) == 1 or wanted.words <= offered.head
+        is_thing |= has_noun(wanted, offered.noun)
         if not is_thing and _is_for_wanted(wanted, offered, offered.head):
             yield "is an accessory for it"
     elif wanted.thing and has_noun(offered, wanted.thing):
@@ -288,10 +290,13 @@ def is_code(word: str) -> bool:
 def begins_code(word: str, other: str) -> bool:
     """Whether a list leaves out the last letters of a maker's number: DCD996 is DCD996B, 1785 is
     1785A."""
-    if not other.startswith(word) or not (is_code(word) or _is_short_code(word) or _is_long_number(word)):
+    if not other.startswith(word) or len(other) - len(word) > _LONGEST_ENDING:
         return False
     rest = other[len(word) :]
-    return rest.isalpha() and rest not in _VARIANTS
+    if not rest.isalpha() or rest in _VARIANTS:
+        return False
+    # One letter more makes another of a short number: ZX3 is not ZX3B, T90 is T90SR.
+    return is_code(word) or _is_long_number(word) or (len(rest) > 1 and _is_short_code(word))
 
 
 def _is_short_code(word: str) -> bool:

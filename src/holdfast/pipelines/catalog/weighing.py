@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.pipelines.catalog.normalising.vocabulary import GENERIC, Kind, kind_of
 from holdfast.pipelines.catalog.normalising.wording import Wording
+from holdfast.pipelines.catalog.variants import is_code
 
 if TYPE_CHECKING:
     from holdfast.pipelines.catalog.scoring import Score, Wanted
@@ -27,6 +28,7 @@ _LEAST_RARITY = 0.2
 _ENOUGH = 3.0
 _MANY = 4
 _FEWEST = 3
+_SURE_ALONE = 0.72
 _MOSTLY = 0.75
 _VOWELS = frozenset("aeiouy")
 #: What all of a kind are, so that titles leave it out.
@@ -88,13 +90,27 @@ def weigh(wanted: Wanted, scores: Sequence[Score]) -> None:
         each.excess = _excess(each)
     fitting = [each for each in scores if each.by_words and each.fits]
     unknown = field.words.intersection(*(each.missing for each in fitting))
+    codes = [
+        code
+        for code in filter(is_code, wanted.numbers)
+        if any(Wording.of(f"{each.offer.title} {each.offer.model}").has(code) for each in scores)
+    ]
     for each in fitting:
         each.vetoes += _hardly(wanted, each, unknown)
+        each.vetoes += _other_code(each, codes)
     for each in scores:
         if each.by_words and each.fits:
             each.value = likelihood(features(wanted, each, scores, field))
-            if len(scores) < _FEWEST:
-                each.value = min(each.value, _alone(each, field))
+            if len(scores) < _FEWEST and _alone(each, field) < _SURE_ALONE:
+                each.value *= _HALF
+
+
+def _other_code(each: Score, codes: Sequence[str]) -> Iterator[str]:
+    """Another offer has the number that the row says, this one only begins or ends with it."""
+    title = Wording.of(f"{each.offer.title} {each.offer.model}")
+    wrong = [code for code in codes if code not in each.missing and not title.has(code)]
+    if wrong:
+        yield f"not {', '.join(wrong)} itself"
 
 
 def _is_full_name(word: str) -> bool:

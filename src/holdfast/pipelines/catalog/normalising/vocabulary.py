@@ -118,7 +118,8 @@ def _words() -> Mapping[Kind, frozenset[str]]:
     describing = _split(_read("describing")["describing"].values())
     remarks = _split(_read("remarks")["remarks"].values())
     return {
-        Kind.THING: _split(_read("things")["things"].values()) | last - STOP_WORDS - describing - remarks,
+        Kind.THING: _split(_read("things")["things"].values())
+        | last - STOP_WORDS - describing - remarks,
         Kind.DESCRIBING: describing | frozenset(_groups()) | before,
         Kind.REMARK: remarks,
     }
