@@ -84,7 +84,7 @@ def occurs(word: str, wanted: Wording, offered: Wording) -> bool:
         return _LETTER_SIZES[word] in offered.words
     if len(word) == 1:
         return False
-    if _are_initials(word, offered.tokens):
+    if _are_initials(word, offered.initials):
         return True
     if len(word) <= _SHORTEST_MODEL:
         return len(word) == _SHORTEST_PREFIX and any(_is_short_for(word, o) for o in offered.words)
@@ -179,11 +179,9 @@ def _is_acronym(word: str, tokens: Sequence[str]) -> bool:
     )
 
 
-def _are_initials(word: str, tokens: Sequence[str]) -> bool:
+def _are_initials(word: str, initials: str) -> bool:
     """lotr is Lord of the Rings."""
-    if not _SHORTEST_PREFIX <= len(word) <= _LONGEST_INITIALS or not word.isalpha():
-        return False
-    return word in "".join(token[0] for token in tokens)
+    return _SHORTEST_PREFIX <= len(word) <= _LONGEST_INITIALS and word in initials
 
 
 def has_same_stem(word: str, other: str) -> bool:

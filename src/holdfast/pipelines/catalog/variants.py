@@ -355,6 +355,7 @@ def _begins(word: str, others: Iterable[str]) -> bool:
     )
 
 
+@lru_cache(maxsize=_CACHED)
 def _is_code(word: str) -> bool:
     """As in AA, EF or size B."""
     if unit_of(word) or is_remark(word):

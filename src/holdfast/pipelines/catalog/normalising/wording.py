@@ -68,6 +68,7 @@ class Wording:
     thing: str  # what it is: the last name of a thing in the first part of the text
     pack: int | None
     years: frozenset[str]
+    initials: str
     worn: Mapping[str, str]  # words that say the size of clothes, with the size
 
     @classmethod
@@ -93,6 +94,7 @@ class Wording:
             _thing(text),
             pack_of(text),
             years_in(text),
+            "".join(token[0] for token in tokens),
             worn_sizes(tokens),
         )
 
