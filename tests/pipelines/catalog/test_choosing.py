@@ -15,7 +15,7 @@ from holdfast.pipelines.catalog.providers.contract import Shop
 from holdfast.pipelines.catalog.providers.shops import make_provider
 from holdfast.pipelines.catalog.strategies import identifier_query, queries
 
-RULES = Rules("USD", accept=0.72, review=0.40, tolerance=0.20, bait=0.50)
+RULES = Rules("USD", accept=0.50, review=0.40, tolerance=0.20, bait=0.50)
 WANTED = {"item_description": "Dyson V11 cordless vacuum cleaner", "brand": "Dyson"}
 
 
