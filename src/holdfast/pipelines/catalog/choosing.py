@@ -82,7 +82,7 @@ def choose(product: Product, offers: Sequence[Offer], rules: Rules) -> Choice:
             return Choice(Status.REVIEW, reason, scores=scores)
     fitting = [each for each in scores if each.fits and each.value >= rules.accept]
     if fitting:
-        return _chosen(product, fitting, scores, rules)
+        return _chosen(wanted, fitting, scores, rules)
     near = [each for each in scores if _is_near(each, rules)]
     if near:
         best = near[0]
@@ -126,14 +126,18 @@ def baseline(product: Product, choice: Choice) -> Choice:
 
 
 def _chosen(
-    product: Product, fitting: Sequence[Score], scores: Sequence[Score], rules: Rules
+    wanted: Wanted, fitting: Sequence[Score], scores: Sequence[Score], rules: Rules
 ) -> Choice:
-    best = fitting[0]
+    best, product = fitting[0], wanted.product
     rivals = [each for each in fitting if best.value - each.value <= _CLOSE]
     if not best.identity:
         rivals = [each for each in rivals if not _says_more(each, best)]
     alike = _alike(best, scores, rules)
     unclear = _unclear(best, alike, rules)
+    siblings = [] if unclear else _siblings(wanted, best, scores)
+    if siblings:
+        alike = [best, *siblings]
+        unclear = f"the row does not say which of {len(alike)} products of the maker it is"
     nearest = _nearest_to_target(product, alike, rules) if unclear else None
     if nearest is not None and not best.identity:
         offer, price = nearest.offer, price_text(product.price_minor or 0, product.currency)
@@ -243,6 +247,31 @@ def _fits_as_well(each: Score, best: Score, rules: Rules) -> bool:
     most = _AS_WELL if any(more) else _ALMOST_AS_WELL
     as_well = _is_near(each, rules) and each.lacking - best.lacking < most
     return as_well and not each.vetoes and not _says_more(each, best)
+
+
+def _siblings(wanted: Wanted, best: Score, scores: Sequence[Score]) -> list[Score]:
+    """Other products of the maker, of the same kind as far as their titles say, that lack nothing
+    of the row but the word for it: the row says what kind of thing it was, and not which one."""
+    if best.identity or not best.excess or not best.brand:
+        return []
+    said = [word for word in wanted.wording.words - best.missing if kind_of(word) in _TELLING]
+    return [
+        each
+        for each in scores
+        if _maker(each.offer) == _maker(best.offer)
+        and each.fits
+        and each.excess
+        and each.missing.isdisjoint(said)
+        and (each.is_thing or not Wording.of(each.offer.title).thing)
+        and _costs_otherwise(each, best)
+        and not best.extra < each.extra
+    ]
+
+
+def _costs_otherwise(each: Score, best: Score) -> bool:
+    """As another product of the kind does; what costs a fraction is a part of it."""
+    one, other = sorted((each.offer.price_minor or 0, best.offer.price_minor or 0))
+    return other / _FAR_FROM_TARGET <= one < other * (1 - _SAME_PRICE_OF_VARIANTS)
 
 
 def _says_more(each: Score, best: Score) -> bool:

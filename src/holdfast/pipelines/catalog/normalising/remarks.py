@@ -12,7 +12,8 @@ from holdfast.pipelines.catalog.normalising.words import has_digit, telling_word
 _CACHED = 1024
 #: Where a thing was, and how old it is: room 11, second floor, 2 yrs old.
 _NUMBERED = re.compile(
-    r"\b(?:bed)?(?:rooms?|rm|apt|apartment|floor)\.?\s*(?:no\.?\s*|#\s*)?\d+\b"
+    r"\b(?:bed)?(?:rooms?|rm|apt|apartment|floor|exam|bench|bay|station|suite)\.?"
+    r"\s*(?:no\.?\s*|#\s*)?\d+(?:-\d+)?\b"
     r"|\b(?:1st|2nd|3rd|4th|first|second|third|fourth|top|ground) (?:floor|one)\b"
     r"|\b\d+\+?\s*(?:yrs?|years?|months?|mos?)\.? old\b",
     re.IGNORECASE,
