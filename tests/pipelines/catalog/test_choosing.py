@@ -392,3 +392,27 @@ def test_number_of_a_place_is_not_a_number_of_the_product() -> None:
     title = "Brewer Century Series Pneumatic Exam Stool, Black"
     assert chosen(row, offer(title, brand="Brewer")).status is not Status.NONE
     assert "1" not in chosen(row, offer(title, brand="Brewer")).scores[0].missing
+
+
+@pytest.mark.parametrize(
+    ("row", "title", "brand"),
+    [
+        ({"brand": "Milwakee", "item_description": "M12 FUEL ratchet 3/8"},
+         "Milwaukee M12 FUEL 3/8 in. Ratchet (Tool Only)", "Milwaukee"),
+        ({"brand": "Lay z spa", "item_description": "Inflatable hot tub Miami",
+          "description": "punctured by debris"},
+         "Lay-Z-Spa Miami AirJet Inflatable Hot Tub 4 Person", "Lay-Z-Spa"),
+        ({"brand": "Chicco", "item_description": "Extra base for Keyfit car seat",
+          "description": "2nd car, qty of 2"}, "Chicco KeyFit Extra Car Seat Base", "Chicco"),
+    ],
+)  # fmt: skip
+def test_misspelt_makers_and_what_happened_do_not_hide_a_product(
+    row: dict[str, Any], title: str, brand: str
+) -> None:
+    assert chosen(row, offer(title, brand=brand)).status is Status.FOUND
+
+
+def test_name_in_the_details_counts_if_the_maker_is_not_named_before() -> None:
+    row = {"item_description": "coffee maker", "description": "Keurig Elite"}
+    choice = chosen(row, offer("Hamilton Beach FlexBrew Coffee Maker", brand="Hamilton Beach"))
+    assert choice.price_minor is None

@@ -10,11 +10,13 @@ from statistics import median
 
 from holdfast.pipelines.catalog.normalising.money import price_text
 from holdfast.pipelines.catalog.normalising.product import Product
+from holdfast.pipelines.catalog.normalising.remarks import without_own_words
 from holdfast.pipelines.catalog.normalising.vocabulary import Kind, kind_of
 from holdfast.pipelines.catalog.normalising.wording import Wording
 from holdfast.pipelines.catalog.normalising.words import compact
 from holdfast.pipelines.catalog.offers import Offer
 from holdfast.pipelines.catalog.scoring import VAGUE, Score, Wanted, score
+from holdfast.pipelines.catalog.spelling import in_any
 from holdfast.pipelines.catalog.variants import is_code
 from holdfast.pipelines.catalog.weighing import is_same_thing, weigh
 
@@ -72,7 +74,7 @@ class Choice:
 
 
 def choose(product: Product, offers: Sequence[Offer], rules: Rules) -> Choice:
-    wanted = Wanted.of(product)
+    wanted = wanted_among(product, offers)
     scores = compared(wanted, offers, rules)
     _mark_bait(scores, rules)
     scores.sort(key=lambda each: _rank(each, rules))
@@ -90,6 +92,18 @@ def choose(product: Product, offers: Sequence[Offer], rules: Rules) -> Choice:
         return Choice(Status.REVIEW, reason, scores=scores)
     reason = f"none of {len(scores)} offers fits" if scores else "no shop has an offer"
     return Choice(Status.NONE, reason, scores=scores)
+
+
+def wanted_among(product: Product, offers: Sequence[Offer]) -> Wanted:
+    """If the row names the maker of an offer before its details, names in these that no offer has
+    are what people say of their homes and of what happened: SUV, punctured."""
+    named = compact(f"{product.brand} {product.item_description}")
+    makers = {compact(each.brand) for each in offers} - {compact(product.item_description), ""}
+    if any(maker in named for maker in makers):
+        titles = [Wording.of(f"{each.brand} {each.title}") for each in offers]
+        details = Wording.of(product.description)
+        product = without_own_words(product, lambda word: in_any(word, details, titles))
+    return Wanted.of(product)
 
 
 def compared(wanted: Wanted, offers: Sequence[Offer], rules: Rules) -> list[Score]:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
 
+from rapidfuzz.distance import OSA
+
 from holdfast.pipelines.catalog.normalising.product import Product
 from holdfast.pipelines.catalog.normalising.remarks import described, excluded
 from holdfast.pipelines.catalog.normalising.vocabulary import GENERIC
@@ -51,6 +53,8 @@ VAGUE = frozenset(
 _REFURBISHED, _USED = "refurbished", "used"
 _NO_BRAND = frozenset(("generic", "unbranded", "nobrand", "noname"))
 _SHORTEST_PREFIX = 3
+_LONG_BRAND = 7
+_LETTERS_OF_MISTAKE = 5
 #: What companies have in their names besides.
 _LEGAL = frozenset(("inc", "corp", "co", "company", "electronics", "ltd", "llc", "gmbh", "usa"))
 
@@ -263,12 +267,15 @@ def _compare_brands(wanted: Wanted, offer: Offer, title: str, result: Score) -> 
 
 def _is_same_brand(wanted: Wanted, offer: Offer) -> bool:
     """Samsung Electronics is Samsung. Another letter is another brand, which may be a copy, unless
-    the row says this one too."""
+    the row says this one too, or the name is long: people misspell Milwaukee."""
     own = frozenset(telling_words(wanted.product.brand)) - _LEGAL
     other = frozenset(telling_words(offer.brand)) - _LEGAL
     if not (own and other):
         return False
     if own <= other or other <= own or all(map(wanted.wording.has, other)):
+        return True
+    most = len(wanted.brand) // _LETTERS_OF_MISTAKE if len(wanted.brand) >= _LONG_BRAND else 0
+    if most and OSA.distance(wanted.brand, compact(offer.brand), score_cutoff=most) <= most:
         return True
     return compact(offer.brand) in (wanted.initials, *wanted.wording.words)
 

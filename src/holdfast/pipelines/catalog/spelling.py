@@ -74,6 +74,12 @@ def _has_any(names: Iterable[Phrase], offered: Wording) -> bool:
     return any(all(map(offered.has, name)) for name in names)
 
 
+def in_any(word: str, wanted: Wording, titles: Iterable[Wording]) -> bool:
+    """Whether one of the titles has the word, under any name."""
+    names = synonyms(word)
+    return any(occurs(word, wanted, title) or _has_any(names, title) for title in titles)
+
+
 def occurs(word: str, wanted: Wording, offered: Wording) -> bool:
     """Within a longer word only if it is not a number."""
     if offered.has(word) or word in offered.years or offered.has(word.removesuffix("s")):
