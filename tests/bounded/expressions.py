@@ -120,7 +120,7 @@ USES = {
     "web.text_diff._WORDS": use("findall", "a", " ", "a "),
     "pipelines.catalog.normalising.remarks._NUMBERED": use(
         *("sub", "room", ("room", " "), "room no ", ("room no.", " "), ("room #", " ")),
-        *("1", "1 ", ("1", " "), ("1+", " "), "first ", "1 years "),
+        *("1", "1 ", ("1", " "), ("1+", " "), "first ", "1 years ", "qty", ("qty", " "), "qty of "),
     ),
     "pipelines.catalog.normalising.remarks._NOT": use("sub", "not ", "not a ", ("not ", "a"), "-"),
     "pipelines.catalog.normalising.wording._PARTS": use("split", ",", " - ", "a", " for ", " "),

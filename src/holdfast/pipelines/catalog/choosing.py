@@ -10,11 +10,13 @@ from statistics import median
 
 from holdfast.pipelines.catalog.normalising.money import price_text
 from holdfast.pipelines.catalog.normalising.product import Product
+from holdfast.pipelines.catalog.normalising.remarks import without_own_words
 from holdfast.pipelines.catalog.normalising.vocabulary import Kind, kind_of
 from holdfast.pipelines.catalog.normalising.wording import Wording
 from holdfast.pipelines.catalog.normalising.words import compact
 from holdfast.pipelines.catalog.offers import Offer
 from holdfast.pipelines.catalog.scoring import VAGUE, Score, Wanted, score
+from holdfast.pipelines.catalog.spelling import in_any
 from holdfast.pipelines.catalog.variants import is_code
 from holdfast.pipelines.catalog.weighing import is_same_thing, weigh
 
@@ -72,7 +74,7 @@ class Choice:
 
 
 def choose(product: Product, offers: Sequence[Offer], rules: Rules) -> Choice:
-    wanted = Wanted.of(product)
+    wanted = wanted_among(product, offers)
     scores = compared(wanted, offers, rules)
     _mark_bait(scores, rules)
     scores.sort(key=lambda each: _rank(each, rules))
@@ -82,7 +84,7 @@ def choose(product: Product, offers: Sequence[Offer], rules: Rules) -> Choice:
             return Choice(Status.REVIEW, reason, scores=scores)
     fitting = [each for each in scores if each.fits and each.value >= rules.accept]
     if fitting:
-        return _chosen(product, fitting, scores, rules)
+        return _chosen(wanted, fitting, scores, rules)
     near = [each for each in scores if _is_near(each, rules)]
     if near:
         best = near[0]
@@ -90,6 +92,18 @@ def choose(product: Product, offers: Sequence[Offer], rules: Rules) -> Choice:
         return Choice(Status.REVIEW, reason, scores=scores)
     reason = f"none of {len(scores)} offers fits" if scores else "no shop has an offer"
     return Choice(Status.NONE, reason, scores=scores)
+
+
+def wanted_among(product: Product, offers: Sequence[Offer]) -> Wanted:
+    """If the row names the maker of an offer before its details, names in these that no offer has
+    are what people say of their homes and of what happened: SUV, punctured."""
+    named = compact(f"{product.brand} {product.item_description}")
+    makers = {compact(each.brand) for each in offers} - {compact(product.item_description), ""}
+    if any(maker in named for maker in makers):
+        titles = [Wording.of(f"{each.brand} {each.title}") for each in offers]
+        details = Wording.of(product.description)
+        product = without_own_words(product, lambda word: in_any(word, details, titles))
+    return Wanted.of(product)
 
 
 def compared(wanted: Wanted, offers: Sequence[Offer], rules: Rules) -> list[Score]:
@@ -126,14 +140,18 @@ def baseline(product: Product, choice: Choice) -> Choice:
 
 
 def _chosen(
-    product: Product, fitting: Sequence[Score], scores: Sequence[Score], rules: Rules
+    wanted: Wanted, fitting: Sequence[Score], scores: Sequence[Score], rules: Rules
 ) -> Choice:
-    best = fitting[0]
+    best, product = fitting[0], wanted.product
     rivals = [each for each in fitting if best.value - each.value <= _CLOSE]
     if not best.identity:
         rivals = [each for each in rivals if not _says_more(each, best)]
     alike = _alike(best, scores, rules)
     unclear = _unclear(best, alike, rules)
+    siblings = [] if unclear else _siblings(wanted, best, scores)
+    if siblings:
+        alike = [best, *siblings]
+        unclear = f"the row does not say which of {len(alike)} products of the maker it is"
     nearest = _nearest_to_target(product, alike, rules) if unclear else None
     if nearest is not None and not best.identity:
         offer, price = nearest.offer, price_text(product.price_minor or 0, product.currency)
@@ -243,6 +261,31 @@ def _fits_as_well(each: Score, best: Score, rules: Rules) -> bool:
     most = _AS_WELL if any(more) else _ALMOST_AS_WELL
     as_well = _is_near(each, rules) and each.lacking - best.lacking < most
     return as_well and not each.vetoes and not _says_more(each, best)
+
+
+def _siblings(wanted: Wanted, best: Score, scores: Sequence[Score]) -> list[Score]:
+    """Other products of the maker, of the same kind as far as their titles say, that lack nothing
+    of the row but the word for it: the row says what kind of thing it was, and not which one."""
+    if best.identity or not best.excess or not best.brand:
+        return []
+    said = [word for word in wanted.wording.words - best.missing if kind_of(word) in _TELLING]
+    return [
+        each
+        for each in scores
+        if _maker(each.offer) == _maker(best.offer)
+        and each.fits
+        and each.excess
+        and each.missing.isdisjoint(said)
+        and (each.is_thing or not Wording.of(each.offer.title).thing)
+        and _costs_otherwise(each, best)
+        and not best.extra < each.extra
+    ]
+
+
+def _costs_otherwise(each: Score, best: Score) -> bool:
+    """As another product of the kind does; what costs a fraction is a part of it."""
+    one, other = sorted((each.offer.price_minor or 0, best.offer.price_minor or 0))
+    return other / _FAR_FROM_TARGET <= one < other * (1 - _SAME_PRICE_OF_VARIANTS)
 
 
 def _says_more(each: Score, best: Score) -> bool:

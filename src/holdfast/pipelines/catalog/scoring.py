@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
 
+from rapidfuzz.distance import OSA
+
 from holdfast.pipelines.catalog.normalising.product import Product
 from holdfast.pipelines.catalog.normalising.remarks import described, excluded
 from holdfast.pipelines.catalog.normalising.vocabulary import GENERIC
@@ -17,10 +19,10 @@ from holdfast.pipelines.catalog.spelling import has_same_stem, is_misspelt, miss
 from holdfast.pipelines.catalog.variants import (
     begins_code,
     has_noun,
-    is_code,
     missing_accessory,
     more_sizes,
     not_new,
+    other_fit,
     other_pack,
     other_sizes,
     other_things,
@@ -35,9 +37,11 @@ _SHORTEST_MODEL = 3
 _SHORTEST_PLAIN_MODEL = 7  # without a digit: shorter ones may be words
 _TELLING_SHARE = 0.45
 _SHARED_WITH_SKU = 0.4
+_SHARED_WITH_NUMBER = 0.4
 #: Numbers that may be meant by other words: one, single, double, a pair.
 _FEW = frozenset(("1", "2"))
 _DIGITS_OF_YEAR = 4
+_FIRST_YEAR, _NO_YEAR = 1950, 2040
 _CACHED_WORDS = 8192
 _SHORTEST_MISSPELT = 5
 #: Words of a list that titles leave out.
@@ -49,6 +53,8 @@ VAGUE = frozenset(
 _REFURBISHED, _USED = "refurbished", "used"
 _NO_BRAND = frozenset(("generic", "unbranded", "nobrand", "noname"))
 _SHORTEST_PREFIX = 3
+_LONG_BRAND = 7
+_LETTERS_OF_MISTAKE = 5
 #: What companies have in their names besides.
 _LEGAL = frozenset(("inc", "corp", "co", "company", "electronics", "ltd", "llc", "gmbh", "usa"))
 
@@ -74,7 +80,6 @@ class Score:
     contradictions: list[str] = field(default_factory=list)  # of the row with its own number
     by_words: bool = False  # neither its number nor its model is compared
     lacking: float = 0.0  # of what the row says and any offer has
-    is_named: bool = False  # the list has its name: the word behind its brand, or its number
     is_other_thing: bool = False
     brand: float = 0.0  # 1: the row names its brand
     excess: int = 0  # names and numbers that the row does not say
@@ -106,6 +111,11 @@ class Wanted:
     model: str
     excluded: frozenset[str] = frozenset()  # what it is not, as the row says
     named: dict[str, bool] = field(default_factory=dict)  # words of titles, which recur
+
+    @property
+    def initials(self) -> str:
+        """Of its brand: HP is Hewlett Packard."""
+        return "".join(word[0] for word in telling_words(self.product.brand))
 
     @property
     def says_refurbished(self) -> bool:
@@ -142,16 +152,14 @@ def score(wanted: Wanted, offer: Offer) -> Score:
     result.brand = brand
     vetoes = len(result.vetoes)
     model = _compare_models(wanted, offer, result)
-    if same_number:  # shops write models in many ways
-        del result.vetoes[vetoes:]
     shared = _compare_words(wanted.wording, offered, model_words, title_words, result)
+    if same_number:  # shops write models in many ways, and people the makers of lines
+        del result.vetoes[0 if shared >= _SHARED_WITH_NUMBER else vetoes :]
     named = offered.words - model_words
     if same_number or _is_same_sku(wanted, offer, shared):
         result.value, result.identity = 1.0, True
     elif model:
-        result.identity = bool(brand or wanted.product.brand == "") and len(wanted.model) > 3
-        result.value = min(1.0, 0.70 + 0.15 * brand + 0.15 * shared)
-        result.vetoes += other_pack(wanted.wording, offered)
+        _accept_model(wanted, offered, result)
     else:
         _compare_by_words(wanted, offered, model_words, result)
     if not same_number and wanted.wording.words:
@@ -175,6 +183,16 @@ def score(wanted: Wanted, offer: Offer) -> Score:
     return result
 
 
+def _accept_model(wanted: Wanted, offered: Wording, result: Score) -> None:
+    is_brand = bool(result.brand or wanted.product.brand == "")
+    result.identity = is_brand and len(wanted.model) > _SHORTEST_MODEL
+    result.value = 0.40 + 0.225 * (result.brand + result.shared)
+    result.vetoes += other_pack(wanted.wording, offered)
+    if not wanted.model:  # named among the words, which may be those of a line
+        result.vetoes += other_sizes(wanted.wording, offered)
+        result.vetoes += other_fit(wanted.wording, offered)
+
+
 def _compare_by_words(
     wanted: Wanted, offered: Wording, model_words: frozenset[str], result: Score
 ) -> None:
@@ -186,21 +204,9 @@ def _compare_by_words(
     result.by_words = True
     is_thing = bool(offered.thing) and offered.thing not in GENERIC
     result.is_thing = is_thing and has_noun(wanted.wording, offered.thing)
-    result.is_named = _has_name(wanted.wording, result.offer, offered)
     result.vetoes += other_variants(wanted.wording, offered, result.missing)
     result.unnamed = unnamed_variants(wanted.wording, offered)
     result.vetoes += variants_of_number(result.unnamed, offered)
-
-
-def _has_name(wanted: Wording, offer: Offer, offered: Wording) -> bool:
-    brand = frozenset(telling_words(offer.brand)) or {offered.tokens[0]}
-    name = next((word for word in offered.tokens if word not in brand and _is_name(word)), "")
-    codes = (word for word in offered.words if is_code(word))
-    return (bool(name) and _is_named(name, wanted)) or any(map(wanted.has, codes))
-
-
-def _is_name(word: str) -> bool:
-    return word.isalpha() and len(word) > _SHORTEST_PREFIX - 1 and word not in VAGUE
 
 
 def _is_this_model(wanted: Wanted, offer: Offer, model: bool) -> bool:
@@ -251,7 +257,7 @@ def _compare_brands(wanted: Wanted, offer: Offer, title: str, result: Score) -> 
         # The list may name the brand among its words.
         own = compact(offer.brand)
         return 1.0 if own and own in compact(wanted.product.text) else 0.0
-    if wanted.brand in title or _is_same_brand(wanted.product.brand, offer):
+    if wanted.brand in title or _is_same_brand(wanted, offer):
         result.reasons.append("same brand")
         return 1.0
     if offer.brand:
@@ -259,11 +265,19 @@ def _compare_brands(wanted: Wanted, offer: Offer, title: str, result: Score) -> 
     return 0.0
 
 
-def _is_same_brand(brand: str, offer: Offer) -> bool:
-    """Samsung Electronics is Samsung. Another letter is another brand: that may be a copy."""
-    own = frozenset(telling_words(brand)) - _LEGAL
+def _is_same_brand(wanted: Wanted, offer: Offer) -> bool:
+    """Samsung Electronics is Samsung. Another letter is another brand, which may be a copy, unless
+    the row says this one too, or the name is long: people misspell Milwaukee."""
+    own = frozenset(telling_words(wanted.product.brand)) - _LEGAL
     other = frozenset(telling_words(offer.brand)) - _LEGAL
-    return bool(own and other) and (own <= other or other <= own)
+    if not (own and other):
+        return False
+    if own <= other or other <= own or all(map(wanted.wording.has, other)):
+        return True
+    most = len(wanted.brand) // _LETTERS_OF_MISTAKE if len(wanted.brand) >= _LONG_BRAND else 0
+    if most and OSA.distance(wanted.brand, compact(offer.brand), score_cutoff=most) <= most:
+        return True
+    return compact(offer.brand) in (wanted.initials, *wanted.wording.words)
 
 
 def _compare_models(wanted: Wanted, offer: Offer, result: Score) -> bool:
@@ -377,7 +391,7 @@ def _numbers_fit(
 
 def _is_year(word: str) -> bool:
     """When it was bought."""
-    return len(word) == _DIGITS_OF_YEAR and word.isdecimal() and word[:2] in ("19", "20")
+    return len(word) == _DIGITS_OF_YEAR and word.isdecimal() and _FIRST_YEAR <= int(word) < _NO_YEAR
 
 
 def _look_at_state(wanted: Wanted, offer: Offer, result: Score) -> None:

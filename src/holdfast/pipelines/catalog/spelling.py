@@ -7,7 +7,13 @@ from functools import lru_cache
 from itertools import pairwise
 from string import ascii_lowercase, digits
 
-from holdfast.pipelines.catalog.normalising.vocabulary import Phrase, phrases_in, synonyms
+from holdfast.pipelines.catalog.normalising.vocabulary import (
+    Kind,
+    Phrase,
+    kind_of,
+    phrases_in,
+    synonyms,
+)
 from holdfast.pipelines.catalog.normalising.wording import Wording
 from holdfast.pipelines.catalog.normalising.words import has_digit
 from holdfast.pipelines.catalog.variants import begins_code
@@ -15,6 +21,7 @@ from holdfast.pipelines.catalog.variants import begins_code
 _SHORTEST_MODEL = 3
 _SHORTEST_PREFIX = 3
 _SHORTEST_STEM = 4
+_LONGEST_INITIALS = 5
 _SHORTEST_MISSPELT = 5
 _CACHED_WORDS = 8192
 _CACHED_PAIRS = 65536
@@ -42,6 +49,8 @@ def missing_words(wanted: Wording, offered: Wording) -> frozenset[str]:
         if not (word in joined or occurs(word, wanted, offered) or wanted.has_size(word, offered))
         and not (word in ("pack", "count") and offered.pack)
     }
+    if not (offered.worn or offered.has_bare_number):
+        missing.difference_update(wanted.worn)
     if not missing:
         return frozenset()
     for phrase, names in phrases_in(tuple(wanted.tokens)).items():
@@ -65,9 +74,15 @@ def _has_any(names: Iterable[Phrase], offered: Wording) -> bool:
     return any(all(map(offered.has, name)) for name in names)
 
 
+def in_any(word: str, wanted: Wording, titles: Iterable[Wording]) -> bool:
+    """Whether one of the titles has the word, under any name."""
+    names = synonyms(word)
+    return any(occurs(word, wanted, title) or _has_any(names, title) for title in titles)
+
+
 def occurs(word: str, wanted: Wording, offered: Wording) -> bool:
     """Within a longer word only if it is not a number."""
-    if offered.has(word) or word in offered.years:
+    if offered.has(word) or word in offered.years or offered.has(word.removesuffix("s")):
         return True
     if has_digit(word):
         return _is_abbreviated_number(word, offered) or _is_acronym(word, offered.tokens)
@@ -75,6 +90,8 @@ def occurs(word: str, wanted: Wording, offered: Wording) -> bool:
         return _LETTER_SIZES[word] in offered.words
     if len(word) == 1:
         return False
+    if _are_initials(word, offered.initials):
+        return True
     if len(word) <= _SHORTEST_MODEL:
         return len(word) == _SHORTEST_PREFIX and any(_is_short_for(word, o) for o in offered.words)
     if _is_within(word, wanted, offered):
@@ -100,13 +117,23 @@ def _is_within(word: str, wanted: Wording, offered: Wording) -> bool:
         return False
     holders = [other for other in offered.words if word in other]
     return not holders or any(
-        other.startswith(word) or wanted.has(other.removesuffix(word)) for other in holders
+        _begins_compound(word, other) or wanted.has(other.removesuffix(word)) for other in holders
     )
+
+
+def _begins_compound(word: str, other: str) -> bool:
+    """coffee of coffeemaker; not stand of standard. A name may be cut anywhere."""
+    rest = other.removeprefix(word)
+    if rest == other:
+        return False
+    return kind_of(word) is Kind.NAME or rest in _ENDINGS or kind_of(rest) is not Kind.NAME
 
 
 def _is_abbreviated_number(word: str, offered: Wording) -> bool:
     """18pc is 18 piece, 60t is 60 tooth, s9 is series 9; DCD996 is DCD996B."""
     if any(begins_code(word, other) or _ends_code(word, other) for other in offered.words):
+        return True
+    if any(begins_code(word, other) for other in offered.joins):
         return True
     number = word.rstrip(ascii_lowercase)
     unit, name = word[len(number) :], word.rstrip(digits)
@@ -122,9 +149,12 @@ def _is_abbreviated_number(word: str, offered: Wording) -> bool:
 
 
 def _ends_code(word: str, other: str) -> bool:
-    """XM5 is WH-1000XM5."""
-    is_code = len(word) >= _SHORTEST_MODEL and word[0].isalpha()
-    return is_code and other.endswith(word) and len(other) > len(word)
+    """XM5 is WH-1000XM5, 12 is HERO12."""
+    if not other.endswith(word) or len(other) == len(word):
+        return False
+    if word.isdecimal():
+        return len(word) > 1 and other.removesuffix(word).isalpha()
+    return len(word) >= _SHORTEST_MODEL and word[0].isalpha()
 
 
 def _begins_with(unit: str, word: str) -> bool:
@@ -136,7 +166,7 @@ def _is_short_for(word: str, other: str) -> bool:
     if not (word.isalpha() and len(other) > len(word)):
         return False
     if other.startswith(word):
-        return True
+        return kind_of(word) is not Kind.THING
     if _VOWELS & set(word) or word[0] != other[0]:
         return False
     rest = iter(other)
@@ -153,6 +183,11 @@ def _is_acronym(word: str, tokens: Sequence[str]) -> bool:
         tokens[at] == number and "".join(token[0] for token in tokens[at - size : at]) == letters
         for at in range(size, len(tokens))
     )
+
+
+def _are_initials(word: str, initials: str) -> bool:
+    """lotr is Lord of the Rings."""
+    return _SHORTEST_PREFIX <= len(word) <= _LONGEST_INITIALS and word in initials
 
 
 def has_same_stem(word: str, other: str) -> bool:

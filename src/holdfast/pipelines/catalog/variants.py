@@ -10,7 +10,9 @@ from holdfast.pipelines.catalog.normalising.units import has_size, unit_of
 from holdfast.pipelines.catalog.normalising.vocabulary import (
     Kind,
     exclusive_group,
+    is_remark,
     kind_of,
+    phrases_in,
     synonyms,
 )
 from holdfast.pipelines.catalog.normalising.wording import Wording
@@ -64,12 +66,6 @@ _NAMES = frozenset((("one", "plus"), ("core", "ultra")))
 _OF_BRANDS = frozenset(("ultra", "super", "plus", "pro"))
 #: Sold together with more than the list names.
 _SEVERAL_THINGS = frozenset(("combo", "kit", "bundle"))
-_COLORS = frozenset(
-    ["black", "white", "gray", "silver", "gold", "red", "blue", "green", "yellow", "orange",
-     "pink", "purple", "brown", "beige", "ivory", "navy", "teal", "turquoise", "graphite",
-     "midnight", "starlight", "charcoal", "bronze", "copper", "cyan", "magenta", "lavender",
-     "cream", "maroon", "violet", "burgundy", "khaki", "olive", "rose", "color"]
-)  # fmt: skip
 #: Two letters that are no code.
 _WORDS_OF_TWO = frozenset(
     ["tv", "hd", "pc", "no", "de", "la", "le", "el", "du", "us", "uk", "eu", "st", "vs", "my",
@@ -78,30 +74,12 @@ _WORDS_OF_TWO = frozenset(
 _LONGEST_CODE = 2
 _PAIR = 2
 _SEVERAL_PACKED = frozenset(("combo", "multipack", "multi"))
-_EXCLUSIVE = frozenset(
-    (
-        "fuel",
-        "cord",
-        "wire",
-        "bed",
-        "side",
-        "binding",
-        "shape",
-        "number",
-        "cold",
-        "cutlery",
-        "laundry",
-        "jar",
-        "scent",
-        "sugar",
-        "caffeine",
-    )
-)
 _CACHED = 8192
 _PLURALS = {"knives": "knife", "knifes": "knife", "shelves": "shelf"}
 _SAME_HEAD = 0.5
 _SHORTEST_CODE = 5
 _SHORTEST_NUMBER = 3
+_LONGEST_ENDING = 4
 _WHOLE_TITLE = 0.8
 
 
@@ -116,6 +94,7 @@ def other_things(wanted: Wording, offered: Wording, precision: float) -> Iterato
     elif offered.head is not None and wanted.head is None:
         # All that is wanted may be before "for": a lens for a mount that the list leaves out.
         is_thing = _share(frozenset((offered.noun,)), wanted) == 1 or wanted.words <= offered.head
+        is_thing |= has_noun(wanted, offered.noun)
         if not is_thing and _is_for_wanted(wanted, offered, offered.head):
             yield "is an accessory for it"
     elif wanted.thing and has_noun(offered, wanted.thing):
@@ -143,17 +122,25 @@ def _accessories(text: Wording, other: Wording) -> Iterator[str]:
     main = text.main[: text.for_at] if text.for_at else text.main
     if any(_is_accessory(word) and has_noun(other, word) for word in main):
         return
+    names = (name for each in phrases_in(tuple(other.tokens)).values() for name in each)
+    if any(name[-1] == text.thing for name in names):  # a power bank is a portable charger
+        return
     for earlier, before, word, following in zip(
         ("", "", *main), ("", *main), main, (*main[1:], ""), strict=False
     ):
         is_modifier = (word != text.thing and (word, following) != ("cover", "and")) or (
-            following.isalpha() and (other.has(following) or word in _ADJECTIVES)
+            following.isalpha() and (_is_said(following, other) or word in _ADJECTIVES)
         )
         is_part = is_modifier or _is_aside(before) or _is_refill_of(before, word, other)
         # A monitor and wall mount; not Black and Decker battery.
         is_part |= before == "and" or (earlier == "and" and before in _KINDS_OF_ACCESSORY)
         if _is_accessory(word) and not is_part:
             yield word
+
+
+def _is_said(word: str, other: Wording) -> bool:
+    """Not a name: a barbecue cover Weber is a cover."""
+    return kind_of(word) is not Kind.NAME and other.has(word)
 
 
 def _is_aside(before: str) -> bool:
@@ -232,6 +219,7 @@ def _is_compatible(tokens: Sequence[str]) -> bool:
 def other_variants(wanted: Wording, offered: Wording, missing: frozenset[str]) -> Iterator[str]:
     """What contradicts the list."""
     yield from _other_words(wanted, offered, missing)
+    yield from other_fit(wanted, offered)
     yield from other_sizes(wanted, offered)
     yield from other_pack(wanted, offered)
 
@@ -302,10 +290,17 @@ def is_code(word: str) -> bool:
 def begins_code(word: str, other: str) -> bool:
     """Whether a list leaves out the last letters of a maker's number: DCD996 is DCD996B, 1785 is
     1785A."""
-    if not other.startswith(word) or not (is_code(word) or _is_long_number(word)):
+    if not other.startswith(word) or len(other) - len(word) > _LONGEST_ENDING:
         return False
     rest = other[len(word) :]
-    return rest.isalpha() and rest not in _VARIANTS
+    if not rest.isalpha() or rest in _VARIANTS:
+        return False
+    # One letter more makes another of a short number: ZX3 is not ZX3B, T90 is T90SR.
+    return is_code(word) or _is_long_number(word) or (len(rest) > 1 and _is_short_code(word))
+
+
+def _is_short_code(word: str) -> bool:
+    return len(word) >= _SHORTEST_NUMBER and word[0].isalpha() and word[-1].isdecimal()
 
 
 def _is_long_number(word: str) -> bool:
@@ -336,21 +331,17 @@ def _other_words(wanted: Wording, offered: Wording, missing: frozenset[str]) -> 
         yield f"without {', '.join(sorted(without))}"
     single = ["single"] if "single" in offered.tokens else []
     yield from _exclusive(missing, more + single)
-    for kind in (_is_color, _is_code):
-        wrong = sorted(filter(kind, more))
-        instead = sorted(word for word in missing if kind(word) and not _begins(word, more))
-        if wrong and instead:
-            yield f"{', '.join(wrong)} instead of {', '.join(instead)}"
-
-
-def _is_color(word: str) -> bool:
-    return word in _COLORS or exclusive_group(word) == "color"
+    codes = {_form_of_code(word): word for word in more if _is_code(word)}
+    for word in sorted(filter(_is_code, missing)):
+        other = codes.get(_form_of_code(word))
+        if other and not _begins(word, more):
+            yield f"{other} instead of {word}"
 
 
 def _exclusive(missing: Iterable[str], more: Sequence[str]) -> Iterator[str]:
     """Of some words a product has one: twin or queen, gas or electric."""
-    groups = {group: word for word in more if (group := exclusive_group(word)) in _EXCLUSIVE}
-    for word in missing if groups else ():
+    groups = {group: word for word in more if (group := exclusive_group(word))}
+    for word in sorted(missing) if groups else ():
         other = groups.get(exclusive_group(word))
         if other:
             yield f"{other} instead of {word}"
@@ -359,16 +350,23 @@ def _exclusive(missing: Iterable[str], more: Sequence[str]) -> Iterator[str]:
 def _begins(word: str, others: Iterable[str]) -> bool:
     """SD is short for SDXC."""
     return len(word) > 1 and any(
-        other.startswith(word) and len(other) > _LONGEST_CODE for other in others
+        other.startswith(word) and len(other) > _LONGEST_CODE and len(set(other)) > 1
+        for other in others
     )
 
 
+@lru_cache(maxsize=_CACHED)
 def _is_code(word: str) -> bool:
     """As in AA, EF or size B."""
-    if unit_of(word):
+    if unit_of(word) or is_remark(word):
         return False
     is_short = word.isalpha() and (len(word) <= _LONGEST_CODE or len(set(word)) == 1)
     return is_short and word not in _WORDS_OF_TWO
+
+
+def _form_of_code(word: str) -> bool:
+    """Of one letter, as AA and B, or of two: only those of one form exclude each other."""
+    return len(set(word)) == 1
 
 
 def other_sizes(wanted: Wording, offered: Wording) -> Iterator[str]:
@@ -377,6 +375,13 @@ def other_sizes(wanted: Wording, offered: Wording) -> Iterator[str]:
         if others and not any(has_size(offered.sizes, unit, number) for number in numbers):
             own, other = (min(each).normalize() for each in (numbers, others))
             yield f"{other:f} {unit} instead of {own:f} {unit}"
+
+
+def other_fit(wanted: Wording, offered: Wording) -> Iterator[str]:
+    """Clothes of another size, if its title says one."""
+    own, other = frozenset(wanted.worn.values()), frozenset(offered.worn.values())
+    if own and other and own.isdisjoint(other):
+        yield f"size {min(other)} instead of {min(own)}"
 
 
 def other_pack(wanted: Wording, offered: Wording) -> Iterator[str]:

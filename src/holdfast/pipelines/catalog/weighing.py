@@ -6,12 +6,14 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import pairwise
 from math import exp, log
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.pipelines.catalog.normalising.vocabulary import GENERIC, Kind, kind_of
 from holdfast.pipelines.catalog.normalising.wording import Wording
+from holdfast.pipelines.catalog.variants import is_code
 
 if TYPE_CHECKING:
     from holdfast.pipelines.catalog.scoring import Score, Wanted
@@ -26,6 +28,7 @@ _LEAST_RARITY = 0.2
 _ENOUGH = 3.0
 _MANY = 4
 _FEWEST = 3
+_SURE_ALONE = 0.72
 _MOSTLY = 0.75
 _VOWELS = frozenset("aeiouy")
 #: What all of a kind are, so that titles leave it out.
@@ -87,13 +90,27 @@ def weigh(wanted: Wanted, scores: Sequence[Score]) -> None:
         each.excess = _excess(each)
     fitting = [each for each in scores if each.by_words and each.fits]
     unknown = field.words.intersection(*(each.missing for each in fitting))
+    codes = [
+        code
+        for code in filter(is_code, wanted.numbers)
+        if any(Wording.of(f"{each.offer.title} {each.offer.model}").has(code) for each in scores)
+    ]
     for each in fitting:
         each.vetoes += _hardly(wanted, each, unknown)
+        each.vetoes += _other_code(each, codes)
     for each in scores:
         if each.by_words and each.fits:
             each.value = likelihood(features(wanted, each, scores, field))
-            if len(scores) < _FEWEST:
-                each.value = min(each.value, _alone(each, field))
+            if len(scores) < _FEWEST and _alone(each, field) < _SURE_ALONE:
+                each.value *= _HALF
+
+
+def _other_code(each: Score, codes: Sequence[str]) -> Iterator[str]:
+    """Another offer has the number that the row says, this one only begins or ends with it."""
+    title = Wording.of(f"{each.offer.title} {each.offer.model}")
+    wrong = [code for code in codes if code not in each.missing and not title.has(code)]
+    if wrong:
+        yield f"not {', '.join(wrong)} itself"
 
 
 def _is_full_name(word: str) -> bool:
@@ -129,12 +146,9 @@ def features(
     return {
         "bias": 1.0,
         "evidence": min(sum(map(worth, field.words - each.missing)), _ENOUGH) / _ENOUGH,
-        "title_named": each.named,
-        "is_named": float(each.is_named),
         "brand": each.brand,
         "unnamed_variant": float(bool(each.unnamed)),
         "other_number": float(each.has_other_number),
-        "excess": min(each.excess, _MANY) / _MANY,
         **_lacks(wanted, each, field),
         **_compared(wanted, each, scores),
         **_price(wanted, each),
@@ -144,23 +158,19 @@ def features(
 def _lacks(wanted: Wanted, each: Score, field: Field) -> dict[str, float]:
     """Words of the row that it does not have; those that no offer has may be people's own."""
     missing = {kind: _of_kind(each.missing, kind) for kind in Kind}
-    names, things = missing[Kind.NAME], _of_kind(field.words, Kind.THING)
-    things = things - GENERIC or things
-    first = next((word for word in wanted.wording.tokens if word in field.words), "")
+    names = missing[Kind.NAME]
     return {
         "complete": float(all(kind_of(word) is Kind.REMARK for word in each.missing)),
         "shared": 1.0 - field.share(each.missing),
         "lacks_known": each.lacking,
         "lacks_known_name": field.share(names - field.unknown),
-        "lacks_unknown_name": field.share(names & field.unknown),
         "lacks_name": float(bool(names)),
-        "other_brand": float(first in names and not each.brand),
-        "substituted": float(bool(_substitute(names, wanted.wording.tokens, each))),
+        "other_brand": float(bool(names and each.offer.brand) and not each.brand),
+        "replaced": float(_has_replaced(each.missing - names, wanted.wording.tokens, each)),
         "lacks_thing": field.share(missing[Kind.THING] & field.unknown),
         "lacks_describing": field.share(missing[Kind.DESCRIBING] & field.unknown),
-        "has_thing": float(bool(things - each.missing)),
         "is_thing": float(each.is_thing),
-        "other_thing": float(bool(things) and things <= each.missing and not each.is_thing),
+        "lacks_head": float(wanted.wording.thing in each.missing and not each.is_thing),
     }
 
 
@@ -175,9 +185,24 @@ def _substitute(names: frozenset[str], tokens: Sequence[str], each: Score) -> st
             beside = tokens[at + step] if 0 <= at + step < len(tokens) else ""
             place = own.index(beside) - step if beside in own else -1
             other = own[place] if 0 <= place < len(own) else ""
-            if other in each.extra and kind_of(other) in (Kind.NAME, Kind.REMARK):
+            is_line = bool(each.brand) or kind_of(beside) is Kind.NAME
+            if is_line and other in each.extra and kind_of(other) in (Kind.NAME, Kind.REMARK):
                 return other
     return ""
+
+
+def _has_replaced(words: frozenset[str], tokens: Sequence[str], each: Score) -> bool:
+    """Whether its title has another word of the kind in the place of one of these: crunchy peanut
+    butter, creamy peanut butter."""
+    own = Wording.of(each.offer.title).tokens
+    for first, second in pairwise(tokens):
+        for word, beside, step in ((first, second, -1), (second, first, 1)):
+            if word in words and beside in own:
+                place = own.index(beside) + step
+                other = own[place] if 0 <= place < len(own) else ""
+                if other in each.extra and kind_of(other) is kind_of(word):
+                    return True
+    return False
 
 
 def _compared(wanted: Wanted, each: Score, scores: Sequence[Score]) -> dict[str, float]:
@@ -198,7 +223,6 @@ def _compared(wanted: Wanted, each: Score, scores: Sequence[Score]) -> dict[str,
         "plainer": max(-1.0, min(plainer / _MANY, 1.0)),
         "more_named": each.named - named,
         "has_fuller": float(any(other.lacking <= each.lacking for other in fuller)),
-        "only_such": float(each.is_thing and not any(other.is_thing for other in rivals)),
     }
 
 

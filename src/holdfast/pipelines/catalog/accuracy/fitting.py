@@ -9,14 +9,16 @@ from math import exp
 from holdfast.pipelines.catalog.accuracy.measuring import Label
 from holdfast.pipelines.catalog.choosing import Rules, compared, is_unclear
 from holdfast.pipelines.catalog.offers import Offer
-from holdfast.pipelines.catalog.scoring import Wanted
+from holdfast.pipelines.catalog.scoring import Score, Wanted
 from holdfast.pipelines.catalog.weighing import Field, features, is_same_thing
 
 _ROUNDS = 30
 _SMALL = 1e-6
 _DIGITS = 3
+#: How much an example counts whose right offer was taken away.
+_WEIGHT_WITHOUT = 0.3
 #: Keeps weights small that few rows speak for.
-_PENALTY = 1.0
+_PENALTY = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +33,26 @@ class Example:
 def examples_of(
     label: Label, offers: Sequence[Offer], rules: Rules, weight: float
 ) -> Iterator[Example]:
-    """Without offers that are refused or left to a person whatever the weights are."""
+    """Without offers that are refused or left to a person whatever the weights are. Each row counts
+    a second time without the right offer: few rows of lists are of products that no shop has."""
     wanted = Wanted.of(label.product)
     scores = compared(wanted, offers, rules)
     if any(each.identity and each.fits for each in scores):
         return
-    field = Field.of(wanted.wording.words, scores)
     right = next((each for each in scores if each.offer.sku == label.expected), None)
+    yield from _examples(wanted, scores, right, rules, weight)
+    if right is not None:
+        others = [
+            each.offer for each in scores if each is not right and not is_same_thing(each, right)
+        ]
+        scores = compared(wanted, others, rules)
+        yield from _examples(wanted, scores, None, rules, _WEIGHT_WITHOUT * weight)
+
+
+def _examples(
+    wanted: Wanted, scores: Sequence[Score], right: Score | None, rules: Rules, weight: float
+) -> Iterator[Example]:
+    field = Field.of(wanted.wording.words, scores)
     for each in scores:
         is_same = right is not None and each is not right and is_same_thing(each, right)
         if each.by_words and each.fits and not is_same and not is_unclear(each, scores, rules):

@@ -24,7 +24,7 @@ CATALOGUE, LABELLED = HERE / "catalogue.csv", HERE / "labelled.csv"
 #: units, packs, variants, accessories, typing errors, shops that do not state brand or model. The
 #: third is written as people write: short, abbreviated, in any order. The others were written
 #: before the rules were adapted to them: medical devices, offices, gardens, car parts, clothing;
-#: the last seven in the words of people who do not know the catalogue, with remarks.
+#: the last nine in the words of people who do not know the catalogue, with remarks.
 LISTS = (
     (LABELLED, CATALOGUE),
     (HERE / "hard.csv", HERE / "hard_catalogue.csv"),
@@ -38,6 +38,8 @@ LISTS = (
     (HERE / "apartment.csv", HERE / "apartment_catalogue.csv"),
     (HERE / "family.csv", HERE / "family_catalogue.csv"),
     (HERE / "hotel.csv", HERE / "hotel_catalogue.csv"),
+    (HERE / "claims.csv", HERE / "claims_catalogue.csv"),
+    (HERE / "hobbies.csv", HERE / "hobbies_catalogue.csv"),
 )
 EXPECTED = "Expected"
 #: A label: no offer is the right one; a person has to choose.

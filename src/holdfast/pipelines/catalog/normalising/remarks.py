@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 
 from holdfast.pipelines.catalog.normalising.product import Product
@@ -12,8 +14,11 @@ from holdfast.pipelines.catalog.normalising.words import has_digit, telling_word
 _CACHED = 1024
 #: Where a thing was, and how old it is: room 11, second floor, 2 yrs old.
 _NUMBERED = re.compile(
-    r"\b(?:bed)?(?:rooms?|rm|apt|apartment|floor)\.?\s*(?:no\.?\s*|#\s*)?\d+\b"
-    r"|\b(?:1st|2nd|3rd|4th|first|second|third|fourth|top|ground) (?:floor|one)\b"
+    r"\b(?:bed)?(?:rooms?|rm|apt|apartment|floor|exam|bench|bay|station|suite)\.?"
+    r"\s*(?:no\.?\s*|#\s*)?\d+(?:-\d+)?\b"
+    r"|\b(?:1st|2nd|3rd|4th|first|second|third|fourth|top|ground)"
+    r" (?:floor|one|car|desk|bath|house)\b"
+    r"|\bqty\.?\s*(?:of\s*)?\d+\b"
     r"|\b\d+\+?\s*(?:yrs?|years?|months?|mos?)\.? old\b",
     re.IGNORECASE,
 )
@@ -39,6 +44,22 @@ def excluded(product: Product) -> frozenset[str]:
         return frozenset()
     words = (word for found in _NOT.findall(text) for word in tokens_of(found))
     return frozenset(word for word in words if not is_remark(word))
+
+
+def without_own_words(product: Product, is_known: Callable[[str], bool]) -> Product:
+    """Without names, letters and small numbers in the details that no offer has."""
+    if not (product.item_description and product.description) or excluded(product):
+        return product
+    parts = product.description.split()
+    kept = [part for part in parts if not _is_own(part) or any(map(is_known, telling_words(part)))]
+    return replace(product, description=" ".join(kept))
+
+
+def _is_own(part: str) -> bool:
+    words = telling_words(part)
+    return bool(words) and all(
+        kind_of(word) is Kind.NAME or (word.isdecimal() and len(word) == 1) for word in words
+    )
 
 
 @lru_cache(maxsize=_CACHED)

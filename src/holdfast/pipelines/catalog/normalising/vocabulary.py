@@ -7,14 +7,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from functools import cache, lru_cache
-from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from holdfast.pipelines.catalog.normalising.words import STOP_WORDS, has_digit, tokens_of
 
-_FILE = Path(__file__).with_name("vocabulary.toml")
+_FOLDER = Path(__file__).with_name("english")
 _CACHED = 8192
 _SHORTEST_PLURAL = 4
+_LONGEST_PHRASE = 3
 
 #: Things of many kinds, which only the word before them tells apart.
 GENERIC = frozenset(("machine", "maker", "set", "kit", "unit", "system", "device", "station"))
@@ -45,7 +46,13 @@ def kind_of(word: str) -> Kind:
 @lru_cache(maxsize=_CACHED)
 def is_remark(word: str) -> bool:
     """Whether people say it of their things, though it may be the name of one: shelf, kids."""
-    return not _forms(word).isdisjoint(_words()[Kind.REMARK])
+    return not (has_digit(word) or _forms(word).isdisjoint(_words()[Kind.REMARK]))
+
+
+@lru_cache(maxsize=_CACHED)
+def is_worn(word: str) -> bool:
+    """Whether it is one of the clothes or shoes."""
+    return not _forms(word).isdisjoint(_clothes())
 
 
 @lru_cache(maxsize=_CACHED)
@@ -55,13 +62,14 @@ def synonyms(word: str) -> frozenset[Phrase]:
 
 @lru_cache(maxsize=_CACHED)
 def phrases_in(tokens: tuple[str, ...]) -> Mapping[Phrase, frozenset[Phrase]]:
-    """Phrases of two words among these, with what else they are called."""
+    """Phrases of two or three words among these, with what else they are called."""
     known: dict[Phrase, frozenset[Phrase]] = {}
-    for pair in pairwise(tokens):
-        for second in _forms(pair[1]):
-            others = _synonyms().get((pair[0], second))
-            if others:
-                known[pair] = others
+    for size in range(2, _LONGEST_PHRASE + 1):
+        for at in range(len(tokens) - size + 1):
+            phrase = tokens[at : at + size]
+            for last in _forms(phrase[-1]) if phrase[:-1] in _beginnings() else ():
+                if others := _synonyms().get((*phrase[:-1], last)):
+                    known[phrase] = others
     return known
 
 
@@ -76,45 +84,59 @@ def _forms(word: str) -> frozenset[str]:
     """With and without the ending of a plural."""
     if len(word) < _SHORTEST_PLURAL:
         return frozenset((word,))
-    return frozenset((word, word.removesuffix("s"), word.removesuffix("es"), f"{word}s"))
+    others = (f"{word[:-3]}y",) if word.endswith("ies") else ()
+    return frozenset((word, word.removesuffix("s"), word.removesuffix("es"), f"{word}s", *others))
 
 
 @cache
-def _read() -> Mapping[str, Mapping[str, str]]:
-    return tomllib.loads(_FILE.read_text("utf-8"))
+def _read(name: str) -> Mapping[str, Any]:
+    return tomllib.loads((_FOLDER / f"{name}.toml").read_text("utf-8"))
 
 
 @cache
 def _synonyms() -> Mapping[Phrase, frozenset[Phrase]]:
     pairs: defaultdict[Phrase, set[Phrase]] = defaultdict(set)
-    for said, names in _read()["synonyms"].items():
-        for name in names.split(","):
-            own, other = tuple(tokens_of(said)), tuple(tokens_of(name))
-            if own != other:
-                pairs[own].add(other)
-                pairs[other].add(own)
+    for file in sorted((_FOLDER / "synonyms").glob("*.toml")):
+        for said, names in _read(f"synonyms/{file.stem}").items():
+            for name in names.split(","):
+                own, other = tuple(tokens_of(said)), tuple(tokens_of(name))
+                if own != other:
+                    pairs[own].add(other)
+                    pairs[other].add(own)
     return {phrase: frozenset(others) for phrase, others in pairs.items()}
 
 
 @cache
+def _beginnings() -> frozenset[Phrase]:
+    return frozenset(phrase[:-1] for phrase in _synonyms())
+
+
+@cache
 def _words() -> Mapping[Kind, frozenset[str]]:
-    data = _read()
     last = {phrase[-1] for phrase in _synonyms()}
     before = {word for phrase in _synonyms() for word in phrase[:-1]}
-    describing = _split(data["describing"].values())
+    describing = _split(_read("describing")["describing"].values())
+    remarks = _split(_read("remarks")["remarks"].values())
     return {
-        Kind.THING: _split(data["things"].values()) | last - STOP_WORDS - describing,
+        Kind.THING: _split(_read("things")["things"].values())
+        | last - STOP_WORDS - describing - remarks,
         Kind.DESCRIBING: describing | frozenset(_groups()) | before,
-        Kind.REMARK: _split(data["remarks"].values()),
+        Kind.REMARK: remarks,
     }
 
 
 @cache
+def _clothes() -> frozenset[str]:
+    things = _read("things")["things"]
+    return _split((things["clothing"], things["shoes"]))
+
+
+@cache
 def _groups() -> Mapping[str, str]:
-    return {
-        word: group for group, words in _read()["exclusive"].items() for word in tokens_of(words)
-    }
+    groups = _read("describing")["exclusive"].items()
+    return {word: group for group, words in groups for word in words.replace(",", " ").split()}
 
 
 def _split(texts: Iterable[str]) -> frozenset[str]:
-    return frozenset(word for text in texts for word in tokens_of(text))
+    lines = (line for text in texts for line in text.splitlines())
+    return frozenset(word for line in lines for word in tokens_of(line))

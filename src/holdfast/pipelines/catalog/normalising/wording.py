@@ -18,6 +18,7 @@ from holdfast.pipelines.catalog.normalising.units import (
     unit_of,
 )
 from holdfast.pipelines.catalog.normalising.vocabulary import Kind, kind_of
+from holdfast.pipelines.catalog.normalising.wearing import worn_sizes
 from holdfast.pipelines.catalog.normalising.words import (
     STOP_WORDS,
     TIMES,
@@ -67,6 +68,8 @@ class Wording:
     thing: str  # what it is: the last name of a thing in the first part of the text
     pack: int | None
     years: frozenset[str]
+    initials: str
+    worn: Mapping[str, str]  # words that say the size of clothes, with the size
 
     @classmethod
     @lru_cache(maxsize=_CACHED)
@@ -91,6 +94,8 @@ class Wording:
             _thing(text),
             pack_of(text),
             years_in(text),
+            "".join(token[0] for token in tokens),
+            worn_sizes(tokens),
         )
 
     def has(self, word: str) -> bool:
@@ -113,6 +118,12 @@ class Wording:
             has_size(other.sizes, base_unit(word), number) for number in own
         )
 
+    @property
+    def has_bare_number(self) -> bool:
+        """Whether it may be a size of clothes: in a title, the last of its words."""
+        last = self.tokens[-1] if self.tokens else ""
+        return last.isdecimal() and last not in self.measured
+
     def covered(self, other: Wording) -> frozenset[str]:
         """Its own words that another text writes in one."""
         parts = [own for joined, own in self.joins.items() if joined in other.words]
@@ -120,9 +131,16 @@ class Wording:
 
 
 def _thing(text: str) -> str:
+    """A thing behind a number is a measure, if there is another: food processor 14 cup."""
     first = next(filter(None, map(str.strip, _PARTS.split(text.casefold()))), "")
-    words = (word for part in reversed(first.split()) for word in reversed(telling_words(part)))
-    return next((word for word in words if kind_of(word) is Kind.THING), "")
+    words = [word for part in first.split() for word in telling_words(part)]
+    things = [
+        (has_digit(before), word)
+        for before, word in zip(("", *words), words, strict=False)
+        if kind_of(word) is Kind.THING
+    ]
+    whole = [word for is_measure, word in things if not is_measure]
+    return whole[-1] if whole else things[-1][1] if things else ""
 
 
 def _before(words: frozenset[str], tokens: Sequence[str]) -> Sequence[str] | None:

@@ -40,7 +40,7 @@ _SAME_WORDS = {
     "months": "month", "refurb": "refurbished", "renewed": "refurbished",
     "reconditioned": "refurbished", "kb": "keyboard", "edp": "eau de parfum",
     "edt": "eau de toilette", "xlarge": "xl",
-    "stnls": "stainless",
+    "stnls": "stainless", "xmas": "christmas", "bt": "bluetooth", "prelit": "pre lit",
     "elec": "electric", "bbq": "barbecue", "incl": "with", "includes": "with", "including": "with",
 }  # fmt: skip
 _JOINTS = frozenset("-/._+")
