@@ -42,8 +42,9 @@ _LINGER_SECONDS = 0.25
 _DENSE_ITEMS = 2
 _DENSE_SECONDS = 0.25
 _DENSE_LOOK_SECONDS = 0.01
-#: In a burst, first sooner, then less often: most bursts are short.
-_BURST_ITEMS = 4
+#: The first items after a pause may be those of a burst, most of which give no notice.
+_PAUSE_SECONDS = 0.05
+_BURST_SECONDS = 0.03
 _BURST_LOOK_SECONDS = 0.002
 
 
@@ -107,7 +108,7 @@ class ProcessingSlice:
         self._lingers_until = -math.inf
         self._claimed_at = -math.inf  # some items, the last time
         self._dense = False
-        self._bursts = 0  # claims of several items, one after the other
+        self._burst_until = -math.inf
         self.claimed_any = False
         self._deadline = math.inf
         self._alone: tuple[HeldLease, Sequence[Values]] | None = None
@@ -269,7 +270,8 @@ class ProcessingSlice:
         if items and self._execute.job.standing:
             now = self._clock.monotonic()
             self._dense = items >= _DENSE_ITEMS or now < self._claimed_at + _DENSE_SECONDS
-            self._bursts = self._bursts + 1 if items >= _BURST_ITEMS else 0
+            if now > self._claimed_at + _PAUSE_SECONDS:
+                self._burst_until = now + _BURST_SECONDS
             self._claimed_at, self._lingers_until = now, now + _LINGER_SECONDS
 
     async def _lingers_on(self, others_wait: Callable[[], Coroutine[Any, Any, bool]]) -> bool:
@@ -489,11 +491,11 @@ class ProcessingSlice:
         left = max(0.01, self._deadline - now)
         if self._lingers_until > now:
             left = min(left, self._lingers_until - now)
-        looks = self._dense and self._lingers_until > now
-        soon = (_BURST_LOOK_SECONDS * self._bursts) or _DENSE_LOOK_SECONDS
-        most = min(soon, _DENSE_LOOK_SECONDS) if looks else 0.25
+        in_burst = now < self._burst_until
+        looks = in_burst or (self._dense and self._lingers_until > now)
+        soon = _BURST_LOOK_SECONDS if in_burst else _DENSE_LOOK_SECONDS
         try:
-            await asyncio.wait_for(self._changed.wait(), min(left, most))
+            await asyncio.wait_for(self._changed.wait(), min(left, soon if looks else 0.25))
         except TimeoutError:
             if looks:
                 self._exhausted = self._solo

@@ -41,12 +41,12 @@ def _each(statement: str) -> str:
 #: records come fast, nor while two others are about to give notice and records have just come:
 #: workers look by themselves then.
 _FAST = """
-    fast := (select count(*) = 32
+    fast := (select count(*) = 8
              from   (select 1
                      from   ranges_{n}
                      where  job_id = of_job and available_at <= moment
                             and available_at > moment - interval '0.02 seconds'
-                     limit  32) newest)"""
+                     limit  8) newest)"""
 _RECENT = """
     recent := exists (select 1
                       from   ranges_{n}
