@@ -129,3 +129,9 @@ def test_only_so_much_is_kept(kept: NewItemRows) -> None:
     assert kept.take(9, 1, 1, 1) is None
     kept.keep(9, 1, large)
     assert kept.take(9, 1, 1, 1) == large
+
+
+def test_small_rows_count_as_more_than_their_text(kept: NewItemRows) -> None:
+    small = [(seq, "{}", 0, 0, 0) for seq in range(200_000)]
+    kept.keep(8, 1, small)
+    assert kept.take(8, 1, 0, len(small)) is None

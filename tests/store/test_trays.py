@@ -230,6 +230,24 @@ async def test_counters_of_a_deleted_job_are_not_folded(store: Store, job_id: in
     assert await fetch(store, "select 1 from counters where job_id = :j", j=job_id) == []
 
 
+async def test_counts_that_come_while_a_tray_is_folded_are_kept(
+    store: Store, job_id: int, postgres_url: str
+) -> None:
+    """An application that began before the turn commits while the fold waits for another job."""
+    other, _ = await store.jobs.open(NewJob("others", "others", [], standing=True), "ada")
+    await _add(store)
+    async with _application(postgres_url) as holder, _application(postgres_url) as late:
+        await holdfast.aenqueue(late, "others", [{"n": 1}])
+        await store.trays.turn(ANYTHING, rest_seconds=0.0)
+        assert await _current(store) == 2
+        await holder.execute("select 1 from jobs where id = $1 for update", job_id)
+        folding = asyncio.create_task(store.trays.turn(ANYTHING, rest_seconds=0.0))
+        await _await_waiting(store)
+    await folding
+    await _turn(store)
+    assert [(await store.reads.counters(each)).accepted for each in (job_id, other)] == [1, 1]
+
+
 class Stop(Exception):
     """The process was stopped here."""
 

@@ -11,6 +11,8 @@ from holdfast.store.driver import Values
 
 #: Beyond this, what comes is not kept, and a claim reads it.
 _MOST_CHARACTERS = 16 * 1024 * 1024
+#: What a row takes besides its text.
+_ROW_CHARACTERS = 150
 #: What is not claimed within this time was claimed by others, or its job is paused.
 _KEPT_SECONDS = 10.0
 
@@ -35,13 +37,15 @@ class NewItemRows:
 
     def expect_claims(self) -> None:
         """Called at each claim: a process without any keeps nothing."""
-        self._claims_until = self._clock.monotonic() + _KEPT_SECONDS
+        now = self._clock.monotonic()
+        self._claims_until = now + _KEPT_SECONDS
+        self._drop_expired(now)
 
     def keep(self, range_id: int, job_id: int, rows: Sequence[Values]) -> None:
         """All items of a range, in order; after their commit."""
         now = self._clock.monotonic()
         self._drop_expired(now)
-        characters = sum(len(row[1]) for row in rows)
+        characters = _size(rows)
         if now < self._claims_until and self._characters + characters <= _MOST_CHARACTERS:
             earlier = self._kept.pop(range_id, None)
             self._characters -= earlier.characters if earlier else 0
@@ -70,10 +74,14 @@ class NewItemRows:
         self._characters = 0
 
     def _keep_rest(self, range_id: int, kept: _Kept, lo: int, rest: Sequence[Values]) -> None:
-        characters = sum(len(row[1]) for row in rest)
+        characters = _size(rest)
         self._kept[range_id] = _Kept(kept.job_id, lo, rest, characters, kept.until)
         self._characters += characters
 
     def _drop_expired(self, now: float) -> None:
         for range_id in [key for key, kept in self._kept.items() if kept.until <= now]:
             self._characters -= self._kept.pop(range_id).characters
+
+
+def _size(rows: Sequence[Values]) -> int:
+    return sum(len(row[1]) + _ROW_CHARACTERS for row in rows)

@@ -161,7 +161,8 @@ end $$
 
 #: Not by `truncate`: a snapshot that is older, such as that of a backup, would see neither the rows
 #: nor their sum. Jobs are held, so that a deletion waits, or nothing is left to fold: else the
-#: folded row would outlive the job.
+#: folded row would outlive the job. What was committed for another job since then is left for the
+#: next time.
 _FOLD = f"""
 create function fold_tray(number bigint) returns void language plpgsql as $$
 declare
@@ -174,7 +175,10 @@ begin
                             order by id
                             for key share) held', number)
     into held;
-    execute format('with taken as (delete from counters_%s returning *)
+    execute format('with taken as (delete from counters_%s
+                                   where  job_id = any($1)
+                                          or not exists (select from jobs where id = job_id)
+                                   returning *)
                     insert into counters (tray, job_id, {", ".join(_COUNTS)}, updated_at)
                     select   0, job_id,
                              {", ".join(f"coalesce(sum({name}), 0)" for name in _COUNTS)},
