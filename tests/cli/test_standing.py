@@ -125,7 +125,7 @@ def test_columns_that_cannot_be_are_refused_before_anything_is_added(desk: Desk)
     desk.succeed("open", "named.py")
     for column, words in ("Brand=colour", "no field 'colour'"), ("Colour=brand", "no column"):
         assert words in desk.fail("add", "1", "list.csv", "--column", column)
-    assert "no pipeline 'named'" in desk.fail("add", "1", "list.csv", "--pipeline", "upper.py")
+    assert "does not define 'named'" in desk.fail("add", "1", "list.csv", "--pipeline", "upper.py")
     desk.succeed("run", "upper.py", "list.csv", "--no-work")
     assert "not a standing job" in desk.fail("add", "2", "list.csv")
     for time in ("soon", "2100-01-01T00:00:00"):

@@ -99,7 +99,10 @@ def add(
         None, "--key", help="Field whose value is the key: known records are not added again."
     ),
     run_at: str | None = typer.Option(
-        None, "--run-at", metavar="TIME", help="Process them then, e.g. 2026-03-01T06:00:00Z."
+        None,
+        "--run-at",
+        metavar="TIME",
+        help="Process them at this time, e.g. 2026-03-01T06:00:00Z.",
     ),
     encoding: str | None = ENCODING,
     delimiter: str | None = DELIMITER,
@@ -183,7 +186,7 @@ def _pipelines_of(job: Job, reference: str | None, settings: Settings) -> dict[s
     pipelines = load_all([reference], settings)
     if job.pipeline not in pipelines:
         raise UserError(
-            f"{reference} has no pipeline {job.pipeline!r}, of which job {job.id} is",
+            f"{reference} does not define {job.pipeline!r}, the pipeline of job {job.id}",
             f"It has: {', '.join(sorted(pipelines))}.",
         )
     return pipelines

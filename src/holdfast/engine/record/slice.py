@@ -37,8 +37,7 @@ _BACKLOG_FLUSHES = 4
 #: How long a slice of a standing job waits for more items before it asks whether another job needs
 #: the worker. They start sooner than in a new slice, and are settled together.
 _LINGER_SECONDS = 0.25
-#: After a claim of several items of a standing job, or soon after another claim, it looks for more
-#: without being told.
+#: After several items of a standing job, or two claims in a row, it looks without being told.
 _DENSE_ITEMS = 2
 _DENSE_SECONDS = 0.25
 _DENSE_LOOK_SECONDS = 0.01

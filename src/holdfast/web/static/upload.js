@@ -41,7 +41,10 @@ async function sendAll(zone, files) {
     stored.push(reply);
   }
   if (!stored.length) return;
-  if (stored.every((file) => file.detected.format === "image")) {
+  const areImages = stored.every((file) => file.detected.format === "image");
+  if (areImages && zone.dataset.drop.startsWith("into=")) {
+    showMessage(zone, "A standing job takes no images. Start a job with them: they are stored.");
+  } else if (areImages) {
     location.assign(`/new/images?files=${stored.map((file) => file.id).join(",")}&${zone.dataset.drop}`);
   } else if (stored.length === 1) {
     location.assign(`/new/files/${stored[0].id}?${zone.dataset.drop}`);
