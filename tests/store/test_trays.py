@@ -51,6 +51,17 @@ async def _turn(store: Store) -> None:
         await store.trays.turn(ANYTHING, rest_seconds=0.0)
 
 
+async def test_crash_of_the_server_does_not_change_the_tray(store: Store) -> None:
+    """A sequence that wrote ahead continues there after a crash: there is no such tray."""
+    ahead = "select log_cnt from tray_turns"
+    assert await fetch(store, ahead) == [(0,)]
+    await store.jobs.open(STANDING, "ada")
+    await _add(store)
+    await _turn(store)
+    assert await fetch(store, ahead) == [(0,)]
+    assert await fetch(store, "select last_value, is_called from tray_turns") == [(2, True)]
+
+
 async def _bytes(store: Store, table: str) -> list[int]:
     """Of each tray."""
     names = [f"pg_relation_size(cast('{table}_{number}' as regclass))" for number in (1, 2, 3)]
