@@ -14,7 +14,7 @@ import shutil
 import sqlite3
 import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -125,12 +125,14 @@ async def queue_prefix(rabbit_server: RabbitServer, broker_url: str) -> AsyncIte
     prefix = f"test-{uuid4().hex[:12]}"
     yield prefix
     rabbit_server.start()
-    async with await aio_pika.connect(broker_url) as connection:
-        channel = await connection.channel()
-        for word in ("interactive", "bulk", "discover", "dead"):
-            await channel.queue_delete(f"{prefix}.{word}")
-        for word in ("work", "dead"):
-            await channel.exchange_delete(f"{prefix}.{word}")
+    # A server that has just started may answer with an internal error.
+    with suppress(aio_pika.exceptions.AMQPError):
+        async with await aio_pika.connect(broker_url) as connection:
+            channel = await connection.channel()
+            for word in ("interactive", "bulk", "discover", "dead"):
+                await channel.queue_delete(f"{prefix}.{word}")
+            for word in ("work", "dead"):
+                await channel.exchange_delete(f"{prefix}.{word}")
 
 
 @pytest.fixture(scope="session")
