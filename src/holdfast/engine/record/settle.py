@@ -250,7 +250,8 @@ class Settler:
             self._account(held, settlement, held.lease in lost)
             if not held.lost:
                 written += settlement.outcomes
-        self._pace.settled(written)
+        if written:
+            self._pace.settled(written)
         self._log_settled(settlements, self._clock.monotonic() - started)
         log_decisions(self._log, decisions)
         return any(settlement.last for settlement in settlements)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import exp
 
 from holdfast.pipelines.catalog.accuracy.measuring import Label
-from holdfast.pipelines.catalog.choosing import Rules, compared, is_unclear
+from holdfast.pipelines.catalog.choosing import Rules, compared, is_unclear, wanted_among
 from holdfast.pipelines.catalog.offers import Offer
 from holdfast.pipelines.catalog.scoring import Score, Wanted
 from holdfast.pipelines.catalog.weighing import Field, features, is_same_thing
@@ -35,7 +35,7 @@ def examples_of(
 ) -> Iterator[Example]:
     """Without offers that are refused or left to a person whatever the weights are. Each row counts
     a second time without the right offer: few rows of lists are of products that no shop has."""
-    wanted = Wanted.of(label.product)
+    wanted = wanted_among(label.product, offers)
     scores = compared(wanted, offers, rules)
     if any(each.identity and each.fits for each in scores):
         return
