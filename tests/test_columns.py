@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from holdfast.columns import RowNames, names_to_store
+from holdfast.columns import NAMES, RowNames, chosen_names, with_names
 
 INPUTS = {"title": ["name", "Product title"], "price": []}
 
@@ -23,20 +25,42 @@ INPUTS = {"title": ["name", "Product title"], "price": []}
 def test_each_record_is_matched_by_its_own_names(
     row: dict[str, int], fields: dict[str, int]
 ) -> None:
-    named = RowNames({}, INPUTS)
+    named = RowNames(None, INPUTS)
     assert [named(row), named(row)] == [fields, fields]
     assert list(named(row)) == list(fields)
 
 
 def test_any_number_of_shapes_is_matched_in_little_memory() -> None:
-    named = RowNames({}, INPUTS)
+    named = RowNames(None, INPUTS)
     for number in range(3000):
         assert named({f"x{number}": 1, "Name": 2}) == {f"x{number}": 1, "title": 2}
 
 
-def test_only_what_a_record_does_not_show_by_itself_is_renamed() -> None:
+def test_mapping_is_stored_with_a_record_only_if_its_names_do_not_show_it() -> None:
     columns = ["Name", "Cost", "note"]
     mapping = {"Name": "title", "Cost": "price", "note": "note"}
-    assert names_to_store(columns, INPUTS, mapping) == {"Cost": "price"}
-    assert names_to_store(columns, (), mapping) == {"Name": "title", "Cost": "price"}
-    assert not RowNames({}) and RowNames({}, INPUTS) and RowNames({"a": "b"})
+    assert chosen_names(columns, INPUTS, mapping) == {"Name": "title", "Cost": "price"}
+    assert chosen_names(columns, INPUTS, {"Name": "title"}) is None
+    assert chosen_names(columns, INPUTS, {}) == {}  # Name keeps its name
+    assert chosen_names(columns, (), {}) is None
+    assert with_names({"Name": 1}, None) == {"Name": 1}
+
+
+@pytest.mark.parametrize("inputs", [INPUTS, ()])
+def test_chosen_names_of_a_record_come_before_its_own(inputs: Any) -> None:
+    named = RowNames(None, inputs)
+    row = {"Name": 1, "Cost": 2}
+    assert named(with_names(row, {"Cost": "price"})) == {"Name": 1, "price": 2}
+    assert named(with_names(row, {})) == row
+    assert row == {"Name": 1, "Cost": 2}
+
+
+@pytest.mark.parametrize("value", [None, "x", ["Name"], {"Name": 1}])
+def test_field_that_only_has_the_reserved_name_is_a_field(value: Any) -> None:
+    assert RowNames(None, INPUTS)({"Name": 1, NAMES: value}) == {"title": 1, NAMES: value}
+
+
+def test_rows_of_a_file_are_mapped_by_their_job_alone() -> None:
+    row = {"a": 1, NAMES: {"a": "c"}}
+    assert RowNames({"a": "b"})(row) == {"b": 1, NAMES: {"a": "c"}}
+    assert not RowNames({}) and RowNames(None) and RowNames({"a": "b"})

@@ -2,7 +2,7 @@
 
 A job stores its rows under the names that the file has. The mapping is stored with the job and
 applied whenever a row is read. The records of a standing job come from many places: each is matched
-by its own names, in the same way.
+by its own names, in the same way, or has a mapping that a person chose.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ BAD_ROW = "_bad_row"
 #: Where such a row is, and how it begins.
 LINE = "_line"
 EXCERPT = "_excerpt"
+#: In a record of a standing job: column -> field, if a person chose others than its names show.
+NAMES = "_names"
 #: Each column is compared with each field while a person waits for it.
 _COMPARED_COLUMNS = 1000
 _COMPARED_CHARACTERS = 200
@@ -80,20 +82,25 @@ def mapped_row(row: dict[str, Any], mapping: Mapping[str, str]) -> dict[str, Any
 
 
 class RowNames:
-    """Rows under the fields' names: by one mapping, or each by its own names, where records come
-    from many places."""
+    """Rows under the fields' names: by the mapping of their job, or without one, each by its own
+    names or the mapping that it has."""
 
-    def __init__(self, mapping: Mapping[str, str], inputs: Inputs = ()) -> None:
+    def __init__(self, mapping: Mapping[str, str] | None, inputs: Inputs = ()) -> None:
         self._mapping = mapping
         self._inputs = inputs
         self._known: dict[tuple[str, ...], Mapping[str, str]] = {}
 
     def __bool__(self) -> bool:
         """Whether any row may change."""
-        return bool(self._mapping or self._inputs)
+        return self._mapping is None or bool(self._mapping)
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
-        mapping = self._mapping or self._mapping_of(tuple(row))
+        if self._mapping is not None:
+            return mapped_row(row, self._mapping)
+        chosen = _chosen_names(row) if NAMES in row else None
+        if chosen is not None:
+            return mapped_row({name: row[name] for name in row if name != NAMES}, chosen)
+        mapping = self._mapping_of(tuple(row)) if self._inputs else None
         return mapped_row(row, mapping) if mapping else row
 
     def _mapping_of(self, names: tuple[str, ...]) -> Mapping[str, str]:
@@ -105,17 +112,24 @@ class RowNames:
         return mapping
 
 
-def names_to_store(
+def chosen_names(
     columns: Sequence[str], inputs: Inputs, mapping: Mapping[str, str]
-) -> dict[str, str]:
-    """The part of a mapping that a record of a standing job does not show by itself: its columns
-    are renamed before it is stored."""
-    by_itself = column_mapping(columns, inputs)
-    return {
-        column: field
-        for column, field in mapping.items()
-        if field not in (column, by_itself.get(column))
-    }
+) -> dict[str, str] | None:
+    """The mapping, if a record of a standing job does not show it by its names alone."""
+    names = {column: field for column, field in mapping.items() if field != column}
+    return None if names == column_mapping(columns, inputs) else names
+
+
+def with_names(row: dict[str, Any], names: Mapping[str, str] | None) -> dict[str, Any]:
+    """The record as it came, and the names that were chosen for its columns."""
+    return row if names is None or BAD_ROW in row else {**row, NAMES: names}
+
+
+def _chosen_names(row: Mapping[str, Any]) -> Mapping[str, str] | None:
+    """Applications may have a field of this name themselves."""
+    names = row[NAMES]
+    is_mapping = isinstance(names, dict) and all(isinstance(each, str) for each in names.values())
+    return names if is_mapping else None
 
 
 def normalised(name: str) -> str:

@@ -98,8 +98,7 @@ def whole_options(
     pipeline: str, declared: Sequence[Option], given: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The same, with defaults for options that are not given."""
-    defaults = {option.name: option.default for option in declared if option.default is not None}
-    options = defaults | checked_options(pipeline, declared, given)
+    options = filled_options(declared, checked_options(pipeline, declared, given))
     missing = [option for option in declared if option.required and option.name not in options]
     if missing:
         raise UserError(
@@ -107,6 +106,12 @@ def whole_options(
             f"Expected: {missing[0].description}.",
         )
     return options
+
+
+def filled_options(declared: Sequence[Option], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a job, also of one that is older than an option of its pipeline."""
+    defaults = {option.name: option.default for option in declared if option.default is not None}
+    return {**defaults, **given}
 
 
 def _parse(wanted: type, value: Any) -> Any:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -22,7 +22,7 @@ from holdfast.flags import FlagValue
 from holdfast.loader import CacheHandle, Loader
 from holdfast.model import Gate as Gate
 from holdfast.model import ItemStatus, Job, Json, Lane, NothingYet, Page, Schedule, Standing
-from holdfast.options import Option
+from holdfast.options import Option, filled_options
 from holdfast.orders import Conclusion, Planned
 from holdfast.rulings import Proposal, Ruled
 from holdfast.stored_files import PipelineFiles
@@ -448,6 +448,11 @@ class Pipeline:
     async def tend(self, tx: Tx) -> bool:
         """Does a small piece of background work; True if more is left."""
         return False
+
+
+def with_defaults(pipeline: Pipeline, job: Job) -> Job:
+    """A job that is older than an option of its pipeline has the default of it."""
+    return replace(job, options=filled_options(pipeline.options, job.options))
 
 
 class _FunctionPipeline(Pipeline):

@@ -123,8 +123,10 @@ async def test_chosen_columns_headers_and_keys_hold_for_added_files(server: ApiS
     other = {"file": ("other.csv", b"Product-Title\nash\nash\n")}
     third = await ada.post(path, files=other, data={"key": "title"})
     assert (third.json()["accepted"], third.json()["known"]) == (1, 1)
-    results = [result["title"] for _, result in await inputs_and_results(server, ada, job_id)]
-    assert results == ["oak", "elm", "ash"]
+    shown = await inputs_and_results(server, ada, job_id)
+    assert [result["title"] for _, result in shown] == ["oak", "elm", "ash"]
+    names = {"column_2": "title"}
+    assert shown[0][0] == {"column_1": "7", "column_2": "oak", "_names": names}
 
 
 async def test_file_that_cannot_be_added_is_refused_as_a_whole(server: ApiServer) -> None:

@@ -116,6 +116,13 @@ def test_added_files_are_read_and_matched_as_by_run(desk: Desk) -> None:
     assert [(item["result"]["title"], item["result"]["brand"]) for item in items] == [
         ("oak", "ACME"), ("elm", "Bolt"), ("ash", "Bolt"), ("fir", "Core"),
     ]  # fmt: skip
+    assert items[0]["input"] == {"Product title": "oak", "Brand": "ACME", "subtitle": "x"}
+    names = {"column_2": "title", "column_3": "brand"}
+    assert items[1]["input"] == {"column_1": "7", "column_2": "elm", "column_3": "Bolt"} | {
+        "_names": names
+    }
+    names = {"PRODUCT TITLE": "title", "Maker": "brand"}
+    assert items[3]["input"] == {"PRODUCT TITLE": "fir", "Maker": "Core", "_names": names}
 
 
 def test_columns_that_cannot_be_are_refused_before_anything_is_added(desk: Desk) -> None:

@@ -6,13 +6,16 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
+import orjson
+import pytest
 import structlog
 
 from holdfast.clock import SystemClock
 from holdfast.engine.control import Control
 from holdfast.engine.turns import PollingTurns
-from holdfast.errors import Retry
+from holdfast.errors import Retry, UnfitState
 from holdfast.model import JobState, SliceKind
+from holdfast.options import Option
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
 from holdfast.store.driver import WORK_CHANNEL
@@ -40,6 +43,31 @@ async def test_a_worker_opens_declared_standing_jobs_once_and_ends_when_idle(
     jobs = await fetch(store, "select id, owner_id, standing from jobs")
     assert jobs == [(job_id, "tester", 1)]
     assert await state_of(store, job_id) is JobState.RUNNING
+
+
+async def test_pipeline_that_gains_an_option_keeps_its_open_job(store: Store) -> None:
+    class Before(Events):
+        name = "events"
+        options = (Option("times", int, default=2),)
+
+    class After(Before):
+        options = (Option("times", int, default=5), Option("loud", bool, default=True))
+
+        async def process(self, row: Any, ctx: Any) -> Any:
+            return dict(ctx.options)
+
+    control = Control(store, "tester", structlog.get_logger())
+    job_id, _ = await control.open(Before(), {"times": 3})
+    wanted: Any
+    for wanted in ({}, {"times": 3}, {"loud": True}, {"times": "3", "loud": "yes"}):
+        assert await control.open(After(), wanted) == (job_id, False)
+    for wanted in ({"times": 5}, {"times": 3, "loud": False}):
+        with pytest.raises(UnfitState, match="different options"):
+            await control.open(After(), wanted)
+    await _enqueue(store, 1)
+    await work(store, After())
+    rows = await fetch(store, "select result from outcomes where job_id = :j", j=job_id)
+    assert [orjson.loads(row[0]) for row in rows] == [{"times": 3, "loud": True}]
 
 
 async def _enqueue(store: Store, *numbers: int) -> None:

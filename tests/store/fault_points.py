@@ -76,8 +76,8 @@ def _points(
             continue
         if isinstance(call.func, ast.Attribute) and _is_transaction(call.func.value):
             points |= _written(call)
-        elif isinstance(call.func, ast.Name) and any(map(_is_transaction, call.args)):
-            name = call.func.id
+        elif any(map(_is_transaction, call.args)):
+            name = _called(call.func)
             if name in seen:
                 continue
             if name in local:
@@ -86,6 +86,14 @@ def _points(
                 called, others = public[name]
                 points |= _points(called, others, public, seen | {name})
     return points
+
+
+def _called(function: ast.expr) -> str:
+    """A function, or a method of the same class; what a pipeline does is tested with it."""
+    if isinstance(function, ast.Attribute):
+        is_own = isinstance(function.value, ast.Name) and function.value.id == "self"
+        return f"self.{function.attr}" if is_own else ""
+    return function.id if isinstance(function, ast.Name) else ""
 
 
 def _written(call: ast.Call) -> set[str]:
@@ -114,7 +122,15 @@ def _is_transaction(node: ast.expr) -> bool:
 
 
 def _named(tree: ast.Module) -> _Names:
-    return {node.name: node for node in tree.body if isinstance(node, _Function)}
+    functions = {node.name: node for node in tree.body if isinstance(node, _Function)}
+    methods = {
+        f"self.{node.name}": node
+        for holder in tree.body
+        if isinstance(holder, ast.ClassDef)
+        for node in holder.body
+        if isinstance(node, _Function)
+    }
+    return functions | methods
 
 
 def _public(modules: dict[str, ast.Module]) -> dict[str, tuple[_Function, _Names]]:
@@ -123,5 +139,5 @@ def _public(modules: dict[str, ast.Module]) -> dict[str, tuple[_Function, _Names
         name: (node, _named(tree))
         for tree in modules.values()
         for name, node in _named(tree).items()
-        if not name.startswith("_")
+        if not name.startswith(("_", "self."))
     }

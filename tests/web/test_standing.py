@@ -66,6 +66,31 @@ def test_rows_of_a_file_are_added_to_a_standing_job(
     expect(rows.nth(1)).to_contain_text("not found")
 
 
+def test_column_that_keeps_its_name_in_the_preview_is_not_read_as_a_field(
+    ada: str, open_as: OpenAs, tmp_path: Path
+) -> None:
+    path = tmp_path / "more.csv"
+    path.write_text("Title;other\nmissing;chair\n", encoding="utf-8")
+    page = open_as(ada, "/new?pipeline=lengths")
+    page.get_by_role("button", name="Keep a job open for records").click()
+    page.wait_for_url("**/jobs/*")
+    job = page.url
+    page.get_by_role("link", name="Add a file …").click()
+    page.wait_for_url("**/new?into=*")
+    page.set_input_files("input[type=file]", path)
+    page.wait_for_url("**/new/files/**")
+    expect(page.get_by_label("New name of Title")).to_have_value("title")
+    page.get_by_label("New name of Title").select_option("keep name")
+    page.get_by_label("New name of other").select_option("title")
+    page.get_by_role("button", name="Add rows to job").click()
+    page.wait_for_url(job)
+    row = page.locator("tr[data-seq]")
+    expect(row).to_contain_text("done")
+    expect(row).to_contain_text("chair")
+    expect(row).to_contain_text("missing, chair")  # the input, as it came
+    expect(row).not_to_contain_text("{")
+
+
 def test_state_changes_in_the_list_and_on_the_page_while_one_looks(
     ada: str, site: Site, open_as: OpenAs
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from io import BufferedReader
 from pathlib import Path
@@ -39,7 +39,7 @@ from holdfast.cli.output import errors
 from holdfast.cli.pipelines import is_extension, load_all, load_pipeline
 from holdfast.cli.run_job import open_table
 from holdfast.cli.run_summary import print_detected
-from holdfast.columns import Inputs, mapped_row, require_fields
+from holdfast.columns import Inputs, chosen_names, column_mapping, require_fields, with_names
 from holdfast.engine.adding import Adding, Records, added_words, require_open
 from holdfast.engine.adding_files import FileReading, FileRows
 from holdfast.engine.control import Control
@@ -135,9 +135,17 @@ def add(
         require_fields(inputs, columns)
         stream, limits = cast(BufferedReader, sys.stdin.buffer), table_limits(settings)
         lines = lines_of(stream, TableOptions(**limits))
-        return ([mapped_row(row, columns) for row in rows] for rows in lines)
+        return ([_with_chosen(row, inputs, columns) for row in rows] for rows in lines)
 
     run_async(add_batches(settings, job_id, key, batches, pipeline, _instant(run_at)))
+
+
+def _with_chosen(row: Any, inputs: Inputs, chosen: Mapping[str, str]) -> Any:
+    """Each line may have other fields."""
+    if not chosen:
+        return row
+    mapping = column_mapping(list(row), inputs, {c: f for c, f in chosen.items() if c in row})
+    return with_names(row, chosen_names(list(row), inputs, mapping))
 
 
 async def add_batches(

@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from holdfast.clock import Clock
+from holdfast.columns import NAMES
 from holdfast.console import Console
 from holdfast.console.items import ItemFilter, ItemPage, Position
 from holdfast.console.value_search import Searched, Value, search
@@ -107,7 +108,9 @@ def summary(text: str) -> str:
         texts = _TEXT.findall(text[:_SUMMARY_SOURCE_CHARACTERS])
         values: list[Any] = [value for value, colon in texts if not colon]
     else:
-        values = list(record.values()) if isinstance(record, dict) else [record]
+        values = [record]
+        if isinstance(record, dict):
+            values = [value for name, value in record.items() if name != NAMES]
     words = ", ".join(" ".join(str(value).split()) for value in values if value not in (None, ""))
     short = len(words) <= _SUMMARY_CHARACTERS
     return words if short else words[: _SUMMARY_CHARACTERS - 1] + "…"

@@ -84,7 +84,7 @@ class Adding:
         return _DEDUPE in job.options and job.pipeline not in self.pipelines
 
     def _key(self, job: Job, records: Records) -> Any:
-        named = RowNames({}, self.inputs(job))
+        named = RowNames(None, self.inputs(job))
         if records.key is not None:
             return partial(_field_key, records.key, named)
         pipeline = self.pipelines.get(job.pipeline)

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from holdfast.columns import Inputs, mapped_row, names_to_store
+from holdfast.columns import Inputs, chosen_names, with_names
 from holdfast.tables.files import TableFile
 from holdfast.tables.plan import reading_plan
 
@@ -26,24 +26,21 @@ class FileReading:
 
 
 class FileRows:
-    """The rows of a file, in batches. A column is renamed only where a person chose its field and
-    the record would not show that by itself; the rest stays as it came."""
+    """The rows of a file, in batches, as they came. If a person chose fields for columns, or that a
+    column keeps its name, each record says so."""
 
     def __init__(self, file: TableFile, reading: FileReading) -> None:
         self._file = file
         inputs = () if reading.confirmed else reading.inputs
         plan = reading_plan(file.detected, inputs, reading.table, reading.chosen)
-        mapping = plan.get("names", {})
         self.read_as: list[str] = plan["read_as"]
         self.bytes_read = 0
-        self._names = names_to_store(file.detected.columns, reading.inputs, mapping)
+        names = plan.get("names", {})
+        self._names = chosen_names(file.detected.columns, reading.inputs, names)
 
     def batches(self, rows: int) -> Iterator[list[dict[str, Any]]]:
         for batch in self._file.pages(0, lambda: rows, _BATCH_BYTES):
             self.bytes_read += batch.bytes
-            yield [self.renamed(orjson.loads(text)) for text in batch.inputs]
+            yield [with_names(orjson.loads(text), self._names) for text in batch.inputs]
             if batch.end:
                 return
-
-    def renamed(self, row: dict[str, Any]) -> dict[str, Any]:
-        return mapped_row(row, self._names) if self._names else row

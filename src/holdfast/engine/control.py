@@ -22,7 +22,7 @@ from holdfast.errors import (
 )
 from holdfast.model import FINAL, ItemStatus, Job, JobState, Lane
 from holdfast.observe.tracing import note, span
-from holdfast.options import whole_options
+from holdfast.options import checked_options, filled_options, whole_options
 from holdfast.orders import Planned
 from holdfast.pipeline import Pipeline, Tx
 from holdfast.store import Carried, NewJob, NewStream, Store
@@ -199,7 +199,7 @@ class Control:
         if is_new:
             self._log.info("job.opened", job_id=job_id, pipeline=new.pipeline, by=self._owner)
         elif options:
-            _require_same_options(await self._store.reads.job(job_id), new)
+            _require_same_options(await self._store.reads.job(job_id), pipeline, options)
         return job_id, is_new
 
     def standing_job(self, pipeline: Pipeline, options: Mapping[str, Any]) -> NewJob:
@@ -446,10 +446,12 @@ def refuse_consumed(pipeline: Pipeline) -> None:
         )
 
 
-def _require_same_options(job: Job, wanted: NewJob) -> None:
-    """A job keeps its options; different ones must not be ignored silently."""
-    given = {name: value for name, value in wanted.options.items() if not name.startswith("_")}
-    if given != job.given_options:
+def _require_same_options(job: Job, pipeline: Pipeline, wanted: Mapping[str, Any]) -> None:
+    """A job keeps its options; different ones must not be ignored silently. What is not named is
+    not compared: the pipeline may have gained options since."""
+    kept = filled_options(pipeline.options, job.given_options)
+    checked = checked_options(pipeline.name, pipeline.options, wanted)
+    if not checked.items() <= kept.items():
         raise UnfitState(
             f"job {job.id}, the standing job of {job.pipeline}, was opened with different options",
             "Leave them out to use it, or cancel it first.",

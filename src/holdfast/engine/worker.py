@@ -53,7 +53,7 @@ from holdfast.http import HttpOptions
 from holdfast.model import Job, Lane, Outcome, SliceKind
 from holdfast.observe.metrics import Metrics
 from holdfast.observe.tracing import span
-from holdfast.pipeline import Context, Facilities, Pipeline
+from holdfast.pipeline import Context, Facilities, Pipeline, with_defaults
 from holdfast.store import Store
 from holdfast.store.admission import BacklogBounds
 from holdfast.store.driver import WORK_CHANNEL
@@ -404,7 +404,7 @@ class Worker:
         log = self._log.bind(job_id=job.id, pipeline=pipeline.name)
         reach = self._reach(job)
         parts = replace(self._execute_parts, http=reach.http, gates=reach.gates)
-        return Execute(parts, pipeline, job, spacing, log)
+        return Execute(parts, pipeline, with_defaults(pipeline, job), spacing, log)
 
     def _pace_for(self, pipeline: Pipeline) -> PipelinePace:
         if pipeline.name not in self._paces:

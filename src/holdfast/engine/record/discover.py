@@ -41,7 +41,7 @@ from holdfast.errors import (
 from holdfast.model import Job, NothingYet, StreamState
 from holdfast.observe.metrics import Metrics
 from holdfast.observe.tracing import span
-from holdfast.pipeline import Context, Facilities, Http, OpenGate, Pipeline
+from holdfast.pipeline import Context, Facilities, Http, OpenGate, Pipeline, with_defaults
 from holdfast.store import DecisionRow, IngestPage, Store, StreamLease
 from holdfast.store.driver import Transaction
 from holdfast.store.ingest import Ingested
@@ -197,7 +197,7 @@ class Discovery:
         access = self._access
         reach = access.reach(stream.job)
         return Context(
-            stream.job,
+            with_defaults(stream.pipeline, stream.job),
             0,
             stream.lease.failures + 1,
             reach.http,

@@ -81,7 +81,7 @@ class Execute:
         self._rng = parts.rng
         self._log = log
         self._columns = frozenset(pipeline.columns)
-        self.named = RowNames(job.column_names, pipeline.inputs if job.standing else ())
+        self.named = RowNames(None if job.standing else job.column_names, pipeline.inputs)
         self._is_named = bool(self.named)
         # To a standing job too, rows of files are added.
         self._has_rows = job.standing or "_table" in job.options

@@ -17,7 +17,7 @@ from holdfast.rulings import Ruled, RulingKind
 
 def changes(ruled: Ruled, currency: str) -> Mapping[str, Any] | None:
     """The columns that the decision changes, with everything that follows from a price."""
-    named = RowNames(ruled.job.column_names, INPUTS if ruled.job.standing else ())
+    named = RowNames(None if ruled.job.standing else ruled.job.column_names, INPUTS)
     product = product_of(named(dict(ruled.row)), currency)
     if ruled.kind is RulingKind.CHOOSE:
         return _chosen(ruled, product)

@@ -236,17 +236,18 @@ declare
     other record;
 begin
     for other in
-        select (aclexplode(relacl)).* from pg_class where oid = cast('{table}_0' as regclass)
+        select case grantee when 0 then 'public' else format('%I', pg_get_userbyid(grantee)) end
+                   as role,
+               privilege_type as privilege
+        from   (select (aclexplode(relacl)).*
+                from   pg_class
+                where  oid = cast('{table}_0' as regclass)) rights
+        where  grantee <> grantor
     loop
-        if other.grantee <> 0 and other.grantee <> other.grantor then
-            execute format('grant %s on {tables} to %I', other.privilege_type,
-                           pg_get_userbyid(other.grantee));
-            if other.privilege_type = 'INSERT' then
-                execute format('grant select on sequence tray_turns to %I',
-                               pg_get_userbyid(other.grantee));
-                execute format('grant usage on sequence range_ids to %I',
-                               pg_get_userbyid(other.grantee));
-            end if;
+        execute format('grant %s on {tables} to %s', other.privilege, other.role);
+        if other.privilege = 'INSERT' then
+            execute format('grant select on sequence tray_turns to %s', other.role);
+            execute format('grant usage on sequence range_ids to %s', other.role);
         end if;
     end loop;
 end $$
