@@ -374,6 +374,20 @@ async def test_what_cannot_be_stored_is_refused(store: Store, database_url: str)
                 await enqueue(rows, **options)
 
 
+@pytest.mark.parametrize("key", [None, "n"])
+@pytest.mark.parametrize("total", [1, 2])
+async def test_text_with_a_nul_is_added_alone_and_among_others(
+    store: Store, database_url: str, key: str | None, total: int
+) -> None:
+    job_id, _ = await store.jobs.open(STANDING, "ada")
+    rows = [{"n": number, "a\0b": "c\0\\u0000"} for number in range(total)]
+    for library in libraries(store):
+        async with library(database_url) as enqueue:
+            await enqueue(rows, key=key)
+    stored = await fetch(store, "select input from items where job_id = :j order by seq", j=job_id)
+    assert [orjson.loads(row[0]) for row in stored[:total]] == rows
+
+
 async def test_a_connection_without_a_transaction_is_refused(
     store: Store, database_url: str
 ) -> None:

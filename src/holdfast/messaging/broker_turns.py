@@ -1,4 +1,5 @@
-"""Turns from RabbitMQ: a message asks for a slice, and is acknowledged after it."""
+"""Turns from RabbitMQ: a message asks for a slice, and is acknowledged after it. Orders of other
+programs are followed as they come, while slices run."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from holdfast.clock import Clock
 from holdfast.engine.pace.lanes import LaneTurns
@@ -27,7 +28,7 @@ from holdfast.model import JobState, Lane, SliceKind
 from holdfast.observe.metrics import Metrics
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store, TurnJob
-from holdfast.tasks import end_tasks
+from holdfast.tasks import end_tasks, raise_failure
 
 T = TypeVar("T")
 
@@ -60,6 +61,18 @@ class TurnParts:
     log: Any
 
 
+class _Asked(NamedTuple):
+    """A message that asks for a slice."""
+
+    delivery: Delivery
+    message: Message
+    body: SliceBody
+
+    @property
+    def is_lost(self) -> bool:
+        return self.delivery.is_lost
+
+
 class BrokerTurns:
     listens = True
 
@@ -77,8 +90,9 @@ class BrokerTurns:
         self._limits = limits
         self._pipelines = pipelines
         self._may_run = may_run
-        self._waiting: dict[str, deque[Delivery]] = {queue: deque() for queue in WORK_QUEUES}
+        self._waiting: dict[str, deque[_Asked]] = {queue: deque() for queue in WORK_QUEUES}
         self._arrived = asyncio.Event()
+        self._started = asyncio.Event()  # before, declared standing jobs may not be open
         self._walk_lanes = LaneTurns()
         self._slice_lanes = LaneTurns()
         self._heard: dict[int, None] = {}  # jobs with new items that no message announces
@@ -97,22 +111,19 @@ class BrokerTurns:
             self._pumps.append(asyncio.create_task(self._pump(queue, consumer)))
 
     async def next(self, seconds: float, places: Places) -> Turn | None:
+        self._started.set()
+        raise_failure(pump for pump in self._pumps if pump.done())
         turn = None if self._heard_last else await self._next_heard()
         self._heard_last = turn is not None
         if turn is not None:
             return turn
-        delivery = await self._next_delivery(seconds, places)
-        if delivery is None:
+        asked = await self._next_asked(seconds, places)
+        if asked is None:
             return await self._next_heard()
-        message = self._decode(delivery)
         try:
-            if isinstance(message, BadEnvelope):
-                await delivery.reject_to_dead(message.code, message.reason)
-                self._count("unknown", "dead")
-                return None
-            return await self._follow(delivery, message)
+            return await self._begin(*asked)
         except asyncio.CancelledError:
-            await self._hand_back(delivery, message)
+            await self._hand_back(asked.delivery, asked.message)
             raise
 
     def hear(self, job_id: int | None) -> None:
@@ -140,40 +151,48 @@ class BrokerTurns:
         await end_tasks(self._pumps)
         stops = [consumer.stop(self._hand_back_unread) for consumer in self._consumers]
         await asyncio.gather(*stops)
-        left = [delivery for waiting in self._waiting.values() for delivery in waiting]
+        left = [asked for waiting in self._waiting.values() for asked in waiting]
         self._waiting = {queue: deque() for queue in WORK_QUEUES}
         await asyncio.gather(
-            *(self._hand_back_unread(delivery) for delivery in left if not delivery.is_lost)
+            *(self._hand_back(each.delivery, each.message) for each in left if not each.is_lost)
         )
 
     # Deliveries.
 
     async def _pump(self, queue: str, consumer: Consumer) -> None:
+        await self._started.wait()
         async for delivery in consumer:
-            self._waiting[queue].append(delivery)
-            self._arrived.set()
+            message = self._decode(delivery)
+            if isinstance(message, BadEnvelope):
+                await delivery.reject_to_dead(message.code, message.reason)
+                self._count("unknown", "dead")
+            elif isinstance(message.body, SliceBody):
+                self._waiting[queue].append(_Asked(delivery, message, message.body))
+                self._arrived.set()
+            elif isinstance(message.body, JobStart | ItemsAdd):
+                await self._follow(delivery, message, message.body)
 
-    async def _next_delivery(self, seconds: float, places: Places) -> Delivery | None:
-        delivery = self._pick(places)
-        if delivery is None and not self._heard:
+    async def _next_asked(self, seconds: float, places: Places) -> _Asked | None:
+        asked = self._pick(places)
+        if asked is None and not self._heard:
             self._arrived.clear()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._arrived.wait(), seconds)
-            delivery = self._pick(places)
-        return delivery
+            asked = self._pick(places)
+        return asked
 
-    def _pick(self, places: Places) -> Delivery | None:
+    def _pick(self, places: Places) -> _Asked | None:
         """A walk if there is a place for it, which takes no time here; else a slice of items."""
         walk = self._pick_of(DISCOVER_QUEUES, self._walk_lanes) if places.free else None
         return walk or self._pick_of(PROCESS_QUEUES, self._slice_lanes)
 
-    def _pick_of(self, queues: Mapping[Lane, str], turns: LaneTurns) -> Delivery | None:
+    def _pick_of(self, queues: Mapping[Lane, str], turns: LaneTurns) -> _Asked | None:
         while lanes := [lane for lane, queue in queues.items() if self._waiting[queue]]:
             chosen = turns.choose(lanes)
             queue = next(queues[lane] for lane in lanes if lane in chosen)
-            delivery = self._waiting[queue].popleft()
-            if not delivery.is_lost:
-                return delivery
+            asked = self._waiting[queue].popleft()
+            if not asked.is_lost:
+                return asked
         return None
 
     async def _next_heard(self) -> Turn | None:
@@ -194,13 +213,6 @@ class BrokerTurns:
             return parse(delivery.body, self._limits.max_message_bytes)
         except BadEnvelope as error:
             return error
-
-    async def _follow(self, delivery: Delivery, message: Message) -> Turn | None:
-        if isinstance(message.body, JobStart | ItemsAdd):
-            await self._follow_order(delivery, message, message.body)
-            return None
-        assert isinstance(message.body, SliceBody)
-        return await self._begin(delivery, message, message.body)
 
     # Slices.
 
@@ -295,7 +307,16 @@ class BrokerTurns:
 
     # What other programs order.
 
-    async def _follow_order(
+    async def _follow(
+        self, delivery: Delivery, message: Message, request: JobStart | ItemsAdd
+    ) -> None:
+        try:
+            await self._carry_out(delivery, message, request)
+        except asyncio.CancelledError:
+            await delivery.give_back()
+            raise
+
+    async def _carry_out(
         self, delivery: Delivery, message: Message, request: JobStart | ItemsAdd
     ) -> None:
         type_ = message.header.type

@@ -136,7 +136,7 @@ async def _write_in_steps(tx: Transaction, addition: Addition) -> Enqueued:
 
 
 async def _add_items(tx: Transaction, job_id: int, new_items: NewItems, addition: Addition) -> None:
-    rows = [(seq, item.key, orjson.Fragment(item.input.encode())) for seq, item in new_items.rows]
+    rows = [(seq, item.key, item.input) for seq, item in new_items.rows]
     await tx.run("add_enqueued_items", {"job_id": job_id, "rows": orjson.dumps(rows).decode()})
     due, item_bytes = addition.due, addition.item_bytes
     for lo, hi in stretches(new_items.taken, [seq for seq, _ in new_items.rows]):

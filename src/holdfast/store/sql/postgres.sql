@@ -137,8 +137,9 @@ from   jobs
 where  id = :job_id and standing = 1;
 
 -- name: add_enqueued_items
+-- Inputs are text in the rows: as JSON they could not be taken out if they hold a NUL.
 insert into items (job_id, seq, key, input)
-select :job_id, cast(value ->> 0 as bigint), value ->> 1, value -> 2
+select :job_id, cast(value ->> 0 as bigint), value ->> 1, cast(value ->> 2 as json)
 from   json_array_elements(cast(cast(:rows as text) as json));
 
 -- name: add_enqueued_range

@@ -37,7 +37,7 @@ returning keys.key;
 
 -- name: add_enqueued_items
 insert into items (job_id, seq, key, input)
-select :job_id, value ->> 0, value ->> 1, value -> 2
+select :job_id, value ->> 0, value ->> 1, value ->> 2
 from   json_each(:rows);
 
 -- name: settle_rest

@@ -115,7 +115,9 @@ begin
     if total = 1 then
         starts[1] := nextval('standing_seqs');
         ends := starts;
-        insert into items (job_id, seq, input) values (standing_job, starts[1], inputs -> 0);
+        -- Not inputs -> 0, which fails for text with a NUL.
+        insert into items (job_id, seq, input)
+        select standing_job, starts[1], value from json_array_elements(inputs);
     else
         with added as (
             insert into items (job_id, seq, input)
