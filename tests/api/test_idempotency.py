@@ -6,6 +6,7 @@ import asyncio
 import json
 
 from tests.api.server import ApiServer, finished
+from tests.store.checks import execute
 
 KEY = {"Idempotency-Key": "one"}
 
@@ -48,6 +49,18 @@ async def test_key_of_a_job_over_another_file_of_the_same_length_is_refused(
     ]  # fmt: skip
     assert statuses == [202, 202, 422]
     assert len((await ada.get("/api/jobs")).json()["jobs"]) == 1
+
+
+async def test_request_of_a_killed_server_is_taken_over_unless_it_is_renewed(
+    server: ApiServer,
+) -> None:
+    table, store = server.parts.console.idempotency, server.parts.store
+    for name in ("slow", "gone"):
+        assert await table.begin_request("ada", name, "same") is None
+    await execute(store, "update requests set at = @after(-25)")
+    await table.renew_request("ada", "slow")
+    assert await table.begin_request("ada", "slow", "same") is not None
+    assert await table.begin_request("ada", "gone", "same") is None
 
 
 async def test_of_equal_keys_at_once_one_makes_a_job(server: ApiServer) -> None:

@@ -139,6 +139,11 @@ simple_scenario(
 simple_scenario("set_flag", _set_flag, "flags", "name", 1)
 simple_scenario("begin_request", _begin, "requests", "key", 1)
 simple_scenario(
+    "renew_request",
+    lambda store, name: open_console(store).idempotency.renew_request("ada", name),
+    "requests", "key", 1, _begin,
+)  # fmt: skip
+simple_scenario(
     "answer_request",
     lambda store, name: open_console(store).idempotency.answer_request("ada", name, 202, "{}"),
     "requests", "key", 1, _begin,

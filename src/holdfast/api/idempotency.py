@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 from fastapi import Request, Response
@@ -15,10 +17,12 @@ from holdfast.api.multipart import received_form
 from holdfast.api.problems import Malformed
 from holdfast.console.idempotency import Answered, Idempotency
 from holdfast.console.person import Person
-from holdfast.errors import UnfitState, UserError
+from holdfast.errors import DatabaseGone, UnfitState, UserError
 from holdfast.store.idempotency import RequestKey
+from holdfast.tasks import end_tasks
 
 HEADER = "Idempotency-Key"
+_RENEW_SECONDS = 4.0  # a request that is silent for 20 may be taken over
 _KEY = re.compile(r"[\x21-\x7e]{1,200}\Z")
 
 _Handler = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -81,14 +85,25 @@ async def _carry_out(
 ) -> Response:
     """A failed request had no effect, so the same key may be tried again."""
     request.state.request_key = key
+    renewing = asyncio.create_task(_renew(table, key))
     try:
         response = await handler(request)
     except BaseException:
         await table.drop_request(*key[:2])
         raise
+    finally:
+        await end_tasks([renewing])
     text = bytes(response.body).decode()
     await table.answer_request(*key[:2], response.status_code, text)
     return response
+
+
+async def _renew(table: Idempotency, key: RequestKey) -> None:
+    """An upload may take long."""
+    while True:
+        await asyncio.sleep(_RENEW_SECONDS)
+        with suppress(DatabaseGone):
+            await table.renew_request(*key[:2])
 
 
 async def _is_same(request: Request, before: Answered, fingerprint: str) -> bool:

@@ -35,6 +35,11 @@ class Idempotency:
         return _answered(rows[0]) if rows else Answered(fingerprint, "", None, None, None)
 
     @verb
+    async def renew_request(self, tx: Transaction, user_name: str, key: str) -> None:
+        """Every few seconds while it is answered: a silent one may be taken over."""
+        await tx.run("renew_request", {"user_name": user_name, "key": key})
+
+    @verb
     async def answer_request(
         self, tx: Transaction, user_name: str, key: str, status: int, text: str
     ) -> None:

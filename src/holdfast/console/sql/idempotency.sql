@@ -1,13 +1,19 @@
 -- Requests with an idempotency key, each answered once.
 
 -- name: begin_request
--- Only the first takes it; one that was begun and never answered may be taken over.
+-- Only the first takes it; one whose process is silent may be taken over.
 insert into requests (user_name, key, fingerprint, at)
 values (:user_name, :key, :fingerprint, @now)
 on conflict (user_name, key) do update
 set at = excluded.at, fingerprint = excluded.fingerprint
-where requests.status is null and requests.body is null and requests.at <= @after(-300)
+where requests.status is null and requests.body is null and requests.at <= @after(-20)
 returning key;
+
+-- name: renew_request
+-- It is still being answered.
+update requests
+set    at = @now
+where  user_name = :user_name and key = :key and status is null and body is null;
 
 -- name: request
 select fingerprint, status, body
