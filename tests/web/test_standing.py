@@ -143,3 +143,9 @@ def test_file_for_a_job_that_accepts_none_is_refused(
     job_id = site.job(ada, ["oak"])
     page = open_as(ada, f"/new?into={job_id}")
     expect(page.get_by_text("is not a standing job and accepts no records")).to_be_visible()
+
+
+def test_chart_of_one_moment_shows_ten_seconds(ada: str, open_as: OpenAs) -> None:
+    page = open_as(ada, "/jobs")
+    drawn = "import('/static/charts.js').then(charts => charts.timeRange({data: [[5, %s]]}, 5))"
+    assert [page.evaluate(drawn % last) for last in (5, 60)] == [[5, 15], [5, 60]]

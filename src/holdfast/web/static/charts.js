@@ -66,7 +66,7 @@ function options(place) {
     legend: { show: false },
     cursor: { drag: { x: false, y: false }, points: { size: 6 } },
     hooks: { setCursor: [(plot) => showValues(place, plot, plot.cursor.idx)] },
-    scales: { x: { range: (_, first, last) => [first, Math.max(last, first + SHORTEST_SECONDS)] }, y: { range: (_, low, high) => [0, Math.max(1, high * 1.1)] } },
+    scales: { x: { range: timeRange }, y: { range: (_, low, high) => [0, Math.max(1, high * 1.1)] } },
     axes: [{ ...axis, size: 28, values: (_, seconds, __, ___, step) => seconds.map((second) => moment(second, step)) }, { ...axis, size: 50, values: (_, ticks) => ticks.map(short) }],
     series: [{}, ...labels.map((label, place) => ({
       label, stroke: colours[place], width: 1.5, paths, points: { show: false },
@@ -74,6 +74,11 @@ function options(place) {
       spanGaps: true,
     }))],
   };
+}
+
+// Not the end that uPlot proposes, which is years away if all points are of the same moment.
+export function timeRange(plot, first) {
+  return [first, Math.max(plot.data[0].at(-1), first + SHORTEST_SECONDS)];
 }
 
 // Beside the heading: the names of the lines with their values at the pointer, else the latest.
