@@ -13,6 +13,7 @@ from holdfast import Failed, NothingYet, Page, Pipeline, Record, Retry
 from holdfast.console import open_console
 from holdfast.console.why import why_not_running
 from holdfast.engine.control import Control
+from holdfast.errors import DiscoveryError
 from holdfast.model import JobState, StreamState
 from holdfast.store import Store
 from holdfast.store.streams import StreamView
@@ -153,6 +154,19 @@ async def test_stream_that_follows_its_source_never_gives_up(
     job_id = await start(store, made)
     await work(store, made, **QUICK)
     assert await state_of(store, job_id) == (JobState.DONE, 2, None)
+    assert len(made.asked) == 9
+
+
+@pytest.mark.parametrize("error", [KeyError("items"), DiscoveryError("a repeated cursor")])
+async def test_stream_of_a_standing_job_never_gives_up(store: Store, error: Exception) -> None:
+    made = Follower(failing(8, error))
+    job_id, _ = await Control(store, "tester", structlog.get_logger()).open(made, {})
+
+    async def both_are_done() -> bool:
+        return await state_of(store, job_id) == (JobState.RUNNING, 2, None)
+
+    async with working(store, made, **QUICK):
+        await until(both_are_done)
     assert len(made.asked) == 9
 
 

@@ -385,12 +385,12 @@ class _Walk:
 
     async def _after_error(self, error: Exception) -> WalkEnd:
         """An error is never an end: the stream is tried again from its cursor, unless waiting
-        cannot help. A stream that follows its source never gives up."""
+        cannot help. A stream that follows its source, or of a standing job, never gives up."""
         problem = _problem(error)
         retry = self._retry_class(problem)
         throttled = retry is RetryClass.THROTTLE
         failures = self._lease.failures
-        if not self._stream.pipeline.follows:
+        if not (self._stream.pipeline.follows or self._stream.job.standing):
             tries_left = throttled or failures + 1 < self._limits.max_failures
             if retry is RetryClass.NEVER or not tries_left:
                 return await self._fail(problem)
