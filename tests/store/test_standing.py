@@ -15,6 +15,7 @@ from tests.store.checks import (
     state_of,
     work_off,
 )
+from tests.store.deletion_scenarios import delete_all
 
 STANDING = NewJob("events", "events", [], standing=True)
 
@@ -36,6 +37,16 @@ async def test_a_cancelled_standing_job_makes_room_for_another(store: Store) -> 
     await store.jobs.cancel(job_id, "ada")
     again, is_new = await store.jobs.open(STANDING, "ada")
     assert is_new and again != job_id
+
+
+async def test_a_cancelled_standing_job_is_deleted_though_there_is_another(store: Store) -> None:
+    job_id, _ = await store.jobs.open(STANDING, "ada")
+    await store.jobs.cancel(job_id, "ada")
+    again, _ = await store.jobs.open(STANDING, "ada")
+    await delete_all(store, job_id)
+    assert await fetch(store, "select id from jobs") == [(again,)]
+    assert (await store.deletion.mark(again, "ada")) is JobState.DELETING
+    assert (await store.jobs.open(STANDING, "ada"))[1]
 
 
 async def test_a_standing_job_without_open_items_does_not_end(store: Store) -> None:

@@ -211,6 +211,12 @@ end $$
 
 
 def upgrade() -> None:
+    # As 0019 makes it now: before, a cancelled job could not be deleted while there was another.
+    op.execute("drop index jobs_standing")
+    op.execute(
+        "create unique index jobs_standing on jobs (pipeline, owner_id, topic)"
+        " where standing = 1 and state not in ('CANCELLED', 'DELETING')"
+    )
     if op.get_context().dialect.name != "postgresql":
         return
     op.execute("drop function enqueue_records")
