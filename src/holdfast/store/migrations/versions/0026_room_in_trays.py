@@ -1,9 +1,8 @@
 """On PostgreSQL, pages of trays keep room for the lease of each range that is added.
 
 A lease that does not fit on the page of its range is written to another one, with an entry in each
-index: one in nine at 200 records/s. A range that is leased is larger than one that is free; on pages
-that are filled to two fifths it fits, even if a transaction that is held open keeps the version
-before it.
+index: one in nine at 200 records/s. A leased range is larger than a free one; on pages that are
+filled to two fifths it fits, even if a transaction that is held open keeps the version before it.
 
 Revision ID: 0026
 """
