@@ -15,7 +15,6 @@ from holdfast.clock import Clock
 from holdfast.errors import DatabaseGone
 from holdfast.model import ALONE_AFTER, LONE_EXPIRIES, Lease, SliceKind
 from holdfast.store.announcements import announce, announce_all
-from holdfast.store.arrival_looks import ArrivalLooks
 from holdfast.store.counters import add_counts
 from holdfast.store.database import Database, verb
 from holdfast.store.driver import Conflict, Row, Transaction, Values
@@ -83,7 +82,6 @@ class Leases:
         self._owner_slices = owner_slices
         self._clock = clock
         self._recent_until: dict[int, float] = {}  # by job: only what came a moment ago is claimed
-        self._looks = ArrivalLooks(clock)
         self._owed: set[int] = set()  # jobs whose old ranges are next: new ones have come first
         self._unanswered: list[str] = []  # tokens of claims that may have been made
 
@@ -159,7 +157,6 @@ class Leases:
         params = {
             **hold,
             "job_id": job_id,
-            "earliest": -self._looks.seconds_back(job_id),
             "limit": limit,
             "most_items": max(1, size // limit),
             "most_bytes": max(1, max_bytes // size),
@@ -174,7 +171,6 @@ class Leases:
                 claims[range_id] = (lease, [])
             if item[0] is not None:
                 claims[range_id][1].append(tuple(item))
-        self._looks.note(job_id, len(claims), limit)
         return [Claimed(*claim) for claim in claims.values()], bool(rows[0][3])
 
     @verb("claim", relaxed=True)

@@ -185,8 +185,7 @@ where  cast(cast(:run_at as text) as timestamptz) <= @after(60);
 with free as materialized (
     select tray, id
     from   ranges
-    where  tray > 0 and job_id = :job_id and since >= @after(:earliest)
-           and available_at <= @now
+    where  tray > 0 and job_id = :job_id and since >= @after(-5.0) and available_at <= @now
            and worker is null and again = 0 and settled = 0 and expiries = 0
            and hi - lo < :most_items and item_bytes <= :most_bytes
            and @may_run
