@@ -320,3 +320,17 @@ async def test_nothing_is_lost_while_trays_turn_under_load(
     counters = await store.reads.counters(job_id)
     assert counters.accepted == counters.done == records * applications
     await assert_sound(store, job_id)
+
+
+async def test_leases_fit_on_the_page_of_their_range(
+    store: Store, job_id: int, postgres_url: str
+) -> None:
+    """Even if old versions cannot be removed: elsewhere each index would get another entry."""
+    async with _application(postgres_url) as held:
+        await held.execute("select pg_current_xact_id()")
+        await _add(store, 200)
+        pages = "select id, (cast(cast(ctid as text) as point))[0] from ranges"
+        before = {tuple(row) for row in await fetch(store, pages)}
+        assert len({page for _, page in before}) > 1
+        assert len(await claim(store, job_id)) == 200
+        assert {tuple(row) for row in await fetch(store, pages)} == before

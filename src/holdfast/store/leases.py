@@ -151,8 +151,8 @@ class Leases:
     async def _arrivals(
         self, job_id: int, size: int, max_bytes: int, hold: Mapping[str, Any]
     ) -> tuple[list[Claimed], bool]:
-        """In one round trip: several are most of the time until an item starts. Also whether there
-        are new ranges of another kind."""
+        """In one round trip: several are most of the time until an item starts. If there are none,
+        also whether there are new ranges of another kind."""
         limit = min(_CANDIDATES[1], size)
         params = {
             **hold,

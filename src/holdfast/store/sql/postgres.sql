@@ -181,8 +181,8 @@ where  cast(cast(:run_at as text) as timestamptz) <= @after(60);
 
 -- name: claim_arrivals
 -- A claim in one statement, of small ranges that came within the last seconds and that nobody has
--- touched; and whether others came. It is lost without harm if the server crashes: nobody has to
--- wait for the disk.
+-- touched; if there are none, whether others came. It is lost without harm if the server crashes:
+-- nobody has to wait for the disk.
 with free as materialized (
     select tray, id
     from   ranges
@@ -202,12 +202,13 @@ leased as (
     returning ranges.id, ranges.lo, ranges.hi
 )
 select l.id, l.lo, l.hi,
-       exists (select 1
-               from   ranges
-               where  job_id = :job_id and since >= @after(-5.0) and available_at <= @now
-                      and worker is null
-                      and (again = 1 or settled > 0 or expiries > 0
-                           or hi - lo >= :most_items or item_bytes > :most_bytes)),
+       l.id is null
+       and exists (select 1
+                   from   ranges
+                   where  job_id = :job_id and since >= @after(-5.0) and available_at <= @now
+                          and worker is null
+                          and (again = 1 or settled > 0 or expiries > 0
+                               or hi - lo >= :most_items or item_bytes > :most_bytes)),
        i.seq, i.input, 0, 0, 0
 from   set_config('synchronous_commit', 'off', true) relaxed
        left join leased l on true
