@@ -12,7 +12,7 @@ depends_on = None
 
 _INDEX = (
     "create unique index jobs_standing on jobs (pipeline, owner_id{TOPIC})"
-    " where standing = 1 and state not in ('CANCELLED', 'DELETING')"
+    " where standing = 1 and state <> 'CANCELLED'"
 )
 
 

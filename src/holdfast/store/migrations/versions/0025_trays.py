@@ -115,9 +115,7 @@ begin
     if total = 1 then
         starts[1] := nextval('standing_seqs');
         ends := starts;
-        -- Not inputs -> 0, which fails for text with a NUL.
-        insert into items (job_id, seq, input)
-        select standing_job, starts[1], value from json_array_elements(inputs);
+        insert into items (job_id, seq, input) values (standing_job, starts[1], inputs -> 0);
     else
         with added as (
             insert into items (job_id, seq, input)
@@ -211,12 +209,6 @@ end $$
 
 
 def upgrade() -> None:
-    # As 0019 makes it now: before, a cancelled job could not be deleted while there was another.
-    op.execute("drop index jobs_standing")
-    op.execute(
-        "create unique index jobs_standing on jobs (pipeline, owner_id, topic)"
-        " where standing = 1 and state not in ('CANCELLED', 'DELETING')"
-    )
     if op.get_context().dialect.name != "postgresql":
         return
     op.execute("drop function enqueue_records")
@@ -244,18 +236,17 @@ declare
     other record;
 begin
     for other in
-        select case grantee when 0 then 'public' else format('%I', pg_get_userbyid(grantee)) end
-                   as role,
-               privilege_type as privilege
-        from   (select (aclexplode(relacl)).*
-                from   pg_class
-                where  oid = cast('{table}_0' as regclass)) rights
-        where  grantee <> grantor
+        select (aclexplode(relacl)).* from pg_class where oid = cast('{table}_0' as regclass)
     loop
-        execute format('grant %s on {tables} to %s', other.privilege, other.role);
-        if other.privilege = 'INSERT' then
-            execute format('grant select on sequence tray_turns to %s', other.role);
-            execute format('grant usage on sequence range_ids to %s', other.role);
+        if other.grantee <> 0 and other.grantee <> other.grantor then
+            execute format('grant %s on {tables} to %I', other.privilege_type,
+                           pg_get_userbyid(other.grantee));
+            if other.privilege_type = 'INSERT' then
+                execute format('grant select on sequence tray_turns to %I',
+                               pg_get_userbyid(other.grantee));
+                execute format('grant usage on sequence range_ids to %I',
+                               pg_get_userbyid(other.grantee));
+            end if;
         end if;
     end loop;
 end $$
