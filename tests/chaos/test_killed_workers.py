@@ -43,9 +43,20 @@ RARE = (
     "clear_marks", "mark_stream", "reopen_streams", "undiscover_job", "note_made",
     "prune_stream_pages",
 )  # fmt: skip
+#: Points that only the end of a pipeline with `plan` or `conclude` comes to: see
+#: tests/store/planning_scenarios.py.
+PLANNED = (
+    "add_job",
+    "add_stream",
+    "declare_gate",
+    "refuse_stream",
+    "reopen_stream",
+    "verify_stream",
+)
 AT_WORK = [
     *_points("claim", but=(*RARE, "add_range", "count")),
-    *_points("settle", "complete", but=RARE),
+    *_points("settle", but=RARE),
+    *_points("complete", but=(*RARE, *PLANNED)),
     "add_worker/commit", "see_worker/commit", "rescue/commit", "stop_worker/commit",
 ]  # fmt: skip
 
