@@ -16,7 +16,7 @@ from holdfast.pipelines.catalog.normalising.wording import Wording
 from holdfast.pipelines.catalog.normalising.words import compact
 from holdfast.pipelines.catalog.offers import Offer
 from holdfast.pipelines.catalog.scoring import VAGUE, Score, Wanted, score
-from holdfast.pipelines.catalog.spelling import in_any
+from holdfast.pipelines.catalog.spelling import in_any, with_names_as_written
 from holdfast.pipelines.catalog.variants import is_code
 from holdfast.pipelines.catalog.weighing import is_same_thing, weigh
 
@@ -97,6 +97,7 @@ def choose(product: Product, offers: Sequence[Offer], rules: Rules) -> Choice:
 def wanted_among(product: Product, offers: Sequence[Offer]) -> Wanted:
     """If the row names the maker of an offer before its details, names in these that no offer has
     are what people say of their homes and of what happened: SUV, punctured."""
+    product = _with_makers_as_offered(product, offers)
     named = compact(f"{product.brand} {product.item_description}")
     makers = {compact(each.brand) for each in offers} - {compact(product.item_description), ""}
     if any(maker in named for maker in makers):
@@ -104,6 +105,16 @@ def wanted_among(product: Product, offers: Sequence[Offer]) -> Wanted:
         details = Wording.of(product.description)
         product = without_own_words(product, lambda word: in_any(word, details, titles))
     return Wanted.of(product)
+
+
+def _with_makers_as_offered(product: Product, offers: Sequence[Offer]) -> Product:
+    """Kid Kraft and Lazyboy as KidKraft and La-Z-Boy."""
+    makers = {compact(each.brand): each.brand for each in offers if each.brand}
+    return replace(
+        product,
+        item_description=with_names_as_written(product.item_description, makers),
+        description=with_names_as_written(product.description, makers),
+    )
 
 
 def compared(wanted: Wanted, offers: Sequence[Offer], rules: Rules) -> list[Score]:

@@ -373,14 +373,14 @@ def _numbers_fit(
 ) -> float:
     """Sizes and versions decide between products whose words are alike: a product has the
     numbers that a row names."""
-    missing = result.missing & wanted.numbers
+    missing = frozenset(word for word in result.missing & wanted.numbers if not _is_year(word))
     if not missing:
         return 1.0
     result.reasons.append(f"without {', '.join(sorted(missing))}")
     known = wanted.numbers | model_words | offered.covered(wanted.wording)
     numbers = (word for word in offered.words if has_digit(word) and word not in known)
     other = [word for word in numbers if not offered.has_size(word, wanted.wording)]
-    telling = sorted(word for word in missing - _FEW if not _is_year(word))
+    telling = sorted(missing - _FEW)
     if other and missing - {"1"}:
         result.vetoes.append(f"{', '.join(sorted(other)[:3])} instead of"
                              f" {', '.join(sorted(missing)[:3])}")  # fmt: skip

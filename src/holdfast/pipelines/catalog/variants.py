@@ -10,6 +10,7 @@ from holdfast.pipelines.catalog.normalising.units import has_size, unit_of
 from holdfast.pipelines.catalog.normalising.vocabulary import (
     Kind,
     exclusive_group,
+    is_color_of,
     is_remark,
     kind_of,
     phrases_in,
@@ -58,10 +59,12 @@ _VARIANTS = frozenset(
      "super", "solar", "junior", "kids", "waterproof", "puppy", "kitten", "sensitive", "deluxe",
      "zero", "diet", "decaf", "organic", "renewed", "refurbished"]
 )  # fmt: skip
+#: Those that people say of who uses a thing or how, and titles need not.
+_OF_USERS = frozenset(("kids", "junior", "waterproof", "sensitive", "organic", "solar", "deluxe"))
 #: Those of which there is often no other: Mario Kart 8 Deluxe.
 _EDITIONS = frozenset(("deluxe",))
 #: Names in which such a word tells no variant: Ryobi ONE+, Intel Core Ultra.
-_NAMES = frozenset((("one", "plus"), ("core", "ultra")))
+_NAMES = frozenset((("one", "plus"), ("core", "ultra"), ("4k", "ultra")))
 #: After a brand they praise it: Dawn Ultra.
 _OF_BRANDS = frozenset(("ultra", "super", "plus", "pro"))
 #: Sold together with more than the list names.
@@ -105,9 +108,9 @@ def other_things(wanted: Wording, offered: Wording, precision: float) -> Iterato
 
 def _is_for_wanted(wanted: Wording, offered: Wording, head: frozenset[str]) -> bool:
     """Besides the maker the row names no more of it than of what it is for: a bike mat."""
-    behind = sum(map(wanted.has, offered.words - head))
-    named = sum(map(wanted.has, head - {offered.tokens[0]}))
-    return _share(head, wanted) < _SAME_HEAD or bool(behind and named <= behind)
+    behind = sum(_has_or_alike(word, wanted) for word in offered.words - head)
+    named = sum(_has_or_alike(word, wanted) for word in head - {offered.tokens[0]})
+    return named <= behind
 
 
 def missing_accessory(wanted: Wording, offered: Wording, missing: frozenset[str]) -> Iterator[str]:
@@ -240,7 +243,7 @@ def unnamed_variants(wanted: Wording, offered: Wording) -> list[str]:
 
 def variants_of_number(words: Sequence[str], offered: Wording) -> Iterator[str]:
     """Behind a number they are always another product: iPhone 15 Pro, RTX 4070 Ti."""
-    pairs = pairwise(offered.tokens)
+    pairs = (pair for pair in pairwise(offered.tokens) if pair not in _NAMES)
     others = frozenset(words) - _EDITIONS
     found = sorted({b for a, b in pairs if b in others and any(map(str.isdecimal, a))})
     if found:
@@ -326,16 +329,28 @@ def _more(wanted: Wording, offered: Wording) -> list[str]:
 
 def _other_words(wanted: Wording, offered: Wording, missing: frozenset[str]) -> Iterator[str]:
     more = _more(wanted, offered)
-    without = _VARIANTS.intersection(missing)
+    without = (_VARIANTS - _OF_USERS).intersection(missing)
     if without:
         yield f"without {', '.join(sorted(without))}"
     single = ["single"] if "single" in offered.tokens else []
-    yield from _exclusive(missing, more + single)
+    yield from _exclusive(missing, _not_called(wanted, more) + single)
     codes = {_form_of_code(word): word for word in more if _is_code(word)}
     for word in sorted(filter(_is_code, missing)):
         other = codes.get(_form_of_code(word))
         if other and not _begins(word, more):
             yield f"{other} instead of {word}"
+
+
+def _not_called(wanted: Wording, words: Sequence[str]) -> list[str]:
+    """Without what the row says under another name: a loveseat is a sofa for two, scarlet red."""
+    names = {name for each in phrases_in(tuple(wanted.tokens)).values() for name in each}
+    called = {word for name in names for word in name}
+    return [
+        word
+        for word in words
+        if word not in called
+        and not any(is_color_of(word, other) or is_color_of(other, word) for other in wanted.words)
+    ]
 
 
 def _exclusive(missing: Iterable[str], more: Sequence[str]) -> Iterator[str]:
@@ -409,10 +424,14 @@ def _names_any_pack(wanted: Wording) -> bool:
     return wanted.pack is None and not _SEVERAL_PACKED.isdisjoint(wanted.tokens)
 
 
+def _has_or_alike(word: str, within: Wording) -> bool:
+    return within.has(word) or _has_alike(word, within)
+
+
 def _share(words: frozenset[str], within: Wording) -> float:
     if not words:
         return 1.0
-    return sum(1 for word in words if within.has(word) or _has_alike(word, within)) / len(words)
+    return sum(1 for word in words if _has_or_alike(word, within)) / len(words)
 
 
 def _has_alike(word: str, within: Wording) -> bool:
