@@ -18,7 +18,7 @@ from holdfast.pipelines.catalog.offers import Offer
 from holdfast.pipelines.catalog.scoring import VAGUE, Score, Wanted, score
 from holdfast.pipelines.catalog.spelling import in_any, with_names_as_written
 from holdfast.pipelines.catalog.variants import is_code
-from holdfast.pipelines.catalog.weighing import is_same_thing, weigh
+from holdfast.pipelines.catalog.weighing import is_same_thing, maker, weigh
 
 _FEWEST_FOR_ESTIMATE = 3
 _FEWEST_OF_LINE = 2
@@ -82,7 +82,7 @@ def choose(product: Product, offers: Sequence[Offer], rules: Rules) -> Choice:
         if each.contradictions:
             reason = f"the article number is that of {each.offer.title}: {each.contradictions[0]}"
             return Choice(Status.REVIEW, reason, scores=scores)
-    fitting = [each for each in scores if each.fits and each.value >= rules.accept]
+    fitting = [each for each in scores if not each.vetoes and each.value >= rules.accept]
     if fitting:
         return _chosen(wanted, fitting, scores, rules)
     near = [each for each in scores if _is_near(each, rules)]
@@ -159,10 +159,6 @@ def _chosen(
         rivals = [each for each in rivals if not _says_more(each, best)]
     alike = _alike(best, scores, rules)
     unclear = _unclear(best, alike, rules)
-    siblings = [] if unclear else _siblings(wanted, best, scores)
-    if siblings:
-        alike = [best, *siblings]
-        unclear = f"the row does not say which of {len(alike)} products of the maker it is"
     nearest = _nearest_to_target(product, alike, rules) if unclear else None
     if nearest is not None and not best.identity:
         offer, price = nearest.offer, price_text(product.price_minor or 0, product.currency)
@@ -207,15 +203,11 @@ def _accept_names_of_lines(scores: Sequence[Score]) -> None:
         return
     makers: defaultdict[str, list[Score]] = defaultdict(list)
     for each in scores:
-        makers[_maker(each.offer)].append(each)
+        makers[maker(each.offer)].append(each)
     for each in scores:
-        own = makers[_maker(each.offer)]
+        own = makers[maker(each.offer)]
         if each.unnamed and len({other.offer.title for other in own}) >= _FEWEST_OF_LINE:
             each.unnamed = [word for word in each.unnamed if not _names_line(word, own)]
-
-
-def _maker(offer: Offer) -> str:
-    return compact(offer.brand or offer.title.partition(" ")[0])
 
 
 def _names_line(word: str, offers: Sequence[Score]) -> bool:
@@ -240,7 +232,7 @@ def _check_price(product: Product, each: Score, rules: Rules) -> None:
 
 def _mark_bait(scores: Sequence[Score], rules: Rules) -> None:
     """An offer far below the others of the same product is not one to be had."""
-    fitting = [each for each in scores if not each.vetoes and each.value >= rules.accept]
+    fitting = [each for each in scores if each.fits and each.value >= rules.accept]
     for each in fitting:
         same = [other for other in fitting if is_same_thing(each, other)]
         middle = median(other.offer.price_minor or 0 for other in same)
@@ -271,36 +263,13 @@ def _fits_as_well(each: Score, best: Score, rules: Rules) -> bool:
     more = (word for word in each.missing - best.missing if kind_of(word) in _TELLING)
     most = _AS_WELL if any(more) else _ALMOST_AS_WELL
     as_well = _is_near(each, rules) and each.lacking - best.lacking < most
-    return as_well and not each.vetoes and not _says_more(each, best)
-
-
-def _siblings(wanted: Wanted, best: Score, scores: Sequence[Score]) -> list[Score]:
-    """Other products of the maker, of the same kind as far as their titles say, that lack nothing
-    of the row but the word for it: the row says what kind of thing it was, and not which one."""
-    if best.identity or not best.excess or not best.brand:
-        return []
-    said = [word for word in wanted.wording.words - best.missing if kind_of(word) in _TELLING]
-    return [
-        each
-        for each in scores
-        if _maker(each.offer) == _maker(best.offer)
-        and each.fits
-        and each.excess
-        and each.missing.isdisjoint(said)
-        and (each.is_thing or not Wording.of(each.offer.title).thing)
-        and _costs_otherwise(each, best)
-        and not best.extra < each.extra
-    ]
-
-
-def _costs_otherwise(each: Score, best: Score) -> bool:
-    """As another product of the kind does; what costs a fraction is a part of it."""
-    one, other = sorted((each.offer.price_minor or 0, best.offer.price_minor or 0))
-    return other / _FAR_FROM_TARGET <= one < other * (1 - _SAME_PRICE_OF_VARIANTS)
+    return as_well and each.fits and not _says_more(each, best)
 
 
 def _says_more(each: Score, best: Score) -> bool:
     """One that says all that the best says, and more, is another variant."""
+    if _has_other_size(each, best):
+        return False
     own, other = ({word for word in score.extra if not is_code(word)} for score in (best, each))
     return own < other or best.extra < each.extra or best.surplus < each.surplus
 
@@ -391,7 +360,7 @@ def _rank(each: Score, rules: Rules) -> tuple[bool, bool, bool, float, int, int,
     price = offer.price_minor if offer.price_minor is not None else 2**62
     return (
         not _is_near(each, rules),
-        not each.fits,
+        bool(each.vetoes),
         bool(each.unnamed) and not each.identity,
         -round(each.value, 2),
         0 if each.identity else each.surplus,

@@ -17,6 +17,7 @@ from holdfast.pipelines.catalog.normalising.words import compact, has_digit, tel
 from holdfast.pipelines.catalog.offers import Offer
 from holdfast.pipelines.catalog.spelling import has_same_stem, is_misspelt, missing_words
 from holdfast.pipelines.catalog.variants import (
+    OTHER_THINGS,
     begins_code,
     has_noun,
     missing_accessory,
@@ -30,7 +31,6 @@ from holdfast.pipelines.catalog.variants import (
     says_second_hand,
     several_things,
     unnamed_variants,
-    variants_of_number,
 )
 
 _SHORTEST_MODEL = 3
@@ -61,7 +61,8 @@ _LEGAL = frozenset(("inc", "corp", "co", "company", "electronics", "ltd", "llc",
 
 @dataclass(slots=True)
 class Score:
-    """`value` from 0 to 1. A veto keeps the offer from being accepted, whatever its value."""
+    """`value` from 0 to 1. A veto keeps the offer from being accepted, whatever its value; a doubt
+    lowers its value, and keeps it from being compared as one that fits."""
 
     offer: Offer
     value: float = 0.0  # how likely it is the product
@@ -76,6 +77,7 @@ class Score:
     bait: bool = False
     reasons: list[str] = field(default_factory=list)
     vetoes: list[str] = field(default_factory=list)
+    doubts: dict[str, str] = field(default_factory=dict)  # kind -> what speaks against it
     unnamed: list[str] = field(default_factory=list)  # it is a variant that the list does not name
     contradictions: list[str] = field(default_factory=list)  # of the row with its own number
     by_words: bool = False  # neither its number nor its model is compared
@@ -85,10 +87,12 @@ class Score:
     excess: int = 0  # names and numbers that the row does not say
     has_other_number: bool = False
     is_thing: bool = False  # the row names what it is
+    missed: float = 0.0  # how much the words say that it does not have
+    gap: float = 0.0  # how much more the next best offer misses
 
     @property
     def fits(self) -> bool:
-        return not self.vetoes
+        return not (self.vetoes or self.doubts)
 
     @property
     def why(self) -> str:
@@ -97,7 +101,7 @@ class Score:
             if self.unnamed
             else []
         )
-        return "; ".join([*self.reasons, *self.vetoes, *unnamed])
+        return "; ".join([*self.reasons, *self.vetoes, *self.doubts.values(), *unnamed])
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,12 +177,13 @@ def score(wanted: Wanted, offer: Offer) -> Score:
         of_others = frozenset(telling_words(offer.brand)) - wanted.wording.words
         of_title = named - {"replacement"} - of_others
         precision = _precision(wanted, of_title)
-        others = list(other_things(wanted.wording, offered, precision))
-        result.vetoes += others
-        result.is_other_thing = bool(others)
+        result.doubts |= other_things(wanted.wording, offered, precision)
+        result.is_other_thing = bool(result.doubts.keys() & OTHER_THINGS)
     elif not same_number:
         result.vetoes += not_new(wanted.wording, offered)
     _look_at_state(wanted, offer, result)
+    if not result.by_words:
+        result.vetoes += result.doubts.values()
     result.likeness = max(result.likeness, result.value)
     return result
 
@@ -204,9 +209,8 @@ def _compare_by_words(
     result.by_words = True
     is_thing = bool(offered.thing) and offered.thing not in GENERIC
     result.is_thing = is_thing and has_noun(wanted.wording, offered.thing)
-    result.vetoes += other_variants(wanted.wording, offered, result.missing)
     result.unnamed = unnamed_variants(wanted.wording, offered)
-    result.vetoes += variants_of_number(result.unnamed, offered)
+    result.doubts |= other_variants(wanted.wording, offered, result.missing, result.unnamed)
 
 
 def _is_this_model(wanted: Wanted, offer: Offer, model: bool) -> bool:
@@ -382,10 +386,10 @@ def _numbers_fit(
     other = [word for word in numbers if not offered.has_size(word, wanted.wording)]
     telling = sorted(missing - _FEW)
     if other and missing - {"1"}:
-        result.vetoes.append(f"{', '.join(sorted(other)[:3])} instead of"
-                             f" {', '.join(sorted(missing)[:3])}")  # fmt: skip
+        instead, of = (", ".join(sorted(numbers)[:3]) for numbers in (other, missing))
+        result.doubts["other_numbers"] = f"{instead} instead of {of}"
     elif telling:
-        result.vetoes.append(f"{', '.join(telling[:3])} is not in its title")
+        result.doubts["no_number"] = f"{', '.join(telling[:3])} is not in its title"
     return 1.0 - 0.5 * len(missing) / len(wanted.numbers)
 
 

@@ -78,6 +78,8 @@ _LONGEST_CODE = 2
 _PAIR = 2
 _SEVERAL_PACKED = frozenset(("combo", "multipack", "multi"))
 _CACHED = 8192
+#: Doubts that it is the thing at all.
+OTHER_THINGS = frozenset(("other_thing", "accessory", "product_itself"))
 _PLURALS = {"knives": "knife", "knifes": "knife", "shelves": "shelf"}
 _SAME_HEAD = 0.5
 _SHORTEST_CODE = 5
@@ -86,24 +88,25 @@ _LONGEST_ENDING = 4
 _WHOLE_TITLE = 0.8
 
 
-def other_things(wanted: Wording, offered: Wording, precision: float) -> Iterator[str]:
-    """`precision` is the share of the title that the list names."""
+def other_things(wanted: Wording, offered: Wording, precision: float) -> dict[str, str]:
+    """Doubts. `precision` is the share of the title that the list names."""
     others = {*_accessories(offered, wanted), *_states(offered, wanted)}
     is_wanted = bool(offered.thing) and has_noun(wanted, offered.thing)
     if precision >= _WHOLE_TITLE or is_wanted:  # a spare part that is wanted itself
         others -= {"replacement"}
     if others:
-        yield f"looks like something else: {', '.join(sorted(others))}"
-    elif offered.head is not None and wanted.head is None:
+        return {"other_thing": f"looks like something else: {', '.join(sorted(others))}"}
+    if offered.head is not None and wanted.head is None:
         # All that is wanted may be before "for": a lens for a mount that the list leaves out.
         is_thing = _share(frozenset((offered.noun,)), wanted) == 1 or wanted.words <= offered.head
         is_thing |= has_noun(wanted, offered.noun)
         if not is_thing and _is_for_wanted(wanted, offered, offered.head):
-            yield "is an accessory for it"
+            return {"accessory": "is an accessory for it"}
     elif wanted.thing and has_noun(offered, wanted.thing):
-        return
+        return {}
     elif wanted.head is not None and _share(wanted.head, offered) < _SAME_HEAD:
-        yield "is the product itself, not the accessory"
+        return {"product_itself": "is the product itself, not the accessory"}
+    return {}
 
 
 def _is_for_wanted(wanted: Wording, offered: Wording, head: frozenset[str]) -> bool:
@@ -219,12 +222,19 @@ def _is_compatible(tokens: Sequence[str]) -> bool:
     )
 
 
-def other_variants(wanted: Wording, offered: Wording, missing: frozenset[str]) -> Iterator[str]:
-    """What contradicts the list."""
-    yield from _other_words(wanted, offered, missing)
-    yield from other_fit(wanted, offered)
-    yield from other_sizes(wanted, offered)
-    yield from other_pack(wanted, offered)
+def other_variants(
+    wanted: Wording, offered: Wording, missing: frozenset[str], unnamed: Sequence[str]
+) -> dict[str, str]:
+    """Doubts: what contradicts the list."""
+    found = {
+        "other_word": _other_words(wanted, offered, missing),
+        "lacks_variant": _lacks_variant(missing),
+        "other_variant": _variants_of_number(unnamed, offered),
+        "other_size": (*other_fit(wanted, offered), *other_sizes(wanted, offered)),
+        "other_pack": other_pack(wanted, offered),
+    }
+    texts = {kind: ", ".join(reasons) for kind, reasons in found.items()}
+    return {kind: text for kind, text in texts.items() if text}
 
 
 def unnamed_variants(wanted: Wording, offered: Wording) -> list[str]:
@@ -241,7 +251,7 @@ def unnamed_variants(wanted: Wording, offered: Wording) -> list[str]:
     )
 
 
-def variants_of_number(words: Sequence[str], offered: Wording) -> Iterator[str]:
+def _variants_of_number(words: Sequence[str], offered: Wording) -> Iterator[str]:
     """Behind a number they are always another product: iPhone 15 Pro, RTX 4070 Ti."""
     pairs = (pair for pair in pairwise(offered.tokens) if pair not in _NAMES)
     others = frozenset(words) - _EDITIONS
@@ -327,11 +337,14 @@ def _more(wanted: Wording, offered: Wording) -> list[str]:
     return [word for word in offered.words - offered.covered(wanted) if not wanted.has(word)]
 
 
-def _other_words(wanted: Wording, offered: Wording, missing: frozenset[str]) -> Iterator[str]:
-    more = _more(wanted, offered)
+def _lacks_variant(missing: frozenset[str]) -> Iterator[str]:
     without = (_VARIANTS - _OF_USERS).intersection(missing)
     if without:
         yield f"without {', '.join(sorted(without))}"
+
+
+def _other_words(wanted: Wording, offered: Wording, missing: frozenset[str]) -> Iterator[str]:
+    more = _more(wanted, offered)
     single = ["single"] if "single" in offered.tokens else []
     yield from _exclusive(missing, _not_called(wanted, more) + single)
     codes = {_form_of_code(word): word for word in more if _is_code(word)}

@@ -19,15 +19,15 @@ _NUMBERED = re.compile(
     r"|\b(?:1st|2nd|3rd|4th|first|second|third|fourth|top|ground)"
     r" (?:floor|one|car|desk|bath|house)\b"
     r"|\bqty\.?\s*(?:of\s*)?\d+\b"
-    r"|\b\d+\+?\s*(?:yrs?|years?|months?|mos?)\.? old\b"
+    r"|\b\d+\+?\s*(?:yrs?|years?|months?|mos?|weeks?|wks?)\.?(?: old| ago| to build)\b"
     r"|\b\d{1,2}/(?:19|20)\d\d\b"
     r"|\$\s*\d[\d,.]*",
     re.IGNORECASE,
 )
 #: Where it was bought: from Costco.
 _SHOPS = re.compile(
-    r"\b(?:at|from|off|via|on) (?:amazon|b&h|bb|costco|ebay|etsy|home depot|kohl'?s|lowe'?s|macy'?s"
-    r"|sam'?s club|sears|target|tj ?maxx|walmart|wayfair)\b|\b(?:best buy|home depot|sam'?s club)\b",
+    r"\b(?:at|from|off|via|on) (?:amazon|b&h|bb|costco|ebay|etsy|kohl'?s|lowe'?s|macy'?s|sears"
+    r"|target|tj ?maxx|walmart|wayfair)\b|\b(?:best buy|home depot|sam'?s club)\b",
     re.IGNORECASE,
 )
 #: The part of a thing that is meant, not the thing.
