@@ -26,6 +26,7 @@ _CLOSE = 0.05
 _FAR_FROM_TARGET = 3.0
 _MOST_DIFFERING = 4
 _AS_WELL = 0.02
+_AS_LIKELY = 0.6
 _ALMOST_AS_WELL = 0.12
 _SAME_PRICE_OF_VARIANTS = 0.06
 _TELLING = (Kind.NAME, Kind.NUMBER, Kind.DESCRIBING)
@@ -159,6 +160,10 @@ def _chosen(
         rivals = [each for each in rivals if not _says_more(each, best)]
     alike = _alike(best, scores, rules)
     unclear = _unclear(best, alike, rules)
+    likely = [] if unclear or best.identity else [e for e in scores if _is_as_likely(e, best)]
+    if likely:
+        alike = [best, *likely]
+        unclear = f"{len(alike)} offers are about as likely and their prices differ"
     nearest = _nearest_to_target(product, alike, rules) if unclear else None
     if nearest is not None and not best.identity:
         offer, price = nearest.offer, price_text(product.price_minor or 0, product.currency)
@@ -263,7 +268,19 @@ def _fits_as_well(each: Score, best: Score, rules: Rules) -> bool:
     more = (word for word in each.missing - best.missing if kind_of(word) in _TELLING)
     most = _AS_WELL if any(more) else _ALMOST_AS_WELL
     as_well = _is_near(each, rules) and each.lacking - best.lacking < most
-    return as_well and each.fits and not _says_more(each, best)
+    return as_well and _is_no_worse(each, best) and not _says_more(each, best)
+
+
+def _is_as_likely(each: Score, best: Score) -> bool:
+    if each.vetoes or not each.by_words or is_same_thing(each, best):
+        return False
+    one, other = sorted((each.offer.price_minor or 0, best.offer.price_minor or 0))
+    return each.value >= _AS_LIKELY * best.value and one < other * (1 - _SAME_PRICE_OF_VARIANTS)
+
+
+def _is_no_worse(each: Score, best: Score) -> bool:
+    """Nothing speaks against it that does not speak against the best."""
+    return not each.vetoes and each.doubts.keys() <= best.doubts.keys()
 
 
 def _says_more(each: Score, best: Score) -> bool:

@@ -11,7 +11,7 @@ from rapidfuzz.distance import OSA
 
 from holdfast.pipelines.catalog.normalising.product import Product
 from holdfast.pipelines.catalog.normalising.remarks import described, excluded
-from holdfast.pipelines.catalog.normalising.vocabulary import GENERIC
+from holdfast.pipelines.catalog.normalising.vocabulary import GENERIC, is_maker
 from holdfast.pipelines.catalog.normalising.wording import Wording
 from holdfast.pipelines.catalog.normalising.words import compact, has_digit, telling_words
 from holdfast.pipelines.catalog.offers import Offer
@@ -210,7 +210,12 @@ def _compare_by_words(
     is_thing = bool(offered.thing) and offered.thing not in GENERIC
     result.is_thing = is_thing and has_noun(wanted.wording, offered.thing)
     result.unnamed = unnamed_variants(wanted.wording, offered)
-    result.doubts |= other_variants(wanted.wording, offered, result.missing, result.unnamed)
+    result.vetoes += other_variants(wanted.wording, offered, result.missing, result.unnamed)
+    sizes = [*other_fit(wanted.wording, offered), *other_sizes(wanted.wording, offered)]
+    if sizes:
+        result.doubts["other_size"] = ", ".join(sizes)
+    if not result.brand and result.offer.brand and any(map(is_maker, result.missing)):
+        result.vetoes.append(f"the brand is {result.offer.brand}")
 
 
 def _is_this_model(wanted: Wanted, offer: Offer, model: bool) -> bool:

@@ -224,17 +224,11 @@ def _is_compatible(tokens: Sequence[str]) -> bool:
 
 def other_variants(
     wanted: Wording, offered: Wording, missing: frozenset[str], unnamed: Sequence[str]
-) -> dict[str, str]:
-    """Doubts: what contradicts the list."""
-    found = {
-        "other_word": _other_words(wanted, offered, missing),
-        "lacks_variant": _lacks_variant(missing),
-        "other_variant": _variants_of_number(unnamed, offered),
-        "other_size": (*other_fit(wanted, offered), *other_sizes(wanted, offered)),
-        "other_pack": other_pack(wanted, offered),
-    }
-    texts = {kind: ", ".join(reasons) for kind, reasons in found.items()}
-    return {kind: text for kind, text in texts.items() if text}
+) -> Iterator[str]:
+    """What contradicts the list."""
+    yield from _other_words(wanted, offered, missing)
+    yield from _variants_of_number(unnamed, offered)
+    yield from other_pack(wanted, offered)
 
 
 def unnamed_variants(wanted: Wording, offered: Wording) -> list[str]:
@@ -337,14 +331,11 @@ def _more(wanted: Wording, offered: Wording) -> list[str]:
     return [word for word in offered.words - offered.covered(wanted) if not wanted.has(word)]
 
 
-def _lacks_variant(missing: frozenset[str]) -> Iterator[str]:
+def _other_words(wanted: Wording, offered: Wording, missing: frozenset[str]) -> Iterator[str]:
+    more = _more(wanted, offered)
     without = (_VARIANTS - _OF_USERS).intersection(missing)
     if without:
         yield f"without {', '.join(sorted(without))}"
-
-
-def _other_words(wanted: Wording, offered: Wording, missing: frozenset[str]) -> Iterator[str]:
-    more = _more(wanted, offered)
     single = ["single"] if "single" in offered.tokens else []
     yield from _exclusive(missing, _not_called(wanted, more) + single)
     codes = {_form_of_code(word): word for word in more if _is_code(word)}

@@ -31,6 +31,7 @@ _ENOUGH = 3.0
 _MANY = 4
 _FEWEST = 3
 _SURE_ALONE = 0.72
+_LESS_SURE_ALONE = 0.66
 _MOSTLY = 0.75
 _VOWELS = frozenset("aeiouy")
 #: What all of a kind are, so that titles leave it out.
@@ -48,7 +49,7 @@ _OTHER_SCALE = 3.0
 _WIDE = 3.0
 DOUBTS = (
     "other_thing", "accessory", "product_itself", "other_numbers", "no_number", "other_size",
-    "other_word", "lacks_variant", "other_variant", "other_pack", "other_name",
+    "other_name",
 )  # fmt: skip
 
 
@@ -116,7 +117,7 @@ def weigh(wanted: Wanted, scores: Sequence[Score]) -> None:
         if is_weighed(each):
             each.value = likelihood(features(wanted, each, scores, field))
             if len(scores) < _FEWEST and _alone(each, field) < _SURE_ALONE:
-                each.value *= _HALF
+                each.value *= _LESS_SURE_ALONE
 
 
 def is_weighed(each: Score) -> bool:

@@ -17,6 +17,8 @@ _SMALL = 1e-6
 _DIGITS = 3
 #: How much an example counts whose right offer was taken away.
 _WEIGHT_WITHOUT = 0.3
+#: Makes up for those examples: so that 0.5 is the score from which accepting pays.
+_BIAS = 0.9
 #: Keeps weights small that few rows speak for.
 _PENALTY = 0.5
 
@@ -71,6 +73,7 @@ def fitted(examples: Sequence[Example]) -> dict[str, float]:
         weights = [weight - change for weight, change in zip(weights, step, strict=True)]
         if max(map(abs, step)) < _SMALL:
             break
+    weights[0] += _BIAS
     return {name: round(weight, _DIGITS) for name, weight in zip(names, weights, strict=True)}
 
 

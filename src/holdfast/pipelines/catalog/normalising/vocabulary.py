@@ -81,6 +81,12 @@ def exclusive_group(word: str) -> str:
     return _groups().get(word) or _groups().get(word.removesuffix("s"), "")
 
 
+@lru_cache(maxsize=_CACHED)
+def is_maker(word: str) -> bool:
+    """Whether it is known as the name of a maker, and as nothing else."""
+    return word in _makers()
+
+
 def is_color_of(shade: str, color: str) -> bool:
     """Whether people may call the shade by the name of the color: scarlet red."""
     return color in _colors().get(shade, ())
@@ -142,6 +148,11 @@ def _clothes() -> frozenset[str]:
 def _groups() -> Mapping[str, str]:
     groups = _read("describing")["exclusive"].items()
     return {word: group for group, words in groups for word in words.replace(",", " ").split()}
+
+
+@cache
+def _makers() -> frozenset[str]:
+    return frozenset(_read("makers")["makers"].split())
 
 
 @cache
