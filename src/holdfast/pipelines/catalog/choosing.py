@@ -30,8 +30,10 @@ _AS_LIKELY = 0.6
 _ALMOST_AS_WELL = 0.12
 _SAME_PRICE_OF_VARIANTS = 0.06
 _TELLING = (Kind.NAME, Kind.NUMBER, Kind.DESCRIBING)
+_IDENTIFYING = (Kind.NAME, Kind.NUMBER, Kind.THING)
 _HARDLY = 0.33
 _SAME_PRICE = 0.10
+_ABOUT_AS_FAR = 1.5
 
 
 class Status(StrEnum):
@@ -161,6 +163,7 @@ def _chosen(
     alike = _alike(best, scores, rules)
     unclear = _unclear(best, alike, rules)
     likely = [] if unclear or best.identity else [e for e in scores if _is_as_likely(e, best)]
+    likely += [] if unclear or likely else _across(product, best, scores)
     if likely:
         alike = [best, *likely]
         unclear = f"{len(alike)} offers are about as likely and their prices differ"
@@ -272,10 +275,31 @@ def _fits_as_well(each: Score, best: Score, rules: Rules) -> bool:
 
 
 def _is_as_likely(each: Score, best: Score) -> bool:
-    if each.vetoes or not each.by_words or is_same_thing(each, best):
+    if not _is_no_worse(each, best) or not each.by_words or is_same_thing(each, best):
         return False
     one, other = sorted((each.offer.price_minor or 0, best.offer.price_minor or 0))
     return each.value >= _AS_LIKELY * best.value and one < other * (1 - _SAME_PRICE_OF_VARIANTS)
+
+
+def _across(product: Product, best: Score, scores: Sequence[Score]) -> list[Score]:
+    """Offers of the maker that are about as far from what the list says that it costs, on the other
+    side, and lack a word at most: the price does not say which one is meant."""
+    target, price = product.price_minor or 0, best.offer.price_minor or 0
+    if best.identity or not target or abs(price - target) <= _SAME_PRICE * target:
+        return []
+    return [
+        each
+        for each in scores
+        if each.fits
+        and maker(each.offer) == maker(best.offer)
+        and (price < target) is not ((each.offer.price_minor or 0) < target)
+        and _differs(each, target) <= _ABOUT_AS_FAR * _differs(best, target)
+        and _lacks_little(each.missing - best.missing)
+    ]
+
+
+def _lacks_little(words: frozenset[str]) -> bool:
+    return len(words) <= 1 and not any(kind_of(word) in (Kind.NAME, Kind.NUMBER) for word in words)
 
 
 def _is_no_worse(each: Score, best: Score) -> bool:
@@ -297,6 +321,8 @@ def _unclear(best: Score, alike: Sequence[Score], rules: Rules) -> str:
         return f"{len(alike)} offers of different sizes fit"
     if best.identity:
         return ""
+    if best.doubts and len(alike) > 1:
+        return f"{len(alike)} offers differ from the row alike"
     if _disagree(alike, rules):
         return f"{len(alike)} offers fit equally well and their prices differ"
     # The list names something that none of them has: perhaps the colour or size in which they
@@ -356,7 +382,9 @@ def _nearest_to_target(product: Product, alike: Sequence[Score], rules: Rules) -
     others = [each for each in alike if each not in near]
     if len(near) != 1 or any(_differs(each, target) <= rules.tolerance for each in others):
         return None
-    return near[0] if near[0].fits and near[0].offer.trusted else None
+    nearest = near[0]
+    is_named = not any(kind_of(word) in _IDENTIFYING for word in nearest.missing)
+    return nearest if is_named and nearest.fits and nearest.offer.trusted else None
 
 
 def _differs(each: Score, target: int) -> float:

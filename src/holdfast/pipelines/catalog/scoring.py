@@ -11,13 +11,14 @@ from rapidfuzz.distance import OSA
 
 from holdfast.pipelines.catalog.normalising.product import Product
 from holdfast.pipelines.catalog.normalising.remarks import described, excluded
+from holdfast.pipelines.catalog.normalising.units import is_number
 from holdfast.pipelines.catalog.normalising.vocabulary import GENERIC, is_maker
 from holdfast.pipelines.catalog.normalising.wording import Wording
 from holdfast.pipelines.catalog.normalising.words import compact, has_digit, telling_words
 from holdfast.pipelines.catalog.offers import Offer
 from holdfast.pipelines.catalog.spelling import has_same_stem, is_misspelt, missing_words
 from holdfast.pipelines.catalog.variants import (
-    OTHER_THINGS,
+    ACCESSORY,
     begins_code,
     has_noun,
     missing_accessory,
@@ -51,6 +52,7 @@ VAGUE = frozenset(
      "original", "approximately", "pair"]
 )  # fmt: skip
 _REFURBISHED, _USED = "refurbished", "used"
+_WITHOUT = frozenset(("no", "not", "without", "only"))
 _NO_BRAND = frozenset(("generic", "unbranded", "nobrand", "noname"))
 _SHORTEST_PREFIX = 3
 _LONG_BRAND = 7
@@ -174,18 +176,25 @@ def score(wanted: Wanted, offer: Offer) -> Score:
     else:
         result.vetoes += missing_accessory(wanted.wording, offered, result.missing)
     if not (same_number or _is_this_model(wanted, offer, model)):
-        of_others = frozenset(telling_words(offer.brand)) - wanted.wording.words
-        of_title = named - {"replacement"} - of_others
-        precision = _precision(wanted, of_title)
-        result.doubts |= other_things(wanted.wording, offered, precision)
-        result.is_other_thing = bool(result.doubts.keys() & OTHER_THINGS)
-    elif not same_number:
+        _look_for_other_things(wanted, offered, named, result)
+    if not same_number:
         result.vetoes += not_new(wanted.wording, offered)
     _look_at_state(wanted, offer, result)
     if not result.by_words:
         result.vetoes += result.doubts.values()
     result.likeness = max(result.likeness, result.value)
     return result
+
+
+def _look_for_other_things(
+    wanted: Wanted, offered: Wording, named: frozenset[str], result: Score
+) -> None:
+    of_others = frozenset(telling_words(result.offer.brand)) - wanted.wording.words
+    precision = _precision(wanted, named - {"replacement"} - of_others)
+    others = other_things(wanted.wording, offered, precision)
+    result.is_other_thing = bool(others)
+    result.vetoes += [others.pop(ACCESSORY)] if ACCESSORY in others else []
+    result.doubts |= others
 
 
 def _accept_model(wanted: Wanted, offered: Wording, result: Score) -> None:
@@ -297,7 +306,9 @@ def _compare_models(wanted: Wanted, offer: Offer, result: Score) -> bool:
         if own == wanted.model or _names_model(offer.title, wanted.model):
             result.reasons.append("same model")
             return True
-        if any(begins_code(wanted.model, each) for each in (own, *Wording.of(offer.title).joins)):
+        first = compact(offer.model.replace("/", "-").partition("-")[0])
+        codes = (own, *Wording.of(offer.title).joins)
+        if first == wanted.model or any(begins_code(wanted.model, each) for each in codes):
             result.reasons.append(f"the model is {offer.model or 'like it'}")
             return False
         title = Wording.of(offer.title)
@@ -390,12 +401,18 @@ def _numbers_fit(
     numbers = (word for word in offered.words if has_digit(word) and word not in known)
     other = [word for word in numbers if not offered.has_size(word, wanted.wording)]
     telling = sorted(missing - _FEW)
-    if other and missing - {"1"}:
+    if any(map(_is_letters_and_digits, missing)):
+        result.doubts["other_code"] = f"{', '.join(sorted(missing)[:3])} is not in its title"
+    elif other and missing - {"1"}:
         instead, of = (", ".join(sorted(numbers)[:3]) for numbers in (other, missing))
         result.doubts["other_numbers"] = f"{instead} instead of {of}"
     elif telling:
         result.doubts["no_number"] = f"{', '.join(telling[:3])} is not in its title"
     return 1.0 - 0.5 * len(missing) / len(wanted.numbers)
+
+
+def _is_letters_and_digits(word: str) -> bool:
+    return not is_number(word) and any(map(str.isalpha, word))
 
 
 def _is_year(word: str) -> bool:
@@ -413,6 +430,7 @@ def _look_at_state(wanted: Wanted, offer: Offer, result: Score) -> None:
         result.vetoes.append("is not refurbished")
     elif wanted.says_used and offer.condition != _USED and not says_second_hand(offered):
         result.vetoes.append("is not used")
-    result.vetoes += [f"is {word}" for word in wanted.excluded if offered.has(word)]
+    if _WITHOUT.isdisjoint(offered.tokens):
+        result.vetoes += [f"is {word}" for word in wanted.excluded if offered.has(word)]
     if not offer.in_stock:
         result.vetoes.append("is out of stock")

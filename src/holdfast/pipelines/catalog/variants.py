@@ -60,7 +60,9 @@ _VARIANTS = frozenset(
      "zero", "diet", "decaf", "organic", "renewed", "refurbished"]
 )  # fmt: skip
 #: Those that people say of who uses a thing or how, and titles need not.
-_OF_USERS = frozenset(("kids", "junior", "waterproof", "sensitive", "organic", "solar", "deluxe"))
+_OF_USERS = frozenset(
+    ["kids", "junior", "waterproof", "sensitive", "organic", "solar", "deluxe", "decaf", "air"]
+)  # fmt: skip
 #: Those of which there is often no other: Mario Kart 8 Deluxe.
 _EDITIONS = frozenset(("deluxe",))
 #: Names in which such a word tells no variant: Ryobi ONE+, Intel Core Ultra.
@@ -78,13 +80,12 @@ _LONGEST_CODE = 2
 _PAIR = 2
 _SEVERAL_PACKED = frozenset(("combo", "multipack", "multi"))
 _CACHED = 8192
-#: Doubts that it is the thing at all.
-OTHER_THINGS = frozenset(("other_thing", "accessory", "product_itself"))
+ACCESSORY = "accessory"
 _PLURALS = {"knives": "knife", "knifes": "knife", "shelves": "shelf"}
 _SAME_HEAD = 0.5
 _SHORTEST_CODE = 5
 _SHORTEST_NUMBER = 3
-_LONGEST_ENDING = 4
+_LONGEST_ENDING = 6
 _WHOLE_TITLE = 0.8
 
 
@@ -94,19 +95,26 @@ def other_things(wanted: Wording, offered: Wording, precision: float) -> dict[st
     is_wanted = bool(offered.thing) and has_noun(wanted, offered.thing)
     if precision >= _WHOLE_TITLE or is_wanted:  # a spare part that is wanted itself
         others -= {"replacement"}
+    if _is_accessory_for(wanted, offered):
+        return {ACCESSORY: "is an accessory for it"}
     if others:
         return {"other_thing": f"looks like something else: {', '.join(sorted(others))}"}
     if offered.head is not None and wanted.head is None:
-        # All that is wanted may be before "for": a lens for a mount that the list leaves out.
-        is_thing = _share(frozenset((offered.noun,)), wanted) == 1 or wanted.words <= offered.head
-        is_thing |= has_noun(wanted, offered.noun)
-        if not is_thing and _is_for_wanted(wanted, offered, offered.head):
-            return {"accessory": "is an accessory for it"}
-    elif wanted.thing and has_noun(offered, wanted.thing):
         return {}
-    elif wanted.head is not None and _share(wanted.head, offered) < _SAME_HEAD:
+    if wanted.thing and has_noun(offered, wanted.thing):
+        return {}
+    if wanted.head is not None and _share(wanted.head, offered) < _SAME_HEAD:
         return {"product_itself": "is the product itself, not the accessory"}
     return {}
+
+
+def _is_accessory_for(wanted: Wording, offered: Wording) -> bool:
+    if offered.head is None or wanted.head is not None:
+        return False
+    # All that is wanted may be before "for": a lens for a mount that the list leaves out.
+    is_thing = _share(frozenset((offered.noun,)), wanted) == 1 or wanted.words <= offered.head
+    is_thing |= has_noun(wanted, offered.noun)
+    return not is_thing and _is_for_wanted(wanted, offered, offered.head)
 
 
 def _is_for_wanted(wanted: Wording, offered: Wording, head: frozenset[str]) -> bool:
@@ -182,7 +190,10 @@ def has_noun(text: Wording, word: str) -> bool:
 
 
 def not_new(wanted: Wording, offered: Wording) -> Iterator[str]:
-    states = sorted(_NOT_NEW.intersection(_states(offered, wanted)))
+    """Or only a part or the box of it."""
+    states = sorted(
+        state for state in _states(offered, wanted) if state in _NOT_NEW or state.endswith(" only")
+    )
     if states:
         yield f"is {', '.join(states)}"
 

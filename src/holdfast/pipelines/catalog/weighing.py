@@ -43,13 +43,14 @@ _MOST_SPELLINGS = 2
 _NEAR_PRICE = 0.2
 _CACHED = 8192
 _FAR_BEHIND = -1.0
+_SLIGHT = 0.1
 _TELLING = (Kind.NAME, Kind.NUMBER, Kind.DESCRIBING)
 _SAME_PRICE = 0.06
 _OTHER_SCALE = 3.0
 _WIDE = 3.0
 DOUBTS = (
-    "other_thing", "accessory", "product_itself", "other_numbers", "no_number", "other_size",
-    "other_name",
+    "other_thing", "product_itself", "other_numbers", "no_number", "other_size", "other_name",
+    "other_code",
 )  # fmt: skip
 
 
@@ -121,8 +122,10 @@ def weigh(wanted: Wanted, scores: Sequence[Score]) -> None:
 
 
 def is_weighed(each: Score) -> bool:
-    """Whether the weights decide about it: nothing rules it out, and no offer is far better."""
-    return each.by_words and not each.vetoes and each.gap >= _FAR_BEHIND
+    """Whether the weights decide about it: nothing rules it out, and no offer is far better. With
+    another name it has to be the only one that may be meant."""
+    least = _SLIGHT if "other_name" in each.doubts else _FAR_BEHIND
+    return each.by_words and not each.vetoes and each.gap >= least
 
 
 def _gap(each: Score, scores: Sequence[Score]) -> float:

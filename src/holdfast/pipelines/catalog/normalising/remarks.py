@@ -37,8 +37,8 @@ _BEFORE_PLACES = frozenset(
      "near", "on", "onto", "over", "under", "underneath"]
 )  # fmt: skip
 _DETERMINERS = frozenset(["a", "an", "the", "my", "our", "his", "her", "their"])
-#: What it is not: not the Max, not XL.
-_NOT = re.compile(r"\bnot (?:the |an? )?([\w-]+)", re.IGNORECASE)
+#: What it is not: not the Max, without cushion.
+_NOT = re.compile(r"\b(?:not|no|without|w/o) (?:the |an? )?([\w-]+)", re.IGNORECASE)
 
 
 def described(product: Product) -> str:
@@ -56,7 +56,7 @@ def described(product: Product) -> str:
 def excluded(product: Product) -> frozenset[str]:
     """Words of which a row says that they are not meant."""
     text = f"{product.item_description} {product.description}"
-    if "not " not in text.casefold():
+    if _NOT.search(text) is None:
         return frozenset()
     words = (word for found in _NOT.findall(text) for word in tokens_of(found))
     return frozenset(word for word in words if not is_remark(word))
