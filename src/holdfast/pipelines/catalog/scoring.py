@@ -115,6 +115,7 @@ class Wanted:
     numbers: frozenset[str]
     brand: str
     model: str
+    makers: frozenset[str] = frozenset()  # that the row names before its details
     excluded: frozenset[str] = frozenset()  # what it is not, as the row says
     named: dict[str, bool] = field(default_factory=dict)  # words of titles, which recur
 
@@ -145,7 +146,9 @@ class Wanted:
         numbers = frozenset(filter(has_digit, wording.words))
         brand = compact(product.brand)
         own = "" if brand in _NO_BRAND else brand
-        return cls(product, wording, numbers, own, compact(product.model), excluded(product))
+        makers = frozenset(filter(is_maker, telling_words(product.item_description)))
+        model = compact(product.model)
+        return cls(product, wording, numbers, own, model, makers, excluded(product))
 
 
 def score(wanted: Wanted, offer: Offer) -> Score:
@@ -223,7 +226,7 @@ def _compare_by_words(
     sizes = [*other_fit(wanted.wording, offered), *other_sizes(wanted.wording, offered)]
     if sizes:
         result.doubts["other_size"] = ", ".join(sizes)
-    if not result.brand and result.offer.brand and any(map(is_maker, result.missing)):
+    if not result.brand and result.offer.brand and not wanted.makers.isdisjoint(result.missing):
         result.vetoes.append(f"the brand is {result.offer.brand}")
 
 
