@@ -166,7 +166,7 @@ def _chosen(
     likely += [] if unclear or likely else _across(product, best, scores)
     if likely:
         alike = [best, *likely]
-        unclear = f"{len(alike)} offers are about as likely and their prices differ"
+        unclear = f"{len(alike)} offers are about as likely"
     nearest = _nearest_to_target(product, alike, rules) if unclear else None
     if nearest is not None and not best.identity:
         offer, price = nearest.offer, price_text(product.price_minor or 0, product.currency)
@@ -275,10 +275,12 @@ def _fits_as_well(each: Score, best: Score, rules: Rules) -> bool:
 
 
 def _is_as_likely(each: Score, best: Score) -> bool:
+    """And costs something else, or differs from the row as the best does: it may be neither."""
     if not _is_no_worse(each, best) or not each.by_words or is_same_thing(each, best):
         return False
     one, other = sorted((each.offer.price_minor or 0, best.offer.price_minor or 0))
-    return each.value >= _AS_LIKELY * best.value and one < other * (1 - _SAME_PRICE_OF_VARIANTS)
+    is_other = bool(best.doubts) or one < other * (1 - _SAME_PRICE_OF_VARIANTS)
+    return is_other and each.value >= _AS_LIKELY * best.value
 
 
 def _across(product: Product, best: Score, scores: Sequence[Score]) -> list[Score]:
@@ -321,8 +323,6 @@ def _unclear(best: Score, alike: Sequence[Score], rules: Rules) -> str:
         return f"{len(alike)} offers of different sizes fit"
     if best.identity:
         return ""
-    if best.doubts and len(alike) > 1:
-        return f"{len(alike)} offers differ from the row alike"
     if _disagree(alike, rules):
         return f"{len(alike)} offers fit equally well and their prices differ"
     # The list names something that none of them has: perhaps the colour or size in which they

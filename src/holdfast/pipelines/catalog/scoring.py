@@ -32,6 +32,7 @@ from holdfast.pipelines.catalog.variants import (
     says_second_hand,
     several_things,
     unnamed_variants,
+    variants_of_number,
 )
 
 _SHORTEST_MODEL = 3
@@ -222,7 +223,10 @@ def _compare_by_words(
     is_thing = bool(offered.thing) and offered.thing not in GENERIC
     result.is_thing = is_thing and has_noun(wanted.wording, offered.thing)
     result.unnamed = unnamed_variants(wanted.wording, offered)
-    result.vetoes += other_variants(wanted.wording, offered, result.missing, result.unnamed)
+    result.vetoes += other_variants(wanted.wording, offered, result.missing)
+    variants = list(variants_of_number(result.unnamed, offered))
+    if variants:
+        result.doubts["other_variant"] = variants[0]
     sizes = [*other_fit(wanted.wording, offered), *other_sizes(wanted.wording, offered)]
     if sizes:
         result.doubts["other_size"] = ", ".join(sizes)

@@ -233,12 +233,9 @@ def _is_compatible(tokens: Sequence[str]) -> bool:
     )
 
 
-def other_variants(
-    wanted: Wording, offered: Wording, missing: frozenset[str], unnamed: Sequence[str]
-) -> Iterator[str]:
+def other_variants(wanted: Wording, offered: Wording, missing: frozenset[str]) -> Iterator[str]:
     """What contradicts the list."""
     yield from _other_words(wanted, offered, missing)
-    yield from _variants_of_number(unnamed, offered)
     yield from other_pack(wanted, offered)
 
 
@@ -256,7 +253,7 @@ def unnamed_variants(wanted: Wording, offered: Wording) -> list[str]:
     )
 
 
-def _variants_of_number(words: Sequence[str], offered: Wording) -> Iterator[str]:
+def variants_of_number(words: Sequence[str], offered: Wording) -> Iterator[str]:
     """Behind a number they are always another product: iPhone 15 Pro, RTX 4070 Ti."""
     pairs = (pair for pair in pairwise(offered.tokens) if pair not in _NAMES)
     others = frozenset(words) - _EDITIONS

@@ -50,7 +50,7 @@ _OTHER_SCALE = 3.0
 _WIDE = 3.0
 DOUBTS = (
     "other_thing", "product_itself", "other_numbers", "no_number", "other_size", "other_name",
-    "other_code",
+    "other_code", "other_variant",
 )  # fmt: skip
 
 
