@@ -113,11 +113,13 @@ def weigh(wanted: Wanted, scores: Sequence[Score]) -> None:
         each.vetoes += _hardly(each)
         each.doubts |= _other_name(wanted, each, unknown)
         each.vetoes += _other_code(each, codes)
+    is_compared = len(scores) >= _FEWEST
     for each in scores:
-        each.gap = _gap(each, scores)
+        each.gap = _gap(each, scores) if is_compared else 0.0
+        each.vetoes += () if is_compared else each.doubts.values()
         if is_weighed(each):
             each.value = likelihood(features(wanted, each, scores, field))
-            if len(scores) < _FEWEST and _alone(each, field) < _SURE_ALONE:
+            if not is_compared and _alone(each, field) < _SURE_ALONE:
                 each.value *= _LESS_SURE_ALONE
 
 
