@@ -18,7 +18,7 @@ from holdfast.pipelines.catalog.offers import Offer
 from holdfast.pipelines.catalog.scoring import VAGUE, Score, Wanted, score
 from holdfast.pipelines.catalog.spelling import in_any, with_names_as_written
 from holdfast.pipelines.catalog.variants import is_code
-from holdfast.pipelines.catalog.weighing import is_same_thing, maker, weigh
+from holdfast.pipelines.catalog.weighing import is_same_thing, maker, siblings, weigh
 
 _FEWEST_FOR_ESTIMATE = 3
 _FEWEST_OF_LINE = 2
@@ -91,7 +91,8 @@ def choose(product: Product, offers: Sequence[Offer], rules: Rules) -> Choice:
     near = [each for each in scores if _is_near(each, rules)]
     if near:
         best = near[0]
-        reason = f"no offer is certain; the nearest: {best.offer.title} ({best.why})"
+        why = "; ".join(filter(None, (best.why, _far_from_target(product, best))))
+        reason = f"no offer is certain; the nearest: {best.offer.title} ({why})"
         return Choice(Status.REVIEW, reason, scores=scores)
     reason = f"none of {len(scores)} offers fits" if scores else "no shop has an offer"
     return Choice(Status.NONE, reason, scores=scores)
@@ -162,6 +163,10 @@ def _chosen(
         rivals = [each for each in rivals if not _says_more(each, best)]
     alike = _alike(best, scores, rules)
     unclear = _unclear(best, alike, rules)
+    others = [] if unclear else siblings(wanted, best, scores)
+    if others:
+        alike = [best, *others]
+        unclear = f"the row does not say which of {len(alike)} products of the maker it is"
     likely = [] if unclear or best.identity else [e for e in scores if _is_as_likely(e, best)]
     likely += [] if unclear or likely else _across(product, best, scores)
     if likely:
@@ -276,7 +281,9 @@ def _fits_as_well(each: Score, best: Score, rules: Rules) -> bool:
 
 def _is_as_likely(each: Score, best: Score) -> bool:
     """And costs something else, or differs from the row as the best does: it may be neither."""
-    if not _is_no_worse(each, best) or not each.by_words or is_same_thing(each, best):
+    if not (each.by_words and _is_no_worse(each, best)):
+        return False
+    if is_same_thing(each, best) or _says_more(each, best):
         return False
     one, other = sorted((each.offer.price_minor or 0, best.offer.price_minor or 0))
     is_other = bool(best.doubts) or one < other * (1 - _SAME_PRICE_OF_VARIANTS)

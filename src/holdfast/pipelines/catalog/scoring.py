@@ -400,21 +400,23 @@ def _numbers_fit(
 ) -> float:
     """Sizes and versions decide between products whose words are alike: a product has the
     numbers that a row names."""
-    missing = frozenset(word for word in result.missing & wanted.numbers if not _is_year(word))
+    missing = result.missing & wanted.numbers
+    if not offered.years:
+        missing = frozenset(word for word in missing if not _is_year(word))
     if not missing:
         return 1.0
     result.reasons.append(f"without {', '.join(sorted(missing))}")
     known = wanted.numbers | model_words | offered.covered(wanted.wording)
     numbers = (word for word in offered.words if has_digit(word) and word not in known)
     other = [word for word in numbers if not offered.has_size(word, wanted.wording)]
-    telling = sorted(missing - _FEW)
+    instead, of = (", ".join(sorted(numbers)[:3]) for numbers in (other, missing))
+    text = f"{instead} instead of {of}" if other else f"{of} is not in its title"
     if any(map(_is_letters_and_digits, missing)):
-        result.doubts["other_code"] = f"{', '.join(sorted(missing)[:3])} is not in its title"
+        result.doubts["other_code"] = text
     elif other and missing - {"1"}:
-        instead, of = (", ".join(sorted(numbers)[:3]) for numbers in (other, missing))
-        result.doubts["other_numbers"] = f"{instead} instead of {of}"
-    elif telling:
-        result.doubts["no_number"] = f"{', '.join(telling[:3])} is not in its title"
+        result.doubts["other_numbers"] = text
+    elif missing - _FEW:
+        result.doubts["no_number"] = text
     return 1.0 - 0.5 * len(missing) / len(wanted.numbers)
 
 

@@ -31,7 +31,7 @@ _ENOUGH = 3.0
 _MANY = 4
 _FEWEST = 3
 _SURE_ALONE = 0.72
-_LESS_SURE_ALONE = 0.66
+_LESS_SURE_ALONE = 0.5
 _MOSTLY = 0.75
 _VOWELS = frozenset("aeiouy")
 #: What all of a kind are, so that titles leave it out.
@@ -44,6 +44,7 @@ _NEAR_PRICE = 0.2
 _CACHED = 8192
 _FAR_BEHIND = -1.0
 _SLIGHT = 0.1
+_OTHER = frozenset(("other_name", "other_thing"))
 _TELLING = (Kind.NAME, Kind.NUMBER, Kind.DESCRIBING)
 _SAME_PRICE = 0.06
 _OTHER_SCALE = 3.0
@@ -116,17 +117,22 @@ def weigh(wanted: Wanted, scores: Sequence[Score]) -> None:
     is_compared = len(scores) >= _FEWEST
     for each in scores:
         each.gap = _gap(each, scores) if is_compared else 0.0
-        each.vetoes += () if is_compared else each.doubts.values()
+        each.vetoes += () if is_compared else (*each.doubts.values(), *_unnamed(each))
         if is_weighed(each):
             each.value = likelihood(features(wanted, each, scores, field))
             if not is_compared and _alone(each, field) < _SURE_ALONE:
                 each.value *= _LESS_SURE_ALONE
 
 
+def _unnamed(each: Score) -> Iterator[str]:
+    if each.unnamed and each.by_words:
+        yield f"is {', '.join(each.unnamed)}"
+
+
 def is_weighed(each: Score) -> bool:
     """Whether the weights decide about it: nothing rules it out, and no offer is far better. With
-    another name it has to be the only one that may be meant."""
-    least = _SLIGHT if "other_name" in each.doubts else _FAR_BEHIND
+    a doubt that it is another thing it has to be the only one that may be meant."""
+    least = _FAR_BEHIND if each.doubts.keys().isdisjoint(_OTHER) else _SLIGHT
     return each.by_words and not each.vetoes and each.gap >= least
 
 
@@ -343,7 +349,8 @@ def is_same_thing(each: Score, other: Score) -> bool:
     """The same words are said of both, and their titles are almost the same."""
     if each.identity and other.identity:
         return True
-    return each.missing == other.missing and len(each.extra ^ other.extra) <= _MOST_SPELLINGS
+    is_alike = each.missing == other.missing and each.doubts.keys() == other.doubts.keys()
+    return is_alike and len(each.extra ^ other.extra) <= _MOST_SPELLINGS
 
 
 @cache
