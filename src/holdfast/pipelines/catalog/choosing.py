@@ -27,6 +27,7 @@ _FAR_FROM_TARGET = 3.0
 _MOST_DIFFERING = 4
 _AS_WELL = 0.02
 _AS_LIKELY = 0.6
+_SURE_WITH_DOUBTS = 0.7
 _ALMOST_AS_WELL = 0.12
 _SAME_PRICE_OF_VARIANTS = 0.06
 _TELLING = (Kind.NAME, Kind.NUMBER, Kind.DESCRIBING)
@@ -85,7 +86,7 @@ def choose(product: Product, offers: Sequence[Offer], rules: Rules) -> Choice:
         if each.contradictions:
             reason = f"the article number is that of {each.offer.title}: {each.contradictions[0]}"
             return Choice(Status.REVIEW, reason, scores=scores)
-    fitting = [each for each in scores if not each.vetoes and each.value >= rules.accept]
+    fitting = [each for each in scores if _is_sure(each, rules)]
     if fitting:
         return _chosen(wanted, fitting, scores, rules)
     near = [each for each in scores if _is_near(each, rules)]
@@ -134,6 +135,11 @@ def compared(wanted: Wanted, offers: Sequence[Offer], rules: Rules) -> list[Scor
 def is_unclear(best: Score, scores: Sequence[Score], rules: Rules) -> bool:
     """Whether a person chooses between this offer and others, however likely it is."""
     return bool(_unclear(best, _alike(best, scores, rules), rules))
+
+
+def _is_sure(each: Score, rules: Rules) -> bool:
+    least = max(rules.accept, _SURE_WITH_DOUBTS) if each.doubts else rules.accept
+    return not each.vetoes and each.value >= least
 
 
 def _is_near(each: Score, rules: Rules) -> bool:
@@ -283,7 +289,7 @@ def _is_as_likely(each: Score, best: Score) -> bool:
     """And costs something else, or differs from the row as the best does: it may be neither."""
     if not (each.by_words and _is_no_worse(each, best)):
         return False
-    if is_same_thing(each, best) or _says_more(each, best):
+    if each is best or _says_more(each, best) or (is_same_thing(each, best) and not best.doubts):
         return False
     one, other = sorted((each.offer.price_minor or 0, best.offer.price_minor or 0))
     is_other = bool(best.doubts) or one < other * (1 - _SAME_PRICE_OF_VARIANTS)

@@ -411,7 +411,10 @@ def _numbers_fit(
     other = [word for word in numbers if not offered.has_size(word, wanted.wording)]
     instead, of = (", ".join(sorted(numbers)[:3]) for numbers in (other, missing))
     text = f"{instead} instead of {of}" if other else f"{of} is not in its title"
-    if any(map(_is_letters_and_digits, missing)):
+    codes = list(filter(_is_letters_and_digits, missing))
+    if any(code[0] == word[0] and _is_letters_and_digits(word) for code in codes for word in other):
+        result.vetoes.append(text)  # a number of the same form: V15 instead of V11
+    elif codes:
         result.doubts["other_code"] = text
     elif other and missing - {"1"}:
         result.doubts["other_numbers"] = text
