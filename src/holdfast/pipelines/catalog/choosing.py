@@ -168,7 +168,8 @@ def _chosen(
     if not best.identity:
         rivals = [each for each in rivals if not _says_more(each, best)]
     alike = _alike(best, scores, rules)
-    unclear = _unclear(best, alike, rules)
+    is_asked = "?" in product.item_description and not best.identity
+    unclear = "the row asks itself what it is" if is_asked else _unclear(best, alike, rules)
     others = [] if unclear else siblings(wanted, best, scores)
     if others:
         alike = [best, *others]
