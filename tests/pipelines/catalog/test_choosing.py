@@ -416,3 +416,45 @@ def test_name_in_the_details_counts_if_the_maker_is_not_named_before() -> None:
     row = {"item_description": "coffee maker", "description": "Keurig Elite"}
     choice = chosen(row, offer("Hamilton Beach FlexBrew Coffee Maker", brand="Hamilton Beach"))
     assert choice.price_minor is None
+
+
+#: Offers that have nothing to do with a row, so that there is something to compare with.
+UNLIKE = (
+    "Lodge Cast Iron Skillet 12 Inch",
+    "Samsonite Winfield Luggage 28 Inch",
+    "Sharpie Permanent Markers 12 Count",
+)
+
+
+@pytest.mark.parametrize(
+    ("row", "title"),
+    [
+        ("Fiesta pitcher red", "Fiesta Large Disk Pitcher, Scarlet"),
+        ("toy kitchen Kid Kraft white", "KidKraft Vintage Play Kitchen, White"),
+        ("amazon firestick 4k", "Amazon Fire TV Stick 4K Streaming Device"),
+        ("LEGO Hogwarts castle 6000 pieces", "LEGO Hogwarts Castle (6,020 Pieces)"),
+    ],
+)
+def test_other_words_for_the_only_such_thing(row: str, title: str) -> None:
+    assert titles_chosen(row, title, *UNLIKE) == title
+
+
+def test_offer_of_another_known_maker_is_not_accepted() -> None:
+    row, title = "Hunts ketchup 38 oz", "Heinz Tomato Ketchup 38 oz"
+    others = [offer(each) for each in UNLIKE]
+    choice = chosen({"item_description": row}, offer(title, brand="Heinz"), *others)
+    assert choice.price_minor is None
+
+
+def test_price_between_two_offers_leaves_them_to_a_person() -> None:
+    row = {"item_description": "GE over the range microwave stainless", "price": "350"}
+    small = offer("GE 1.6 cu ft Over the Range Microwave Stainless", 25900, brand="GE")
+    large = offer("GE 1.9 cu ft Over the Range Microwave", 42900, brand="GE")
+    choice = chosen(row, small, large, *(offer(each) for each in UNLIKE))
+    assert choice.status is Status.REVIEW
+
+
+def test_row_that_asks_itself_what_it_is_is_left_to_a_person() -> None:
+    title = "HP 962XL High Yield Black Ink Cartridge"
+    assert titles_chosen("HP 962XL black ink cartridge", title, *UNLIKE) == title
+    assert titles_chosen("HP 962XL?? black ink cartridge", title, *UNLIKE) == ""

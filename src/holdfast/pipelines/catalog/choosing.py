@@ -16,9 +16,9 @@ from holdfast.pipelines.catalog.normalising.wording import Wording
 from holdfast.pipelines.catalog.normalising.words import compact
 from holdfast.pipelines.catalog.offers import Offer
 from holdfast.pipelines.catalog.scoring import VAGUE, Score, Wanted, score
-from holdfast.pipelines.catalog.spelling import in_any
+from holdfast.pipelines.catalog.spelling import in_any, with_names_as_written
 from holdfast.pipelines.catalog.variants import is_code
-from holdfast.pipelines.catalog.weighing import is_same_thing, weigh
+from holdfast.pipelines.catalog.weighing import is_same_thing, maker, siblings, weigh
 
 _FEWEST_FOR_ESTIMATE = 3
 _FEWEST_OF_LINE = 2
@@ -26,11 +26,15 @@ _CLOSE = 0.05
 _FAR_FROM_TARGET = 3.0
 _MOST_DIFFERING = 4
 _AS_WELL = 0.02
+_AS_LIKELY = 0.6
+_SURE_WITH_DOUBTS = 0.7
 _ALMOST_AS_WELL = 0.12
 _SAME_PRICE_OF_VARIANTS = 0.06
 _TELLING = (Kind.NAME, Kind.NUMBER, Kind.DESCRIBING)
+_IDENTIFYING = (Kind.NAME, Kind.NUMBER, Kind.THING)
 _HARDLY = 0.33
 _SAME_PRICE = 0.10
+_ABOUT_AS_FAR = 1.5
 
 
 class Status(StrEnum):
@@ -82,13 +86,14 @@ def choose(product: Product, offers: Sequence[Offer], rules: Rules) -> Choice:
         if each.contradictions:
             reason = f"the article number is that of {each.offer.title}: {each.contradictions[0]}"
             return Choice(Status.REVIEW, reason, scores=scores)
-    fitting = [each for each in scores if each.fits and each.value >= rules.accept]
+    fitting = [each for each in scores if _is_sure(each, rules)]
     if fitting:
         return _chosen(wanted, fitting, scores, rules)
     near = [each for each in scores if _is_near(each, rules)]
     if near:
         best = near[0]
-        reason = f"no offer is certain; the nearest: {best.offer.title} ({best.why})"
+        why = "; ".join(filter(None, (best.why, _far_from_target(product, best))))
+        reason = f"no offer is certain; the nearest: {best.offer.title} ({why})"
         return Choice(Status.REVIEW, reason, scores=scores)
     reason = f"none of {len(scores)} offers fits" if scores else "no shop has an offer"
     return Choice(Status.NONE, reason, scores=scores)
@@ -97,6 +102,7 @@ def choose(product: Product, offers: Sequence[Offer], rules: Rules) -> Choice:
 def wanted_among(product: Product, offers: Sequence[Offer]) -> Wanted:
     """If the row names the maker of an offer before its details, names in these that no offer has
     are what people say of their homes and of what happened: SUV, punctured."""
+    product = _with_makers_as_offered(product, offers)
     named = compact(f"{product.brand} {product.item_description}")
     makers = {compact(each.brand) for each in offers} - {compact(product.item_description), ""}
     if any(maker in named for maker in makers):
@@ -104,6 +110,16 @@ def wanted_among(product: Product, offers: Sequence[Offer]) -> Wanted:
         details = Wording.of(product.description)
         product = without_own_words(product, lambda word: in_any(word, details, titles))
     return Wanted.of(product)
+
+
+def _with_makers_as_offered(product: Product, offers: Sequence[Offer]) -> Product:
+    """Kid Kraft and Lazyboy as KidKraft and La-Z-Boy."""
+    makers = {compact(each.brand): each.brand for each in offers if each.brand}
+    return replace(
+        product,
+        item_description=with_names_as_written(product.item_description, makers),
+        description=with_names_as_written(product.description, makers),
+    )
 
 
 def compared(wanted: Wanted, offers: Sequence[Offer], rules: Rules) -> list[Score]:
@@ -119,6 +135,11 @@ def compared(wanted: Wanted, offers: Sequence[Offer], rules: Rules) -> list[Scor
 def is_unclear(best: Score, scores: Sequence[Score], rules: Rules) -> bool:
     """Whether a person chooses between this offer and others, however likely it is."""
     return bool(_unclear(best, _alike(best, scores, rules), rules))
+
+
+def _is_sure(each: Score, rules: Rules) -> bool:
+    least = max(rules.accept, _SURE_WITH_DOUBTS) if each.doubts else rules.accept
+    return not each.vetoes and each.value >= least
 
 
 def _is_near(each: Score, rules: Rules) -> bool:
@@ -147,11 +168,17 @@ def _chosen(
     if not best.identity:
         rivals = [each for each in rivals if not _says_more(each, best)]
     alike = _alike(best, scores, rules)
-    unclear = _unclear(best, alike, rules)
-    siblings = [] if unclear else _siblings(wanted, best, scores)
-    if siblings:
-        alike = [best, *siblings]
+    is_asked = "?" in product.item_description and not best.identity
+    unclear = "the row asks itself what it is" if is_asked else _unclear(best, alike, rules)
+    others = [] if unclear else siblings(wanted, best, scores)
+    if others:
+        alike = [best, *others]
         unclear = f"the row does not say which of {len(alike)} products of the maker it is"
+    likely = [] if unclear or best.identity else [e for e in scores if _is_as_likely(e, best)]
+    likely += [] if unclear or likely else _across(product, best, scores)
+    if likely:
+        alike = [best, *likely]
+        unclear = f"{len(alike)} offers are about as likely"
     nearest = _nearest_to_target(product, alike, rules) if unclear else None
     if nearest is not None and not best.identity:
         offer, price = nearest.offer, price_text(product.price_minor or 0, product.currency)
@@ -196,15 +223,11 @@ def _accept_names_of_lines(scores: Sequence[Score]) -> None:
         return
     makers: defaultdict[str, list[Score]] = defaultdict(list)
     for each in scores:
-        makers[_maker(each.offer)].append(each)
+        makers[maker(each.offer)].append(each)
     for each in scores:
-        own = makers[_maker(each.offer)]
+        own = makers[maker(each.offer)]
         if each.unnamed and len({other.offer.title for other in own}) >= _FEWEST_OF_LINE:
             each.unnamed = [word for word in each.unnamed if not _names_line(word, own)]
-
-
-def _maker(offer: Offer) -> str:
-    return compact(offer.brand or offer.title.partition(" ")[0])
 
 
 def _names_line(word: str, offers: Sequence[Score]) -> bool:
@@ -229,7 +252,7 @@ def _check_price(product: Product, each: Score, rules: Rules) -> None:
 
 def _mark_bait(scores: Sequence[Score], rules: Rules) -> None:
     """An offer far below the others of the same product is not one to be had."""
-    fitting = [each for each in scores if not each.vetoes and each.value >= rules.accept]
+    fitting = [each for each in scores if each.fits and each.value >= rules.accept]
     for each in fitting:
         same = [other for other in fitting if is_same_thing(each, other)]
         middle = median(other.offer.price_minor or 0 for other in same)
@@ -260,36 +283,50 @@ def _fits_as_well(each: Score, best: Score, rules: Rules) -> bool:
     more = (word for word in each.missing - best.missing if kind_of(word) in _TELLING)
     most = _AS_WELL if any(more) else _ALMOST_AS_WELL
     as_well = _is_near(each, rules) and each.lacking - best.lacking < most
-    return as_well and not each.vetoes and not _says_more(each, best)
+    return as_well and _is_no_worse(each, best) and not _says_more(each, best)
 
 
-def _siblings(wanted: Wanted, best: Score, scores: Sequence[Score]) -> list[Score]:
-    """Other products of the maker, of the same kind as far as their titles say, that lack nothing
-    of the row but the word for it: the row says what kind of thing it was, and not which one."""
-    if best.identity or not best.excess or not best.brand:
+def _is_as_likely(each: Score, best: Score) -> bool:
+    """And costs something else, or differs from the row as the best does: it may be neither."""
+    if not (each.by_words and _is_no_worse(each, best)):
+        return False
+    if each is best or _says_more(each, best) or (is_same_thing(each, best) and not best.doubts):
+        return False
+    one, other = sorted((each.offer.price_minor or 0, best.offer.price_minor or 0))
+    is_other = bool(best.doubts) or one < other * (1 - _SAME_PRICE_OF_VARIANTS)
+    return is_other and each.value >= _AS_LIKELY * best.value
+
+
+def _across(product: Product, best: Score, scores: Sequence[Score]) -> list[Score]:
+    """Offers of the maker that are about as far from what the list says that it costs, on the other
+    side, and lack a word at most: the price does not say which one is meant."""
+    target, price = product.price_minor or 0, best.offer.price_minor or 0
+    if best.identity or not target or abs(price - target) <= _SAME_PRICE * target:
         return []
-    said = [word for word in wanted.wording.words - best.missing if kind_of(word) in _TELLING]
     return [
         each
         for each in scores
-        if _maker(each.offer) == _maker(best.offer)
-        and each.fits
-        and each.excess
-        and each.missing.isdisjoint(said)
-        and (each.is_thing or not Wording.of(each.offer.title).thing)
-        and _costs_otherwise(each, best)
-        and not best.extra < each.extra
+        if each.fits
+        and maker(each.offer) == maker(best.offer)
+        and (price < target) is not ((each.offer.price_minor or 0) < target)
+        and _differs(each, target) <= _ABOUT_AS_FAR * _differs(best, target)
+        and _lacks_little(each.missing - best.missing)
     ]
 
 
-def _costs_otherwise(each: Score, best: Score) -> bool:
-    """As another product of the kind does; what costs a fraction is a part of it."""
-    one, other = sorted((each.offer.price_minor or 0, best.offer.price_minor or 0))
-    return other / _FAR_FROM_TARGET <= one < other * (1 - _SAME_PRICE_OF_VARIANTS)
+def _lacks_little(words: frozenset[str]) -> bool:
+    return len(words) <= 1 and not any(kind_of(word) in (Kind.NAME, Kind.NUMBER) for word in words)
+
+
+def _is_no_worse(each: Score, best: Score) -> bool:
+    """Nothing speaks against it that does not speak against the best."""
+    return not each.vetoes and each.doubts.keys() <= best.doubts.keys()
 
 
 def _says_more(each: Score, best: Score) -> bool:
     """One that says all that the best says, and more, is another variant."""
+    if _has_other_size(each, best):
+        return False
     own, other = ({word for word in score.extra if not is_code(word)} for score in (best, each))
     return own < other or best.extra < each.extra or best.surplus < each.surplus
 
@@ -359,7 +396,9 @@ def _nearest_to_target(product: Product, alike: Sequence[Score], rules: Rules) -
     others = [each for each in alike if each not in near]
     if len(near) != 1 or any(_differs(each, target) <= rules.tolerance for each in others):
         return None
-    return near[0] if near[0].fits and near[0].offer.trusted else None
+    nearest = near[0]
+    is_named = not any(kind_of(word) in _IDENTIFYING for word in nearest.missing)
+    return nearest if is_named and nearest.fits and nearest.offer.trusted else None
 
 
 def _differs(each: Score, target: int) -> float:
@@ -380,7 +419,7 @@ def _rank(each: Score, rules: Rules) -> tuple[bool, bool, bool, float, int, int,
     price = offer.price_minor if offer.price_minor is not None else 2**62
     return (
         not _is_near(each, rules),
-        not each.fits,
+        bool(each.vetoes),
         bool(each.unnamed) and not each.identity,
         -round(each.value, 2),
         0 if each.identity else each.surplus,

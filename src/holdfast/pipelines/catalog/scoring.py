@@ -11,12 +11,14 @@ from rapidfuzz.distance import OSA
 
 from holdfast.pipelines.catalog.normalising.product import Product
 from holdfast.pipelines.catalog.normalising.remarks import described, excluded
-from holdfast.pipelines.catalog.normalising.vocabulary import GENERIC
+from holdfast.pipelines.catalog.normalising.units import is_number
+from holdfast.pipelines.catalog.normalising.vocabulary import GENERIC, is_maker
 from holdfast.pipelines.catalog.normalising.wording import Wording
 from holdfast.pipelines.catalog.normalising.words import compact, has_digit, telling_words
 from holdfast.pipelines.catalog.offers import Offer
 from holdfast.pipelines.catalog.spelling import has_same_stem, is_misspelt, missing_words
 from holdfast.pipelines.catalog.variants import (
+    ACCESSORY,
     begins_code,
     has_noun,
     missing_accessory,
@@ -51,6 +53,7 @@ VAGUE = frozenset(
      "original", "approximately", "pair"]
 )  # fmt: skip
 _REFURBISHED, _USED = "refurbished", "used"
+_WITHOUT = frozenset(("no", "not", "without", "only"))
 _NO_BRAND = frozenset(("generic", "unbranded", "nobrand", "noname"))
 _SHORTEST_PREFIX = 3
 _LONG_BRAND = 7
@@ -61,7 +64,8 @@ _LEGAL = frozenset(("inc", "corp", "co", "company", "electronics", "ltd", "llc",
 
 @dataclass(slots=True)
 class Score:
-    """`value` from 0 to 1. A veto keeps the offer from being accepted, whatever its value."""
+    """`value` from 0 to 1. A veto keeps the offer from being accepted, whatever its value; a doubt
+    lowers its value, and keeps it from being compared as one that fits."""
 
     offer: Offer
     value: float = 0.0  # how likely it is the product
@@ -76,6 +80,7 @@ class Score:
     bait: bool = False
     reasons: list[str] = field(default_factory=list)
     vetoes: list[str] = field(default_factory=list)
+    doubts: dict[str, str] = field(default_factory=dict)  # kind -> what speaks against it
     unnamed: list[str] = field(default_factory=list)  # it is a variant that the list does not name
     contradictions: list[str] = field(default_factory=list)  # of the row with its own number
     by_words: bool = False  # neither its number nor its model is compared
@@ -85,10 +90,12 @@ class Score:
     excess: int = 0  # names and numbers that the row does not say
     has_other_number: bool = False
     is_thing: bool = False  # the row names what it is
+    missed: float = 0.0  # how much the words say that it does not have
+    gap: float = 0.0  # how much more the next best offer misses
 
     @property
     def fits(self) -> bool:
-        return not self.vetoes
+        return not (self.vetoes or self.doubts)
 
     @property
     def why(self) -> str:
@@ -97,7 +104,7 @@ class Score:
             if self.unnamed
             else []
         )
-        return "; ".join([*self.reasons, *self.vetoes, *unnamed])
+        return "; ".join([*self.reasons, *self.vetoes, *self.doubts.values(), *unnamed])
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +116,7 @@ class Wanted:
     numbers: frozenset[str]
     brand: str
     model: str
+    makers: frozenset[str] = frozenset()  # that the row names before its details
     excluded: frozenset[str] = frozenset()  # what it is not, as the row says
     named: dict[str, bool] = field(default_factory=dict)  # words of titles, which recur
 
@@ -139,7 +147,9 @@ class Wanted:
         numbers = frozenset(filter(has_digit, wording.words))
         brand = compact(product.brand)
         own = "" if brand in _NO_BRAND else brand
-        return cls(product, wording, numbers, own, compact(product.model), excluded(product))
+        makers = frozenset(filter(is_maker, telling_words(product.item_description)))
+        model = compact(product.model)
+        return cls(product, wording, numbers, own, model, makers, excluded(product))
 
 
 def score(wanted: Wanted, offer: Offer) -> Score:
@@ -170,17 +180,25 @@ def score(wanted: Wanted, offer: Offer) -> Score:
     else:
         result.vetoes += missing_accessory(wanted.wording, offered, result.missing)
     if not (same_number or _is_this_model(wanted, offer, model)):
-        of_others = frozenset(telling_words(offer.brand)) - wanted.wording.words
-        of_title = named - {"replacement"} - of_others
-        precision = _precision(wanted, of_title)
-        others = list(other_things(wanted.wording, offered, precision))
-        result.vetoes += others
-        result.is_other_thing = bool(others)
-    elif not same_number:
+        _look_for_other_things(wanted, offered, named, result)
+    if not same_number:
         result.vetoes += not_new(wanted.wording, offered)
     _look_at_state(wanted, offer, result)
+    if not result.by_words:
+        result.vetoes += result.doubts.values()
     result.likeness = max(result.likeness, result.value)
     return result
+
+
+def _look_for_other_things(
+    wanted: Wanted, offered: Wording, named: frozenset[str], result: Score
+) -> None:
+    of_others = frozenset(telling_words(result.offer.brand)) - wanted.wording.words
+    precision = _precision(wanted, named - {"replacement"} - of_others)
+    others = other_things(wanted.wording, offered, precision)
+    result.is_other_thing = bool(others)
+    result.vetoes += [others.pop(ACCESSORY)] if ACCESSORY in others else []
+    result.doubts |= others
 
 
 def _accept_model(wanted: Wanted, offered: Wording, result: Score) -> None:
@@ -204,9 +222,16 @@ def _compare_by_words(
     result.by_words = True
     is_thing = bool(offered.thing) and offered.thing not in GENERIC
     result.is_thing = is_thing and has_noun(wanted.wording, offered.thing)
-    result.vetoes += other_variants(wanted.wording, offered, result.missing)
     result.unnamed = unnamed_variants(wanted.wording, offered)
-    result.vetoes += variants_of_number(result.unnamed, offered)
+    result.vetoes += other_variants(wanted.wording, offered, result.missing)
+    variants = list(variants_of_number(result.unnamed, offered))
+    if variants:
+        result.doubts["other_variant"] = variants[0]
+    sizes = [*other_fit(wanted.wording, offered), *other_sizes(wanted.wording, offered)]
+    if sizes:
+        result.doubts["other_size"] = ", ".join(sizes)
+    if not result.brand and result.offer.brand and not wanted.makers.isdisjoint(result.missing):
+        result.vetoes.append(f"the brand is {result.offer.brand}")
 
 
 def _is_this_model(wanted: Wanted, offer: Offer, model: bool) -> bool:
@@ -288,7 +313,9 @@ def _compare_models(wanted: Wanted, offer: Offer, result: Score) -> bool:
         if own == wanted.model or _names_model(offer.title, wanted.model):
             result.reasons.append("same model")
             return True
-        if any(begins_code(wanted.model, each) for each in (own, *Wording.of(offer.title).joins)):
+        first = compact(offer.model.replace("/", "-").partition("-")[0])
+        codes = (own, *Wording.of(offer.title).joins)
+        if first == wanted.model or any(begins_code(wanted.model, each) for each in codes):
             result.reasons.append(f"the model is {offer.model or 'like it'}")
             return False
         title = Wording.of(offer.title)
@@ -374,19 +401,30 @@ def _numbers_fit(
     """Sizes and versions decide between products whose words are alike: a product has the
     numbers that a row names."""
     missing = result.missing & wanted.numbers
+    if not offered.years:
+        missing = frozenset(word for word in missing if not _is_year(word))
     if not missing:
         return 1.0
     result.reasons.append(f"without {', '.join(sorted(missing))}")
     known = wanted.numbers | model_words | offered.covered(wanted.wording)
     numbers = (word for word in offered.words if has_digit(word) and word not in known)
     other = [word for word in numbers if not offered.has_size(word, wanted.wording)]
-    telling = sorted(word for word in missing - _FEW if not _is_year(word))
-    if other and missing - {"1"}:
-        result.vetoes.append(f"{', '.join(sorted(other)[:3])} instead of"
-                             f" {', '.join(sorted(missing)[:3])}")  # fmt: skip
-    elif telling:
-        result.vetoes.append(f"{', '.join(telling[:3])} is not in its title")
+    instead, of = (", ".join(sorted(numbers)[:3]) for numbers in (other, missing))
+    text = f"{instead} instead of {of}" if other else f"{of} is not in its title"
+    codes = list(filter(_is_letters_and_digits, missing))
+    if any(code[0] == word[0] and _is_letters_and_digits(word) for code in codes for word in other):
+        result.vetoes.append(text)  # a number of the same form: V15 instead of V11
+    elif codes:
+        result.doubts["other_code"] = text
+    elif other and missing - {"1"}:
+        result.doubts["other_numbers"] = text
+    elif missing - _FEW:
+        result.doubts["no_number"] = text
     return 1.0 - 0.5 * len(missing) / len(wanted.numbers)
+
+
+def _is_letters_and_digits(word: str) -> bool:
+    return not is_number(word) and any(map(str.isalpha, word))
 
 
 def _is_year(word: str) -> bool:
@@ -404,6 +442,7 @@ def _look_at_state(wanted: Wanted, offer: Offer, result: Score) -> None:
         result.vetoes.append("is not refurbished")
     elif wanted.says_used and offer.condition != _USED and not says_second_hand(offered):
         result.vetoes.append("is not used")
-    result.vetoes += [f"is {word}" for word in wanted.excluded if offered.has(word)]
+    if _WITHOUT.isdisjoint(offered.tokens):
+        result.vetoes += [f"is {word}" for word in wanted.excluded if offered.has(word)]
     if not offer.in_stock:
         result.vetoes.append("is out of stock")

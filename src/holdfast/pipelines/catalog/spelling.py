@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from string import ascii_lowercase, digits
 
 from holdfast.pipelines.catalog.normalising.vocabulary import (
+    COLOR,
     Kind,
     Phrase,
+    exclusive_group,
+    is_color_of,
     kind_of,
     phrases_in,
     synonyms,
 )
 from holdfast.pipelines.catalog.normalising.wording import Wording
-from holdfast.pipelines.catalog.normalising.words import has_digit
+from holdfast.pipelines.catalog.normalising.words import compact, has_digit
 from holdfast.pipelines.catalog.variants import begins_code
 
 _SHORTEST_MODEL = 3
 _SHORTEST_PREFIX = 3
 _SHORTEST_STEM = 4
 _LONGEST_INITIALS = 5
+_DIGITS_OF_ROUND = 4
+_ROUNDED = 0.02
+_LONGEST_NAME = 3
+_SHORTEST_NAME = 6
 _SHORTEST_MISSPELT = 5
 _CACHED_WORDS = 8192
 _CACHED_PAIRS = 65536
@@ -53,10 +60,18 @@ def missing_words(wanted: Wording, offered: Wording) -> frozenset[str]:
         missing.difference_update(wanted.worn)
     if not missing:
         return frozenset()
+    missing = {word for word in missing if not shades_of(word, offered)}
     for phrase, names in phrases_in(tuple(wanted.tokens)).items():
         if not missing.isdisjoint(phrase) and _has_any(names, offered):
             missing.difference_update(phrase)
     return frozenset(word for word in missing if not _has_any(synonyms(word), offered))
+
+
+def shades_of(word: str, offered: Wording) -> frozenset[str]:
+    """The words of a title that people may call by the name of this color."""
+    if exclusive_group(word) != COLOR:
+        return frozenset()
+    return frozenset(other for other in offered.words if is_color_of(other, word))
 
 
 def _joined(tokens: Sequence[str], offered: Wording) -> frozenset[str]:
@@ -85,7 +100,11 @@ def occurs(word: str, wanted: Wording, offered: Wording) -> bool:
     if offered.has(word) or word in offered.years or offered.has(word.removesuffix("s")):
         return True
     if has_digit(word):
-        return _is_abbreviated_number(word, offered) or _is_acronym(word, offered.tokens)
+        return (
+            _is_abbreviated_number(word, offered)
+            or _is_acronym(word, offered.tokens)
+            or _is_rounded(word, offered)
+        )
     if word in _LETTER_SIZES:
         return _LETTER_SIZES[word] in offered.words
     if len(word) == 1:
@@ -94,7 +113,7 @@ def occurs(word: str, wanted: Wording, offered: Wording) -> bool:
         return True
     if len(word) <= _SHORTEST_MODEL:
         return len(word) == _SHORTEST_PREFIX and any(_is_short_for(word, o) for o in offered.words)
-    if _is_within(word, wanted, offered):
+    if _is_within(word, wanted, offered) or _is_compound(word, offered):
         return True
     starts = _STARTS.get(word[0], word[0])
     return any(_is_alike(word, other) for other in offered.words if other[0] in starts)
@@ -104,10 +123,21 @@ def occurs(word: str, wanted: Wording, offered: Wording) -> bool:
 def _is_alike(word: str, other: str) -> bool:
     return (
         is_misspelt(word, other)
+        or is_misspelt(word.removesuffix("s"), other.removesuffix("s"))
         or _is_short_for(word, other)
         or has_same_stem(word, other)
         or _sound(word) == _sound(other)
     )
+
+
+def _is_compound(word: str, offered: Wording) -> bool:
+    """Of words that the title writes apart, perhaps with others between: firestick."""
+    rests = (
+        word[len(other) :]
+        for other in offered.words
+        if len(word) - len(other) >= _SHORTEST_PREFIX <= len(other) and word.startswith(other)
+    )
+    return any(rest in offered.words or rest.removesuffix("s") in offered.words for rest in rests)
 
 
 def _is_within(word: str, wanted: Wording, offered: Wording) -> bool:
@@ -146,6 +176,17 @@ def _is_abbreviated_number(word: str, offered: Wording) -> bool:
         if first in _SERIES and name + second == word and is_name:
             return True
     return False
+
+
+def _is_rounded(word: str, offered: Wording) -> bool:
+    """7500 pieces are 7541."""
+    if not (word.isdecimal() and len(word) >= _DIGITS_OF_ROUND and word.endswith("00")):
+        return False
+    number = int(word)
+    return any(
+        token.isdecimal() and abs(int(token) - number) <= _ROUNDED * number
+        for token in offered.tokens
+    )
 
 
 def _ends_code(word: str, other: str) -> bool:
@@ -221,6 +262,30 @@ def _sound(word: str) -> str:
         word = word.replace(written, spoken)
     kept = (letter for letter, before in zip(word, f" {word}", strict=False) if letter != before)
     return "".join(kept).removesuffix("e")
+
+
+def with_names_as_written(text: str, names: Mapping[str, str]) -> str:
+    """A text in which names, by their letters alone, are written as they are written elsewhere."""
+    words = text.split()
+    short = [compact(word) for word in words]
+    at = 0
+    while at < len(words):
+        for size in range(1, min(_LONGEST_NAME, len(words) - at) + 1):
+            joined = "".join(short[at : at + size])
+            name = names.get(joined) or (_like_name(joined, names) if size == 1 else None)
+            if name:
+                end = words[at + size - 1][len(words[at + size - 1].rstrip(",;.")) :]
+                words[at : at + size] = [name + end]
+                short[at : at + size] = [joined]
+                break
+        at += 1
+    return " ".join(words)
+
+
+def _like_name(word: str, names: Mapping[str, str]) -> str | None:
+    if len(word) < _SHORTEST_NAME or kind_of(word) is not Kind.NAME:
+        return None
+    return next((name for short, name in names.items() if is_misspelt(word, short)), None)
 
 
 def is_misspelt(word: str, other: str) -> bool:

@@ -10,6 +10,7 @@ from holdfast.pipelines.catalog.normalising.units import has_size, unit_of
 from holdfast.pipelines.catalog.normalising.vocabulary import (
     Kind,
     exclusive_group,
+    is_color_of,
     is_remark,
     kind_of,
     phrases_in,
@@ -58,10 +59,14 @@ _VARIANTS = frozenset(
      "super", "solar", "junior", "kids", "waterproof", "puppy", "kitten", "sensitive", "deluxe",
      "zero", "diet", "decaf", "organic", "renewed", "refurbished"]
 )  # fmt: skip
+#: Those that people say of who uses a thing or how, and titles need not.
+_OF_USERS = frozenset(
+    ["kids", "junior", "waterproof", "sensitive", "organic", "solar", "deluxe", "decaf", "air"]
+)  # fmt: skip
 #: Those of which there is often no other: Mario Kart 8 Deluxe.
 _EDITIONS = frozenset(("deluxe",))
 #: Names in which such a word tells no variant: Ryobi ONE+, Intel Core Ultra.
-_NAMES = frozenset((("one", "plus"), ("core", "ultra")))
+_NAMES = frozenset((("one", "plus"), ("core", "ultra"), ("4k", "ultra")))
 #: After a brand they praise it: Dawn Ultra.
 _OF_BRANDS = frozenset(("ultra", "super", "plus", "pro"))
 #: Sold together with more than the list names.
@@ -75,39 +80,48 @@ _LONGEST_CODE = 2
 _PAIR = 2
 _SEVERAL_PACKED = frozenset(("combo", "multipack", "multi"))
 _CACHED = 8192
+ACCESSORY = "accessory"
 _PLURALS = {"knives": "knife", "knifes": "knife", "shelves": "shelf"}
 _SAME_HEAD = 0.5
 _SHORTEST_CODE = 5
 _SHORTEST_NUMBER = 3
-_LONGEST_ENDING = 4
+_LONGEST_ENDING = 6
 _WHOLE_TITLE = 0.8
 
 
-def other_things(wanted: Wording, offered: Wording, precision: float) -> Iterator[str]:
-    """`precision` is the share of the title that the list names."""
+def other_things(wanted: Wording, offered: Wording, precision: float) -> dict[str, str]:
+    """Doubts. `precision` is the share of the title that the list names."""
     others = {*_accessories(offered, wanted), *_states(offered, wanted)}
     is_wanted = bool(offered.thing) and has_noun(wanted, offered.thing)
     if precision >= _WHOLE_TITLE or is_wanted:  # a spare part that is wanted itself
         others -= {"replacement"}
+    if _is_accessory_for(wanted, offered):
+        return {ACCESSORY: "is an accessory for it"}
     if others:
-        yield f"looks like something else: {', '.join(sorted(others))}"
-    elif offered.head is not None and wanted.head is None:
-        # All that is wanted may be before "for": a lens for a mount that the list leaves out.
-        is_thing = _share(frozenset((offered.noun,)), wanted) == 1 or wanted.words <= offered.head
-        is_thing |= has_noun(wanted, offered.noun)
-        if not is_thing and _is_for_wanted(wanted, offered, offered.head):
-            yield "is an accessory for it"
-    elif wanted.thing and has_noun(offered, wanted.thing):
-        return
-    elif wanted.head is not None and _share(wanted.head, offered) < _SAME_HEAD:
-        yield "is the product itself, not the accessory"
+        return {"other_thing": f"looks like something else: {', '.join(sorted(others))}"}
+    if offered.head is not None and wanted.head is None:
+        return {}
+    if wanted.thing and has_noun(offered, wanted.thing):
+        return {}
+    if wanted.head is not None and _share(wanted.head, offered) < _SAME_HEAD:
+        return {"product_itself": "is the product itself, not the accessory"}
+    return {}
+
+
+def _is_accessory_for(wanted: Wording, offered: Wording) -> bool:
+    if offered.head is None or wanted.head is not None:
+        return False
+    # All that is wanted may be before "for": a lens for a mount that the list leaves out.
+    is_thing = _share(frozenset((offered.noun,)), wanted) == 1 or wanted.words <= offered.head
+    is_thing |= has_noun(wanted, offered.noun)
+    return not is_thing and _is_for_wanted(wanted, offered, offered.head)
 
 
 def _is_for_wanted(wanted: Wording, offered: Wording, head: frozenset[str]) -> bool:
     """Besides the maker the row names no more of it than of what it is for: a bike mat."""
-    behind = sum(map(wanted.has, offered.words - head))
-    named = sum(map(wanted.has, head - {offered.tokens[0]}))
-    return _share(head, wanted) < _SAME_HEAD or bool(behind and named <= behind)
+    behind = sum(_has_or_alike(word, wanted) for word in offered.words - head)
+    named = sum(_has_or_alike(word, wanted) for word in head - {offered.tokens[0]})
+    return named <= behind
 
 
 def missing_accessory(wanted: Wording, offered: Wording, missing: frozenset[str]) -> Iterator[str]:
@@ -176,7 +190,10 @@ def has_noun(text: Wording, word: str) -> bool:
 
 
 def not_new(wanted: Wording, offered: Wording) -> Iterator[str]:
-    states = sorted(_NOT_NEW.intersection(_states(offered, wanted)))
+    """Or only a part or the box of it."""
+    states = sorted(
+        state for state in _states(offered, wanted) if state in _NOT_NEW or state.endswith(" only")
+    )
     if states:
         yield f"is {', '.join(states)}"
 
@@ -219,8 +236,6 @@ def _is_compatible(tokens: Sequence[str]) -> bool:
 def other_variants(wanted: Wording, offered: Wording, missing: frozenset[str]) -> Iterator[str]:
     """What contradicts the list."""
     yield from _other_words(wanted, offered, missing)
-    yield from other_fit(wanted, offered)
-    yield from other_sizes(wanted, offered)
     yield from other_pack(wanted, offered)
 
 
@@ -240,7 +255,7 @@ def unnamed_variants(wanted: Wording, offered: Wording) -> list[str]:
 
 def variants_of_number(words: Sequence[str], offered: Wording) -> Iterator[str]:
     """Behind a number they are always another product: iPhone 15 Pro, RTX 4070 Ti."""
-    pairs = pairwise(offered.tokens)
+    pairs = (pair for pair in pairwise(offered.tokens) if pair not in _NAMES)
     others = frozenset(words) - _EDITIONS
     found = sorted({b for a, b in pairs if b in others and any(map(str.isdecimal, a))})
     if found:
@@ -326,16 +341,28 @@ def _more(wanted: Wording, offered: Wording) -> list[str]:
 
 def _other_words(wanted: Wording, offered: Wording, missing: frozenset[str]) -> Iterator[str]:
     more = _more(wanted, offered)
-    without = _VARIANTS.intersection(missing)
+    without = (_VARIANTS - _OF_USERS).intersection(missing)
     if without:
         yield f"without {', '.join(sorted(without))}"
     single = ["single"] if "single" in offered.tokens else []
-    yield from _exclusive(missing, more + single)
+    yield from _exclusive(missing, _not_called(wanted, more) + single)
     codes = {_form_of_code(word): word for word in more if _is_code(word)}
     for word in sorted(filter(_is_code, missing)):
         other = codes.get(_form_of_code(word))
         if other and not _begins(word, more):
             yield f"{other} instead of {word}"
+
+
+def _not_called(wanted: Wording, words: Sequence[str]) -> list[str]:
+    """Without what the row says under another name: a loveseat is a sofa for two, scarlet red."""
+    names = {name for each in phrases_in(tuple(wanted.tokens)).values() for name in each}
+    called = {word for name in names for word in name}
+    return [
+        word
+        for word in words
+        if word not in called
+        and not any(is_color_of(word, other) or is_color_of(other, word) for other in wanted.words)
+    ]
 
 
 def _exclusive(missing: Iterable[str], more: Sequence[str]) -> Iterator[str]:
@@ -409,10 +436,14 @@ def _names_any_pack(wanted: Wording) -> bool:
     return wanted.pack is None and not _SEVERAL_PACKED.isdisjoint(wanted.tokens)
 
 
+def _has_or_alike(word: str, within: Wording) -> bool:
+    return within.has(word) or _has_alike(word, within)
+
+
 def _share(words: frozenset[str], within: Wording) -> float:
     if not words:
         return 1.0
-    return sum(1 for word in words if within.has(word) or _has_alike(word, within)) / len(words)
+    return sum(1 for word in words if _has_or_alike(word, within)) / len(words)
 
 
 def _has_alike(word: str, within: Wording) -> bool:

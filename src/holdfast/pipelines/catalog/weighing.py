@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from holdfast.pipelines.catalog.normalising.vocabulary import GENERIC, Kind, kind_of
 from holdfast.pipelines.catalog.normalising.wording import Wording
+from holdfast.pipelines.catalog.normalising.words import compact
+from holdfast.pipelines.catalog.offers import Offer
 from holdfast.pipelines.catalog.variants import is_code
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ _ENOUGH = 3.0
 _MANY = 4
 _FEWEST = 3
 _SURE_ALONE = 0.72
+_LESS_SURE_ALONE = 0.5
 _MOSTLY = 0.75
 _VOWELS = frozenset("aeiouy")
 #: What all of a kind are, so that titles leave it out.
@@ -39,6 +42,17 @@ _AS_WELL = 0.02
 _MOST_SPELLINGS = 2
 _NEAR_PRICE = 0.2
 _CACHED = 8192
+_FAR_BEHIND = -1.0
+_SLIGHT = 0.1
+_OTHER = frozenset(("other_name", "other_thing"))
+_TELLING = (Kind.NAME, Kind.NUMBER, Kind.DESCRIBING)
+_SAME_PRICE = 0.06
+_OTHER_SCALE = 3.0
+_WIDE = 3.0
+DOUBTS = (
+    "other_thing", "product_itself", "other_numbers", "no_number", "other_size", "other_name",
+    "other_code", "other_variant",
+)  # fmt: skip
 
 
 @lru_cache(maxsize=_CACHED)
@@ -88,6 +102,7 @@ def weigh(wanted: Wanted, scores: Sequence[Score]) -> None:
     for each in scores:
         each.lacking = field.lacking(each)
         each.excess = _excess(each)
+        each.missed = sum(map(worth, each.missing))
     fitting = [each for each in scores if each.by_words and each.fits]
     unknown = field.words.intersection(*(each.missing for each in fitting))
     codes = [
@@ -96,13 +111,38 @@ def weigh(wanted: Wanted, scores: Sequence[Score]) -> None:
         if any(Wording.of(f"{each.offer.title} {each.offer.model}").has(code) for each in scores)
     ]
     for each in fitting:
-        each.vetoes += _hardly(wanted, each, unknown)
+        each.vetoes += _hardly(each)
+        each.doubts |= _other_name(wanted, each, unknown)
         each.vetoes += _other_code(each, codes)
+    is_compared = len(scores) >= _FEWEST
     for each in scores:
-        if each.by_words and each.fits:
+        each.gap = _gap(each, scores) if is_compared else 0.0
+        each.vetoes += () if is_compared else (*each.doubts.values(), *_unnamed(each))
+        if is_weighed(each):
             each.value = likelihood(features(wanted, each, scores, field))
-            if len(scores) < _FEWEST and _alone(each, field) < _SURE_ALONE:
-                each.value *= _HALF
+            if not is_compared and _alone(each, field) < _SURE_ALONE:
+                each.value *= _LESS_SURE_ALONE
+
+
+def _unnamed(each: Score) -> Iterator[str]:
+    if each.unnamed and each.by_words:
+        yield f"is {', '.join(each.unnamed)}"
+
+
+def is_weighed(each: Score) -> bool:
+    """Whether the weights decide about it: nothing rules it out, and no offer is far better. With
+    a doubt that it is another thing it has to be the only one that may be meant."""
+    least = _FAR_BEHIND if each.doubts.keys().isdisjoint(_OTHER) else _SLIGHT
+    return each.by_words and not each.vetoes and each.gap >= least
+
+
+def _gap(each: Score, scores: Sequence[Score]) -> float:
+    others = (other.missed for other in scores if other is not each)
+    least = min(others, default=_WIDE)
+    if least > each.missed:  # the next may be the same thing under another title
+        others = (other.missed for other in scores if not is_same_thing(each, other))
+        least = min(others, default=_WIDE)
+    return max(-_WIDE, min(least - each.missed, _WIDE))
 
 
 def _other_code(each: Score, codes: Sequence[str]) -> Iterator[str]:
@@ -118,14 +158,16 @@ def _is_full_name(word: str) -> bool:
     return kind_of(word) is Kind.NAME and not _VOWELS.isdisjoint(word)
 
 
-def _hardly(wanted: Wanted, each: Score, unknown: frozenset[str]) -> Iterator[str]:
-    """Why it is another product of the kind, or of any kind, though nothing contradicts it."""
+def _hardly(each: Score) -> Iterator[str]:
     if each.shared < _HALF and each.named < _HARDLY and not each.brand:
         yield "has hardly a word of the row"
+
+
+def _other_name(wanted: Wanted, each: Score, unknown: frozenset[str]) -> dict[str, str]:
+    """A doubt that it is another product of the kind, though nothing contradicts it."""
     names = frozenset(word for word in each.missing & unknown if _is_full_name(word))
     other = _substitute(names, wanted.wording.tokens, each)
-    if other:
-        yield f"{other} instead of {', '.join(sorted(names))}"
+    return {"other_name": f"{other} instead of {', '.join(sorted(names))}"} if other else {}
 
 
 def _alone(each: Score, field: Field) -> float:
@@ -152,6 +194,9 @@ def features(
         **_lacks(wanted, each, field),
         **_compared(wanted, each, scores),
         **_price(wanted, each),
+        **_amounts(wanted, each),
+        **{f"doubt_{kind}": float(kind in each.doubts) for kind in DOUBTS},
+        "siblings": float(bool(siblings(wanted, each, scores))),
     }
 
 
@@ -171,6 +216,31 @@ def _lacks(wanted: Wanted, each: Score, field: Field) -> dict[str, float]:
         "lacks_describing": field.share(missing[Kind.DESCRIBING] & field.unknown),
         "is_thing": float(each.is_thing),
         "lacks_head": float(wanted.wording.thing in each.missing and not each.is_thing),
+    }
+
+
+def _amounts(wanted: Wanted, each: Score) -> dict[str, float]:
+    """How much it has of the row and misses, whatever other offers have; and how much more the
+    next best misses."""
+    words = wanted.wording.words
+    had = [kind_of(word) for word in words - each.missing]
+    return {
+        "gap_behind": min(each.gap, 0.0),
+        "gap": min(max(each.gap, 0.0), 1.0),
+        "gap_wide": min(max(each.gap - 1.0, 0.0), 1.0),
+        "missed": min(each.missed, _ENOUGH),
+        "had": min(sum(map(worth, words)) - each.missed, 2 * _ENOUGH),
+        "had_names": min(had.count(Kind.NAME), _MANY),
+        "had_numbers": min(had.count(Kind.NUMBER), _MANY),
+        "had_things": min(had.count(Kind.THING), _MANY),
+        "had_describing": min(had.count(Kind.DESCRIBING), _MANY),
+        "had_remarks": min(had.count(Kind.REMARK), _MANY),
+        "words": min(len(words), 2 * _MANY),
+        "likeness": each.likeness,
+        "letters": each.shared,
+        "named": each.named,
+        "surplus": min(each.surplus, _MANY),
+        "is_priced": float(bool(wanted.product.price_minor)),
     }
 
 
@@ -237,6 +307,35 @@ def _price(wanted: Wanted, each: Score) -> dict[str, float]:
     }
 
 
+def siblings(wanted: Wanted, best: Score, scores: Sequence[Score]) -> list[Score]:
+    """Other products of the maker, of the same kind as far as their titles say, that lack nothing
+    of the row but the word for it: the row says what kind of thing it was, and not which one."""
+    if best.identity or not best.excess or not best.brand:
+        return []
+    said = [word for word in wanted.wording.words - best.missing if kind_of(word) in _TELLING]
+    return [
+        each
+        for each in scores
+        if maker(each.offer) == maker(best.offer)
+        and each.fits
+        and each.excess
+        and each.missing.isdisjoint(said)
+        and (each.is_thing or not Wording.of(each.offer.title).thing)
+        and _costs_otherwise(each, best)
+        and not best.extra < each.extra
+    ]
+
+
+def _costs_otherwise(each: Score, best: Score) -> bool:
+    """As another product of the kind does; what costs a fraction is a part of it."""
+    one, other = sorted((each.offer.price_minor or 0, best.offer.price_minor or 0))
+    return other / _OTHER_SCALE <= one < other * (1 - _SAME_PRICE)
+
+
+def maker(offer: Offer) -> str:
+    return compact(offer.brand or offer.title.partition(" ")[0])
+
+
 def _of_kind(words: frozenset[str], kind: Kind) -> frozenset[str]:
     return frozenset(word for word in words if kind_of(word) is kind)
 
@@ -250,7 +349,8 @@ def is_same_thing(each: Score, other: Score) -> bool:
     """The same words are said of both, and their titles are almost the same."""
     if each.identity and other.identity:
         return True
-    return each.missing == other.missing and len(each.extra ^ other.extra) <= _MOST_SPELLINGS
+    is_alike = each.missing == other.missing and each.doubts.keys() == other.doubts.keys()
+    return is_alike and len(each.extra ^ other.extra) <= _MOST_SPELLINGS
 
 
 @cache

@@ -10,15 +10,17 @@ from holdfast.pipelines.catalog.accuracy.measuring import Label
 from holdfast.pipelines.catalog.choosing import Rules, compared, is_unclear, wanted_among
 from holdfast.pipelines.catalog.offers import Offer
 from holdfast.pipelines.catalog.scoring import Score, Wanted
-from holdfast.pipelines.catalog.weighing import Field, features, is_same_thing
+from holdfast.pipelines.catalog.weighing import Field, features, is_same_thing, is_weighed
 
 _ROUNDS = 30
 _SMALL = 1e-6
 _DIGITS = 3
 #: How much an example counts whose right offer was taken away.
 _WEIGHT_WITHOUT = 0.3
+#: Makes up for those examples: so that 0.5 is the score from which accepting pays.
+_BIAS = 0.7
 #: Keeps weights small that few rows speak for.
-_PENALTY = 2.0
+_PENALTY = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ def _examples(
     field = Field.of(wanted.wording.words, scores)
     for each in scores:
         is_same = right is not None and each is not right and is_same_thing(each, right)
-        if each.by_words and each.fits and not is_same and not is_unclear(each, scores, rules):
+        if is_weighed(each) and not is_same and not is_unclear(each, scores, rules):
             values = features(wanted, each, scores, field)
             yield Example(values, each is right, weight)
 
@@ -71,6 +73,7 @@ def fitted(examples: Sequence[Example]) -> dict[str, float]:
         weights = [weight - change for weight, change in zip(weights, step, strict=True)]
         if max(map(abs, step)) < _SMALL:
             break
+    weights[0] += _BIAS
     return {name: round(weight, _DIGITS) for name, weight in zip(names, weights, strict=True)}
 
 

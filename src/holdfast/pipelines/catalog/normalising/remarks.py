@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -19,11 +19,26 @@ _NUMBERED = re.compile(
     r"|\b(?:1st|2nd|3rd|4th|first|second|third|fourth|top|ground)"
     r" (?:floor|one|car|desk|bath|house)\b"
     r"|\bqty\.?\s*(?:of\s*)?\d+\b"
-    r"|\b\d+\+?\s*(?:yrs?|years?|months?|mos?)\.? old\b",
+    r"|\b\d+\+?\s*(?:yrs?|years?|months?|mos?|weeks?|wks?)\.?(?: old| ago| to build)\b"
+    r"|\b\d{1,2}/(?:19|20)\d\d\b"
+    r"|\$\s*\d[\d,.]*",
     re.IGNORECASE,
 )
-#: What it is not: not the Max, not XL.
-_NOT = re.compile(r"\bnot (?:the |an? )?([\w-]+)", re.IGNORECASE)
+#: Where it was bought: from Costco.
+_SHOPS = re.compile(
+    r"\b(?:at|from|off|via|on) (?:amazon|b&h|bb|costco|ebay|etsy|kohl'?s|lowe'?s|macy'?s|sears"
+    r"|target|tj ?maxx|walmart|wayfair)\b|\b(?:best buy|home depot|sam'?s club)\b",
+    re.IGNORECASE,
+)
+#: The part of a thing that is meant, not the thing.
+_PART_OF = re.compile(r"\b(parts?|piece|top|lid|glass|bowl) (?:of|off|from) (?:the|my|our)\b", re.I)
+_BEFORE_PLACES = frozenset(
+    ["above", "against", "at", "behind", "below", "beneath", "beside", "by", "from", "in", "inside",
+     "near", "on", "onto", "over", "under", "underneath"]
+)  # fmt: skip
+_DETERMINERS = frozenset(["a", "an", "the", "my", "our", "his", "her", "their"])
+#: What it is not: not the Max, without cushion.
+_NOT = re.compile(r"\b(?:not|no|without|w/o) (?:the |an? )?([\w-]+)", re.IGNORECASE)
 
 
 def described(product: Product) -> str:
@@ -31,6 +46,7 @@ def described(product: Product) -> str:
     item, details = product.item_description, product.description
     if has_digit(item + details) or "floor" in details:
         item, details = _NUMBERED.sub(" ", item), _NUMBERED.sub(" ", details)
+    item, details = _PART_OF.sub(r"\1 for", item), _SHOPS.sub(" ", details)
     if excluded(product):
         item, details = _NOT.sub(" ", item), _NOT.sub(" ", details)
     parts = (product.brand, product.model, item, _without_remarks(item, details))
@@ -40,7 +56,7 @@ def described(product: Product) -> str:
 def excluded(product: Product) -> frozenset[str]:
     """Words of which a row says that they are not meant."""
     text = f"{product.item_description} {product.description}"
-    if "not " not in text.casefold():
+    if _NOT.search(text) is None:
         return frozenset()
     words = (word for found in _NOT.findall(text) for word in tokens_of(found))
     return frozenset(word for word in words if not is_remark(word))
@@ -69,7 +85,22 @@ def _without_remarks(item: str, details: str) -> str:
     if not item:
         return details
     named = any(kind_of(word) is Kind.THING for word in telling_words(item))
-    return " ".join(part for part in details.split() if not _is_remark(part, named))
+    parts = _without_places(details.split())
+    return " ".join(part for part in parts if not _is_remark(part, named))
+
+
+def _without_places(parts: Sequence[str]) -> Iterator[str]:
+    """Without where it was: behind sofa, on the desk."""
+    in_place = False
+    for part in parts:
+        word = part.strip("().,;").casefold()
+        if word in _BEFORE_PLACES:
+            in_place = True
+        elif not (in_place and (word in _DETERMINERS or _is_remark(part, things=True))):
+            in_place = False
+            yield part
+        elif part[-1] in ",;.)":
+            in_place = False
 
 
 def _is_remark(part: str, things: bool) -> bool:

@@ -19,6 +19,8 @@ _LONGEST_PHRASE = 3
 
 #: Things of many kinds, which only the word before them tells apart.
 GENERIC = frozenset(("machine", "maker", "set", "kit", "unit", "system", "device", "station"))
+#: The group of words of which a product has one and that have shades.
+COLOR = "color"
 #: Words that are said together: record player.
 Phrase = tuple[str, ...]
 
@@ -80,6 +82,17 @@ def exclusive_group(word: str) -> str:
 
 
 @lru_cache(maxsize=_CACHED)
+def is_maker(word: str) -> bool:
+    """Whether it is known as the name of a maker, and as nothing else."""
+    return word in _makers()
+
+
+def is_color_of(shade: str, color: str) -> bool:
+    """Whether people may call the shade by the name of the color: scarlet red."""
+    return color in _colors().get(shade, ())
+
+
+@lru_cache(maxsize=_CACHED)
 def _forms(word: str) -> frozenset[str]:
     """With and without the ending of a plural."""
     if len(word) < _SHORTEST_PLURAL:
@@ -135,6 +148,21 @@ def _clothes() -> frozenset[str]:
 def _groups() -> Mapping[str, str]:
     groups = _read("describing")["exclusive"].items()
     return {word: group for group, words in groups for word in words.replace(",", " ").split()}
+
+
+@cache
+def _makers() -> frozenset[str]:
+    return frozenset(_read("makers")["makers"].split())
+
+
+@cache
+def _colors() -> Mapping[str, frozenset[str]]:
+    """Of each shade the colors that it is called."""
+    colors: defaultdict[str, set[str]] = defaultdict(set)
+    for color, shades in _read("colors").items():
+        for shade in shades.split(","):
+            colors[tokens_of(shade)[-1]].add(color)
+    return {shade: frozenset(names) for shade, names in colors.items()}
 
 
 def _split(texts: Iterable[str]) -> frozenset[str]:
