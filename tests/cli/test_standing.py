@@ -66,6 +66,7 @@ def test_rows_that_cannot_be_read_become_errors_and_what_was_assumed_is_shown(de
     for words, stdin in (("bad.jsonl",), None), (("-",), '\ufeff{"title": "fig"}\n{bad\n'):
         added = desk.command.run("add", "1", *words, "--key", "title", stdin=stdin)
         assert added.returncode == 0, added.stderr
+        assert "1 of them could not be read and will end as ERROR" in added.stderr
     assert "no header" in desk.holdfast("add", "1", "plain.csv").stderr
     desk.succeed("work", "upper.py", "--until-idle")
     assert desk.counters()["done"] == 3

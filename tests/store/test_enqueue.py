@@ -335,8 +335,11 @@ async def test_what_is_committed_after_a_cancel_is_swept_away(
 async def test_the_owner_says_which_job_is_meant(store: Store, database_url: str) -> None:
     library = libraries(store)[0]
     for options, hint in (
-        ({}, "Open one: holdfast open events"),
-        ({"owner": "ada"}, "Open one: HOLDFAST_OWNER=ada holdfast open events"),
+        ({}, "Open one: holdfast open events (or FILE.py, if it is in a file)"),
+        (
+            {"owner": "ada"},
+            "Open one: HOLDFAST_OWNER=ada holdfast open events (or FILE.py, if it is in a file)",
+        ),
     ):
         with pytest.raises(NotThere, match="no standing job") as refused:
             async with library(database_url) as enqueue:

@@ -39,7 +39,14 @@ from holdfast.cli.output import errors
 from holdfast.cli.pipelines import is_extension, load_all, load_pipeline
 from holdfast.cli.run_job import open_table
 from holdfast.cli.run_summary import print_detected
-from holdfast.columns import Inputs, chosen_names, column_mapping, require_fields, with_names
+from holdfast.columns import (
+    BAD_ROW,
+    Inputs,
+    chosen_names,
+    column_mapping,
+    require_fields,
+    with_names,
+)
 from holdfast.engine.adding import Adding, Records, added_words, require_open
 from holdfast.engine.adding_files import FileReading, FileRows
 from holdfast.engine.control import Control
@@ -61,6 +68,7 @@ _NO_KEY = (
     "The pipeline's key is not known here, so known records are added again. Name the pipeline with"
     " --pipeline FILE.py, or the field with --key."
 )
+_UNREADABLE = "{:,} of them could not be read and will end as ERROR (BAD_ROW)."
 Rows = list[Any]
 
 
@@ -156,7 +164,7 @@ async def add_batches(
     reference: str | None = None,
     run_at: datetime | None = None,
 ) -> None:
-    accepted = known = 0
+    accepted = known = unreadable = 0
     async with opened_store(settings) as store:
         job = await store.reads.job(job_id)
         pipelines = _pipelines_of(job, reference, settings)
@@ -170,8 +178,11 @@ async def add_batches(
                 await asyncio.sleep(_LOOK_SECONDS)
                 enqueued = await adding.add(job, Records(rows, key, run_at))
                 accepted, known = accepted + enqueued.accepted, known + enqueued.known
+                unreadable += sum(isinstance(row, Mapping) and BAD_ROW in row for row in rows)
         finally:  # what was stored before an error stays
             errors.print(added_words(accepted, known), markup=False)
+            if unreadable:
+                errors.print(_UNREADABLE.format(unreadable), markup=False)
 
 
 def _instant(text: str | None) -> datetime | None:

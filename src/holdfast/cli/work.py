@@ -58,7 +58,10 @@ def work(
     ),
     job: int | None = typer.Option(None, "--job", help="Work on this job only."),
     until_idle: bool = typer.Option(
-        False, "--until-idle", help="Exit when no job of these pipelines has anything left to do."
+        False,
+        "--until-idle",
+        help="Exit when no job of these pipelines has anything left to do. Items that are due later"
+        " count: it waits for them.",
     ),
     health_port: int | None = HEALTH_PORT,
     name: str | None = typer.Option(None, "--name", hidden=True),

@@ -120,7 +120,7 @@ def require_open(job: Job) -> None:
         state = f"is {job.state}" if job.standing else "is not a standing job"
         raise UnfitState(
             f"job {job.id} {state} and accepts no records",
-            f"Open a standing job: holdfast open {job.pipeline}",
+            f"Open a standing job: holdfast open {job.pipeline} (or FILE.py, if it is in a file)",
         )
     if job.options.get(_FED_BY_CONSUMERS):
         raise UnfitState(

@@ -163,7 +163,7 @@ def _require_one(addition: Addition, jobs: int) -> None:
         by = f"HOLDFAST_OWNER={addition.owner} " if addition.owner else ""
         raise NotThere(
             f"there is no standing job{whose} of the pipeline {addition.pipeline}",
-            f"Open one: {by}holdfast open {addition.pipeline}",
+            f"Open one: {by}holdfast open {addition.pipeline} (or FILE.py, if it is in a file)",
         )
 
 

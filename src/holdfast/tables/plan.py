@@ -47,9 +47,9 @@ def _missing_words(detected: Detected, inputs: Inputs, names: Mapping[str, str])
         return ()
     unread = (column for column in detected.columns if names.get(column, column) not in inputs)
     example = next(unread, "COLUMN")
-    one_of = "one of the fields " if every else ""
+    any_of = "any of the fields " if every else ""
     return [
-        f"No column is read as {one_of}{', '.join(missing)}. To choose one: --column"
+        f"No column is read as {any_of}{', '.join(missing)}. To choose one: --column"
         f" {quote(f'{example}={missing[0]}')}, or `columns` in the API."
     ]
 

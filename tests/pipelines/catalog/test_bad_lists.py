@@ -122,6 +122,6 @@ def test_list_none_of_whose_columns_is_known_is_said(tmp_path: Path) -> None:
     path.write_text("Foo,Bar\n1,2\n")
     detected = open_table(path, {}).detected
     words = reading_plan(detected, INPUTS, {}, {})["read_as"]
-    assert "No column is read as one of the fields" in words[-1] and "--column Foo=" in words[-1]
+    assert "No column is read as any of the fields" in words[-1] and "--column Foo=" in words[-1]
     known = reading_plan(detected, INPUTS, {}, {"Bar": "model"})["read_as"]
     assert "No column is read as item," in known[-1] and "model" not in known[-1]
