@@ -20,6 +20,7 @@ from holdfast.engine.turns import Places, Turn
 from holdfast.errors import DatabaseGone
 from holdfast.messaging.broker import Outgoing
 from holdfast.messaging.broker_turns import BrokerTurns
+from holdfast.messaging.delivery import Delivery
 from holdfast.messaging.item_adds import ItemAdds
 from holdfast.model import SliceKind
 from holdfast.observe.metrics import Metrics
@@ -132,6 +133,36 @@ async def test_order_that_a_stop_interrupts_is_followed_once(
         await broker.publish([order(slice_of(job_id))])
         await turns.ended(await _next(turns), worked=True)
         assert await _accepted(store, job_id) == 1
+
+
+async def test_order_that_is_acknowledged_during_a_stop_is_not_given_back(
+    store: Store, broker_url: str, queue_prefix: str, open_test_broker: OpenBroker
+) -> None:
+    """RabbitMQ would close the channel."""
+    await Control(store, "tester", structlog.get_logger()).open(notes, {})
+    broker = await open_test_broker()
+    ack, calls = Delivery.ack, []
+
+    async def ack_and_wait(delivery: Delivery) -> None:
+        await ack(delivery)
+        calls.append("ack")
+        await asyncio.Event().wait()
+
+    async def give_back(delivery: Delivery) -> None:
+        calls.append("give back")
+
+    async def is_acknowledged() -> bool:
+        return bool(calls)
+
+    async with opened(store, broker_url, queue_prefix) as turns:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Delivery, "ack", ack_and_wait)
+            patch.setattr(Delivery, "give_back", give_back)
+            await turns.next(0.01, NONE_FREE)
+            await broker.publish([order(message("items.add", RECORD))])
+            await until(is_acknowledged)
+            await turns.close()
+    assert calls == ["ack"]
 
 
 async def test_slice_comes_after_orders_that_the_database_or_a_person_delays(
