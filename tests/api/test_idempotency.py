@@ -5,6 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 
+import pytest
+
+from holdfast.errors import UnfitState
+from holdfast.store import NewJob
+from holdfast.store.enqueue import Addition, new_item
+from holdfast.store.idempotency import RequestKey
 from tests.api.server import ApiServer, finished
 from tests.store.checks import execute
 
@@ -61,6 +67,31 @@ async def test_request_of_a_killed_server_is_taken_over_unless_it_is_renewed(
     await table.renew_request("ada", "slow")
     assert await table.begin_request("ada", "slow", "same") is not None
     assert await table.begin_request("ada", "gone", "same") is None
+
+
+async def test_frozen_server_that_wakes_up_makes_nothing_a_second_time(server: ApiServer) -> None:
+    table, store = server.parts.console.idempotency, server.parts.store
+    job_id, _ = await store.jobs.open(NewJob("events", "events", [], standing=True), "ada")
+    addition, key = Addition("events", "", [new_item({"n": 1})]), RequestKey("ada", "one")
+    for _ in range(2):
+        assert await table.begin_request("ada", "one", "same") is None
+        await execute(store, "update requests set at = @after(-25)")
+    await store.additions.enqueue(addition, key)
+    with pytest.raises(UnfitState, match="just been answered"):
+        await store.additions.enqueue(addition, key)
+    await table.drop_request("ada", "one")
+    again = await table.begin_request("ada", "one", "same")
+    assert again is not None and again.made == job_id
+    assert (await store.reads.counters(job_id)).accepted == 1
+
+
+async def test_another_request_does_not_take_over_a_key(server: ApiServer) -> None:
+    """The server of the first may wake up: what it makes would be the response to the other."""
+    table, store = server.parts.console.idempotency, server.parts.store
+    assert await table.begin_request("ada", "one", "first") is None
+    await execute(store, "update requests set at = @after(-25)")
+    before = await table.begin_request("ada", "one", "other")
+    assert before is not None and before.fingerprint == "first"
 
 
 async def test_of_equal_keys_at_once_one_makes_a_job(server: ApiServer) -> None:

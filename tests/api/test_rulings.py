@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import httpx2
 import pytest
 
 from holdfast import Pipeline, Ruled, Tx
+from holdfast.api.rulings import decide
 from holdfast.console import open_console
 from holdfast.console.items import ItemFilter
 from holdfast.console.rulings import NewRuling
 from holdfast.errors import UserError
 from holdfast.model import ItemStatus, Json
+from holdfast.options import Option
 from holdfast.rulings import OutdatedRuling, RulingKind
 from holdfast.store import Store
 from tests.api.server import ApiServer, ended, finished
@@ -191,6 +194,22 @@ async def test_pipeline_judges_a_decision_and_writes_its_own_rows_with_it(store:
     revoked = NewRuling(RulingKind.REVOKE, None, "", "ada", 2)
     await rulings.rule(job, 1, revoked, hook)
     assert await fetch(store, "select seq from own_choices") == []
+
+
+async def test_job_that_is_older_than_an_option_is_judged_with_its_default(
+    server: ApiServer,
+) -> None:
+    class Newer(Judging):
+        options = (Option("length", int, default=7),)
+
+        async def ruling(self, tx: Tx, ruled: Ruled) -> dict[str, Any] | None:
+            return {"length": ruled.job.options["length"]}
+
+    job = await finished(server, await server.person("ada"), "oak")
+    stored = await server.parts.store.reads.job(job["id"])
+    parts = replace(server.parts, pipelines={stored.pipeline: Newer()})
+    state = await decide(parts, stored, 1, choose("Q1", 0))
+    assert state.ruling is not None and state.ruling.changes == {"length": 7}
 
 
 async def test_of_two_decisions_at_the_same_moment_one_is_refused(store: Store) -> None:

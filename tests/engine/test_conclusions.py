@@ -13,6 +13,7 @@ from holdfast.engine.control import Control
 from holdfast.engine.planning import planner_at_end
 from holdfast.errors import PipelineError
 from holdfast.model import JobState, Page, Record
+from holdfast.options import Option
 from holdfast.orders import Planned, Start, Verified
 from holdfast.pipeline import Pipeline
 from holdfast.store import Store
@@ -67,6 +68,20 @@ async def test_job_whose_conclusion_fails_is_failed_and_can_be_resumed(
     ended = await store.outcomes.complete(job_id, planner_at_end(shelf, job))
     assert ended is JobState.DONE
     assert (await store.reads.counters(job_id)).done == 1
+
+
+async def test_job_that_is_older_than_an_option_is_concluded_with_its_default(
+    store: Store,
+) -> None:
+    class Newer(Shelf):
+        options = (Option("pages", int, default=1),)
+
+        async def conclude(self, tx: Any, job: Any, standing: Any) -> Any:
+            return Verified(job.options["pages"], 1, True)
+
+    job_id = await control_of(store).start_discovery(Shelf(), {})
+    await work(store, Newer())
+    assert (await store.reads.job(job_id)).state is JobState.DONE
 
 
 async def test_plan_that_fails_after_a_job_fails_the_job(store: Store) -> None:

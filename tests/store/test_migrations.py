@@ -183,6 +183,23 @@ def test_every_step_down_and_up_with_data_in_every_table(core_url: str) -> None:
     asyncio.run(_use(core_url))
 
 
+def test_down_while_a_standing_job_is_deleted_beside_another(core_url: str) -> None:
+    standing = NewJob("events", "events", [], standing=True)
+
+    async def fill() -> None:
+        store = await open_store(core_url)
+        await store.jobs.open(standing, "tester")
+        await execute(store, "update jobs set state = 'DELETING'")
+        await store.jobs.open(standing, "tester")
+        await store.close()
+
+    asyncio.run(fill())
+    downgrade(core_url, CORE, "0026")
+    assert _status(core_url).current == "0026"
+    upgrade(core_url, CORE)
+    asyncio.run(_use(core_url))
+
+
 def test_upgrade_of_a_current_database_changes_nothing(core_url: str) -> None:
     asyncio.run(_fill(core_url))
     upgrade(core_url)

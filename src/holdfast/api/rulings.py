@@ -16,6 +16,7 @@ from holdfast.api.shapes import LARGEST_ID, Shape, Text
 from holdfast.console.rulings import NewRuling as NewRuling
 from holdfast.console.rulings import counting, no_item
 from holdfast.model import Job
+from holdfast.pipeline import with_defaults
 from holdfast.rulings import Ruling, RulingKind
 
 router = APIRouter(prefix="/api/jobs/{jobId}/items/{seq}/ruling", tags=["items"])
@@ -95,8 +96,10 @@ async def revoke(
 
 async def decide(parts: Parts, job: Job, seq: int, new: NewRuling) -> RulingState:
     pipeline = parts.pipelines.get(job.pipeline)
-    hook = pipeline.ruling if pipeline is not None and pipeline.rules else None
-    await parts.console.rulings.rule(job, seq, new, hook)
+    if pipeline is None or not pipeline.rules:
+        await parts.console.rulings.rule(job, seq, new)
+    else:
+        await parts.console.rulings.rule(with_defaults(pipeline, job), seq, new, pipeline.ruling)
     return await ruling_state(parts, job, seq)
 
 

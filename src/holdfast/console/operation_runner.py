@@ -25,7 +25,7 @@ from holdfast.errors import (
     UserError,
 )
 from holdfast.model import ItemStatus, Job, JobState
-from holdfast.pipeline import Pipeline
+from holdfast.pipeline import Pipeline, with_defaults
 from holdfast.rulings import RulingKind
 from holdfast.store.chunks import EARLIEST, LATEST, FinishedItems, FreeRanges, NamedItems
 from holdfast.store.reprocess import Candidate, Fits
@@ -191,8 +191,9 @@ class OperationRunner:
 
     async def _decide(self, hold: Hold, job_id: int, number: int) -> Hold:
         """What the pipeline proposes for the criteria, chunk by chunk."""
-        job = await self._store.reads.job(job_id)
-        pipeline = self._pipelines[job.pipeline]
+        stored = await self._store.reads.job(job_id)
+        pipeline = self._pipelines[stored.pipeline]
+        job = with_defaults(pipeline, stored)
         criteria = hold.operation.target["criteria"]
         while not self._stopped.is_set():
             after = (hold.operation.position or {}).get("after", 0)

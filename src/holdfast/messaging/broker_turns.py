@@ -311,15 +311,19 @@ class BrokerTurns:
         self, delivery: Delivery, message: Message, request: JobStart | ItemsAdd
     ) -> None:
         try:
-            await self._carry_out(delivery, message, request)
+            outcome, settle = await self._carry_out(delivery, message, request)
         except asyncio.CancelledError:
             await delivery.give_back()
             raise
+        # If this is cancelled, it may be sent already: to give the message back as well would be
+        # an error that closes the channel.
+        await settle()
+        self._count(message.header.type, outcome)
 
     async def _carry_out(
         self, delivery: Delivery, message: Message, request: JobStart | ItemsAdd
-    ) -> None:
-        type_ = message.header.type
+    ) -> tuple[str, Callable[[], Awaitable[None]]]:
+        """The outcome, and how the message is settled after it."""
         try:
             if isinstance(request, ItemsAdd):
                 await self._patiently(
@@ -327,24 +331,20 @@ class BrokerTurns:
                 )
             elif await self._patiently(partial(self._is_elsewhere, request.pipeline)):
                 await self._patiently(partial(self._send_on, delivery, message, _ELSEWHERE_SECONDS))
-                await delivery.ack()
-                return
+                return "put_off", delivery.ack
             else:
                 await self._patiently(
                     partial(self._parts.job_starts.start, message, request, delivery.body)
                 )
         except (SwitchedOff, Throttled) as refused:
             await self._put_off(delivery, message, refused)
-            return
+            return "put_off", delivery.ack
         except Exception as error:
             # Including the unforeseen: a worker that died of it would pass it to the next one.
             text = error.message if isinstance(error, UserError) else ""
             reason = text or f"{type(error).__name__}: {error}"
-            await delivery.reject_to_dead("REFUSED", reason)
-            self._count(type_, "dead")
-            return
-        await delivery.ack()
-        self._count(type_, "taken")
+            return "dead", partial(delivery.reject_to_dead, "REFUSED", reason)
+        return "taken", delivery.ack
 
     async def _is_elsewhere(self, pipeline: str) -> bool:
         if pipeline in self._pipelines:
@@ -361,8 +361,6 @@ class BrokerTurns:
             reason=refused.message,
         )
         await self._patiently(partial(self._send_on, delivery, message, seconds))
-        await delivery.ack()
-        self._count(message.header.type, "put_off")
 
     async def _send_on(self, delivery: Delivery, message: Message, seconds: float) -> None:
         await self._messages.send_again(

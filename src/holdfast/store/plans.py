@@ -15,7 +15,7 @@ import orjson
 from holdfast.errors import HoldfastError, SwitchedOff, Throttled, UserError
 from holdfast.model import JobState, SliceKind, Standing, StreamState
 from holdfast.orders import Conclusion, Mark, Planned, Resume, Start, Unproven, Verified
-from holdfast.pipeline import Pipeline
+from holdfast.pipeline import Pipeline, with_defaults
 from holdfast.store.admission import admit_again
 from holdfast.store.announcements import announce
 from holdfast.store.audit import add_audit
@@ -169,7 +169,7 @@ async def conclude_streams(
     tx: Transaction, job_id: int, planner: Planner, database: Database
 ) -> bool:
     """Asks the pipeline about each complete stream; False if one has to be walked further."""
-    job = job_of((await tx.fetch("job", {"job_id": job_id}))[0])
+    job = with_defaults(planner.pipeline, job_of((await tx.fetch("job", {"job_id": job_id}))[0]))
     complete = True
     for row in await tx.fetch("standings_of_job", {"job_id": job_id}):
         standing = _standing(row)
