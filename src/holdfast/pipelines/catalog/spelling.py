@@ -132,12 +132,11 @@ def _is_alike(word: str, other: str) -> bool:
 
 def _is_compound(word: str, offered: Wording) -> bool:
     """Of words that the title writes apart, perhaps with others between: firestick."""
-    rests = (
-        word[len(other) :]
-        for other in offered.words
-        if len(word) - len(other) >= _SHORTEST_PREFIX <= len(other) and word.startswith(other)
+    words = offered.words
+    return any(
+        word[:at] in words and (word[at:] in words or word[at:].removesuffix("s") in words)
+        for at in range(_SHORTEST_PREFIX, len(word) - _SHORTEST_PREFIX + 1)
     )
-    return any(rest in offered.words or rest.removesuffix("s") in offered.words for rest in rests)
 
 
 def _is_within(word: str, wanted: Wording, offered: Wording) -> bool:

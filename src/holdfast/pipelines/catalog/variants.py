@@ -345,7 +345,8 @@ def _other_words(wanted: Wording, offered: Wording, missing: frozenset[str]) -> 
     if without:
         yield f"without {', '.join(sorted(without))}"
     single = ["single"] if "single" in offered.tokens else []
-    yield from _exclusive(missing, _not_called(wanted, more) + single)
+    if any(map(exclusive_group, missing)):
+        yield from _exclusive(missing, _not_called(wanted, more) + single)
     codes = {_form_of_code(word): word for word in more if _is_code(word)}
     for word in sorted(filter(_is_code, missing)):
         other = codes.get(_form_of_code(word))
@@ -359,7 +360,7 @@ def _not_called(wanted: Wording, words: Sequence[str]) -> list[str]:
     called = {word for name in names for word in name}
     return [
         word
-        for word in words
+        for word in filter(exclusive_group, words)
         if word not in called
         and not any(is_color_of(word, other) or is_color_of(other, word) for other in wanted.words)
     ]
