@@ -123,6 +123,12 @@ USES = {
         *("1", "1 ", ("1", " "), ("1+", " "), "first ", "1 years ", "qty", ("qty", " "), "qty of "),
     ),
     "pipelines.catalog.normalising.remarks._NOT": use("sub", "not ", "not a ", ("not ", "a"), "-"),
+    "pipelines.catalog.normalising.remarks._SHOPS": use(
+        "sub", "at ", "at kohl", "from amazon", "best ", "home depot", "tj ", ("tj", " "), "'"
+    ),
+    "pipelines.catalog.normalising.remarks._PART_OF": use(
+        "sub", "part ", "parts of ", "parts of the", ("lid", " "), "glass off my"
+    ),
     "pipelines.catalog.normalising.wording._PARTS": use("split", ",", " - ", "a", " for ", " "),
     "pipelines.catalog.normalising.wording._EXCLUDED": use(
         "sub", "(", ("(", " "), "(a ", ("(", "a"), ("(a ", "a"), "(a a a a ", (",", "a "), ", "

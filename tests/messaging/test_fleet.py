@@ -145,11 +145,11 @@ def test_message_of_a_job_that_was_stopped_is_obsolete_and_nothing_is_written_af
 
 
 def test_message_of_a_job_that_is_gone_is_obsolete(fleet: Fleet) -> None:
-    relay, port = fleet.start_relay(), free_port()
+    port = free_port()
     worker = fleet.start_listener(DEEDS, "--health-port", str(port), **OPEN_METRICS)
     fleet.send("bulk", slice_of(4711), slice_of(4711, "discover"))
     wait_until(lambda: _obsolete(port) == 2, "both are taken as obsolete")
-    stop(relay, worker)
+    stop(worker)
     assert fleet.depth("bulk") == 0
     assert fleet.dead_letters() == []
 
