@@ -18,7 +18,14 @@ from holdfast.pipelines.catalog.offers import Offer
 from holdfast.pipelines.catalog.scoring import VAGUE, Score, Wanted, score
 from holdfast.pipelines.catalog.spelling import in_any, with_names_as_written
 from holdfast.pipelines.catalog.variants import is_code
-from holdfast.pipelines.catalog.weighing import is_same_thing, maker, siblings, weigh
+from holdfast.pipelines.catalog.weighing import (
+    SAME_PRICE_OF_VARIANTS,
+    TELLING,
+    is_same_thing,
+    maker,
+    siblings,
+    weigh,
+)
 
 _FEWEST_FOR_ESTIMATE = 3
 _FEWEST_OF_LINE = 2
@@ -29,8 +36,6 @@ _AS_WELL = 0.02
 _AS_LIKELY = 0.6
 _SURE_WITH_DOUBTS = 0.7
 _ALMOST_AS_WELL = 0.12
-_SAME_PRICE_OF_VARIANTS = 0.06
-_TELLING = (Kind.NAME, Kind.NUMBER, Kind.DESCRIBING)
 _IDENTIFYING = (Kind.NAME, Kind.NUMBER, Kind.THING)
 _HARDLY = 0.33
 _SAME_PRICE = 0.10
@@ -280,7 +285,7 @@ def _alike(best: Score, scores: Sequence[Score], rules: Rules) -> list[Score]:
 def _fits_as_well(each: Score, best: Score, rules: Rules) -> bool:
     if each is best:
         return True
-    more = (word for word in each.missing - best.missing if kind_of(word) in _TELLING)
+    more = (word for word in each.missing - best.missing if kind_of(word) in TELLING)
     most = _AS_WELL if any(more) else _ALMOST_AS_WELL
     as_well = _is_near(each, rules) and each.lacking - best.lacking < most
     return as_well and _is_no_worse(each, best) and not _says_more(each, best)
@@ -293,7 +298,7 @@ def _is_as_likely(each: Score, best: Score) -> bool:
     if each is best or _says_more(each, best) or (is_same_thing(each, best) and not best.doubts):
         return False
     one, other = sorted((each.offer.price_minor or 0, best.offer.price_minor or 0))
-    is_other = bool(best.doubts) or one < other * (1 - _SAME_PRICE_OF_VARIANTS)
+    is_other = bool(best.doubts) or one < other * (1 - SAME_PRICE_OF_VARIANTS)
     return is_other and each.value >= _AS_LIKELY * best.value
 
 
@@ -376,7 +381,7 @@ def _disagree(rivals: Sequence[Score], rules: Rules) -> bool:
     if not is_described:
         tolerance = 0.0
     elif any(_differ(each, rivals[0]) for each in rivals):
-        tolerance = min(rules.tolerance, _SAME_PRICE_OF_VARIANTS)
+        tolerance = min(rules.tolerance, SAME_PRICE_OF_VARIANTS)
     else:
         tolerance = rules.tolerance
     return min(prices) < max(prices) * (1 - tolerance)

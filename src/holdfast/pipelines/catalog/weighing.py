@@ -45,8 +45,8 @@ _CACHED = 8192
 _FAR_BEHIND = -1.0
 _SLIGHT = 0.1
 _OTHER = frozenset(("other_name", "other_thing"))
-_TELLING = (Kind.NAME, Kind.NUMBER, Kind.DESCRIBING)
-_SAME_PRICE = 0.06
+TELLING = (Kind.NAME, Kind.NUMBER, Kind.DESCRIBING)
+SAME_PRICE_OF_VARIANTS = 0.06
 _OTHER_SCALE = 3.0
 _WIDE = 3.0
 DOUBTS = (
@@ -312,7 +312,7 @@ def siblings(wanted: Wanted, best: Score, scores: Sequence[Score]) -> list[Score
     of the row but the word for it: the row says what kind of thing it was, and not which one."""
     if best.identity or not best.excess or not best.brand:
         return []
-    said = [word for word in wanted.wording.words - best.missing if kind_of(word) in _TELLING]
+    said = [word for word in wanted.wording.words - best.missing if kind_of(word) in TELLING]
     return [
         each
         for each in scores
@@ -329,7 +329,7 @@ def siblings(wanted: Wanted, best: Score, scores: Sequence[Score]) -> list[Score
 def _costs_otherwise(each: Score, best: Score) -> bool:
     """As another product of the kind does; what costs a fraction is a part of it."""
     one, other = sorted((each.offer.price_minor or 0, best.offer.price_minor or 0))
-    return other / _OTHER_SCALE <= one < other * (1 - _SAME_PRICE)
+    return other / _OTHER_SCALE <= one < other * (1 - SAME_PRICE_OF_VARIANTS)
 
 
 def maker(offer: Offer) -> str:

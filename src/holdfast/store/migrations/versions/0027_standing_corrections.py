@@ -66,7 +66,8 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    # The index before has no room for one that is being deleted beside another; that goes on.
+    # The earlier index does not allow one that is being deleted beside another. Its deletion
+    # continues.
     op.execute("update jobs set standing = 0 where standing = 1 and state = 'DELETING'")
     _index("<> 'CANCELLED'")
     if op.get_context().dialect.name == "postgresql":
