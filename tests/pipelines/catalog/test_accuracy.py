@@ -15,6 +15,7 @@ from holdfast.tables.files import open_table
 
 #: Lists in the words of people who do not know the catalogue. They are harder.
 HARDER = {
+    "everyday": (0.95, 0.010),
     "contents": (0.93, 0.007),
     "workshop": (0.92, 0.007),
     "personal": (0.89, 0.007),

@@ -93,6 +93,7 @@ def test_shops_and_catalogues_are_listed_and_removed(desk: Desk) -> None:
     fields = ("--items", "results", "--field", "title=name", "--field", "price=cost")
     desk.succeed("catalog", "shop", "acme", "--url", address, *fields, "--untrusted")
     shops = json.loads(desk.succeed("catalog", "shops", "--json"))
+    assert [shop["name"] for shop in shops] == ["local", "acme"]
     acme = next(shop for shop in shops if shop["name"] == "acme")
     assert acme["kind"] == "json" and not acme["trusted"]
     desk.succeed("catalog", "drop-shop", "acme")
@@ -125,6 +126,24 @@ def _lock(path: Path, name: bytes) -> None:
     assert content[directory : directory + 4] == b"PK\x01\x02"
     content[directory + 8] |= 1
     path.write_bytes(content)
+
+
+def test_fit_says_at_once_which_folder_is_wrong(desk: Desk) -> None:
+    nowhere = desk.holdfast("catalog", "fit", "nowhere/weights.json")
+    assert nowhere.returncode == 1 and "there is no folder nowhere" in nowhere.stderr
+    empty = desk.holdfast("catalog", "fit", "weights.json", "--lists", "nowhere")
+    assert empty.returncode == 1 and "nowhere has no lists" in empty.stderr
+
+
+def test_places_that_cannot_be_watched_are_said(desk: Desk) -> None:
+    refused = desk.fail("ingest", "add", "shop", "catalog", "https://shop.example/lists")
+    assert "'https://shop.example/lists' is not an address of a place" in refused
+    root = {"HOLDFAST_FILE_ROOTS": str(desk.folder)}
+    outside = desk.holdfast("ingest", "add", "inbox", "catalog", "/nowhere", env=root)
+    assert "not in a folder of HOLDFAST_FILE_ROOTS" in outside.stderr
+    own = str(desk.folder / "incoming")
+    inside = desk.holdfast("ingest", "add", "inbox", "catalog", own, env=root)
+    assert inside.returncode == 0 and "Note" not in inside.stderr
 
 
 @pytest.mark.slow

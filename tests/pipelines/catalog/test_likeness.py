@@ -21,6 +21,15 @@ def test_nearest_is_within_five_bits() -> None:
     assert nearest(HASH, [near, Seen(2, "same", HASH)]) == Seen(2, "same", HASH)
 
 
+def test_plain_photographs_are_told_apart_by_their_colors() -> None:
+    black, white, almost = "000000000000", "ffffffffffff", "080502000000"
+    plain = "0" * 16
+    seen = [Seen(1, "black", f"{plain}-{black}"), Seen(2, "white", f"{plain}-{white}")]
+    assert nearest(f"{plain}-{almost}", seen) == seen[0]
+    assert nearest(f"{plain}-808080808080", seen) is None
+    assert len(bands_of(f"{plain}-{black}")) == 8
+
+
 def test_five_bits_anywhere_leave_a_part_in_common() -> None:
     parts = set(bands_of(HASH))
     assert parts & set(bands_of(changed(0, 8, 16, 24, 32)))

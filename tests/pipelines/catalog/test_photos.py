@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import random
+import signal
 import zipfile
 from collections.abc import AsyncIterator
 from functools import partial
@@ -24,6 +26,7 @@ from holdfast.model import ItemStatus
 from holdfast.pipelines.catalog import loading
 from holdfast.pipelines.catalog.accuracy.photographs import photograph, photographs
 from holdfast.pipelines.catalog.normalising.product import product_of
+from holdfast.pipelines.catalog.photos.likeness import distance
 from holdfast.pipelines.catalog.photos.reader import LEAN, PhotoReader
 from tests.api.server import ApiServer, ended, taken_in
 
@@ -60,8 +63,7 @@ async def test_photographs_are_upright_and_the_same_at_every_size(
     assert photos[0].barcodes == photos[1].barcodes == (DIGITS,)
     assert (photos[0].width, photos[0].height) == (photos[1].width, photos[1].height)
     assert (photos[0].width, photos[0].height) == picture.size
-    distances = [(int(photos[0].hash, 16) ^ int(each.hash, 16)).bit_count() for each in photos]
-    assert max(distances) <= 4
+    assert max(distance(photos[0].hash, each.hash) for each in photos) <= 4
     assert Image.open(io.BytesIO(photos[1].thumbnail)).size[0] <= 320
 
 
@@ -71,6 +73,27 @@ async def test_barcodes_are_read_on_generated_photographs(
     made = list(photographs(tmp_path, 8, seed=7))  # `holdfast catalog accuracy` reads more
     read = [digits in (await reader.look(path)).barcodes for path, digits in made]
     assert sum(read) >= 7
+
+
+async def test_photograph_is_read_though_its_process_was_killed(
+    reader: PhotoReader, tmp_path: Path
+) -> None:
+    (tmp_path / "a.jpg").write_bytes(jpeg(photograph(DIGITS, random.Random(1))))
+    await reader.look(tmp_path / "a.jpg")
+    assert reader.child_id is not None
+    os.kill(reader.child_id, signal.SIGKILL)
+    assert (await reader.look(tmp_path / "a.jpg")).barcodes == (DIGITS,)
+
+
+async def test_process_that_has_too_little_memory_is_said(tmp_path: Path) -> None:
+    small = PhotoReader(100, 50_000_000, 60)
+    (tmp_path / "a.jpg").write_bytes(jpeg(photograph(DIGITS, random.Random(1))))
+    try:
+        with pytest.raises(Failed, match=r"memory|crashed"):
+            await small.text(tmp_path / "a.jpg")
+        assert (await small.look(tmp_path / "a.jpg")).barcodes == (DIGITS,)
+    finally:
+        await small.close()
 
 
 async def test_child_has_no_secrets_in_its_environment(
@@ -128,6 +151,9 @@ async def test_zip_of_photographs_is_priced(database_url: str, tmp_path: Path) -
         await _load(server)
         ada = await server.signed_in("ada")
         sent = {"file": ("photos.zip", archive.getvalue())}
+        stored = (await ada.post("/api/files", files=sent)).json()
+        preview = await ada.get(f"/new/files/{stored['id']}?pipeline=catalog")
+        assert "Dry run of the first images" in preview.text and "No column" not in preview.text
         made = await ada.post("/api/jobs", files=sent, data={"pipeline": "catalog"})
         assert made.status_code == 202, made.text
         job = await ended(server, ada, made.json()["id"])
@@ -140,8 +166,15 @@ async def test_zip_of_photographs_is_priced(database_url: str, tmp_path: Path) -
         assert [row.get("Price") for row in rows[:3]] == [12.5, 12.5, 599.0]
         assert "The same photograph as row" in rows[0]["Reason"] + rows[1]["Reason"]
         assert f"Barcode {DIGITS}" in rows[0]["Reason"]
+        assert rows[2]["Reason"].startswith("Photograph words.jpg")
+        assert items[3]["errorMessage"] == "cut.jpg: it is cut off: the rest is missing"
+        failed = await ada.get(f"/jobs/{job['id']}/items/4")
+        assert "Set price" in failed.text and "Searches" in failed.text
         page = await ada.get(f"/jobs/{job['id']}/items/3")
         assert "Dyson V11 vacuum" in page.text and "Set price" in page.text
+        # Both are of the same catalogue and have no link: their prices tell them apart.
+        assert page.text.count("<strong>chosen</strong>") == 1
+        assert page.text.count(">Choose</button>") == 1
         picture = await ada.get(f"/catalog/jobs/{job['id']}/items/1/thumbnail")
         assert picture.headers["content-type"] == "image/webp"
         searches = await ada.get(f"/catalog/jobs/{job['id']}/items/1/searches")
@@ -155,6 +188,8 @@ async def test_zip_of_photographs_is_priced(database_url: str, tmp_path: Path) -
         items = (await ada.get(f"/api/jobs/{job['id']}/items")).json()["items"]
         assert (items[2]["row"]["Price"], items[2]["row"]["Pricer"]) == (600.0, "ada")
         assert items[2]["row"]["Replacement Source"] is None  # not the offer's price
+        assert (rows[2]["Dep. Cat"], items[2]["row"]["Dep. Cat"]) == ("Appliances", "Appliances")
+        assert rows[0]["Dep. Cat"] == "Furniture"  # of what was found, not of the file's name
         page = await ada.get(f"/jobs/{job['id']}/items/3")
         assert "600.00 USD" in page.text and "priced by ada" in page.text
         assert "local" in (await ada.get(f"/catalog/jobs/{job['id']}")).text
@@ -197,8 +232,9 @@ async def _check_that_nothing_is_left(
 
 async def _load(server: ApiServer) -> None:
     products = [
-        product_of({"item_description": "Pen", "gtin": DIGITS, "price": 12.5}, "USD"),
+        product_of({"item_description": "Desk pen", "gtin": DIGITS, "price": 12.5}, "USD"),
         product_of({"item_description": "Dyson V11 vacuum", "brand": "Dyson", "price": 599}, "USD"),
+        product_of({"item_description": "Hose for Dyson V11 vacuum", "price": 29}, "USD"),
     ]
     rows = [
         loading.row_of(product, "acme", loading.reference_of(product), True, "")

@@ -8,19 +8,30 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from statistics import median
 
+from holdfast.pipelines.catalog.deciding import evidence, likeliest, sureness
 from holdfast.pipelines.catalog.normalising.money import price_text
 from holdfast.pipelines.catalog.normalising.product import Product
 from holdfast.pipelines.catalog.normalising.remarks import without_own_words
-from holdfast.pipelines.catalog.normalising.vocabulary import Kind, kind_of
 from holdfast.pipelines.catalog.normalising.wording import Wording
 from holdfast.pipelines.catalog.normalising.words import compact
 from holdfast.pipelines.catalog.offers import Offer
-from holdfast.pipelines.catalog.scoring import VAGUE, Score, Wanted, score
+from holdfast.pipelines.catalog.rivals import (
+    FAR_FROM_TARGET,
+    Rules,
+    across,
+    alike_offers,
+    far_from_target,
+    has_other_sizes,
+    is_as_likely,
+    is_near,
+    nearest_to_target,
+    says_more,
+    why_unclear,
+)
+from holdfast.pipelines.catalog.scoring import Score, Wanted, score
 from holdfast.pipelines.catalog.spelling import in_any, with_names_as_written
-from holdfast.pipelines.catalog.variants import is_code
 from holdfast.pipelines.catalog.weighing import (
-    SAME_PRICE_OF_VARIANTS,
-    TELLING,
+    FEWEST,
     is_same_thing,
     maker,
     siblings,
@@ -30,16 +41,6 @@ from holdfast.pipelines.catalog.weighing import (
 _FEWEST_FOR_ESTIMATE = 3
 _FEWEST_OF_LINE = 2
 _CLOSE = 0.05
-_FAR_FROM_TARGET = 3.0
-_MOST_DIFFERING = 4
-_AS_WELL = 0.02
-_AS_LIKELY = 0.6
-_SURE_WITH_DOUBTS = 0.7
-_ALMOST_AS_WELL = 0.12
-_IDENTIFYING = (Kind.NAME, Kind.NUMBER, Kind.THING)
-_HARDLY = 0.33
-_SAME_PRICE = 0.10
-_ABOUT_AS_FAR = 1.5
 
 
 class Status(StrEnum):
@@ -57,15 +58,6 @@ class Tier(StrEnum):
     AGGREGATED = "AGGREGATED"  # the median of several offers
     BASELINE = "BASELINE"  # no offer; what the list says that it cost
     NONE = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    currency: str
-    accept: float
-    review: float
-    tolerance: float
-    bait: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,17 +83,42 @@ def choose(product: Product, offers: Sequence[Offer], rules: Rules) -> Choice:
         if each.contradictions:
             reason = f"the article number is that of {each.offer.title}: {each.contradictions[0]}"
             return Choice(Status.REVIEW, reason, scores=scores)
-    fitting = [each for each in scores if _is_sure(each, rules)]
+    fitting = [each for each in scores if is_identified(each, rules)]
     if fitting:
-        return _chosen(wanted, fitting, scores, rules)
-    near = [each for each in scores if _is_near(each, rules)]
-    if near:
-        best = near[0]
-        why = "; ".join(filter(None, (best.why, _far_from_target(product, best))))
-        reason = f"no offer is certain; the nearest: {best.offer.title} ({why})"
-        return Choice(Status.REVIEW, reason, scores=scores)
-    reason = f"none of {len(scores)} offers fits" if scores else "no shop has an offer"
-    return Choice(Status.NONE, reason, scores=scores)
+        return _identified(wanted, fitting, scores, rules)
+    best = likeliest(scores)
+    choice = None if best is None else _likely(wanted, best, scores, rules)
+    return choice or _left(wanted, best, scores, rules)
+
+
+def _left(wanted: Wanted, best: Score | None, scores: Sequence[Score], rules: Rules) -> Choice:
+    """To a person, if an offer is near."""
+    near = [each for each in scores if is_near(each, rules)]
+    if not near:
+        reason = f"none of {len(scores)} offers fits" if scores else "no shop has an offer"
+        return Choice(Status.NONE, reason, scores=scores)
+    if best is near[0]:
+        unclear = _why_left(wanted, best, scores, rules)
+        if unclear:
+            return Choice(Status.REVIEW, unclear, scores=scores)
+    why = "; ".join(filter(None, (near[0].why, far_from_target(wanted.product, near[0]))))
+    reason = f"no offer is certain; the nearest: {near[0].offer.title} ({why})"
+    return Choice(Status.REVIEW, reason, scores=scores)
+
+
+def _why_left(wanted: Wanted, best: Score, scores: Sequence[Score], rules: Rules) -> str:
+    """Which others may be meant; empty: none."""
+    if "?" in wanted.product.item_description:
+        return "the row asks itself what it is"
+    unclear = why_unclear(best, alike_offers(best, scores, rules), rules)
+    if unclear:
+        return unclear
+    others = siblings(wanted, best, scores)
+    if others:
+        return f"the row does not say which of {len(others) + 1} products of the maker it is"
+    likely = [each for each in scores if is_as_likely(each, best)]
+    likely = likely or across(wanted.product, best, scores)
+    return f"{len(likely) + 1} offers are about as likely" if likely else ""
 
 
 def wanted_among(product: Product, offers: Sequence[Offer]) -> Wanted:
@@ -110,11 +127,11 @@ def wanted_among(product: Product, offers: Sequence[Offer]) -> Wanted:
     product = _with_makers_as_offered(product, offers)
     named = compact(f"{product.brand} {product.item_description}")
     makers = {compact(each.brand) for each in offers} - {compact(product.item_description), ""}
+    titles = [Wording.of(f"{each.brand} {each.title} {each.model}") for each in offers]
     if any(maker in named for maker in makers):
-        titles = [Wording.of(f"{each.brand} {each.title}") for each in offers]
         details = Wording.of(product.description)
         product = without_own_words(product, lambda word: in_any(word, details, titles))
-    return Wanted.of(product)
+    return Wanted.of(product, frozenset().union(*(each.words for each in titles)))
 
 
 def _with_makers_as_offered(product: Product, offers: Sequence[Offer]) -> Product:
@@ -122,6 +139,7 @@ def _with_makers_as_offered(product: Product, offers: Sequence[Offer]) -> Produc
     makers = {compact(each.brand): each.brand for each in offers if each.brand}
     return replace(
         product,
+        brand=with_names_as_written(product.brand, makers),
         item_description=with_names_as_written(product.item_description, makers),
         description=with_names_as_written(product.description, makers),
     )
@@ -137,18 +155,8 @@ def compared(wanted: Wanted, offers: Sequence[Offer], rules: Rules) -> list[Scor
     return scores
 
 
-def is_unclear(best: Score, scores: Sequence[Score], rules: Rules) -> bool:
-    """Whether a person chooses between this offer and others, however likely it is."""
-    return bool(_unclear(best, _alike(best, scores, rules), rules))
-
-
-def _is_sure(each: Score, rules: Rules) -> bool:
-    least = max(rules.accept, _SURE_WITH_DOUBTS) if each.doubts else rules.accept
-    return not each.vetoes and each.value >= least
-
-
-def _is_near(each: Score, rules: Rules) -> bool:
-    return max(each.value, each.likeness) >= rules.review
+def is_identified(each: Score, rules: Rules) -> bool:
+    return not (each.by_words or each.vetoes) and each.value >= rules.accept
 
 
 def baseline(product: Product, choice: Choice) -> Choice:
@@ -165,41 +173,73 @@ def baseline(product: Product, choice: Choice) -> Choice:
     )
 
 
-def _chosen(
+def _identified(
     wanted: Wanted, fitting: Sequence[Score], scores: Sequence[Score], rules: Rules
 ) -> Choice:
+    """Its number says which product it is."""
     best, product = fitting[0], wanted.product
-    rivals = [each for each in fitting if best.value - each.value <= _CLOSE]
-    if not best.identity:
-        rivals = [each for each in rivals if not _says_more(each, best)]
-    alike = _alike(best, scores, rules)
     is_asked = "?" in product.item_description and not best.identity
-    unclear = "the row asks itself what it is" if is_asked else _unclear(best, alike, rules)
-    others = [] if unclear else siblings(wanted, best, scores)
-    if others:
-        alike = [best, *others]
-        unclear = f"the row does not say which of {len(alike)} products of the maker it is"
-    likely = [] if unclear or best.identity else [e for e in scores if _is_as_likely(e, best)]
-    likely += [] if unclear or likely else _across(product, best, scores)
-    if likely:
-        alike = [best, *likely]
-        unclear = f"{len(alike)} offers are about as likely"
-    nearest = _nearest_to_target(product, alike, rules) if unclear else None
-    if nearest is not None and not best.identity:
-        offer, price = nearest.offer, price_text(product.price_minor or 0, product.currency)
-        reason = f"{nearest.why}; of {len(alike)} offers the one near {price}, as the list says"
-        return Choice(Status.FOUND, reason, Tier.SERP, offer, offer.price_minor, scores)
+    alike = alike_offers(best, scores, rules)
+    unclear = "the row asks itself what it is" if is_asked else why_unclear(best, alike, rules)
     if unclear:
         return Choice(Status.REVIEW, unclear, scores=scores)
-    far = _far_from_target(product, best)
+    far = far_from_target(product, best)
     if far and not best.identity:
         return Choice(Status.REVIEW, f"{best.offer.title}: {far}", scores=scores)
+    rivals = [each for each in fitting if best.value - each.value <= _CLOSE]
+    if not best.identity:
+        rivals = [each for each in rivals if not says_more(each, best)]
+    return _accepted(rivals, scores, rules, far)
+
+
+def _likely(wanted: Wanted, best: Score, scores: list[Score], rules: Rules) -> Choice | None:
+    """Only its words speak for it. None: it is not likely enough."""
+    best.value = sureness(evidence(wanted, best, scores, rules))
+    scores.sort(key=lambda each: each is not best)
+    if len(scores) < FEWEST and best.same_model == 1.0:
+        is_sure = not has_other_sizes(best, alike_offers(best, scores, rules))
+    elif len(scores) < FEWEST and _why_left(wanted, best, scores, rules):
+        # The weights were fitted to rows with many offers: of two, only the price chooses.
+        alike = alike_offers(best, scores, rules)
+        is_sure = nearest_to_target(wanted.product, alike, rules) is best
+    else:
+        is_sure = best.value >= rules.accept
+    if not is_sure:
+        return None
+    far = far_from_target(wanted.product, best)
+    if far:
+        return Choice(Status.REVIEW, f"{best.offer.title}: {far}", scores=scores)
+    same = [each for each in scores if each.fits and is_same_thing(each, best)]
+    others = [each for each in same if each is not best]
+    return _accepted([best, *others], scores, rules, "")
+
+
+def _accepted(rivals: Sequence[Score], scores: Sequence[Score], rules: Rules, note: str) -> Choice:
     trusted = [each for each in rivals if each.offer.trusted]
-    if trusted:
-        offer = trusted[0].offer
-        reason = "; ".join(filter(None, (trusted[0].why, far)))
-        return Choice(Status.FOUND, reason, Tier.SERP, offer, offer.price_minor, scores)
-    return _estimated(rivals, scores)
+    apart = _far_apart((trusted or rivals)[0], rivals, rules)
+    if apart:
+        return Choice(Status.REVIEW, apart, scores=scores)
+    if not trusted:
+        return _estimated(rivals, scores)
+    offer = trusted[0].offer
+    reason = "; ".join(filter(None, (trusted[0].why, note)))
+    return Choice(Status.FOUND, reason, Tier.SERP, offer, offer.price_minor, scores)
+
+
+def _far_apart(chosen: Score, rivals: Sequence[Score], rules: Rules) -> str:
+    """Why two prices of one product leave it to a person: with a third, the odd one would be known
+    (see `_mark_bait`)."""
+    same = [each for each in rivals if _has_same_number(each, chosen)]
+    prices = sorted(each.offer.price_minor or 0 for each in same)
+    if len(prices) != _FEWEST_FOR_ESTIMATE - 1 or prices[0] >= rules.bait * prices[-1]:
+        return ""
+    low, high = (price_text(price, chosen.offer.currency) for price in prices)
+    return f"one offer of this product costs {low}, the other {high}"
+
+
+def _has_same_number(each: Score, other: Score) -> bool:
+    same_article = bool(each.identity and other.identity)
+    return same_article or each.same_model == other.same_model == 1.0
 
 
 def _estimated(rivals: Sequence[Score], scores: Sequence[Score]) -> Choice:
@@ -251,13 +291,17 @@ def _check_price(product: Product, each: Score, rules: Rules) -> None:
         each.vetoes.append("without a price")
     elif offer.currency != (product.currency or rules.currency):
         each.vetoes.append(f"the price is in {offer.currency}")
-    elif offer.price_minor * _FAR_FROM_TARGET < (product.price_minor or 0):
+    elif offer.price_minor * FAR_FROM_TARGET < (product.price_minor or 0):
         each.vetoes.append(f"far below {price_text(product.price_minor or 0, product.currency)}")
 
 
 def _mark_bait(scores: Sequence[Score], rules: Rules) -> None:
     """An offer far below the others of the same product is not one to be had."""
-    fitting = [each for each in scores if each.fits and each.value >= rules.accept]
+    fitting = [
+        each
+        for each in scores
+        if each.fits and (each.value >= rules.accept or each.same_model == 1.0)
+    ]
     for each in fitting:
         same = [other for other in fitting if is_same_thing(each, other)]
         middle = median(other.offer.price_minor or 0 for other in same)
@@ -271,159 +315,13 @@ def _mark_bait(scores: Sequence[Score], rules: Rules) -> None:
             each.vetoes.append("far below the other offers of this product")
 
 
-def _alike(best: Score, scores: Sequence[Score], rules: Rules) -> list[Score]:
-    """The offers that the list's words fit as well as the best. With several, the list is not
-    precise, and may mean a variant that it does not name, too."""
-    if best.identity:
-        same = [each for each in scores if each.identity and not each.vetoes]
-        return [each for each in same if each.lacking - best.lacking < _AS_WELL]
-    alike = [each for each in scores if _fits_as_well(each, best, rules)]
-    several = sum(1 for each in alike if not each.unnamed) > 1
-    return [each for each in alike if each is best or several or not each.unnamed]
-
-
-def _fits_as_well(each: Score, best: Score, rules: Rules) -> bool:
-    if each is best:
-        return True
-    more = (word for word in each.missing - best.missing if kind_of(word) in TELLING)
-    most = _AS_WELL if any(more) else _ALMOST_AS_WELL
-    as_well = _is_near(each, rules) and each.lacking - best.lacking < most
-    return as_well and _is_no_worse(each, best) and not _says_more(each, best)
-
-
-def _is_as_likely(each: Score, best: Score) -> bool:
-    """And costs something else, or differs from the row as the best does: it may be neither."""
-    if not (each.by_words and _is_no_worse(each, best)):
-        return False
-    if each is best or _says_more(each, best) or (is_same_thing(each, best) and not best.doubts):
-        return False
-    one, other = sorted((each.offer.price_minor or 0, best.offer.price_minor or 0))
-    is_other = bool(best.doubts) or one < other * (1 - SAME_PRICE_OF_VARIANTS)
-    return is_other and each.value >= _AS_LIKELY * best.value
-
-
-def _across(product: Product, best: Score, scores: Sequence[Score]) -> list[Score]:
-    """Offers of the maker that are about as far from what the list says that it costs, on the other
-    side, and lack a word at most: the price does not say which one is meant."""
-    target, price = product.price_minor or 0, best.offer.price_minor or 0
-    if best.identity or not target or abs(price - target) <= _SAME_PRICE * target:
-        return []
-    return [
-        each
-        for each in scores
-        if each.fits
-        and maker(each.offer) == maker(best.offer)
-        and (price < target) is not ((each.offer.price_minor or 0) < target)
-        and _differs(each, target) <= _ABOUT_AS_FAR * _differs(best, target)
-        and _lacks_little(each.missing - best.missing)
-    ]
-
-
-def _lacks_little(words: frozenset[str]) -> bool:
-    return len(words) <= 1 and not any(kind_of(word) in (Kind.NAME, Kind.NUMBER) for word in words)
-
-
-def _is_no_worse(each: Score, best: Score) -> bool:
-    """Nothing speaks against it that does not speak against the best."""
-    return not each.vetoes and each.doubts.keys() <= best.doubts.keys()
-
-
-def _says_more(each: Score, best: Score) -> bool:
-    """One that says all that the best says, and more, is another variant."""
-    if _has_other_size(each, best):
-        return False
-    own, other = ({word for word in score.extra if not is_code(word)} for score in (best, each))
-    return own < other or best.extra < each.extra or best.surplus < each.surplus
-
-
-def _unclear(best: Score, alike: Sequence[Score], rules: Rules) -> str:
-    """Why the list does not say which of some offers it means; empty if it does."""
-    if any(_has_other_size(each, best) for each in alike):
-        return f"{len(alike)} offers of different sizes fit"
-    if best.identity:
-        return ""
-    if _disagree(alike, rules):
-        return f"{len(alike)} offers fit equally well and their prices differ"
-    # The list names something that none of them has: perhaps the colour or size in which they
-    # differ from each other, which would be yet another one.
-    unknown = _unknown(best)
-    others = [each for each in alike if _is_sibling(each, best)]
-    if unknown and others:
-        return f"{len(others) + 1} variants fit, and none is said to be {', '.join(unknown[:3])}"
-    return ""
-
-
-def _unknown(best: Score) -> list[str]:
-    return sorted(word for word in best.missing if word.isalpha() and word not in VAGUE)
-
-
-def _has_other_size(each: Score, best: Score) -> bool:
-    """With the same article number it is the same product, whatever its title says."""
-    if each.offer.gtin is not None and each.offer.gtin == best.offer.gtin:
-        return False
-    return any(
-        numbers.isdisjoint(each.sizes.get(unit, numbers)) for unit, numbers in best.sizes.items()
-    )
-
-
-def _is_sibling(each: Score, best: Score) -> bool:
-    """The same title but for a word or two."""
-    differing = each.extra ^ best.extra
-    is_other = bool(each.extra - best.extra) and bool(best.extra - each.extra)
-    return is_other and len(differing) <= _MOST_DIFFERING and each.missing == best.missing
-
-
-def _disagree(rivals: Sequence[Score], rules: Rules) -> bool:
-    """Offers that a list hardly describes, or by a word that none of them has, are different
-    products: their prices may not differ."""
-    prices = [each.offer.price_minor or 0 for each in rivals]
-    is_described = rivals[0].named >= _HARDLY and not _unknown(rivals[0])
-    if not is_described:
-        tolerance = 0.0
-    elif any(_differ(each, rivals[0]) for each in rivals):
-        tolerance = min(rules.tolerance, SAME_PRICE_OF_VARIANTS)
-    else:
-        tolerance = rules.tolerance
-    return min(prices) < max(prices) * (1 - tolerance)
-
-
-def _differ(each: Score, best: Score) -> bool:
-    """Each has something that the other has not: two variants, not two offers of one."""
-    return bool(each.extra - best.extra) and bool(best.extra - each.extra)
-
-
-def _nearest_to_target(product: Product, alike: Sequence[Score], rules: Rules) -> Score | None:
-    """The one that costs what the list says, if the others do not."""
-    target = product.price_minor
-    if not target:
-        return None
-    near = [each for each in alike if _differs(each, target) <= _SAME_PRICE]
-    others = [each for each in alike if each not in near]
-    if len(near) != 1 or any(_differs(each, target) <= rules.tolerance for each in others):
-        return None
-    nearest = near[0]
-    is_named = not any(kind_of(word) in _IDENTIFYING for word in nearest.missing)
-    return nearest if is_named and nearest.fits and nearest.offer.trusted else None
-
-
-def _differs(each: Score, target: int) -> float:
-    return abs((each.offer.price_minor or 0) - target) / target
-
-
-def _far_from_target(product: Product, best: Score) -> str:
-    target, price = product.price_minor, best.offer.price_minor or 0
-    if not target or target / _FAR_FROM_TARGET <= price <= target * _FAR_FROM_TARGET:
-        return ""
-    return f"the list says {price_text(target, product.currency)}"
-
-
 def _rank(each: Score, rules: Rules) -> tuple[bool, bool, bool, float, int, int, bool, int]:
     """Offers of something like it first, those that could be accepted before the others, then by
     score, what comes with them, what they say besides, trust, price."""
     offer, extra = each.offer, 0 if each.identity else len(each.extra)
     price = offer.price_minor if offer.price_minor is not None else 2**62
     return (
-        not _is_near(each, rules),
+        not is_near(each, rules),
         bool(each.vetoes),
         bool(each.unnamed) and not each.identity,
         -round(each.value, 2),

@@ -26,22 +26,25 @@ from holdfast.cli.opening import (
 from holdfast.cli.output import errors, print_json, print_table
 from holdfast.errors import UserError
 from holdfast.pipelines.catalog import loading
-from holdfast.pipelines.catalog.accuracy.fitting import Example, fitted
-from holdfast.pipelines.catalog.accuracy.measuring import LISTS, Accuracy
+from holdfast.pipelines.catalog.accuracy.measuring import LISTS, Accuracy, Label, lists_in
 from holdfast.pipelines.catalog.accuracy.running import (
     barcodes_read,
     choices_measured,
-    examples_read,
+    offers_read,
 )
 from holdfast.pipelines.catalog.normalising.money import currency_named
+from holdfast.pipelines.catalog.offers import Offer
 from holdfast.pipelines.catalog.options import CatalogOptions
-from holdfast.pipelines.catalog.providers.shops import KINDS, make_provider, shop_of
+from holdfast.pipelines.catalog.pipeline import rules_of
+from holdfast.pipelines.catalog.providers.json_api import FIELDS
+from holdfast.pipelines.catalog.providers.shops import KINDS, make_provider, shop_of, with_local
 from holdfast.settings import Settings
 from holdfast.tables.files import TableFile, open_table
 
 app = typer.Typer(no_args_is_help=True)
 NAME = typer.Argument(..., metavar="NAME", help="Name of the shop.")
 _SEED = 20261116
+_ROWS_OF_LIST = 250
 LIST = typer.Option(None, "--list", help="Labelled list; its column Expected names an SKU.")
 CATALOG = typer.Option(None, "--catalogue", help="The catalogue that it is looked up in.")
 
@@ -154,7 +157,7 @@ def sources(as_json: bool = JSON) -> None:
 @app.command("shops")
 def shops(as_json: bool = JSON) -> None:
     """List shops in the order in which they are asked."""
-    rows = _fetched("catalog_providers")
+    rows = with_local(_fetched("catalog_providers"))
     for row in rows:
         row["settings"] = orjson.loads(row["settings"])
         # They may have keys in them.
@@ -167,9 +170,8 @@ def shops(as_json: bool = JSON) -> None:
          "on" if row["enabled"] else "off", row["settings"].get("url", ""))
         for row in rows
     ]  # fmt: skip
-    empty = "No shop is set up; the local catalogue is used."
     names = ("name", "kind", "priority", "trusted", "state", "address")
-    print_table(names, table, empty, right=("priority",))
+    print_table(names, table, "", right=("priority",))
 
 
 @app.command("shop")
@@ -184,7 +186,10 @@ def shop(
     ),
     items: str = typer.Option("", "--items", help="Path to the list of offers in a JSON reply."),
     field: list[str] = typer.Option(
-        [], "--field", metavar="FIELD=PATH", help="Path of a field in an offer. Can be repeated."
+        [],
+        "--field",
+        metavar="FIELD=PATH",
+        help=f"Path of a field in an offer. Can be repeated. Fields: {', '.join(FIELDS)}.",
     ),
     header: list[str] = typer.Option(
         [],
@@ -312,25 +317,63 @@ def accuracy(
 @app.command("fit")
 def fit(
     out: Path = typer.Argument(..., metavar="FILE", help="JSON file for the weights."),
+    folder: Path | None = typer.Option(
+        None, "--lists", help="Folder with more lists: NAME.csv and NAME_catalogue.csv."
+    ),
+    is_crossed: bool = typer.Option(
+        False, "--cross", help="Also measure each list with weights fitted to the others."
+    ),
 ) -> None:
-    """Fit the weights of the choice to the labelled lists that come with Holdfast.
+    """Fit the weights of the choice to the labelled lists that come with Holdfast, and to others.
 
     For developers: the file replaces weights.json of this pipeline.
     """
-    settings, examples = settings_from_environment(), []
-    for labelled, catalogue in LISTS:
+    # Only here: it needs numpy, which is optional.
+    from holdfast.pipelines.catalog.accuracy.fitting import Row, crossed, fitted, row_of
+
+    if not out.parent.is_dir():
+        raise UserError(f"there is no folder {out.parent}", "Create it, or name another file.")
+    settings = settings_from_environment()
+    options: CatalogOptions = settings.of("catalog")
+    lists: dict[str, list[Row]] = {}
+    for labelled, catalogue in (*LISTS, *lists_in(folder)):
         with _own_database(settings) as own:
-            examples += run_async(_examples(own, labelled, catalogue))
-    out.write_text(json.dumps(fitted(examples), indent=2) + "\n")
-    print_table(("measure", "value"), [("examples", f"{len(examples):,}")], "", right=("value",))
+            read = run_async(_offers(own, labelled, catalogue))
+        weight = _ROWS_OF_LIST / len(read)  # a list counts as much as others, whatever its length
+        lists[labelled.stem] = [
+            row_of(label, offers, rules_of(label.product, options), weight)
+            for label, offers in read
+        ]
+    weights = fitted([row for rows in lists.values() for row in rows])
+    out.write_text(json.dumps(weights, indent=2) + "\n")
+    measured = dict(crossed(lists)) if is_crossed else {}
+    print_table(
+        ("list", "rows", "correct choice", "wrong price accepted"),
+        [
+            (name, f"{each.rows:,}", f"{each.correct_share:.4f}", f"{each.wrong_share:.4f}")
+            for name, each in (*measured.items(), *_total(measured))
+        ],
+        f"Fitted to {sum(map(len, lists.values())):,} rows of {len(lists)} lists.",
+        right=("rows", "correct choice", "wrong price accepted"),
+    )
 
 
-async def _examples(settings: Settings, labelled: Path, catalogue: Path) -> list[Example]:
+def _total(measured: dict[str, Accuracy]) -> Iterator[tuple[str, Accuracy]]:
+    total = Accuracy()
+    for each in measured.values():
+        total.add(each)
+    if measured:
+        yield "all", total
+
+
+async def _offers(
+    settings: Settings, labelled: Path, catalogue: Path
+) -> list[tuple[Label, list[Offer]]]:
     limits = table_limits(settings)
     table, labels = open_table(catalogue, limits), open_table(labelled, limits)
     async with opened_store(settings) as store:
         write = store.database.write
-        return await examples_read(store.fetch, write, settings.of("catalog"), table, labels)
+        return await offers_read(store.fetch, write, settings.of("catalog"), table, labels)
 
 
 @contextmanager

@@ -8,13 +8,16 @@ from dataclasses import dataclass, field
 from holdfast.clock import Clock
 from holdfast.errors import GateWait, ItemError
 from holdfast.pipeline import Context
-from holdfast.pipelines.catalog.choosing import Choice, Rules, Status, choose
+from holdfast.pipelines.catalog.choosing import Choice, Status, choose
 from holdfast.pipelines.catalog.normalising.product import Product
+from holdfast.pipelines.catalog.normalising.words import words_of
 from holdfast.pipelines.catalog.offers import Offer, SearchEvent
 from holdfast.pipelines.catalog.providers.contract import Provider
-from holdfast.pipelines.catalog.strategies import Query, identifier_query, queries
+from holdfast.pipelines.catalog.rivals import Rules
+from holdfast.pipelines.catalog.strategies import IDENTIFIER, Query, identifier_query, queries
 
 _LONGEST_ERROR = 300
+_GONE = ("CONTENT_NOT_FOUND", "CONTENT_REMOVED")
 
 
 @dataclass(slots=True)
@@ -72,9 +75,10 @@ class Lookup:
         try:
             offers = await provider.offers(query, self.ctx)
         except (ItemError, GateWait) as trouble:
-            error = trouble
-            self.troubles.append(trouble)
-        self._offers += offers
+            if not _says_no_such_product(trouble, query):
+                error = trouble
+                self.troubles.append(trouble)
+        self._offers += [offer for offer in offers if words_of(offer.title)]
         if not isinstance(error, GateWait):  # the shop was not asked
             self.events.append(
                 SearchEvent(
@@ -88,6 +92,12 @@ class Lookup:
                     None if error is None else str(error)[:_LONGEST_ERROR],
                 )
             )
+
+
+def _says_no_such_product(trouble: ItemError | GateWait, query: Query) -> bool:
+    """That the address of one product does not exist is an answer; a search always exists."""
+    is_gone = isinstance(trouble, ItemError) and trouble.code in _GONE
+    return is_gone and query.strategy == IDENTIFIER
 
 
 def _rotated(providers: Sequence[Provider], attempt: int) -> list[Provider]:

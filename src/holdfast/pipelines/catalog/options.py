@@ -11,7 +11,7 @@ from holdfast.settings import setting
 class CatalogOptions:
     currency: str = setting("USD", "Currency of prices that do not name one.")
     accept_score: float = setting(
-        0.50, "Score from which an offer counts as the same product.", 0.0, 1.0
+        0.70, "Score from which an offer counts as the same product.", 0.0, 1.0
     )
     review_score: float = setting(
         0.40, "Score from which an offer is shown to a person for review.", 0.0, 1.0

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from holdfast.clock import SystemClock
-from holdfast.errors import Category, ErrorCode, Failed, GateWait, NotFound, RetryClass, Skip
+from holdfast.errors import (
+    Category,
+    ErrorCode,
+    Failed,
+    GateWait,
+    ItemError,
+    NotFound,
+    RetryClass,
+    SettingsError,
+    Skip,
+    error_code,
+)
 from holdfast.model import Json
 from holdfast.options import Option
 from holdfast.pipeline import Backoff, Context, Done, Pipeline, Settled, Tx
 from holdfast.pipelines.catalog import rulings, saving
-from holdfast.pipelines.catalog.choosing import Choice, Rules, Status, baseline
+from holdfast.pipelines.catalog.choosing import Choice, Status, baseline
 from holdfast.pipelines.catalog.lookup import Lookup
 from holdfast.pipelines.catalog.normalising.money import currency_named
 from holdfast.pipelines.catalog.normalising.product import (
@@ -27,7 +39,8 @@ from holdfast.pipelines.catalog.photos.likeness import SeenPhotos
 from holdfast.pipelines.catalog.photos.naming import from_barcodes, from_text
 from holdfast.pipelines.catalog.photos.reader import PhotoReader
 from holdfast.pipelines.catalog.providers.shops import Shops
-from holdfast.pipelines.catalog.results import COLUMNS, row_of
+from holdfast.pipelines.catalog.results import COLUMNS, priced, row_of
+from holdfast.pipelines.catalog.rivals import Rules
 from holdfast.pipelines.catalog.saving import Effects
 from holdfast.rulings import Ruled
 
@@ -49,6 +62,7 @@ class Catalog(Pipeline):
     )
     error_codes: Mapping[str, ErrorCode] = {
         "SHOP_SETUP": ErrorCode("SHOP_SETUP", Category.GENERIC, RetryClass.NEVER),
+        "NO_CURRENCY": ErrorCode("NO_CURRENCY", Category.GENERIC, RetryClass.NEVER),
         "NO_PRODUCT": ErrorCode("NO_PRODUCT", Category.CONTENT, RetryClass.NEVER),
         # A page or reply that cannot be read is most likely a temporary problem of the shop.
         "INVALID_RESPONSE": ErrorCode("INVALID_RESPONSE", Category.PARSING, RetryClass.SOON),
@@ -57,6 +71,11 @@ class Catalog(Pipeline):
 
     def __init__(self, options: CatalogOptions | None = None) -> None:
         self._options = options or CatalogOptions()
+        if currency_named(self._options.currency) != self._options.currency:
+            raise SettingsError(
+                f"HOLDFAST_CATALOG_CURRENCY: {self._options.currency!r} is not a currency",
+                "Give a code such as EUR.",
+            )
         seconds = self._options.not_found_seconds
         self.max_attempts_not_found = self._options.attempts_not_found
         self.backoff = {"not_found": Backoff(seconds, max(seconds, _LONGEST_WAIT))}
@@ -91,15 +110,31 @@ class Catalog(Pipeline):
             choice, result = Choice(Status.NONE, "nothing can be read on it"), None
             if product is not None:
                 choice, result = await self._look_up(product, ctx, effects)
+                if choice.offer is not None:  # the name of a file says nothing of its category
+                    shown = replace(product, item_description=choice.offer.title)
+                    result |= priced(shown, choice.price_minor)
             if not choice.is_priced and self._options.read_text:
-                printed = from_text(await self._photos.text(path), currency)
+                lines, unread = await self._text_on(path, result is not None)
+                printed = from_text(lines, currency)
                 if printed is not None:
                     choice, result = await self._look_up(printed, ctx, effects)
+                elif unread and result is not None:
+                    result["Reason"] += f". {unread}"
         if result is None:
             unknown = product_of({"item_description": name}, currency)
             result = row_of(unknown, choice, None, 0)
         described = await describe(result, name, photo, self._seen, ctx)
         return _concluded(choice, described, effects)
+
+    async def _text_on(self, path: Path, is_known: bool) -> tuple[list[str], str]:
+        """The lines on a photograph. If its barcode is known already, that its text cannot be read
+        is only said."""
+        try:
+            return await self._photos.text(path), ""
+        except Failed as error:
+            if not is_known:
+                raise
+            return [], f"Its text was not read: {error.message}"
 
     async def _look_up(
         self, product: Product, ctx: Context, effects: Effects
@@ -115,7 +150,11 @@ class Catalog(Pipeline):
         return choice, row_of(product, choice, lookup.query, self._options.max_candidates)
 
     def _currency(self, options: Mapping[str, Any]) -> str:
-        return currency_named(str(options.get("currency", ""))) or self._options.currency
+        given = str(options.get("currency", "")).strip()
+        currency = currency_named(given)
+        if given and currency is None:
+            raise Failed("NO_CURRENCY", f"the option currency: {given[:30]!r} is not a currency")
+        return currency or self._options.currency
 
     def _require_answers(self, lookup: Lookup, choice: Choice, effects: Effects) -> Choice:
         """Without a sure offer, a shop that did not answer might have had one: it is asked again
@@ -127,18 +166,24 @@ class Catalog(Pipeline):
             raise min(waits, key=lambda wait: wait.seconds)
         trouble = lookup.troubles[0]
         assert not isinstance(trouble, GateWait)
-        if choice.status is not Status.NONE and lookup.ctx.attempt >= (
-            self.max_attempts or _USUAL_ATTEMPTS
-        ):
+        is_last = lookup.ctx.attempt >= (self.max_attempts or _USUAL_ATTEMPTS)
+        if choice.status is not Status.NONE and (is_last or self._is_permanent(lookup)):
             return replace(choice, reason=f"{choice.reason}. Not every shop answered: {trouble}")
         trouble.effects = effects
         raise trouble
+
+    def _is_permanent(self, lookup: Lookup) -> bool:
+        """Whether the shops that did not answer would not answer another attempt either."""
+        codes = [each.code for each in lookup.troubles if isinstance(each, ItemError)]
+        own = dict(self.error_codes)
+        return all(error_code(code, own).retry is RetryClass.NEVER for code in codes)
 
     async def save(self, tx: Tx, settled: Sequence[Settled]) -> None:
         await saving.save(tx, settled)
 
     async def ruling(self, tx: Tx, ruled: Ruled) -> Mapping[str, Any] | None:
-        return rulings.changes(ruled, self._currency(ruled.job.given_options))
+        named = currency_named(str(ruled.job.given_options.get("currency", "")))
+        return rulings.changes(ruled, named or self._options.currency)
 
 
 def rules_of(product: Product, options: CatalogOptions) -> Rules:

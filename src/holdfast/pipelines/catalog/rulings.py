@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from holdfast.columns import RowNames
@@ -17,15 +18,31 @@ from holdfast.rulings import Ruled, RulingKind
 
 def changes(ruled: Ruled, currency: str) -> Mapping[str, Any] | None:
     """The columns that the decision changes, with everything that follows from a price."""
-    named = RowNames(None if ruled.job.standing else ruled.job.column_names, INPUTS)
-    product = product_of(named(dict(ruled.row)), currency)
+    product = _product(ruled, currency)
     if ruled.kind is RulingKind.CHOOSE:
         return _chosen(ruled, product)
     if ruled.kind is RulingKind.EDIT and isinstance(ruled.value, dict) and "Price" in ruled.value:
-        return _typed(ruled, product)
+        return _named(ruled, product) | _typed(ruled, product)
     if ruled.kind is RulingKind.REJECT:
         return _no_price(product)
     return None
+
+
+def _product(ruled: Ruled, currency: str) -> Product:
+    """What the row names. A photograph names nothing: its category is that of what was found."""
+    if "_images" in ruled.job.options:
+        product = product_of({"item_description": ruled.row.get("name")}, currency)
+        known = (ruled.result or {}).get("Dep. Cat")
+        return replace(product, category=known) if known else product
+    named = RowNames(None if ruled.job.standing else ruled.job.column_names, INPUTS)
+    return product_of(named(dict(ruled.row)), currency)
+
+
+def _named(ruled: Ruled, product: Product) -> Json:
+    """A row that failed has no result that names it."""
+    if ruled.result is not None:
+        return {}
+    return {"Item #": product.item or str(ruled.seq), "Description": product.label}
 
 
 def _chosen(ruled: Ruled, product: Product) -> Json:
@@ -44,6 +61,8 @@ def _chosen(ruled: Ruled, product: Product) -> Json:
             f"candidate {value} has a price in {candidate['currency']}, not {product.currency}",
             "Type the converted price instead.",
         )
+    if "_images" in ruled.job.options:
+        product = replace(product, category="", item_description=candidate["title"])
     return {
         **priced(product, candidate["price_minor"]),
         "Status": str(Status.FOUND),

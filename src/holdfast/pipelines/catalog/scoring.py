@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -11,21 +12,19 @@ from rapidfuzz.distance import OSA
 
 from holdfast.pipelines.catalog.normalising.product import Product
 from holdfast.pipelines.catalog.normalising.remarks import described, excluded
-from holdfast.pipelines.catalog.normalising.units import is_number
+from holdfast.pipelines.catalog.normalising.units import is_number, unit_of
 from holdfast.pipelines.catalog.normalising.vocabulary import GENERIC, is_maker
 from holdfast.pipelines.catalog.normalising.wording import Wording
 from holdfast.pipelines.catalog.normalising.words import compact, has_digit, telling_words
 from holdfast.pipelines.catalog.offers import Offer
 from holdfast.pipelines.catalog.spelling import has_same_stem, is_misspelt, missing_words
 from holdfast.pipelines.catalog.variants import (
-    ACCESSORY,
     begins_code,
     has_noun,
     missing_accessory,
     more_sizes,
     not_new,
     other_fit,
-    other_pack,
     other_sizes,
     other_things,
     other_variants,
@@ -36,6 +35,7 @@ from holdfast.pipelines.catalog.variants import (
 )
 
 _SHORTEST_MODEL = 3
+_SHORTEST_PART = 3
 _SHORTEST_PLAIN_MODEL = 7  # without a digit: shorter ones may be words
 _TELLING_SHARE = 0.45
 _SHARED_WITH_SKU = 0.4
@@ -52,9 +52,15 @@ VAGUE = frozenset(
      "machine", "generic", "unbranded", "color", "size", "good", "condition", "old", "genuine",
      "original", "approximately", "pair"]
 )  # fmt: skip
+_NUMBER_SIGN = re.compile(r"^\s*(?:no\.|#)\s*", re.IGNORECASE)
 _REFURBISHED, _USED = "refurbished", "used"
 _WITHOUT = frozenset(("no", "not", "without", "only"))
-_NO_BRAND = frozenset(("generic", "unbranded", "nobrand", "noname"))
+#: What lists have in the column of the brand instead: where it was bought.
+_NO_BRAND = frozenset(
+    ["generic", "unbranded", "nobrand", "noname", "amazon", "bestbuy", "costco", "ebay", "etsy",
+     "gamestop", "homedepot", "kohls", "lowes", "macys", "samsclub", "sears", "staples", "target",
+     "tjmaxx", "walmart", "wayfair"]
+)  # fmt: skip
 _SHORTEST_PREFIX = 3
 _LONG_BRAND = 7
 _LETTERS_OF_MISTAKE = 5
@@ -70,7 +76,7 @@ class Score:
     offer: Offer
     value: float = 0.0  # how likely it is the product
     likeness: float = 0.0  # how much its words are like those of the row
-    identity: bool = False  # the same article number, or the same brand and model
+    identity: bool = False  # the same article number
     shared: float = 0.0  # the share of the list's words that it has
     named: float = 0.0  # the share of its title that the list names
     missing: frozenset[str] = frozenset()  # what the list says and it does not
@@ -83,7 +89,9 @@ class Score:
     doubts: dict[str, str] = field(default_factory=dict)  # kind -> what speaks against it
     unnamed: list[str] = field(default_factory=list)  # it is a variant that the list does not name
     contradictions: list[str] = field(default_factory=list)  # of the row with its own number
-    by_words: bool = False  # neither its number nor its model is compared
+    by_words: bool = False  # not its number says which product it is
+    has_like_model: bool = False  # one that the row leaves part of out
+    same_model: float = 0.0  # 1: the row names its brand and model
     lacking: float = 0.0  # of what the row says and any offer has
     is_other_thing: bool = False
     brand: float = 0.0  # 1: the row names its brand
@@ -92,6 +100,7 @@ class Score:
     is_thing: bool = False  # the row names what it is
     missed: float = 0.0  # how much the words say that it does not have
     gap: float = 0.0  # how much more the next best offer misses
+    features: dict[str, float] = field(default_factory=dict)  # what the weights weigh
 
     @property
     def fits(self) -> bool:
@@ -142,13 +151,15 @@ class Wanted:
         return says_second_hand(self.wording)
 
     @classmethod
-    def of(cls, product: Product) -> Wanted:
-        wording = Wording.of(described(product))
+    def of(cls, product: Product, offered: frozenset[str] = frozenset()) -> Wanted:
+        """`offered` are the words of the offers' titles."""
+        wording = Wording.of(described(product, offered))
         numbers = frozenset(filter(has_digit, wording.words))
         brand = compact(product.brand)
         own = "" if brand in _NO_BRAND else brand
         makers = frozenset(filter(is_maker, telling_words(product.item_description)))
-        model = compact(product.model)
+        is_size = any(map(unit_of, telling_words(product.model)))  # 10lb pr
+        model = "" if is_size else compact(_NUMBER_SIGN.sub("", product.model))
         return cls(product, wording, numbers, own, model, makers, excluded(product))
 
 
@@ -162,15 +173,17 @@ def score(wanted: Wanted, offer: Offer) -> Score:
     result.brand = brand
     vetoes = len(result.vetoes)
     model = _compare_models(wanted, offer, result)
-    shared = _compare_words(wanted.wording, offered, model_words, title_words, result)
+    said = telling_words(wanted.product.model) if result.has_like_model else ()
+    shared = _compare_words(
+        wanted.wording, offered, model_words, title_words, frozenset(said), result
+    )
     if same_number:  # shops write models in many ways, and people the makers of lines
         del result.vetoes[0 if shared >= _SHARED_WITH_NUMBER else vetoes :]
     named = offered.words - model_words
     if same_number or _is_same_sku(wanted, offer, shared):
         result.value, result.identity = 1.0, True
-    elif model:
-        _accept_model(wanted, offered, result)
     else:
+        result.same_model = _sure_of_model(wanted, result) if model else 0.0
         _compare_by_words(wanted, offered, model_words, result)
     if not same_number and wanted.wording.words:
         result.reasons.append(f"{shared:.0%} of the words")
@@ -178,7 +191,7 @@ def score(wanted: Wanted, offer: Offer) -> Score:
         result.contradictions = list(other_sizes(wanted.wording, offered))
         result.vetoes += result.contradictions
     else:
-        result.vetoes += missing_accessory(wanted.wording, offered, result.missing)
+        result.doubts |= missing_accessory(wanted.wording, offered, result.missing)
     if not (same_number or _is_this_model(wanted, offer, model)):
         _look_for_other_things(wanted, offered, named, result)
     if not same_number:
@@ -197,24 +210,18 @@ def _look_for_other_things(
     precision = _precision(wanted, named - {"replacement"} - of_others)
     others = other_things(wanted.wording, offered, precision)
     result.is_other_thing = bool(others)
-    result.vetoes += [others.pop(ACCESSORY)] if ACCESSORY in others else []
     result.doubts |= others
 
 
-def _accept_model(wanted: Wanted, offered: Wording, result: Score) -> None:
+def _sure_of_model(wanted: Wanted, result: Score) -> float:
     is_brand = bool(result.brand or wanted.product.brand == "")
-    result.identity = is_brand and len(wanted.model) > _SHORTEST_MODEL
-    result.value = 0.40 + 0.225 * (result.brand + result.shared)
-    result.vetoes += other_pack(wanted.wording, offered)
-    if not wanted.model:  # named among the words, which may be those of a line
-        result.vetoes += other_sizes(wanted.wording, offered)
-        result.vetoes += other_fit(wanted.wording, offered)
+    return 1.0 if is_brand and len(wanted.model) > _SHORTEST_MODEL else 0.5
 
 
 def _compare_by_words(
     wanted: Wanted, offered: Wording, model_words: frozenset[str], result: Score
 ) -> None:
-    """Neither the number nor the model says which product it is."""
+    """Not its number says which product it is."""
     fit = _numbers_fit(wanted, offered, model_words, result)
     result.named = _precision(wanted, offered.words - model_words)
     telling = _telling(result.named, result)
@@ -223,7 +230,7 @@ def _compare_by_words(
     is_thing = bool(offered.thing) and offered.thing not in GENERIC
     result.is_thing = is_thing and has_noun(wanted.wording, offered.thing)
     result.unnamed = unnamed_variants(wanted.wording, offered)
-    result.vetoes += other_variants(wanted.wording, offered, result.missing)
+    result.doubts |= other_variants(wanted.wording, offered, result.missing)
     variants = list(variants_of_number(result.unnamed, offered))
     if variants:
         result.doubts["other_variant"] = variants[0]
@@ -231,7 +238,7 @@ def _compare_by_words(
     if sizes:
         result.doubts["other_size"] = ", ".join(sizes)
     if not result.brand and result.offer.brand and not wanted.makers.isdisjoint(result.missing):
-        result.vetoes.append(f"the brand is {result.offer.brand}")
+        result.doubts["other_maker"] = f"the brand is {result.offer.brand}"
 
 
 def _is_this_model(wanted: Wanted, offer: Offer, model: bool) -> bool:
@@ -247,9 +254,10 @@ def _compare_words(
     offered: Wording,
     model_words: frozenset[str],
     title_words: frozenset[str],
+    said: frozenset[str],
     result: Score,
 ) -> float:
-    result.missing = missing_words(wanted, offered)
+    result.missing = missing_words(wanted, offered) - said
     result.extra = offered.words - wanted.words - (model_words - title_words)
     result.surplus = more_sizes(wanted, offered) + several_things(wanted, offered)
     result.sizes = offered.sizes
@@ -302,7 +310,14 @@ def _is_same_brand(wanted: Wanted, offer: Offer) -> bool:
     most = len(wanted.brand) // _LETTERS_OF_MISTAKE if len(wanted.brand) >= _LONG_BRAND else 0
     if most and OSA.distance(wanted.brand, compact(offer.brand), score_cutoff=most) <= most:
         return True
+    if all(any(_is_begun(word, each) for each in other) for word in own):
+        return True
     return compact(offer.brand) in (wanted.initials, *wanted.wording.words)
+
+
+def _is_begun(word: str, whole: str) -> bool:
+    """Ham. is Hamilton."""
+    return word == whole or (len(word) >= _SHORTEST_PREFIX and whole.startswith(word))
 
 
 def _compare_models(wanted: Wanted, offer: Offer, result: Score) -> bool:
@@ -313,22 +328,35 @@ def _compare_models(wanted: Wanted, offer: Offer, result: Score) -> bool:
         if own == wanted.model or _names_model(offer.title, wanted.model):
             result.reasons.append("same model")
             return True
-        first = compact(offer.model.replace("/", "-").partition("-")[0])
-        codes = (own, *Wording.of(offer.title).joins)
-        if first == wanted.model or any(begins_code(wanted.model, each) for each in codes):
+        if _is_like_model(wanted.model, offer):
             result.reasons.append(f"the model is {offer.model or 'like it'}")
+            result.has_like_model = True
             return False
         title = Wording.of(offer.title)
         words = telling_words(wanted.product.model)
         if not has_digit(wanted.model) or (len(words) > 1 and all(map(title.has, words))):
             return False  # a name, which counts as words: Inspiron 15 3520
-        result.vetoes.append(f"the model is {offer.model}" if own else "another or no model")
+        result.doubts["other_model"] = (
+            f"the model is {offer.model}" if own else "another or no model"
+        )
         return False
     is_model = len(own) > (_SHORTEST_MODEL if has_digit(own) else _SHORTEST_PLAIN_MODEL)
     is_named = is_model and _names_model(wanted.product.text, own)
     if is_named:
         result.reasons.append("same model")
     return is_named
+
+
+def _is_like_model(model: str, offer: Offer) -> bool:
+    """Whether one leaves out what the other has: 780 is DWS780, 1784 is 01784."""
+    own = compact(offer.model)
+    title = Wording.of(offer.title)
+    if any(begins_code(model, each) for each in (own, *title.joins, *title.words)):
+        return True
+    first = compact(offer.model.replace("/", "-").partition("-")[0])
+    short, long = sorted((model, own), key=len)
+    is_part = len(short) >= _SHORTEST_PART and has_digit(short) and short in long
+    return first == model or is_part or (bool(own) and own.lstrip("0") == model.lstrip("0"))
 
 
 def _names_model(text: str, model: str) -> bool:
@@ -413,7 +441,7 @@ def _numbers_fit(
     text = f"{instead} instead of {of}" if other else f"{of} is not in its title"
     codes = list(filter(_is_letters_and_digits, missing))
     if any(code[0] == word[0] and _is_letters_and_digits(word) for code in codes for word in other):
-        result.vetoes.append(text)  # a number of the same form: V15 instead of V11
+        result.doubts["like_code"] = text  # a number of the same form: V15 instead of V11
     elif codes:
         result.doubts["other_code"] = text
     elif other and missing - {"1"}:

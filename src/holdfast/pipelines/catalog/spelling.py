@@ -35,6 +35,8 @@ _CACHED_PAIRS = 65536
 _LETTER_SIZES = {
     "s": "small", "m": "medium", "l": "large", "small": "s", "medium": "m", "large": "l",
 }  # fmt: skip
+#: What titles say instead of a number of parts.
+_NUMBER_NAMES = {"1": ("single", "one"), "2": ("double", "dual", "twin"), "3": ("triple", "tri")}
 _VOWELS = frozenset("aeiou")
 _ENDINGS = ("able", "ings", "ing", "ers", "er", "ors", "or", "es", "ed", "s", "e")
 #: Letters that are spoken alike.
@@ -99,8 +101,10 @@ def occurs(word: str, wanted: Wording, offered: Wording) -> bool:
     """Within a longer word only if it is not a number."""
     if offered.has(word) or word in offered.years or offered.has(word.removesuffix("s")):
         return True
+    if word.endswith("ies") and offered.has(f"{word[:-3]}y"):
+        return True
     if has_digit(word):
-        return (
+        return any(map(offered.tokens.__contains__, _NUMBER_NAMES.get(word, ()))) or (
             _is_abbreviated_number(word, offered)
             or _is_acronym(word, offered.tokens)
             or _is_rounded(word, offered)

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from holdfast.pipelines.catalog.normalising.units import has_size, unit_of
 from holdfast.pipelines.catalog.normalising.vocabulary import (
+    COLOR,
     Kind,
     exclusive_group,
     is_color_of,
@@ -124,10 +125,9 @@ def _is_for_wanted(wanted: Wording, offered: Wording, head: frozenset[str]) -> b
     return named <= behind
 
 
-def missing_accessory(wanted: Wording, offered: Wording, missing: frozenset[str]) -> Iterator[str]:
+def missing_accessory(wanted: Wording, offered: Wording, missing: frozenset[str]) -> dict[str, str]:
     lacking = sorted(missing.intersection(_accessories(wanted, offered)))
-    if lacking:
-        yield f"{lacking[0]} is not in its title"
+    return {"no_accessory": f"{lacking[0]} is not in its title"} if lacking else {}
 
 
 def _accessories(text: Wording, other: Wording) -> Iterator[str]:
@@ -227,16 +227,18 @@ def _states_of(offered: Wording, wanted: Wording) -> Iterator[str]:
 
 def _is_compatible(tokens: Sequence[str]) -> bool:
     """With something else: not HE compatible, which says what it is."""
+    if not tokens:
+        return False
     pairs = pairwise((*tokens, ""))
     return tokens[0] == "compatible" or any(
         first == "compatible" and second in ("with", "for") for first, second in pairs
     )
 
 
-def other_variants(wanted: Wording, offered: Wording, missing: frozenset[str]) -> Iterator[str]:
-    """What contradicts the list."""
-    yield from _other_words(wanted, offered, missing)
-    yield from other_pack(wanted, offered)
+def other_variants(wanted: Wording, offered: Wording, missing: frozenset[str]) -> dict[str, str]:
+    """Doubts: what contradicts the list."""
+    packs = (("other_pack", text) for text in other_pack(wanted, offered))
+    return dict([*_other_words(wanted, offered, missing), *packs])
 
 
 def unnamed_variants(wanted: Wording, offered: Wording) -> list[str]:
@@ -303,19 +305,23 @@ def is_code(word: str) -> bool:
 
 
 def begins_code(word: str, other: str) -> bool:
-    """Whether a list leaves out the last letters of a maker's number: DCD996 is DCD996B, 1785 is
-    1785A."""
+    """Whether a list leaves out the end of a maker's number: DCD996 is DCD996B, 1785 is 1785A,
+    CPT160 is CPT160P1, 20115 is 20115.0000."""
     if not other.startswith(word) or len(other) - len(word) > _LONGEST_ENDING:
         return False
     rest = other[len(word) :]
-    if not rest.isalpha() or rest in _VARIANTS:
+    is_ending = rest[:1].isalpha() or set(rest) == {"0"}
+    if not is_ending or rest in _VARIANTS - {"xl"}:
         return False
     # One letter more makes another of a short number: ZX3 is not ZX3B, T90 is T90SR.
-    return is_code(word) or _is_long_number(word) or (len(rest) > 1 and _is_short_code(word))
+    if is_code(word) or (_is_long_number(word) and (rest.isalpha() or len(rest) > 1)):
+        return True
+    is_whole = rest.isalpha() or len(word) > _SHORTEST_NUMBER
+    return len(rest) > 1 and is_whole and _is_short_code(word)
 
 
 def _is_short_code(word: str) -> bool:
-    return len(word) >= _SHORTEST_NUMBER and word[0].isalpha() and word[-1].isdecimal()
+    return len(word) >= _SHORTEST_NUMBER and word[0].isalpha() and any(map(str.isdecimal, word))
 
 
 def _is_long_number(word: str) -> bool:
@@ -339,11 +345,13 @@ def _more(wanted: Wording, offered: Wording) -> list[str]:
     return [word for word in offered.words - offered.covered(wanted) if not wanted.has(word)]
 
 
-def _other_words(wanted: Wording, offered: Wording, missing: frozenset[str]) -> Iterator[str]:
+def _other_words(
+    wanted: Wording, offered: Wording, missing: frozenset[str]
+) -> Iterator[tuple[str, str]]:
     more = _more(wanted, offered)
     without = (_VARIANTS - _OF_USERS).intersection(missing)
     if without:
-        yield f"without {', '.join(sorted(without))}"
+        yield "without_variant", f"without {', '.join(sorted(without))}"
     single = ["single"] if "single" in offered.tokens else []
     if any(map(exclusive_group, missing)):
         yield from _exclusive(missing, _not_called(wanted, more) + single)
@@ -351,7 +359,8 @@ def _other_words(wanted: Wording, offered: Wording, missing: frozenset[str]) -> 
     for word in sorted(filter(_is_code, missing)):
         other = codes.get(_form_of_code(word))
         if other and not _begins(word, more):
-            yield f"{other} instead of {word}"
+            kind = "other_letter" if _form_of_code(word) else "other_letters"
+            yield kind, f"{other} instead of {word}"
 
 
 def _not_called(wanted: Wording, words: Sequence[str]) -> list[str]:
@@ -366,13 +375,14 @@ def _not_called(wanted: Wording, words: Sequence[str]) -> list[str]:
     ]
 
 
-def _exclusive(missing: Iterable[str], more: Sequence[str]) -> Iterator[str]:
+def _exclusive(missing: Iterable[str], more: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Of some words a product has one: twin or queen, gas or electric."""
     groups = {group: word for word in more if (group := exclusive_group(word))}
     for word in sorted(missing) if groups else ():
-        other = groups.get(exclusive_group(word))
-        if other:
-            yield f"{other} instead of {word}"
+        group = exclusive_group(word)
+        if other := groups.get(group):
+            kind = "other_color" if group == COLOR else "exclusive"
+            yield kind, f"{other} instead of {word}"
 
 
 def _begins(word: str, others: Iterable[str]) -> bool:

@@ -29,9 +29,8 @@ _LONG, _SHORT = 5, 3
 _LEAST_RARITY = 0.2
 _ENOUGH = 3.0
 _MANY = 4
-_FEWEST = 3
-_SURE_ALONE = 0.72
-_LESS_SURE_ALONE = 0.5
+FEWEST = 3
+_SURE_ALONE, _SURE_OF_TWO = 0.72, 0.4
 _MOSTLY = 0.75
 _VOWELS = frozenset("aeiouy")
 #: What all of a kind are, so that titles leave it out.
@@ -40,18 +39,23 @@ _WORTH_PLAIN = 0.2
 _HALF, _HARDLY = 0.5, 0.1
 _AS_WELL = 0.02
 _MOST_SPELLINGS = 2
-_NEAR_PRICE = 0.2
+_SAME_PRICE, _NEAR_PRICE = 0.1, 0.35
 _CACHED = 8192
 _FAR_BEHIND = -1.0
 _SLIGHT = 0.1
-_OTHER = frozenset(("other_name", "other_thing"))
+_OTHER = frozenset(("other_thing", "accessory", "not_itself", "like_code"))
+_STEEP = 50.0
+#: Doubts that say nothing against an offer of the brand and model that the row names.
+_OF_WORDS = frozenset(("other_numbers", "no_number", "other_code", "other_name", "hardly"))
 TELLING = (Kind.NAME, Kind.NUMBER, Kind.DESCRIBING)
 SAME_PRICE_OF_VARIANTS = 0.06
 _OTHER_SCALE = 3.0
 _WIDE = 3.0
 DOUBTS = (
     "other_thing", "product_itself", "other_numbers", "no_number", "other_size", "other_name",
-    "other_code", "other_variant",
+    "other_code", "other_variant", "accessory", "no_accessory", "without_variant", "exclusive",
+    "other_color", "other_letters", "other_letter", "other_pack", "like_code", "other_maker",
+    "hardly", "not_itself", "other_model",
 )  # fmt: skip
 
 
@@ -108,32 +112,27 @@ def weigh(wanted: Wanted, scores: Sequence[Score]) -> None:
     codes = [
         code
         for code in filter(is_code, wanted.numbers)
-        if any(Wording.of(f"{each.offer.title} {each.offer.model}").has(code) for each in scores)
+        if any(Wording.of(f"{each.offer.title} {each.offer.model}").has(code) for each in fitting)
     ]
     for each in fitting:
-        each.vetoes += _hardly(each)
+        each.doubts |= _hardly(each) | _other_code(each, codes)
         each.doubts |= _other_name(wanted, each, unknown)
-        each.vetoes += _other_code(each, codes)
-    is_compared = len(scores) >= _FEWEST
+    is_compared = len(scores) >= FEWEST
     for each in scores:
         each.gap = _gap(each, scores) if is_compared else 0.0
-        each.vetoes += () if is_compared else (*each.doubts.values(), *_unnamed(each))
+        least = _SURE_ALONE if len(scores) == 1 else _SURE_OF_TWO
+        each.vetoes += () if is_compared else _alone(each, field, least)
         if is_weighed(each):
-            each.value = likelihood(features(wanted, each, scores, field))
-            if not is_compared and _alone(each, field) < _SURE_ALONE:
-                each.value *= _LESS_SURE_ALONE
-
-
-def _unnamed(each: Score) -> Iterator[str]:
-    if each.unnamed and each.by_words:
-        yield f"is {', '.join(each.unnamed)}"
+            each.features = features(wanted, each, scores, field)
+            each.value = likelihood(each.features, weights()["offer"])
 
 
 def is_weighed(each: Score) -> bool:
-    """Whether the weights decide about it: nothing rules it out, and no offer is far better. With
-    a doubt that it is another thing it has to be the only one that may be meant."""
+    """Whether the weights decide about it: nothing rules it out, and no offer is far better. What
+    looks like another thing has to be ahead of all others, also of those that cannot be bought."""
     least = _FAR_BEHIND if each.doubts.keys().isdisjoint(_OTHER) else _SLIGHT
-    return each.by_words and not each.vetoes and each.gap >= least
+    is_near = each.gap >= least or bool(each.same_model)
+    return each.by_words and not each.vetoes and is_near
 
 
 def _gap(each: Score, scores: Sequence[Score]) -> float:
@@ -145,12 +144,11 @@ def _gap(each: Score, scores: Sequence[Score]) -> float:
     return max(-_WIDE, min(least - each.missed, _WIDE))
 
 
-def _other_code(each: Score, codes: Sequence[str]) -> Iterator[str]:
+def _other_code(each: Score, codes: Sequence[str]) -> dict[str, str]:
     """Another offer has the number that the row says, this one only begins or ends with it."""
     title = Wording.of(f"{each.offer.title} {each.offer.model}")
     wrong = [code for code in codes if code not in each.missing and not title.has(code)]
-    if wrong:
-        yield f"not {', '.join(wrong)} itself"
+    return {"not_itself": f"not {', '.join(wrong)} itself"} if wrong else {}
 
 
 def _is_full_name(word: str) -> bool:
@@ -158,9 +156,9 @@ def _is_full_name(word: str) -> bool:
     return kind_of(word) is Kind.NAME and not _VOWELS.isdisjoint(word)
 
 
-def _hardly(each: Score) -> Iterator[str]:
-    if each.shared < _HALF and each.named < _HARDLY and not each.brand:
-        yield "has hardly a word of the row"
+def _hardly(each: Score) -> dict[str, str]:
+    is_like = each.shared >= _HALF or each.named >= _HARDLY or each.brand or each.same_model
+    return {} if is_like else {"hardly": "has hardly a word of the row"}
 
 
 def _other_name(wanted: Wanted, each: Score, unknown: frozenset[str]) -> dict[str, str]:
@@ -170,12 +168,25 @@ def _other_name(wanted: Wanted, each: Score, unknown: frozenset[str]) -> dict[st
     return {"other_name": f"{other} instead of {', '.join(sorted(names))}"} if other else {}
 
 
-def _alone(each: Score, field: Field) -> float:
-    """With hardly another offer to compare it with, only the share of the words counts, and it
-    may have no name that the row does not say instead of one that it says."""
+def _alone(each: Score, field: Field, least: float) -> Iterator[str]:
+    """With hardly another offer to compare it with, every doubt counts, and so does the share of
+    the words that it has."""
+    for kind, doubt in each.doubts.items():
+        if each.same_model < 1.0 or kind not in _OF_WORDS:
+            yield doubt
+    if each.unnamed and each.by_words:
+        yield f"is {', '.join(each.unnamed)}"
+    elif each.by_words and _sure_alone(each, field) < least:
+        yield "too little of the row is in its title, without others to compare it with"
+
+
+def _sure_alone(each: Score, field: Field) -> float:
+    """It may have no name that the row does not say instead of one that it says."""
+    if each.same_model and each.brand:
+        return 1.0
     names = _of_kind(each.missing, Kind.NAME)
     is_other = bool(names) and any(kind_of(word) is Kind.NAME for word in each.extra)
-    if each.unnamed or (is_other and (each.shared < _MOSTLY or names - field.unknown)):
+    if is_other and (each.shared < _MOSTLY or names - field.unknown):
         return 0.0
     shared = 1.0 - field.share(each.missing)
     return each.likeness * shared / each.shared if each.shared else 0.0
@@ -191,6 +202,10 @@ def features(
         "brand": each.brand,
         "unnamed_variant": float(bool(each.unnamed)),
         "other_number": float(each.has_other_number),
+        "same_model": each.same_model,
+        "like_model": float(each.has_like_model),
+        "model_but_lacks": each.same_model * each.lacking,
+        "model_elsewhere": _model_elsewhere(each, scores),
         **_lacks(wanted, each, field),
         **_compared(wanted, each, scores),
         **_price(wanted, each),
@@ -198,6 +213,12 @@ def features(
         **{f"doubt_{kind}": float(kind in each.doubts) for kind in DOUBTS},
         "siblings": float(bool(siblings(wanted, each, scores))),
     }
+
+
+def _model_elsewhere(each: Score, scores: Sequence[Score]) -> float:
+    """Another offer has the model that the row names."""
+    most = max((other.same_model for other in scores if not other.vetoes), default=0.0)
+    return max(0.0, most - each.same_model)
 
 
 def _lacks(wanted: Wanted, each: Score, field: Field) -> dict[str, float]:
@@ -280,7 +301,7 @@ def _compared(wanted: Wanted, each: Score, scores: Sequence[Score]) -> dict[str,
     others = [other for other in scores if other is not each and not other.is_other_thing]
     rivals = [other for other in others if other.fits and not is_same_thing(each, other)]
     if _price(wanted, each)["price_near"]:  # the price says which of them is meant
-        rivals = [other for other in rivals if not _price(wanted, other)["price_far"]]
+        rivals = [other for other in rivals if _price(wanted, other)["price_near"]]
     fuller = [other for other in rivals if each.extra < other.extra]
     least = min((other.lacking for other in others), default=each.lacking)
     next_best = min((other.lacking for other in rivals if other not in fuller), default=1.0)
@@ -297,13 +318,16 @@ def _compared(wanted: Wanted, each: Score, scores: Sequence[Score]) -> dict[str,
 
 
 def _price(wanted: Wanted, each: Score) -> dict[str, float]:
+    """What a list says is often what it cost years ago: it costs more now, rarely less."""
     target, price = wanted.product.price_minor, each.offer.price_minor
     if not target or not price:
-        return {"price_near": 0.0, "price_far": 0.0}
-    distance = abs(log(price / target))
+        return dict.fromkeys(("price_same", "price_near", "price_above", "price_below"), 0.0)
+    distance = log(price / target)
     return {
-        "price_near": max(0.0, 1.0 - distance / _NEAR_PRICE),
-        "price_far": min(max(0.0, distance - _NEAR_PRICE), 1.0),
+        "price_same": max(0.0, 1.0 - abs(distance) / _SAME_PRICE),
+        "price_near": max(0.0, 1.0 - abs(distance) / _NEAR_PRICE),
+        "price_above": min(max(0.0, distance - _NEAR_PRICE), 1.0),
+        "price_below": min(max(0.0, -distance - _SAME_PRICE), 1.0),
     }
 
 
@@ -349,16 +373,23 @@ def is_same_thing(each: Score, other: Score) -> bool:
     """The same words are said of both, and their titles are almost the same."""
     if each.identity and other.identity:
         return True
-    is_alike = each.missing == other.missing and each.doubts.keys() == other.doubts.keys()
-    return is_alike and len(each.extra ^ other.extra) <= _MOST_SPELLINGS
+    if each.doubts.keys() != other.doubts.keys():
+        return False
+    if each.same_model == other.same_model == 1.0:
+        return True
+    if each.missing != other.missing:
+        return False
+    more, less = each.extra - other.extra, other.extra - each.extra
+    return len(more) + len(less) <= _MOST_SPELLINGS and not (more and less)
 
 
 @cache
-def weights() -> Mapping[str, float]:
-    values: Mapping[str, float] = json.loads(_FILE.read_text("utf-8"))
+def weights() -> Mapping[str, Mapping[str, float]]:
+    """Those of an offer, and those of the choice."""
+    values: Mapping[str, Mapping[str, float]] = json.loads(_FILE.read_text("utf-8"))
     return values
 
 
-def likelihood(values: Mapping[str, float]) -> float:
-    total = sum(weights().get(name, 0.0) * value for name, value in values.items())
-    return 1.0 / (1.0 + exp(-total))
+def likelihood(values: Mapping[str, float], by: Mapping[str, float]) -> float:
+    total = sum(by.get(name, 0.0) * value for name, value in values.items())
+    return 1.0 / (1.0 + exp(-max(-_STEEP, min(total, _STEEP))))

@@ -41,6 +41,7 @@ LISTS = (
     (HERE / "claims.csv", HERE / "claims_catalogue.csv"),
     (HERE / "hobbies.csv", HERE / "hobbies_catalogue.csv"),
 )
+_CATALOGUE = "_catalogue"
 EXPECTED = "Expected"
 #: A label: no offer is the right one; a person has to choose.
 REVIEW = "review"
@@ -81,6 +82,18 @@ class Accuracy:
         return self.wrong_prices / self.rows if self.rows else 0.0
 
 
+def lists_in(folder: Path | None) -> list[tuple[Path, Path]]:
+    """Lists of a folder, each with its catalogue."""
+    if folder is None:
+        return []
+    lists = [file for file in sorted(folder.glob("*.csv")) if not file.stem.endswith(_CATALOGUE)]
+    if not lists:
+        raise UserError(
+            f"{folder} has no lists", f"A list is NAME.csv, beside it NAME{_CATALOGUE}.csv."
+        )
+    return [(file, file.with_name(f"{file.stem}{_CATALOGUE}.csv")) for file in lists]
+
+
 def labels_in(table: TableFile, currency: str) -> Iterator[Label]:
     columns = table.detected.columns
     if EXPECTED not in columns:
@@ -103,12 +116,8 @@ async def measure(labels: Iterator[Label], look_up: LookUp) -> Accuracy:
     for label in labels:
         choice = await look_up(label.product)
         chosen = _named(choice.offer, label) if choice.is_priced and choice.offer else ""
-        accuracy.rows += 1
         accuracy.reviews += choice.status is Status.REVIEW
-        is_correct = _is_correct(label, chosen)
-        accuracy.correct += is_correct
-        accuracy.wrong_prices += bool(chosen) and not is_correct
-        if not is_correct:
+        if not add_result(accuracy, label, chosen):
             accuracy.misses.append(
                 {
                     "row": label.product.text,
@@ -118,6 +127,15 @@ async def measure(labels: Iterator[Label], look_up: LookUp) -> Accuracy:
                 }
             )
     return accuracy
+
+
+def add_result(accuracy: Accuracy, label: Label, chosen: str) -> bool:
+    """Whether it is correct. `chosen` is empty if no price was accepted."""
+    is_correct = _is_correct(label, chosen)
+    accuracy.rows += 1
+    accuracy.correct += is_correct
+    accuracy.wrong_prices += bool(chosen) and not is_correct
+    return is_correct
 
 
 def _named(offer: Offer, label: Label) -> str:

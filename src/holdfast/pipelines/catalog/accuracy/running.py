@@ -12,12 +12,12 @@ from typing import Any
 from holdfast.clock import SystemClock
 from holdfast.pipeline import Fetch, Row, Tx
 from holdfast.pipelines.catalog import loading
-from holdfast.pipelines.catalog.accuracy.fitting import Example, examples_of
-from holdfast.pipelines.catalog.accuracy.measuring import Accuracy, labels_in, measure
+from holdfast.pipelines.catalog.accuracy.measuring import Accuracy, Label, labels_in, measure
 from holdfast.pipelines.catalog.choosing import Choice
 from holdfast.pipelines.catalog.lookup import Lookup
 from holdfast.pipelines.catalog.normalising.gtin import article_number
 from holdfast.pipelines.catalog.normalising.product import Product
+from holdfast.pipelines.catalog.offers import Offer
 from holdfast.pipelines.catalog.options import CatalogOptions
 from holdfast.pipelines.catalog.photos.reader import PhotoReader
 from holdfast.pipelines.catalog.pipeline import rules_of
@@ -25,7 +25,6 @@ from holdfast.pipelines.catalog.providers.local import LocalCatalog
 from holdfast.pipelines.catalog.strategies import identifier_query, queries
 from holdfast.tables.files import TableFile
 
-_ROWS_OF_LIST = 250
 #: Carries out a transaction of this name.
 Write = Callable[[str, Callable[[Tx], Awaitable[None]]], Awaitable[None]]
 
@@ -44,22 +43,20 @@ async def choices_measured(
     return await measure(labels_in(labelled, options.currency), look_up)
 
 
-async def examples_read(
+async def offers_read(
     fetch: Fetch, write: Write, options: CatalogOptions, catalogue: TableFile, labelled: TableFile
-) -> list[Example]:
-    """What the weights are fitted to: a list counts as much as others, whatever its length."""
+) -> list[tuple[Label, list[Offer]]]:
+    """The rows of a list, each with the offers that a look-up gets."""
     await _load(write, options, catalogue)
-    labels = list(labels_in(labelled, options.currency))
     context: Any = _Reading(fetch)
-    examples: list[Example] = []
-    for label in labels:
+    rows: list[tuple[Label, list[Offer]]] = []
+    for label in labels_in(labelled, options.currency):
         identifier = identifier_query(label.product)
         plan = [] if identifier is None else [identifier]
         plan += queries(label.product, 1, options.strategies_per_attempt)
-        offers = [offer for query in plan for offer in await LocalCatalog().offers(query, context)]
-        rules = rules_of(label.product, options)
-        examples += examples_of(label, offers, rules, _ROWS_OF_LIST / len(labels))
-    return examples
+        found = [await LocalCatalog().offers(query, context) for query in plan]
+        rows.append((label, [offer for offers in found for offer in offers]))
+    return rows
 
 
 async def _load(write: Write, options: CatalogOptions, catalogue: TableFile) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
+from math import gcd
 
 _DENOMINATORS = frozenset(("2", "3", "4", "5", "6", "8", "16", "32", "64"))
 _DIGITS = 3
@@ -24,7 +25,7 @@ def is_fraction(word: str) -> bool:
     above, slash, below = word.partition("/")
     if not slash or below not in _DENOMINATORS or len(above) > 2 or not above.isdecimal():
         return False
-    return 0 < int(above) < int(below)
+    return 0 < int(above) < int(below) and gcd(int(above), int(below)) == 1  # 6/8 qt are two
 
 
 def as_decimals(words: Iterable[str]) -> Iterator[str]:

@@ -41,15 +41,17 @@ _DETERMINERS = frozenset(["a", "an", "the", "my", "our", "his", "her", "their"])
 _NOT = re.compile(r"\b(?:not|no|without|w/o) (?:the |an? )?([\w-]+)", re.IGNORECASE)
 
 
-def described(product: Product) -> str:
-    """All fields as one text, without remarks in the details: kitchen counter, smoke damage."""
+def described(product: Product, offered: frozenset[str] = frozenset()) -> str:
+    """All fields as one text, without remarks in the details: kitchen counter, smoke damage. What
+    may describe a thing too, as small and right, is none if titles of offers have it."""
     item, details = product.item_description, product.description
     if has_digit(item + details) or "floor" in details:
         item, details = _NUMBERED.sub(" ", item), _NUMBERED.sub(" ", details)
     item, details = _PART_OF.sub(r"\1 for", item), _SHOPS.sub(" ", details)
     if excluded(product):
         item, details = _NOT.sub(" ", item), _NOT.sub(" ", details)
-    parts = (product.brand, product.model, item, _without_remarks(item, details))
+    telling = frozenset(word for word in telling_words(details) if word in offered)
+    parts = (product.brand, product.model, item, _without_remarks(item, details, telling))
     return " ".join(part for part in parts if part)
 
 
@@ -67,7 +69,11 @@ def without_own_words(product: Product, is_known: Callable[[str], bool]) -> Prod
     if not (product.item_description and product.description) or excluded(product):
         return product
     parts = product.description.split()
-    kept = [part for part in parts if not _is_own(part) or any(map(is_known, telling_words(part)))]
+    kept = [
+        part
+        for part, after in zip(parts, (*parts[1:], ""), strict=True)
+        if not _is_own(part) or "/" in after or any(map(is_known, telling_words(part)))
+    ]
     return replace(product, description=" ".join(kept))
 
 
@@ -79,14 +85,18 @@ def _is_own(part: str) -> bool:
 
 
 @lru_cache(maxsize=_CACHED)
-def _without_remarks(item: str, details: str) -> str:
+def _without_remarks(item: str, details: str, telling: frozenset[str]) -> str:
     """Things that the details name are where it was, or what it was with, if the row has named
     the thing before."""
     if not item:
         return details
     named = any(kind_of(word) is Kind.THING for word in telling_words(item))
     parts = _without_places(details.split())
-    return " ".join(part for part in parts if not _is_remark(part, named))
+    return " ".join(part for part in parts if not _is_remark(part, named) or _tells(part, telling))
+
+
+def _tells(part: str, telling: frozenset[str]) -> bool:
+    return any(word in telling and kind_of(word) is Kind.DESCRIBING for word in telling_words(part))
 
 
 def _without_places(parts: Sequence[str]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 #: Each with its other spellings.
 _SPELLINGS = {
-    "gb": "gigabyte gigabytes",
+    "gb": "gigabyte gigabytes gig gigs",
     "tb": "terabyte terabytes",
     "mb": "megabyte megabytes",
     "mm": "millimeter millimeters millimetre millimetres",
@@ -40,6 +40,7 @@ _SPELLINGS = {
     "count": "ct cnt",
     "t": "tooth teeth",
     "va": "",
+    "cc": "",
     "hp": "horsepower",
     "year": "years yr yrs",
 }
@@ -72,6 +73,7 @@ _ACROSS = {
 }
 _CLOSE = Decimal("0.02")
 _EXACT = Decimal("0.01")
+_ABOUT = Decimal("0.04")
 _LEAST_ROUNDED = 10
 _UNITS = {name: name for name in _SPELLINGS} | {
     other: name for name, others in _SPELLINGS.items() for other in others.split()
@@ -107,8 +109,13 @@ def has_size(sizes: Mapping[str, Iterable[Decimal]], unit: str, number: Decimal)
 
 
 def _is_rounded(number: Decimal, size: Decimal) -> bool:
-    """People leave out what is behind the point: an 18 cu ft refrigerator has 18.3."""
-    return number >= _LEAST_ROUNDED and number != size and number == size // 1
+    """People leave out what is behind the point: an 18 cu ft refrigerator has 18.3, one of 15 has
+    14.8."""
+    if size == size // 1 or number != number // 1:
+        return False
+    if abs(size - number) <= _ABOUT * number:
+        return True
+    return number >= _LEAST_ROUNDED and number == size // 1
 
 
 def is_number(text: str) -> bool:
@@ -116,5 +123,8 @@ def is_number(text: str) -> bool:
 
 
 def spelled_alike(words: Iterable[str]) -> Iterator[str]:
+    """CT 26 is a name, 26 ct a number of pieces."""
+    before = ""
     for word in words:
-        yield _UNITS.get(word, word)
+        yield word if word == "ct" and not is_number(before) else _UNITS.get(word, word)
+        before = word

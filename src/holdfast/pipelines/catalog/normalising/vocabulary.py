@@ -71,7 +71,7 @@ def phrases_in(tokens: tuple[str, ...]) -> Mapping[Phrase, frozenset[Phrase]]:
             phrase = tokens[at : at + size]
             for last in _forms(phrase[-1]) if phrase[:-1] in _beginnings() else ():
                 if others := _synonyms().get((*phrase[:-1], last)):
-                    known[phrase] = others
+                    known[phrase] = known.get(phrase, frozenset()) | others
     return known
 
 

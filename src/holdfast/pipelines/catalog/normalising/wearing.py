@@ -22,7 +22,10 @@ _SYSTEMS = frozenset(("w", "m", "us", "uk", "eu"))
 def worn_sizes(tokens: Sequence[str]) -> Mapping[str, str]:
     """Words that say a size, each with the size."""
     sizes = dict(_named(tokens))
-    return sizes | dict(_plain(tokens)) if any(map(is_worn, tokens)) else sizes
+    if any(map(is_worn, tokens)):
+        return sizes | dict(_plain(tokens))
+    last = tokens[-1] if tokens else ""  # Helmet, Matte Black, Large
+    return sizes | {last: _LETTERS[last]} if last in _LETTERS else sizes
 
 
 def _named(tokens: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -34,6 +34,8 @@ _MOST_WORDS = 60
 _LONGEST_JOIN = 3
 _LONGEST_USER = 3
 _LONGEST_NUMBER = 12
+_ABOUT = 0.04
+_FOOT = 12
 _CACHED = 4096
 _FOR = frozenset(("for", "fits", "compatible"))
 _WITH = frozenset(("with", "without"))
@@ -109,13 +111,14 @@ class Wording:
             return has_size(other.sizes, unit, number)
         if TIMES in self.tokens and is_number(word) and "mm" in other.sizes:
             return has_size(other.sizes, "mm", 10 * Decimal(word[:_LONGEST_NUMBER]))  # 45 x 30
-        if word.isdecimal() and len(word) > 1:  # 13 for 13.6
-            return any(token.startswith(f"{word}.") for token in other.tokens)
+        if word.isdecimal() and len(word) > 1:  # 13 for 13.6, 15 for 14.8
+            return any(_rounds_to(word, token) for token in other.tokens if "." in token)
         if unit_of(word) is None:
             return False
-        own = self.sizes.get(base_unit(word), ())
-        return base_unit(word) in other.sizes or any(
-            has_size(other.sizes, base_unit(word), number) for number in own
+        own = self.sizes.get(base_unit(word), ())  # none: a quart, which is not a pint
+        return bool(own) and (
+            base_unit(word) in other.sizes
+            or any(has_size(other.sizes, base_unit(word), number) for number in own)
         )
 
     @property
@@ -128,6 +131,13 @@ class Wording:
         """Its own words that another text writes in one."""
         parts = [own for joined, own in self.joins.items() if joined in other.words]
         return frozenset().union(*parts)
+
+
+def _rounds_to(word: str, token: str) -> bool:
+    if token.startswith(f"{word}."):
+        return True
+    number = int(word[:_LONGEST_NUMBER])
+    return is_number(token) and abs(float(token[:_LONGEST_NUMBER]) - number) <= _ABOUT * number
 
 
 def _thing(text: str) -> str:
@@ -177,12 +187,20 @@ def _measured(tokens: Sequence[str]) -> dict[str, tuple[str, Decimal]]:
         if at and is_number(tokens[at - 1]) and unit_of(unit) and unit != "pack":
             for number in _before_unit(tokens, at):
                 measured.setdefault(number, size_of(number, unit))
+    for feet, foot, inches, inch in zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False):
+        if (foot, inch) == ("ft", "in") and _is_rest(feet, inches):  # 6 ft 6 in
+            whole = size_of(feet, foot)[1] + size_of(inches, inch)[1]
+            measured |= dict.fromkeys((feet, inches), ("in", whole))
     for count, times, part in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if times == TIMES and part in measured and is_number(count):
             kind, size = measured[part]
             if (kind, size * Decimal(count[:4])) in measured.values():
                 del measured[part]
     return measured
+
+
+def _is_rest(feet: str, inches: str) -> bool:
+    return is_number(feet) and is_number(inches) and Decimal(inches[:_LONGEST_NUMBER]) < _FOOT
 
 
 def _before_unit(tokens: Sequence[str], at: int) -> Iterator[str]:

@@ -36,10 +36,13 @@ _SAME_WORDS = {
     "rooftop": "roof", "nappy": "diaper", "nappies": "diapers", "pushchair": "stroller",
     "pram": "stroller", "whiteboard": "dry erase board", "railway": "train",
     "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "eight": "8", "ten": "10",
-    "twelve": "12", "jr": "junior", "dk": "dark", "mo": "month", "mos": "month",
+    "twelve": "12", "fifteen": "15", "twenty": "20",
+    "jr": "junior", "dk": "dark", "mo": "month", "mos": "month",
     "months": "month", "refurb": "refurbished", "renewed": "refurbished",
     "reconditioned": "refurbished", "kb": "keyboard", "edp": "eau de parfum",
-    "edt": "eau de toilette", "xlarge": "xl",
+    "edt": "eau de toilette", "xlarge": "xl", "lg": "large", "lrg": "large", "md": "medium",
+    "med": "medium", "sm": "small", "pkg": "pack", "pkgs": "pack", "pr": "pair", "slv": "sleeve",
+    "ladies": "women", "gents": "men", "bros": "brothers",
     "stnls": "stainless", "xmas": "christmas", "bt": "bluetooth", "prelit": "pre lit",
     "elec": "electric", "bbq": "barbecue", "incl": "with", "includes": "with", "including": "with",
 }  # fmt: skip
@@ -118,6 +121,8 @@ def _kept(text: str, at: int) -> str:
     if character.isalnum():
         return character
     before, after = text[at - 1 : at] if at else "", text[at + 1 : at + 2]
+    if character == "," and _is_enumerated(text, at):
+        return " "
     if character in ".," and before.isdecimal() and after.isdecimal():
         is_thousands = character == "," and _digits_at(text, at + 1) == 3
         return "" if is_thousands else "."
@@ -130,6 +135,13 @@ def _kept(text: str, at: int) -> str:
     if character == "+" and before.isalnum() and not after.isalnum():
         return " plus "
     return "" if "\u0300" <= character <= "\u036f" else " "
+
+
+def _is_enumerated(text: str, at: int) -> bool:
+    """1,2,4 are three numbers."""
+    before, after = text[max(at - 2, 0) : at], text[at + 1 : at + 3]
+    is_last = before[:1] == "," and before[1:].isdecimal() and after[:1].isdecimal()
+    return is_last or (after[1:] == "," and after[:1].isdecimal() and before[-1:].isdecimal())
 
 
 def _digits_at(text: str, at: int) -> int:
@@ -151,6 +163,9 @@ def _parts(word: str) -> Iterator[str]:
             if name != "f":
                 yield name
             word = word[len(name) :]
+    if word.startswith("sz") and word[2:].isdecimal():
+        yield "size"
+        word = word[2:]
     if word[-2:] in _ORDINALS and word[:-2].isdecimal():
         word = word[:-2]  # 3rd generation, gen 3
     numeral = next((end for end in _NUMERALS if word.endswith(end)), "")

@@ -16,6 +16,7 @@ from typing import Any
 
 import orjson
 
+from holdfast.pipelines.catalog.photos import NO_MEMORY
 from holdfast.pipelines.catalog.photos.barcodes import article_numbers
 
 _THUMBNAIL = (320, 320)
@@ -25,6 +26,7 @@ _REDUCED = 1.2  # a photograph that was larger than this is looked at again, as 
 _HASH_SIDE = 8
 _MOST_LINES = 40
 _SUREST = 0.5
+_TOO_MUCH = {"code": NO_MEMORY, "error": "the image needs too much memory"}
 
 
 class Unreadable(Exception):
@@ -48,10 +50,23 @@ def _answer(reader: _Reader, request: dict[str, Any]) -> dict[str, Any]:
         return reader.read(request["path"], text=bool(request["text"]))
     except Unreadable as error:
         return {"code": error.args[0], "error": error.args[1]}
+    except OSError as error:
+        cut = "truncated" in str(error)  # what Pillow says, with numbers that mean nothing here
+        message = "it is cut off: the rest is missing" if cut else f"it cannot be read: {error}"
+        return {"code": "MEDIA_FORMAT_ERROR", "error": message[:300]}
     except MemoryError:
-        return {"code": "MEDIA_TOO_LARGE", "error": "the image needs too much memory"}
+        return dict(_TOO_MUCH)
     except Exception as error:  # of any library, about any image
-        return {"code": "MEDIA_FORMAT_ERROR", "error": f"{type(error).__name__}: {error}"[:300]}
+        return _library_error(error)
+
+
+def _library_error(error: Exception) -> dict[str, Any]:
+    """Some put a whole traceback into the text; its end says what happened."""
+    text = str(error).strip()
+    if "bad_alloc" in text or "allocate" in text:
+        return dict(_TOO_MUCH)
+    last = text.splitlines()[-1].strip() if text else ""
+    return {"code": "MEDIA_FORMAT_ERROR", "error": f"{type(error).__name__}: {last}"[:300]}
 
 
 class _Reader:
@@ -151,17 +166,21 @@ def _size_of(path: str, upright: Any) -> tuple[int, int]:
 
 
 def difference_hash(image: Any) -> str:
-    """64 bits that say where the image gets brighter, the same at every size."""
+    """64 bits that say where the image gets brighter, the same at every size; then the mean colors
+    of its quarters."""
     from PIL import Image
 
-    small = image.convert("L").resize((_HASH_SIDE + 1, _HASH_SIDE), Image.Resampling.BOX)
+    # Not converted if it need not be: that copies the whole image.
+    colored = image if image.mode == "RGB" else image.convert("RGB")
+    small = colored.resize((_HASH_SIDE + 1, _HASH_SIDE), Image.Resampling.BOX).convert("L")
     pixels = list(small.getdata())
     bits = 0
     for row in range(_HASH_SIDE):
         for column in range(_HASH_SIDE):
             at = row * (_HASH_SIDE + 1) + column
             bits = bits << 1 | (pixels[at] > pixels[at + 1])
-    return f"{bits:016x}"
+    tints = colored.resize((2, 2), Image.Resampling.BOX).tobytes()
+    return f"{bits:016x}-{tints.hex()}"
 
 
 def _height(box: Any) -> float:

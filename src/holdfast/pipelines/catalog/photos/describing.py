@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast.errors import Skip
 from holdfast.model import Json
 from holdfast.pipeline import Context
+from holdfast.pipelines.catalog.normalising.words import text_of
 from holdfast.pipelines.catalog.photos.likeness import (
     Seen,
     SeenPhotos,
@@ -29,7 +30,8 @@ async def keep_thumbnail(name: str, photo: Photo, ctx: Context) -> PhotoRow | No
 
 
 async def describe(result: Json, name: str, photo: Photo, seen: SeenPhotos, ctx: Context) -> Json:
-    notes = []
+    name = text_of(name)
+    notes = [] if result["Description"] == name else [f"Photograph {name}"]
     if photo.barcodes:
         notes.append(f"Barcode {', '.join(photo.barcodes)}")
     same = await _same_photo(name, photo, seen, ctx)

@@ -16,6 +16,7 @@ import orjson
 
 from holdfast.child_environment import child_environment
 from holdfast.errors import Failed
+from holdfast.pipelines.catalog.photos import NO_MEMORY
 
 _CHILD = "holdfast.pipelines.catalog.photos.child"
 #: What an image took is given back when it was read; numpy needs no threads here.
@@ -26,6 +27,9 @@ LEAN = {
     "OPENBLAS_NUM_THREADS": "1",
 }
 _LONGEST_LINE = 8 * 1024 * 1024
+_CRASH = {"code": "CRASHED", "error": "the process that reads images crashed on it twice"}
+#: After these a new process is started; the code of an image at which that ended so, too.
+_ENDS = {"CRASHED": "MEDIA_FORMAT_ERROR", NO_MEMORY: "MEDIA_TOO_LARGE"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +86,19 @@ class PhotoReader:
         if self._loop is not loop:
             self._loop, self._lock, self._process = loop, asyncio.Lock(), None
         assert self._lock is not None
+        request = {"path": str(path), "text": text}
         async with self._lock:
-            answer = await self._exchange({"path": str(path), "text": text})
+            answer = await self._exchange(request)
+            if answer.get("code") in _ENDS:
+                # The image need not be the reason: a host that is short of memory kills, too, and
+                # what was read before may have left too little of it.
+                await self.close()
+                answer = await self._exchange(request)
+            if answer.get("code") in _ENDS:
+                await self.close()
         if "error" in answer:
-            raise Failed(answer["code"], f"{path.name}: {answer['error']}")
+            code = _ENDS.get(answer["code"], answer["code"])
+            raise Failed(code, f"{path.name}: {answer['error']}")
         return answer
 
     async def _exchange(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -102,14 +115,10 @@ class PhotoReader:
             if isinstance(error, TimeoutError):
                 return {"code": "MEDIA_FORMAT_ERROR", "error": "it takes too long to read"}
             if isinstance(error, OSError):
-                return {"code": "MEDIA_FORMAT_ERROR", "error": "it cannot be read"}
+                return dict(_CRASH)
             raise
         if not line:
-            await self.close()
-            return {
-                "code": "MEDIA_FORMAT_ERROR",
-                "error": "the process that reads images crashed on it",
-            }
+            return dict(_CRASH)
         answer: dict[str, Any] = orjson.loads(line)
         return answer
 

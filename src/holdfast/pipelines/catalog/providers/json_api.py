@@ -19,8 +19,8 @@ from holdfast.pipelines.catalog.providers.fetching import (
 )
 from holdfast.pipelines.catalog.strategies import IDENTIFIER, Query
 
-_FIELDS = ("title", "price", "currency", "brand", "model", "gtin", "sku", "url", "shop",
-           "condition", "availability")  # fmt: skip
+FIELDS = ("title", "price", "currency", "brand", "model", "gtin", "sku", "url", "shop",
+          "condition", "availability")  # fmt: skip
 _MOST_OFFERS = 50
 _MISSING = object()
 
@@ -40,11 +40,11 @@ class JsonApi:
     @classmethod
     def of(cls, shop: Shop, options: CatalogOptions) -> JsonApi:
         paths = shop.settings.get("fields", {})
-        unknown = sorted(set(paths) - set(_FIELDS))
+        unknown = sorted(set(paths) - set(FIELDS))
         if unknown:
             raise UserError(
                 f"an offer of {shop.name} has no field {unknown[0]!r}",
-                f"Fields: {', '.join(_FIELDS)}.",
+                f"Fields: {', '.join(FIELDS)}.",
             )
         defaults = {"title": "title", "price": "price"}
         return cls(

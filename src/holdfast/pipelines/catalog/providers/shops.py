@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
 
 import orjson
 
 from holdfast.clock import Clock
-from holdfast.errors import UserError
+from holdfast.errors import Failed, UserError
 from holdfast.pipeline import Context, Row
 from holdfast.pipelines.catalog.options import CatalogOptions
 from holdfast.pipelines.catalog.providers.contract import Provider, Shop
@@ -26,20 +28,32 @@ class Shops:
         self._providers: list[Provider] = []
 
     async def providers(self, ctx: Context, only: str = "") -> Sequence[Provider]:
-        """In order of priority; the local catalogue unless it was switched off."""
+        """In order of priority; the local catalogue unless it was switched off. It is an error if
+        there is none to ask: that no shop has an offer would be wrong."""
         now = self._clock.monotonic()
         if self._read_at is None or now - self._read_at >= self._options.providers_seconds:
             rows = await ctx.read("catalog_providers")
             self._providers = self._opened(rows)
             self._read_at = now
         names = {name.strip() for name in only.split(",") if name.strip()}
+        unknown = sorted(names - {each.shop.name for each in self._providers})
+        if unknown:
+            raise Failed("SHOP_SETUP", f"there is no shop {unknown[0]!r}, or it is off")
+        if not self._providers:
+            raise Failed("SHOP_SETUP", "every shop is off, the local catalogue too")
         return [each for each in self._providers if not names or each.shop.name in names]
 
     def _opened(self, rows: Sequence[Row]) -> list[Provider]:
-        shops = [shop_of(row) for row in rows if row["enabled"]]
-        if not any(row["kind"] == LOCAL.kind for row in rows):
-            shops.insert(0, LOCAL)
+        shops = [shop_of(row) for row in with_local(rows) if row["enabled"]]
         return [make_provider(shop, self._options) for shop in shops]
+
+
+def with_local(rows: Iterable[Row | Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """All shops: the local catalogue is one, the first unless it was set up otherwise."""
+    shops = [dict(row) for row in rows]
+    if any(shop["kind"] == LOCAL.kind for shop in shops):
+        return shops
+    return [{**asdict(LOCAL), "enabled": 1, "settings": "{}"}, *shops]
 
 
 def shop_of(row: Row | Mapping[str, object]) -> Shop:

@@ -12,6 +12,7 @@ from fastapi.responses import StreamingResponse
 from holdfast.api.rulings import RulingBody, rule
 from holdfast.api.shapes import LARGEST_ID, Id
 from holdfast.errors import NotThere, UserError
+from holdfast.pipelines.catalog.providers.shops import with_local
 from holdfast.stored_files import PIPELINES
 from holdfast.web.context import Visitor
 from holdfast.web.forms import OperatorPost, fields
@@ -25,7 +26,7 @@ Seq = Annotated[int, Path(ge=1, le=LARGEST_ID)]
 @router.get("")
 async def index(visit: Visitor) -> Response:
     """The catalogues that were loaded, and the shops in the order in which they are asked."""
-    shops = [dict(row) for row in await visit.parts.fetch("catalog_providers")]
+    shops = with_local(await visit.parts.fetch("catalog_providers"))
     for shop in shops:
         shop["settings"] = orjson.loads(shop["settings"])
         shop["settings"].pop("headers", None)  # they may have keys in them
